@@ -1,0 +1,1 @@
+"""The agent: manages the phones attached to one host and runs plans on them."""

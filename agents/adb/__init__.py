@@ -1,0 +1,1 @@
+"""The adb server we own, and a small asyncio client of its protocol."""

@@ -1,0 +1,1 @@
+"""What the agent does on a phone: facts, conditions, files, execution, clean-up."""

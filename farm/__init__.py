@@ -1,0 +1,1 @@
+"""The farm: queues benchmark jobs, judges evidence, and answers what is faster than what."""

@@ -1,0 +1,1 @@
+"""Content-addressed files of the farm."""

@@ -1,0 +1,1 @@
+"""Pure decisions and values: no IO, no clock, no randomness."""

@@ -1,0 +1,245 @@
+"""The error tree: who is to blame, whether trying again helps, and a stable code.
+
+FarmError
+├── InvalidInput                 blame user
+│   ├── MatrixInvalid            matrix.invalid
+│   ├── SelectorEmpty            matrix.selector_empty
+│   ├── VariantInvalid           variant.invalid
+│   ├── BundleInvalid            harness.invalid
+│   └── ArtifactMissing          artifact.missing
+├── DigestMismatch               artifact.digest_mismatch
+├── NotFound                     not_found
+├── Conflict                     conflict
+│   ├── ReportConflict           report.conflict
+│   └── SessionFenced            session.fenced
+├── AuthError                    auth.invalid
+├── DeviceError                  blame device
+│   ├── DeviceOffline            device.offline
+│   ├── DeviceTimeout            device.timeout
+│   ├── DeviceUnfit              device.unfit
+│   ├── DeviceProtocol           device.protocol
+│   ├── PushFailed               device.push_failed
+│   └── PushCorrupted            device.push_corrupted
+├── HostError                    blame host
+│   ├── AdbServerDown            host.adb_server_down
+│   └── HostDiskFull             host.disk_full
+└── FarmTrouble                  blame farm
+    ├── FarmUnreachable          farm.unreachable
+    └── FarmBusy                 farm.busy
+
+Retry, health, HTTP status, exit code and outcome follow from these attributes, never from message text.
+"""
+
+from enum import StrEnum
+from typing import ClassVar
+
+
+class Blame(StrEnum):
+    """Whose doing it was; retry, health, HTTP status and exit code follow from it."""
+
+    #: The person who asked: the request itself is wrong.
+    USER = "user"
+    #: The model file, or the harness running it.
+    VARIANT = "variant"
+    #: The phone.
+    DEVICE = "device"
+    #: The machine the phone hangs on, or the agent on it.
+    HOST = "host"
+    #: The farm.
+    FARM = "farm"
+
+
+class FarmError(Exception):
+    """Anything that goes wrong in a way we have a name for.
+
+    `code` is stable and documented; `hint` says what to do next, for a person.
+    """
+
+    code: ClassVar[str] = "farm.error"
+    blame: ClassVar[Blame] = Blame.FARM
+    transient: ClassVar[bool] = False
+    default_hint: ClassVar[str] = "look at the farm's log, then report this"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint or self.default_hint
+
+
+class InvalidInput(FarmError):
+    """What was asked for makes no sense as written."""
+
+    code = "input.invalid"
+    blame = Blame.USER
+    default_hint = "correct the input and try again"
+
+
+class MatrixInvalid(InvalidInput):
+    """A matrix names something that does not exist or cannot be."""
+
+    code = "matrix.invalid"
+    default_hint = "docs/concepts.md explains every key of a matrix"
+
+
+class SelectorEmpty(InvalidInput):
+    """A device selector matches no device of the farm."""
+
+    code = "matrix.selector_empty"
+    default_hint = "`farm devices` lists what can be selected"
+
+
+class VariantInvalid(InvalidInput):
+    """A model file is not what it claims to be."""
+
+    code = "variant.invalid"
+    default_hint = "`farm variants build MODEL` makes files the farm knows"
+
+
+class BundleInvalid(InvalidInput):
+    """A harness file cannot be registered."""
+
+    code = "harness.invalid"
+    default_hint = "`farm harness list` shows what is registered"
+
+
+class ArtifactMissing(InvalidInput):
+    """A digest is referred to whose bytes the farm does not have."""
+
+    code = "artifact.missing"
+    default_hint = "upload the file first: PUT /api/v1/blobs/{digest}"
+
+
+class DigestMismatch(FarmError):
+    """Bytes do not have the digest they were announced with."""
+
+    code = "artifact.digest_mismatch"
+    blame = Blame.USER
+    default_hint = "the file changed or was damaged on its way: send it again"
+
+
+class NotFound(FarmError):
+    """Nothing has that name."""
+
+    code = "not_found"
+    blame = Blame.USER
+    default_hint = "list what there is, then use a name from the list"
+
+
+class Conflict(FarmError):
+    """The request contradicts what is already recorded."""
+
+    code = "conflict"
+    blame = Blame.USER
+    default_hint = "look at the present state, then decide again"
+
+
+class ReportConflict(Conflict):
+    """An attempt was already reported with other evidence."""
+
+    code = "report.conflict"
+    default_hint = "the first report counts; this one may be discarded"
+
+
+class SessionFenced(Conflict):
+    """A newer session of the same host exists, or this one was closed."""
+
+    code = "session.fenced"
+    blame = Blame.HOST
+    default_hint = "open a new session"
+
+
+class AuthError(FarmError):
+    """The credential is missing, unknown, or not for this."""
+
+    code = "auth.invalid"
+    blame = Blame.USER
+    default_hint = "enroll the agent again, or use the token you were given"
+
+
+class DeviceError(FarmError):
+    """A phone did not do what phones do."""
+
+    code = "device.error"
+    blame = Blame.DEVICE
+    transient = True
+    default_hint = "`farm devices` shows the phone's presence and health"
+
+
+class DeviceOffline(DeviceError):
+    """The phone is not reachable over adb."""
+
+    code = "device.offline"
+
+
+class DeviceTimeout(DeviceError):
+    """The phone did not answer within the overall deadline."""
+
+    code = "device.timeout"
+
+
+class DeviceUnfit(DeviceError):
+    """The phone lacks something every run needs (Android 8, sha256sum, shell v2)."""
+
+    code = "device.unfit"
+    transient = False
+
+
+class DeviceProtocol(DeviceError):
+    """The adb connection said something that cannot be."""
+
+    code = "device.protocol"
+
+
+class PushFailed(DeviceError):
+    """A file could not be written on the phone."""
+
+    code = "device.push_failed"
+
+
+class PushCorrupted(DeviceError):
+    """A file on the phone does not have the digest of what was pushed."""
+
+    code = "device.push_corrupted"
+
+
+class HostError(FarmError):
+    """The machine the phones hang on is in trouble."""
+
+    code = "host.error"
+    blame = Blame.HOST
+    transient = True
+    default_hint = "look at the agent's log on that host"
+
+
+class AdbServerDown(HostError):
+    """Our adb server does not answer."""
+
+    code = "host.adb_server_down"
+
+
+class HostDiskFull(HostError):
+    """Nothing more can be written on the host."""
+
+    code = "host.disk_full"
+    default_hint = "free space on the host's data folder"
+
+
+class FarmTrouble(FarmError):
+    """The farm itself is in trouble."""
+
+    code = "farm.trouble"
+    transient = True
+
+
+class FarmUnreachable(FarmTrouble):
+    """No farm answers at the address."""
+
+    code = "farm.unreachable"
+    default_hint = "start one with `farm up`, or set FARM_URL"
+
+
+class FarmBusy(FarmTrouble):
+    """The farm's database is locked or full."""
+
+    code = "farm.busy"
+    default_hint = "it is tried again by itself"

@@ -1,0 +1,97 @@
+"""What a harness adapter reads off evidence, and how good it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from farm.core.errors import Blame
+
+
+class Outcome(StrEnum):
+    """How a job or attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    #: The variant's doing, or its harness's.
+    FAILED = "failed"
+    #: Data, not an error: this phone, harness and file do not go together.
+    UNSUPPORTED = "unsupported"
+    #: The device's, host's or farm's doing: says nothing of the variant.
+    INCONCLUSIVE = "inconclusive"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class Quality(StrEnum):
+    """Whether a measurement may enter a speedup; only `valid` ones do."""
+
+    VALID = "valid"
+    #: Samples scatter more than the limit.
+    NOISY = "noisy"
+    #: The phone throttled, or was hot before or after.
+    THROTTLED = "throttled"
+    #: Fewer samples than were asked for.
+    SHORT = "short"
+    #: Something else than the requested backend did the work.
+    FALLBACK = "fallback"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What an adapter read: samples, or the tool's own mean where it prints no samples; never both."""
+
+    #: One value an iteration, in the order they ran; empty when the tool prints a summary only.
+    samples_ns: tuple[int, ...] = ()
+    mean_ns: float | None = None
+    #: How many iterations the plan asked for.
+    expected_samples: int
+    #: What ran, as far as the adapter can tell, and the line or fact that shows it.
+    actual_backend: str
+    accelerator: str
+    proof: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFailure:
+    """Why evidence yields no reading."""
+
+    #: Stable, dotted: `run.crashed`, `run.timed_out`, `run.output_unreadable`.
+    code: str
+    outcome: Outcome
+    blame: Blame
+    message: str
+    hint: str
+    #: The line of output that shows it.
+    line: str | None = None
+
+
+class SampleKind(StrEnum):
+    """What a measurement's value is made of; the two are never mixed in one comparison."""
+
+    #: Median of single iterations.
+    SAMPLES = "samples"
+    #: The tool's own mean.
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Figures over the samples of one measurement, nanoseconds. With kind `summary` only the mean is known."""
+
+    kind: SampleKind
+    count: int
+    #: The measurement's value: the median, or the tool's mean.
+    value_ns: float
+    mean_ns: float
+    min_ns: int | None = None
+    max_ns: int | None = None
+    p90_ns: float | None = None
+    #: Interquartile range over the median: how much single iterations scatter.
+    scatter: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A quality with its reasons; no reasons exactly when valid."""
+
+    quality: Quality
+    reasons: Sequence[str] = ()

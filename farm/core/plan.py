@@ -1,0 +1,63 @@
+"""A run plan: all an agent needs to know to run one job on one phone. The agent knows nothing of harnesses."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from string import Template
+
+from farm.core.condition import Gates
+from farm.core.ids import Digest
+
+SettingValue = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFile:
+    """A file that must be in the phone's cache, verified, before the run starts."""
+
+    #: What the plan's argv calls it: `${file_NAME}`, so a Python identifier.
+    name: str
+    digest: Digest
+    size_bytes: int
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """What is to be done; frozen at the claim, kept with the attempt, so that evidence can be parsed again.
+
+    Placeholders in `argv` and `env` are `${work}` (the run's own folder on the phone, its current folder too)
+    and `${file_NAME}` (the path of a plan file in the phone's cache). A literal dollar is `$$`.
+    """
+
+    harness: str
+    backend: str
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    files: tuple[PlanFile, ...]
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    #: From process start to its end; the supervisor on the phone kills the process group then.
+    timeout_s: float
+    gates: Gates = field(default_factory=Gates)
+    #: At most this much of each of stdout and stderr is brought back; the rest is counted.
+    output_limit_bytes: int = 4 * 1024 * 1024
+
+
+def filled_argv(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> list[str]:
+    """The command of a plan on one phone.
+
+    Raises:
+        KeyError: the plan names a placeholder that nothing fills.
+    """
+    values = placeholder_values(work=work, path_by_name=path_by_name)
+    return [Template(word).substitute(values) for word in plan.argv]
+
+
+def filled_env(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a plan on one phone; raises like `filled_argv`."""
+    values = placeholder_values(work=work, path_by_name=path_by_name)
+    return {name: Template(value).substitute(values) for name, value in plan.env.items()}
+
+
+def placeholder_values(*, work: str, path_by_name: Mapping[str, str]) -> dict[str, str]:
+    """What the placeholders of a plan stand for on one phone."""
+    return {"work": work, **{f"file_{name}": path for name, path in path_by_name.items()}}

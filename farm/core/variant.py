@@ -1,0 +1,73 @@
+"""A variant: one concrete file of a model, made by a recipe."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from farm.core.ids import Digest
+
+
+class Precision(StrEnum):
+    """Number formats of weights and interface."""
+
+    FLOAT32 = "float32"
+    #: Quantized inside, float interface.
+    INT8_CORE = "int8-core"
+
+
+class Format(StrEnum):
+    """How the file is laid out."""
+
+    #: A TorchScript archive (`torch.jit.save`).
+    TORCHSCRIPT = "torchscript"
+    #: A TorchScript archive with mobile bytecode, for the lite interpreter.
+    LITE = "lite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSpec:
+    """One input or output of a model."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a variant was made: precision x format x memory format x target."""
+
+    precision: Precision
+    format: Format
+    memory_format: str = "contiguous"
+    #: What the file is made for; `cpu` runs anywhere.
+    target: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What is known of a variant's file, registered with it."""
+
+    model: str
+    recipe: Recipe
+    digest: Digest
+    size_bytes: int
+    #: Backends this very file can run on.
+    backends: tuple[str, ...]
+    inputs: tuple[TensorSpec, ...]
+    parameters: int | None = None
+    #: Floating-point operations of one inference, 2 x MAC, counted on the float32 twin.
+    flops: int | None = None
+    #: Name and version of what made the file, e.g. {"torch": "2.13.0"}.
+    made_with: Mapping[str, str] = field(default_factory=dict)
+    #: Digest over recipe, model, builder source and versions: equal means the file need not be built again.
+    recipe_digest: Digest
+
+
+def variant_name(model: str, recipe: Recipe) -> str:
+    """The name people use: `mobilenet_v2/float32/torchscript`, with what is not the default behind it."""
+    extras = [
+        part
+        for part, default in ((recipe.memory_format, "contiguous"), (recipe.target, "cpu"))
+        if part != default
+    ]
+    return "/".join([model, recipe.precision, recipe.format, *extras])

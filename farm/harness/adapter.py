@@ -1,0 +1,61 @@
+"""What every harness adapter offers: from settings to a run plan, from evidence to a reading."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from farm.core.condition import Gates
+from farm.core.evidence import Evidence
+from farm.core.measurement import Reading, RunFailure
+from farm.core.plan import PlanFile, RunPlan, SettingValue
+from farm.core.variant import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One setting a harness knows, its type's example being the default."""
+
+    default: SettingValue
+    help: str
+    minimum: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """One cell, ready to be planned: settings are complete, defaults filled in."""
+
+    variant: Manifest
+    variant_file: PlanFile
+    #: The registered program for the phone's ABI.
+    program: PlanFile
+    backend: str
+    settings: Mapping[str, SettingValue]
+    timeout_s: float
+    gates: Gates
+
+
+class Harness(Protocol):
+    """An adapter. Pure: the same arguments give the same answer, and nothing is read or written.
+
+    `parser_version` rises whenever `parse` can give another answer for the same evidence.
+    """
+
+    name: str
+    parser_version: int
+    flags: Mapping[str, Flag]
+    #: What the measurement's clock covers, in one line, shown where harnesses are compared.
+    clock_covers: str
+
+    def unsupported(self, variant: Manifest, backend: str) -> str | None:
+        """Why this harness cannot run the variant on the backend; None when it can."""
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """What the agent is to do."""
+
+    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """What the evidence says. Never raises, whatever the output."""
+
+
+def flag_names(harness: Harness) -> Sequence[str]:
+    """The settings a harness knows, sorted, for hints."""
+    return sorted(harness.flags)

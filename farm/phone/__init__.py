@@ -1,0 +1,1 @@
+"""Pure parsers: what phones print, to values."""

@@ -1,0 +1,1 @@
+"""The verbs: synchronous functions of a database connection that own their transaction."""

@@ -1,0 +1,1 @@
+"""The only SQL: tables, rows, one file per aggregate."""

@@ -1,0 +1,1 @@
+"""Builds model variants; the only place of the farm that imports torch."""

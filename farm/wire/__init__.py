@@ -1,0 +1,1 @@
+"""Pydantic at the edge: what travels over HTTP."""
