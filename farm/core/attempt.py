@@ -1,0 +1,62 @@
+"""The states of an attempt, as data. A live attempt row is the lease of its device."""
+
+from enum import StrEnum
+
+
+class AttemptState(StrEnum):
+    """Where an attempt is."""
+
+    CLAIMED = "claimed"
+    PREPARING = "preparing"
+    MEASURING = "measuring"
+    REPORTING = "reporting"
+    FINISHED = "finished"
+    #: Nothing ran; costs the job nothing.
+    GIVEN_BACK = "given_back"
+    #: Its session went away; its own late report may still finish it.
+    LOST = "lost"
+
+
+class AttemptEvent(StrEnum):
+    """What happens to an attempt."""
+
+    PREPARED = "attempt_preparing"
+    STARTED = "attempt_measuring"
+    ENDED = "attempt_reporting"
+    SETTLED = "attempt_finished"
+    GIVEN_BACK = "attempt_given_back"
+    LOST = "attempt_lost"
+
+
+LIVE: tuple[AttemptState, ...] = (
+    AttemptState.CLAIMED,
+    AttemptState.PREPARING,
+    AttemptState.MEASURING,
+    AttemptState.REPORTING,
+)
+
+_S, _E = AttemptState, AttemptEvent
+
+#: Phases are skipped where a beat was lost, never walked back.
+TRANSITIONS: dict[tuple[AttemptState, AttemptEvent], AttemptState] = {
+    (_S.CLAIMED, _E.PREPARED): _S.PREPARING,
+    (_S.CLAIMED, _E.STARTED): _S.MEASURING,
+    (_S.PREPARING, _E.STARTED): _S.MEASURING,
+    (_S.CLAIMED, _E.ENDED): _S.REPORTING,
+    (_S.PREPARING, _E.ENDED): _S.REPORTING,
+    (_S.MEASURING, _E.ENDED): _S.REPORTING,
+    **{(state, _E.SETTLED): _S.FINISHED for state in (*LIVE, _S.LOST)},
+    (_S.CLAIMED, _E.GIVEN_BACK): _S.GIVEN_BACK,
+    (_S.PREPARING, _E.GIVEN_BACK): _S.GIVEN_BACK,
+    **{(state, _E.LOST): _S.LOST for state in LIVE},
+}
+
+
+def advance(state: AttemptState, event: AttemptEvent) -> AttemptState | None:
+    """The state after an event; None when the event cannot happen there."""
+    return TRANSITIONS.get((state, event))
+
+
+def sources(event: AttemptEvent) -> list[AttemptState]:
+    """The states an event can happen in."""
+    return [state for state, happening in TRANSITIONS if happening is event]

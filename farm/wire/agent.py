@@ -1,0 +1,146 @@
+"""What agent and farm say to each other. Every call is idempotent; the farm dictates all intervals."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr
+
+from farm.core.attempt import AttemptState
+from farm.core.condition import Condition
+from farm.core.device import DeviceFacts, Presence
+from farm.core.evidence import Evidence
+from farm.core.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
+from farm.core.measurement import Outcome
+from farm.core.plan import RunPlan
+from farm.wire.base import WIRE_VERSION, Wire
+
+Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x20/\x7f]+$")]
+Fence = Annotated[int, Field(ge=0)]
+
+
+class Enrollment(Wire):
+    """POST /api/v1/agent/enroll: a single-use join token for a host credential."""
+
+    wire_version: int = WIRE_VERSION
+    host: Name
+    join_token: SecretStr
+
+
+class EnrollmentAnswer(Wire):
+    """The credential goes into every later call, as a bearer token; the farm keeps its hash only."""
+
+    host_id: HostId
+    credential: str
+
+
+class DeviceReport(Wire):
+    """One phone as the agent sees it now."""
+
+    device_id: Name
+    #: What adb calls it on this host.
+    serial: Annotated[str, Field(min_length=1, max_length=256)]
+    presence: Presence
+    #: Why it is not online, in words.
+    detail: str | None = None
+    #: Sent when new to the farm: first sight, a changed build, or asked for by `facts_wanted`.
+    facts: DeviceFacts | None = None
+    condition: Condition | None = None
+    #: Everything of runs up to this fencing token is gone from the phone.
+    cleaned_fence: Fence = 0
+
+
+class AttemptReport(Wire):
+    """An attempt the agent has in hand. `given_back` says that nothing ran, and why."""
+
+    attempt_id: AttemptId
+    fence: Fence
+    phase: Literal[
+        AttemptState.CLAIMED,
+        AttemptState.PREPARING,
+        AttemptState.MEASURING,
+        AttemptState.REPORTING,
+        AttemptState.GIVEN_BACK,
+    ]
+    reason: str | None = None
+
+
+class SessionOpening(Wire):
+    """POST /api/v1/agent/sessions: a new life of the agent's process."""
+
+    wire_version: int = WIRE_VERSION
+    #: Changes when the machine was restarted.
+    boot_id: str
+    agent_version: str
+    #: The journal of unfinished attempts of earlier lives.
+    attempts: tuple[AttemptReport, ...] = ()
+
+
+class Order(Wire):
+    """What is to become of an attempt the agent named: go on, or stop and clean up."""
+
+    attempt_id: AttemptId
+    do: Literal["continue", "abandon"]
+    why: str
+
+
+class SessionAnswer(Wire):
+    """A session; older sessions of the host are fenced from here on."""
+
+    session_id: SessionId
+    epoch: int
+    #: How often the agent calls exchange at least.
+    beat_s: float
+    orders: tuple[Order, ...] = ()
+
+
+class Assignment(Wire):
+    """An attempt the farm believes this session owns. The plan is there until the agent says it prepares."""
+
+    attempt_id: AttemptId
+    job_id: JobId
+    device_id: DeviceId
+    fence: Fence
+    plan: RunPlan | None = None
+
+
+class Exchange(Wire):
+    """POST /api/v1/agent/sessions/{id}/exchange: the one loop call, numbered from 1 upwards.
+
+    `devices` and `attempts` are complete: a device that is not listed is absent.
+    """
+
+    seq: Annotated[int, Field(ge=1)]
+    #: How long the farm may hold the call while there is nothing to say.
+    wait_s: Annotated[float, Field(ge=0, le=30)] = 0.0
+    devices: tuple[DeviceReport, ...] = ()
+    attempts: tuple[AttemptReport, ...] = ()
+
+
+class ExchangeAnswer(Wire):
+    """Level-triggered: `assignments` is the full list, so a lost answer heals at the next exchange.
+
+    An assignment with a plan may be started within `start_within_s`, counted from *sending* the exchange;
+    later the agent waits for a newer answer. An attempt the agent holds that is not listed is to be stopped.
+    """
+
+    seq: int
+    assignments: tuple[Assignment, ...] = ()
+    start_within_s: float
+    facts_wanted: tuple[DeviceId, ...] = ()
+    #: Digests that will be needed soon, to be fetched into the host's cache meanwhile.
+    prefetch: tuple[Digest, ...] = ()
+
+
+class Report(Wire):
+    """POST /api/v1/agent/attempts/{id}/report. The SHA-256 of the body's bytes identifies the report:
+    the same bytes again get the stored answer, others 409."""
+
+    evidence: Evidence
+
+
+class ReportAnswer(Wire):
+    """What the farm made of it. `counted` is false when the attempt was no longer its job's current one."""
+
+    attempt_id: AttemptId
+    counted: bool
+    outcome: Outcome | None = None
+    message: str = ""

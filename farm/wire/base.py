@@ -1,0 +1,28 @@
+"""How everything on the wire behaves: unknown keys are refused, values are frozen."""
+
+from pydantic import BaseModel, ConfigDict
+
+#: Raised when an older agent could no longer talk to the farm; the one before is served too.
+WIRE_VERSION = 1
+WIRE_VERSIONS_SERVED = (1,)
+
+
+class Wire(BaseModel):
+    """A message, or a part of one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem document, with our code, blame and hint."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    code: str
+    blame: str
+    transient: bool
+    hint: str

@@ -1,0 +1,213 @@
+"""What the farm tells people and scripts: the documents behind every listing and `--json`."""
+
+from datetime import datetime
+
+from farm.core.condition import Condition
+from farm.core.device import Admin, Health, Presence
+from farm.core.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, MatrixId, VariantId
+from farm.core.job import JobKind, JobState
+from farm.core.measurement import Outcome, Quality
+from farm.core.plan import SettingValue
+from farm.core.speedup import Verdict
+from farm.core.variant import Manifest
+from farm.wire.base import Wire
+
+
+class FarmView(Wire):
+    """GET /api/v1/farm: who answers here."""
+
+    version: str
+    wire_version: int
+    started_at: datetime
+    data_dir: str
+
+
+class DeviceView(Wire):
+    """GET /api/v1/devices."""
+
+    device_id: DeviceId
+    serial: str
+    host: HostId
+    device_model: str | None
+    manufacturer: str | None
+    soc: str | None
+    android: str | None
+    api_level: int | None
+    abi: str | None
+    build_fingerprint: str | None
+    presence: Presence
+    #: Why it is not online.
+    detail: str | None
+    health: Health
+    admin: Admin
+    virtual: bool
+    fence: int
+    #: The job it is busy with.
+    job_id: JobId | None
+    #: Why it gets no benchmark job now; empty when it can.
+    waiting_for: tuple[str, ...]
+    condition: Condition | None
+    seen_at: datetime
+
+
+class VariantView(Wire):
+    """GET /api/v1/variants."""
+
+    variant_id: VariantId
+    name: str
+    manifest: Manifest
+    created_at: datetime
+
+
+class VariantRegistration(Wire):
+    """POST /api/v1/variants: the file itself goes to PUT /api/v1/blobs/{digest} first."""
+
+    manifest: Manifest
+
+
+class HarnessView(Wire):
+    """GET /api/v1/harnesses: a program registered for one ABI."""
+
+    name: str
+    abi: str
+    digest: Digest
+    size_bytes: int
+    created_at: datetime
+
+
+class DeviceProgress(Wire):
+    """How far a matrix is on one device."""
+
+    device_id: DeviceId
+    total: int
+    finished: int
+    #: What is running there now.
+    current: str | None
+    #: Why nothing is running there, when nothing is.
+    waiting_for: tuple[str, ...]
+
+
+class MatrixSummary(Wire):
+    """GET /api/v1/matrices: one line each."""
+
+    matrix_id: MatrixId
+    name: str
+    state: str
+    rounds: int
+    cells: int
+    rejected: int
+    jobs: int
+    #: Jobs by state or, when finished, by outcome.
+    jobs_by_outcome: dict[str, int]
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class RejectedView(Wire):
+    """A cell that gets no jobs, and why."""
+
+    device_id: DeviceId | None
+    label: str
+    reason: str
+
+
+class CellView(Wire):
+    """One cell of a matrix with what came of it."""
+
+    cell_id: CellId
+    device_id: DeviceId
+    label: str
+    variant: str
+    backend: str
+    settings: dict[str, SettingValue]
+    replica: int
+    baseline: str | None
+    jobs: int
+    jobs_by_outcome: dict[str, int]
+    #: Accepted measurements by quality.
+    measurements_by_quality: dict[str, int]
+    #: Median over rounds of the valid measurements' values.
+    value_ns: float | None
+    #: What went wrong, once each, with how often.
+    problems: dict[str, int]
+
+
+class MatrixView(MatrixSummary):
+    """GET /api/v1/matrices/{id}."""
+
+    harness: str
+    progress: tuple[DeviceProgress, ...]
+    #: Seconds until the last job ends, from the pace so far; None until one has ended.
+    eta_s: float | None
+    cell_list: tuple[CellView, ...]
+    rejected_list: tuple[RejectedView, ...]
+
+
+class SpeedupView(Wire):
+    """GET /api/v1/speedups: one candidate against its baseline on one device."""
+
+    matrix_id: MatrixId
+    device: DeviceId
+    device_model: str | None
+    soc: str | None
+    model: str
+    harness: str
+    baseline: str
+    candidate: str
+    #: Baseline time over candidate time, geometric mean over rounds.
+    speedup: float | None
+    ci_low: float | None
+    ci_high: float | None
+    #: Rounds that entered; rounds left out.
+    rounds: int
+    excluded: int
+    verdict: Verdict
+    #: Why the verdict is what it is, where that needs saying.
+    reason: str | None
+    baseline_ns: float | None
+    candidate_ns: float | None
+    #: Baseline minus candidate.
+    difference_ns: float | None
+    #: The smallest speedup these rounds could have told from 1, as a ratio above 1.
+    detectable: float | None
+    #: True for a twin of the baseline: its verdict says how far the other rows can be trusted.
+    aa: bool
+    virtual: bool
+    measured_until: datetime
+
+
+class AttemptView(Wire):
+    """GET /api/v1/attempts/{id}."""
+
+    attempt_id: AttemptId
+    job_id: JobId
+    device_id: DeviceId
+    fence: int
+    state: str
+    outcome: Outcome | None
+    blame: str | None
+    code: str | None
+    message: str | None
+    claimed_at: datetime
+    finished_at: datetime | None
+    plan: dict[str, object]
+    evidence: dict[str, object] | None
+    quality: Quality | None
+    quality_reasons: tuple[str, ...]
+
+
+class JobView(Wire):
+    """GET /api/v1/jobs?matrix_id=."""
+
+    job_id: JobId
+    kind: JobKind
+    matrix_id: MatrixId | None
+    device_id: DeviceId
+    label: str
+    round: int
+    repeat: int
+    state: JobState
+    outcome: Outcome | None
+    code: str | None
+    message: str | None
+    attempts: tuple[AttemptId, ...]
