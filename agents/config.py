@@ -1,0 +1,64 @@
+"""The agent's settings: `FARM_AGENT_*` in the environment, or built in code by who embeds it."""
+
+import socket
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from farm.wire.agent import Name
+
+
+class AgentConfig(BaseSettings):
+    """All an agent is told before it meets its farm. Every interval is the farm's to dictate."""
+
+    model_config = SettingsConfigDict(env_prefix="FARM_AGENT_", frozen=True, extra="ignore")
+
+    farm_url: str = "http://127.0.0.1:8470"
+    #: What the farm calls this machine.
+    host: Name = Field(default_factory=socket.gethostname)
+    #: The agent's own folder: credential, journal, spool, cache, adb server. One agent each.
+    data_dir: Path = Field(default_factory=lambda: Path.home() / ".local" / "share" / "farm-agent")
+    #: Needed once, for enrolment; better in the file, because other processes can read an environment.
+    join_token: SecretStr | None = None
+    join_token_file: Path | None = None
+    #: Phones on adb over TCP, kept connected.
+    adb_connect: Annotated[tuple[str, ...], NoDecode] = ()
+    #: Off only where all phones are virtual or on TCP: the server starts 3 s sooner.
+    adb_usb: bool = True
+    #: A private key that phones already know, next to the one adb keeps by itself.
+    adb_key: Path | None = None
+    #: The host's cache of artifacts is trimmed to this, least recently used first.
+    cache_limit_bytes: Annotated[int, Field(gt=0)] = 20 * 1024**3
+
+    @field_validator("adb_connect", mode="before")
+    @classmethod
+    def _split_list(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("adb_connect")
+    @classmethod
+    def _are_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for address in value:
+            host, _, port = address.rpartition(":")
+            if not host or not port.isdigit() or not 0 < int(port) < 65536:
+                raise ValueError(f"{address!r} is not HOST:PORT")
+        return value
+
+    @field_validator("farm_url")
+    @classmethod
+    def _is_http(cls, value: str) -> str:
+        if not value.startswith(("http://", "https://")):
+            raise ValueError(f"{value!r} is not an http:// or https:// address")
+        return value.rstrip("/")
+
+    def join_token_value(self) -> SecretStr | None:
+        """The join token, from the environment or from its file; None when there is neither."""
+        if self.join_token is not None:
+            return self.join_token
+        if self.join_token_file is None or not self.join_token_file.exists():
+            return None
+        return SecretStr(self.join_token_file.read_text(encoding="utf-8").strip())

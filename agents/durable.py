@@ -1,0 +1,60 @@
+"""Files that survive a power cut: whole and old, or whole and new, never half."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from farm.core.errors import HostDiskFull
+
+TEMPORARY_SUFFIX = ".tmp"
+
+
+def write_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Put `data` at `path`; on return it is on the disk, name included.
+
+    Raises:
+        HostDiskFull: no space is left, and the old content stays.
+    """
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    with disk_errors_named(path):
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+
+
+def remove_durably(path: Path) -> None:
+    """Take a file away for good; one that is not there is fine."""
+    path.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names that were added to or taken from a folder survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sweep_temporaries(folder: Path) -> None:
+    """Remove what a writer left behind that died before its rename."""
+    for leftover in folder.glob(f"*{TEMPORARY_SUFFIX}"):
+        leftover.unlink(missing_ok=True)
+
+
+@contextmanager
+def disk_errors_named(path: Path) -> Iterator[None]:
+    """Translate a full disk into an error of the tree."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise HostDiskFull(f"no space left for {path.name} in {path.parent}") from error
+        raise

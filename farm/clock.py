@@ -1,0 +1,27 @@
+"""Time, as something that is handed in."""
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where farm and agent read the time; tests hand in one that stands still."""
+
+    def now(self) -> datetime:
+        """The wall clock, aware, UTC: for people and for the database, never for waiting."""
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary start, which never jump."""
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def now(self) -> datetime:
+        """The wall clock in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """CLOCK_MONOTONIC."""
+        return time.monotonic()

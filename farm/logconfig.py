@@ -1,0 +1,57 @@
+"""Where log events go: structlog, to stderr, as text for a person or as JSON for a machine."""
+
+import logging
+import sys
+from typing import Literal
+
+import structlog
+
+LogFormat = Literal["auto", "text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+def configure_logging(*, level: LogLevel = "info", form: LogFormat = "auto") -> None:
+    """Send every event of the process to stderr. `auto` is text on a terminal, JSON elsewhere.
+
+    Libraries that use the standard `logging` are heard from `warning` upwards, in the same shape.
+    """
+    as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
+    shared = _shared_processors()
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(as_json)],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for ours in ("farm", "agents", "__main__"):
+        logging.getLogger(ours).setLevel(logging.DEBUG)
+
+
+def _shared_processors() -> list[structlog.typing.Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
+    ]
+
+
+def _rendering(as_json: bool) -> list[structlog.typing.Processor]:
+    # Local variables stay out of tracebacks: tokens live in them.
+    if as_json:
+        frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        return [
+            structlog.processors.ExceptionRenderer(frames),
+            structlog.processors.JSONRenderer(sort_keys=True),
+        ]
+    plain = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
