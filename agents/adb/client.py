@@ -1,0 +1,205 @@
+"""A small asyncio client of the adb server: phones tracked, commands run, files moved, each by a deadline."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from agents.adb import sync
+from agents.adb.shell_v2 import HEADER, Collector, PacketId, ShellResult, stdin_packets
+from agents.adb.smartsocket import Garbled, Refused, SmartSocket, smart_socket
+from agents.adb.sync import FileStat
+from farm.core.errors import (
+    AdbServerDown,
+    DeviceError,
+    DeviceOffline,
+    DeviceProtocol,
+    DeviceTimeout,
+    DeviceUnfit,
+    PushFailed,
+)
+
+OUTPUT_LIMIT_BYTES = 4 * 1024 * 1024
+#: The server answers from memory; it is wedged when it does not within this time.
+SERVER_DEADLINE_S = 5.0
+#: How much longer than its deadline a call may take to find out whom to blame; a sound server needs 1 ms.
+BLAME_DEADLINE_S = 1.0
+
+
+class AdbClient:
+    """Asks one adb server on loopback. Holds no connection, so there is nothing to close."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def device(self, serial: str) -> "AdbDevice":
+        """One phone, by the name adb has for its transport; nothing is asked yet."""
+        return AdbDevice(self, serial)
+
+    async def version(self, deadline_s: float = SERVER_DEADLINE_S) -> int:
+        """The server's protocol version.
+
+        Raises:
+            AdbServerDown: it does not answer in time, or something else listens there.
+        """
+        with _server_errors(self.port):
+            async with asyncio.timeout(deadline_s), self._asking("host:version") as socket:
+                return int(await socket.read_block(), 16)
+
+    async def track_devices(self) -> AsyncIterator[dict[str, str]]:
+        """The state word of every phone by serial: now, and again at each change, for ever.
+
+        Raises:
+            AdbServerDown: the server is not there, or went away. A wedged one is silent: ask `version` too.
+        """
+        with _server_errors(self.port):
+            async with smart_socket(self.port) as socket:
+                async with asyncio.timeout(SERVER_DEADLINE_S):
+                    await socket.request("host:track-devices")
+                while True:
+                    yield state_by_serial((await socket.read_block()).decode(errors="replace"))
+
+    @asynccontextmanager
+    async def _asking(self, service: str) -> AsyncIterator[SmartSocket]:
+        async with smart_socket(self.port) as socket:
+            await socket.request(service)
+            yield socket
+
+
+class AdbDevice:
+    """One phone behind the server; any number of calls may run at once, each on a connection of its own.
+
+    Every call raises DeviceTimeout when its deadline passes, DeviceOffline when the phone is not there or
+    goes away, DeviceProtocol when it refuses or answers nonsense, and AdbServerDown when the server is not
+    there or is wedged.
+    Features are asked once: make a new object when the phone was away.
+    """
+
+    def __init__(self, client: AdbClient, serial: str) -> None:
+        self._client = client
+        self._features: frozenset[str] | None = None
+        self.serial = serial
+
+    async def features(self, deadline_s: float) -> frozenset[str]:
+        """What the phone's adbd says it can, e.g. `shell_v2`, as far as this server knows it too."""
+        async with self._call("features", deadline_s):
+            return await self._find_features()
+
+    async def shell(
+        self, command: str, *, deadline_s: float, stdin: bytes = b"", limit_bytes: int = OUTPUT_LIMIT_BYTES
+    ) -> ShellResult:
+        """Run a command line in the phone's shell and wait for its end.
+
+        Args:
+            command: as the phone's shell is to read it.
+            deadline_s: for everything, opening included.
+            stdin: all of its input.
+            limit_bytes: what is kept of each of stdout and stderr; the rest is counted.
+
+        Raises:
+            DeviceUnfit: the phone has no shell v2, so that exit codes would be lost.
+        """
+        async with self._call(f"shell {command[:60]!r}", deadline_s):
+            if "shell_v2" not in await self._find_features():
+                raise DeviceUnfit(f"{self.serial} has no shell v2")
+            async with self._service(f"shell,v2,raw:{command}") as socket:
+                socket.write(stdin_packets(stdin))
+                return await _read_result(socket, Collector(limit_bytes))
+
+    async def push(self, source: Path, remote: str, *, mode: int, deadline_s: float) -> int:
+        """Write a local file to the phone; gives the bytes sent.
+
+        Raises:
+            PushFailed: the phone refused the file, with its reason.
+            HostError: the local file cannot be read.
+        """
+        with await sync.open_source(source) as content:
+            async with self._call(f"push {remote}", deadline_s):
+                try:
+                    async with self._service("sync:") as socket:
+                        return await sync.send(socket, content, remote, mode)
+                except Refused as error:
+                    raise PushFailed(f"{self.serial} did not take {remote}: {error}") from error
+
+    async def read(self, remote: str, *, limit_bytes: int, deadline_s: float) -> bytes:
+        """The first `limit_bytes` of a file on the phone; a missing file is a DeviceProtocol error."""
+        async with self._call(f"read {remote}", deadline_s), self._service("sync:") as socket:
+            return await sync.receive(socket, remote, limit_bytes)
+
+    async def stat(self, remote: str, deadline_s: float) -> FileStat | None:
+        """A file's mode and size; None when there is none."""
+        async with self._call(f"stat {remote}", deadline_s):
+            modern = "stat_v2" in await self._find_features()
+            async with self._service("sync:") as socket:
+                read_stat = sync.read_stat_v2 if modern else sync.read_stat_v1
+                return await read_stat(socket, remote)
+
+    async def _find_features(self) -> frozenset[str]:
+        if self._features is None:
+            async with smart_socket(self._client.port) as socket:
+                await self._reach(socket, f"host-serial:{self.serial}:features")
+                self._features = frozenset((await socket.read_block()).decode(errors="replace").split(","))
+        return self._features
+
+    @asynccontextmanager
+    async def _service(self, service: str) -> AsyncIterator[SmartSocket]:
+        async with smart_socket(self._client.port) as socket:
+            await self._reach(socket, f"host:transport:{self.serial}")
+            await socket.request(service)
+            yield socket
+
+    async def _reach(self, socket: SmartSocket, service: str) -> None:
+        try:
+            await socket.request(service)
+        except Refused as error:
+            raise DeviceOffline(f"{self.serial}: {error}") from error
+
+    @asynccontextmanager
+    async def _call(self, doing: str, deadline_s: float) -> AsyncIterator[None]:
+        """The edge of every call on a phone: foreign errors become ours here, and nowhere else."""
+        what = f"{self.serial}: {doing}"
+        try:
+            async with asyncio.timeout(deadline_s):
+                yield
+        except TimeoutError as error:
+            raise await self._unless_server_down(
+                DeviceTimeout(f"{what}: no end within {deadline_s:g} s")
+            ) from error
+        except (Refused, Garbled, UnicodeError) as error:
+            raise DeviceProtocol(f"{what}: {error}") from error
+        except (OSError, EOFError) as error:
+            raise await self._unless_server_down(
+                DeviceOffline(f"{what}: the connection ended early ({error})")
+            ) from error
+
+    async def _unless_server_down(self, error: DeviceError) -> DeviceError | AdbServerDown:
+        """The error as it is, unless our server is gone or wedged: then the phone has done nothing."""
+        try:
+            await self._client.version(BLAME_DEADLINE_S)
+        except AdbServerDown as down:
+            return down
+        return error
+
+
+def state_by_serial(text: str) -> dict[str, str]:
+    """The server's listing: a serial, a tab and a state word per line; other lines are dropped."""
+    rows = (line.rstrip("\r").rpartition("\t") for line in text.split("\n"))
+    return {serial: state for serial, tab, state in rows if tab}
+
+
+async def _read_result(socket: SmartSocket, collector: Collector) -> ShellResult:
+    while True:
+        kind, length = HEADER.unpack(await socket.read_exactly(HEADER.size))
+        data = await socket.read_exactly(length)
+        if kind == PacketId.EXIT and length == 1:
+            return collector.result(data[0])
+        collector.add(kind, data)
+
+
+@contextmanager
+def _server_errors(port: int) -> Iterator[None]:
+    """The edge of every call on the server itself."""
+    try:
+        yield
+    except (OSError, EOFError, Refused, Garbled, ValueError) as error:
+        raise AdbServerDown(f"the adb server on port {port} does not answer: {error!r}") from error

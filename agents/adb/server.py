@@ -1,0 +1,242 @@
+"""The adb server we own: a child on a private port, found again when the agent before us was killed."""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import adbutils
+
+from agents.adb.client import AdbClient
+from agents.process import command_line, end_process
+from farm.core.errors import AdbServerDown
+
+#: With USB on, the server looks for phones for about 3 s before it answers.
+START_DEADLINE_S = 20.0
+STOP_DEADLINE_S = 5.0
+POLL_S = 0.01
+_STARTS = 3
+_RECORD = "adb-server.json"
+_OURS = ("ADB_", "ANDROID_ADB_", "ANDROID_SERIAL", "ADBUTILS_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRecord:
+    """A server that was started, as written down for the agent after us."""
+
+    pid: int
+    port: int
+
+
+class AdbServer:
+    """Runs adb's server and ends it; one folder has one server, on the same port again where it can be.
+
+    A server in the record that still runs is ended by `start`: its owner, an agent before us, is gone. So two
+    live agents never share a folder.
+    """
+
+    def __init__(
+        self, folder: Path, *, usb: bool = True, vendor_keys: str | None = None, adb: Path | None = None
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            folder: for the record, log and temporary files; without USB for the key too. Made when missing.
+            usb: serve phones on USB, with the operator's key. False is for servers of TCP and virtual phones.
+            vendor_keys: further keys (ADB_VENDOR_KEYS), so that a lab can share one over all hosts.
+            adb: another binary than the one adbutils ships.
+        """
+        self._folder = folder
+        self._usb = usb
+        self._vendor_keys = vendor_keys
+        self._adb = adb
+        self._process: asyncio.subprocess.Process | None = None
+        self._port = 0
+
+    @property
+    def port(self) -> int:
+        """Where it listens on loopback; 0 before the first start."""
+        return self._port
+
+    @property
+    def pid(self) -> int | None:
+        """Its process; None when it does not run."""
+        return self._process.pid if self._process is not None and self.alive() else None
+
+    def alive(self) -> bool:
+        """Whether the process runs; a wedged one does: ask `AdbClient.version` too."""
+        return self._process is not None and self._process.returncode is None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """End what an earlier life left, start the server and wait until it answers.
+
+        Raises:
+            AdbServerDown: it does not come up; its log is named.
+        """
+        await self.stop()
+        for folder in ("tmp", "home"):
+            (self._folder / folder).mkdir(parents=True, exist_ok=True)
+        left = await self._end_orphan()
+        self._port = self._port or left
+        for _ in range(_STARTS):
+            if not self._port or not _is_free(self._port):
+                self._port = _free_port()
+            if await self._spawn_and_wait():
+                return
+            await self.stop()
+        raise AdbServerDown(f"adb's server does not start: see {self._log}")
+
+    async def stop(self) -> None:
+        """End the server by its pid, by force when it does not go; nothing happens when it does not run."""
+        process, self._process = self._process, None
+        if process is not None:
+            await _end(process)
+            (self._folder / _RECORD).unlink(missing_ok=True)
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "adb-server.log"
+
+    async def _spawn_and_wait(self) -> bool:
+        await self._spawn()
+        client = AdbClient(self._port)
+        try:
+            async with asyncio.timeout(START_DEADLINE_S):
+                while self.alive():
+                    if await _answers(client):
+                        # Something else may have taken the port and answer in our server's stead.
+                        return self.alive()
+                    await asyncio.sleep(POLL_S)
+        except TimeoutError:
+            pass
+        return False
+
+    async def _spawn(self) -> None:
+        arguments = [str(self._adb or shipped_adb()), "-P", str(self._port), "server", "nodaemon"]
+        environment = server_environment(os.environ, self._folder, self._usb, self._vendor_keys)
+        with self._log.open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *arguments,
+                env=environment,
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # A Ctrl-C at the agent's terminal must reach the agent alone, which then stops the server.
+                start_new_session=True,
+            )
+        self._write_record(ServerRecord(pid=self._process.pid, port=self._port))
+
+    def _write_record(self, record: ServerRecord) -> None:
+        path = self._folder / _RECORD
+        draft = path.with_suffix(".new")
+        draft.write_text(json.dumps({"pid": record.pid, "port": record.port}))
+        draft.replace(path)
+
+    async def _end_orphan(self) -> int:
+        """End the recorded server if it still runs; gives its port, 0 when there is no record."""
+        record = find_record(self._folder)
+        if record is None:
+            return 0
+        await asyncio.to_thread(
+            end_process,
+            record.pid,
+            lambda pid: is_server(command_line(pid), record.port),
+            deadline_s=STOP_DEADLINE_S,
+        )
+        return record.port
+
+
+def find_record(folder: Path) -> ServerRecord | None:
+    """What is written down of the folder's server; None when nothing readable is."""
+    try:
+        fields = json.loads((folder / _RECORD).read_text())
+        return ServerRecord(pid=int(fields["pid"]), port=int(fields["port"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def is_server(arguments: list[str], port: int) -> bool:
+    """Whether a command line is that of an adb server of ours on the port; pids are used again by others."""
+    return arguments[1:] == ["-P", str(port), "server", "nodaemon"]
+
+
+def server_environment(
+    outer: Mapping[str, str], folder: Path, usb: bool, vendor_keys: str | None
+) -> dict[str, str]:
+    """The environment of the server: ours, with every adb setting of the operator's replaced."""
+    kept = {name: value for name, value in outer.items() if not name.startswith(_OURS)}
+    settings = {"ADB_MDNS": "0", "ADB_EMU": "0", "ADB_REJECT_KILL_SERVER": "1", "TMPDIR": str(folder / "tmp")}
+    if not usb:
+        # Its key is made below HOME: phones without authorization need none of the operator's.
+        settings |= {"ADB_USB": "0", "HOME": str(folder / "home")}
+    if keys := vendor_keys or outer.get("ADB_VENDOR_KEYS"):
+        settings["ADB_VENDOR_KEYS"] = keys
+    return {"HOME": str(Path.home()), **kept, **settings}
+
+
+def shipped_adb() -> Path:
+    """The binary inside adbutils. `adbutils.adb_path()` alone prefers any adb on PATH, of any version."""
+    binary = Path(adbutils.__file__).parent / "binaries" / "adb"
+    return binary if binary.exists() else Path(adbutils.adb_path())
+
+
+def forbid_adbutils_servers(environment: MutableMapping[str, str]) -> None:
+    """Keep adbutils from starting servers; call it once in the composition root, with `os.environ`.
+
+    adbutils runs `ADB start-server` on the environment's port when nobody answers on the client's. Given a
+    binary that does nothing instead, it fails as it should. `shipped_adb` does not look at the environment.
+    """
+    environment["ADBUTILS_ADB_PATH"] = shutil.which("false") or "/bin/false"
+
+
+async def _answers(client: AdbClient) -> bool:
+    try:
+        await client.version()
+    except AdbServerDown:
+        return False
+    return True
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+    try:
+        async with asyncio.timeout(STOP_DEADLINE_S):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

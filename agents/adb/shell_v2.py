@@ -1,0 +1,68 @@
+"""Framing and collecting of adb's shell protocol v2 (AOSP: shell_protocol.h)."""
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+HEADER = struct.Struct("<BI")
+CHUNK_BYTES = 32 * 1024
+
+
+class PacketId(IntEnum):
+    """What a shell packet carries."""
+
+    STDIN = 0
+    STDOUT = 1
+    STDERR = 2
+    EXIT = 3
+    CLOSE_STDIN = 4
+    WINDOW_SIZE = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellResult:
+    """What a command left behind."""
+
+    #: 128 + n for a death by signal n.
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    #: Bytes of stdout and stderr together that were over the limit.
+    dropped_bytes: int = 0
+
+
+def packet(kind: PacketId, data: bytes = b"") -> bytes:
+    """One shell packet."""
+    return HEADER.pack(kind, len(data)) + data
+
+
+def stdin_packets(data: bytes) -> bytes:
+    """All of a command's input, and the end of it."""
+    parts = (data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES))
+    return b"".join(packet(PacketId.STDIN, part) for part in parts) + packet(PacketId.CLOSE_STDIN)
+
+
+class Collector:
+    """Gathers output up to a limit per stream and counts the rest."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._parts: dict[int, bytearray] = {PacketId.STDOUT: bytearray(), PacketId.STDERR: bytearray()}
+        self._dropped_bytes = 0
+
+    def add(self, kind: int, data: bytes) -> None:
+        """Take a packet; kinds that carry no output are ignored."""
+        if (part := self._parts.get(kind)) is None:
+            return
+        kept = data[: max(0, self._limit_bytes - len(part))]
+        part += kept
+        self._dropped_bytes += len(data) - len(kept)
+
+    def result(self, exit_code: int) -> ShellResult:
+        """What was gathered."""
+        return ShellResult(
+            exit_code=exit_code,
+            stdout=bytes(self._parts[PacketId.STDOUT]),
+            stderr=bytes(self._parts[PacketId.STDERR]),
+            dropped_bytes=self._dropped_bytes,
+        )

@@ -1,0 +1,72 @@
+"""One connection to an adb server, speaking its smart-socket protocol (AOSP: docs/dev/services.md)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+READ_BUFFER_BYTES = 1024 * 1024
+#: The server reads a request's length from four hexadecimal digits.
+REQUEST_LIMIT_BYTES = 0xFFFF
+
+
+class Refused(Exception):  # noqa: N818 - a reply, translated at the edge
+    """The server, or the phone behind it, answered FAIL; the text is its reason, for people."""
+
+
+class Garbled(Exception):  # noqa: N818 - a reply, translated at the edge
+    """The answer is not of the protocol."""
+
+
+class SmartSocket:
+    """A connection to the server. Raises OSError, EOFError, Refused and Garbled; callers translate them."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def request(self, service: str) -> None:
+        """Ask for a service and wait for OKAY."""
+        payload = service.encode()
+        if len(payload) > REQUEST_LIMIT_BYTES:
+            raise Refused(f"{len(payload)} bytes are too long for one request, at most {REQUEST_LIMIT_BYTES}")
+        self.write(b"%04x" % len(payload) + payload)
+        status = await self.read_exactly(4)
+        if status == b"FAIL":
+            raise Refused((await self.read_block()).decode(errors="replace"))
+        if status != b"OKAY":
+            raise Garbled(f"{status!r} where OKAY or FAIL belongs")
+
+    async def read_block(self) -> bytes:
+        """A block with its length before it, in four hexadecimal digits."""
+        digits = await self.read_exactly(4)
+        try:
+            return await self.read_exactly(int(digits, 16))
+        except ValueError as error:
+            raise Garbled(f"{digits!r} where a length belongs") from error
+
+    async def read_exactly(self, count: int) -> bytes:
+        """`count` bytes, or EOFError (asyncio.IncompleteReadError)."""
+        return await self._reader.readexactly(count)
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes without waiting; what is queued is sent while this side reads."""
+        self._writer.write(data)
+
+    async def drain(self) -> None:
+        """Wait until little is queued."""
+        await self._writer.drain()
+
+    def abort(self) -> None:
+        """Close at once, whatever is queued."""
+        self._writer.transport.abort()
+
+
+@asynccontextmanager
+async def smart_socket(port: int) -> AsyncIterator[SmartSocket]:
+    """Connect to the server on loopback; closed on leaving, by cancellation too."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=READ_BUFFER_BYTES)
+    socket = SmartSocket(reader, writer)
+    try:
+        yield socket
+    finally:
+        socket.abort()

@@ -1,0 +1,62 @@
+"""Processes of an earlier life of ours: told from strangers by what /proc says, ended by pid."""
+
+import os
+import select
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ENDING = (signal.SIGTERM, signal.SIGKILL)
+
+
+def command_line(pid: int) -> list[str]:
+    """A process's arguments; empty when there is none, or only a zombie."""
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return []
+    return [part.decode(errors="replace") for part in raw.split(b"\0")[:-1]]
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None when it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # proc(5): the name in brackets may hold anything; the state is the first field after, the start the 20th.
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def end_process(
+    pid: int, is_ours: Callable[[int], bool], *, deadline_s: float, signals: Sequence[signal.Signals] = ENDING
+) -> bool:
+    """Send a process each signal in turn until it is gone, and tell whether it is; blocks.
+
+    Args:
+        pid: may long have been given to another process.
+        is_ours: asked once the pid is pinned, so that no stranger can slip under it.
+        deadline_s: how long to wait after each signal.
+        signals: the gentle one first.
+    """
+    try:
+        pinned = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return not is_ours(pid) or _signal_until_gone(pinned, signals, deadline_s)
+    finally:
+        os.close(pinned)
+
+
+def _signal_until_gone(pinned: int, signals: Sequence[signal.Signals], deadline_s: float) -> bool:
+    for number in signals:
+        try:
+            signal.pidfd_send_signal(pinned, number)
+        except ProcessLookupError:
+            return True
+        # A pidfd turns readable when its process ends, reaped or not: pidfd_open(2).
+        if select.select([pinned], [], [], deadline_s)[0]:
+            return True
+    return False
