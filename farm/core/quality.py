@@ -1,0 +1,69 @@
+"""Whether a measurement can be believed, with the reasons when it cannot."""
+
+from collections.abc import Iterator
+
+from farm.core.condition import Condition, Gates
+from farm.core.measurement import Judgement, Quality, Reading, Summary
+
+_Finding = tuple[Quality, str]
+
+
+def judge(
+    reading: Reading,
+    summary: Summary,
+    *,
+    requested_backend: str,
+    before: Condition | None,
+    after: Condition | None,
+    gates: Gates,
+    noise_limit: float,
+) -> Judgement:
+    """Judge by the most serious finding: fallback, short, throttled, noisy; reasons come in that order.
+
+    What a phone or tool does not report is not held against the measurement.
+
+    Args:
+        reading: what the adapter read; knows how many iterations were asked for.
+        summary: figures over the same reading.
+        requested_backend: what the cell asked for.
+        before: the phone right before the run.
+        after: the phone right after the run.
+        gates: what had to hold before the run; its thermal limit must still hold after it.
+        noise_limit: the largest interquartile range of the samples, as a fraction of their median.
+    """
+    findings = [
+        *_fallback(reading, requested_backend),
+        *_short(reading),
+        *_throttled(before, "before", gates),
+        *_throttled(after, "after", gates),
+        *_noisy(summary, noise_limit),
+    ]
+    if not findings:
+        return Judgement(quality=Quality.VALID)
+    return Judgement(quality=findings[0][0], reasons=tuple(reason for _, reason in findings))
+
+
+def _fallback(reading: Reading, requested: str) -> Iterator[_Finding]:
+    if reading.actual_backend != requested:
+        actual = f"{reading.actual_backend} on {reading.accelerator}"
+        yield Quality.FALLBACK, f"{requested} was asked for, {actual} ran: {reading.proof}"
+
+
+def _short(reading: Reading) -> Iterator[_Finding]:
+    count = len(reading.samples_ns)
+    if reading.mean_ns is None and count < reading.expected_samples:
+        yield Quality.SHORT, f"{count} samples, {reading.expected_samples} were asked for"
+
+
+def _throttled(condition: Condition | None, when: str, gates: Gates) -> Iterator[_Finding]:
+    status = condition.thermal_status if condition else None
+    limit = gates.max_thermal_status
+    if status is not None and status > limit:
+        yield Quality.THROTTLED, f"thermal status {status.name} {when} the run, at most {limit.name}"
+
+
+def _noisy(summary: Summary, limit: float) -> Iterator[_Finding]:
+    scatter = summary.scatter
+    if scatter is not None and scatter > limit:
+        spread = f"the middle half of the samples spans {scatter:.1%} of their median"
+        yield Quality.NOISY, f"{spread}, at most {limit:.1%}"

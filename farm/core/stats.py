@@ -1,0 +1,46 @@
+"""Figures over the samples of one measurement, and the quantiles that intervals are made of."""
+
+import numpy as np
+from scipy.special import stdtrit
+
+from farm.core.measurement import Reading, SampleKind, Summary
+
+_QUANTILES_PCT = (25.0, 50.0, 75.0, 90.0)
+
+
+def summary(reading: Reading) -> Summary:
+    """Sum a reading up. Quantiles are interpolated between order statistics (Hyndman and Fan's type 7).
+
+    A tool's own mean yields kind `summary` with a count of 0: nobody knows how many samples are behind it.
+
+    Raises:
+        ValueError: the reading has neither samples nor a mean, or has both.
+    """
+    if bool(reading.samples_ns) == (reading.mean_ns is not None):
+        raise ValueError("a reading has either samples or a mean")
+    if reading.mean_ns is not None:
+        mean_ns = reading.mean_ns
+        return Summary(kind=SampleKind.SUMMARY, count=0, value_ns=mean_ns, mean_ns=mean_ns)
+    return _summary_of_samples(reading.samples_ns)
+
+
+def _summary_of_samples(samples_ns: tuple[int, ...]) -> Summary:
+    q25, median, q75, p90 = (float(q) for q in np.percentile(np.asarray(samples_ns), _QUANTILES_PCT))
+    return Summary(
+        kind=SampleKind.SAMPLES,
+        count=len(samples_ns),
+        value_ns=median,
+        mean_ns=sum(samples_ns) / len(samples_ns),
+        min_ns=min(samples_ns),
+        max_ns=max(samples_ns),
+        p90_ns=p90,
+        scatter=(q75 - q25) / median if median > 0 else None,
+    )
+
+
+def t_quantile(probability: float, degrees: int) -> float:
+    """Student's t: the value that a draw stays below with `probability`; `degrees` of freedom, at least 1.
+
+    `scipy.special` rather than `scipy.stats`, whose import alone takes most of a second.
+    """
+    return float(stdtrit(degrees, probability))

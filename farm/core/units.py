@@ -1,0 +1,49 @@
+"""Numbers with units, for people."""
+
+from collections.abc import Sequence
+
+_DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+
+
+def duration_text(ns: float) -> str:
+    """A duration to three significant digits: `1.23 ms`, `456 µs`, `-17.0 ns`."""
+    return _scaled(ns, _DURATIONS)
+
+
+def size_text(size_bytes: float) -> str:
+    """A size in powers of 1000 to three significant digits: `13.3 MB`."""
+    return _scaled(size_bytes, _SIZES)
+
+
+def ratio_text(ratio: float) -> str:
+    """A speedup: `2.31x`; three decimals below 1.1, where a per cent matters."""
+    return f"{ratio:.3f}x" if ratio < 1.1 else f"{ratio:.2f}x"
+
+
+def elapsed_text(seconds: float) -> str:
+    """A time to wait or waited, in whole seconds: `42 s`, `3 min 5 s`, `2 h 10 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
+    if value == 0:
+        return f"0 {units[-1][1]}"
+    for factor, unit in units[:-1]:
+        # 999.6 of a unit would be printed as 1000: it is 1.00 of the next one.
+        if abs(value) >= factor * 0.9995:
+            return f"{_three_digits(value / factor)} {unit}"
+    factor, unit = units[-1]
+    whole = float(value).is_integer()
+    return f"{value:.0f} {unit}" if whole else f"{_three_digits(value / factor)} {unit}"
+
+
+def _three_digits(value: float) -> str:
+    size = abs(value)
+    decimals = 2 if size < 9.995 else 1 if size < 99.95 else 0
+    return f"{value:.{decimals}f}"

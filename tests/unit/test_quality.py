@@ -1,0 +1,100 @@
+from datetime import UTC, datetime
+
+from farm.core.condition import Condition, Gates, ThermalStatus
+from farm.core.measurement import Judgement, Quality, Reading
+from farm.core.quality import judge
+from farm.core.stats import summary
+
+STEADY = (100, 101, 100, 99, 100)
+SCATTERED = (50, 100, 150, 200, 250)
+
+
+def judged(
+    samples_ns: tuple[int, ...] = STEADY,
+    *,
+    mean_ns: float | None = None,
+    expected: int = 5,
+    actual: str = "cpu",
+    requested: str = "cpu",
+    before: Condition | None = None,
+    after: Condition | None = None,
+    gates: Gates | None = None,
+    noise_limit: float = 0.25,
+) -> Judgement:
+    reading = Reading(
+        samples_ns=samples_ns,
+        mean_ns=mean_ns,
+        expected_samples=expected,
+        actual_backend=actual,
+        accelerator="cpu",
+        proof="Running on CPU",
+    )
+    return judge(
+        reading,
+        summary(reading),
+        requested_backend=requested,
+        before=before,
+        after=after,
+        gates=gates or Gates(),
+        noise_limit=noise_limit,
+    )
+
+
+def heated(status: ThermalStatus | None) -> Condition:
+    return Condition(taken_at=datetime(2026, 1, 1, tzinfo=UTC), thermal_status=status)
+
+
+def test_steady_samples_on_a_cool_phone_are_valid() -> None:
+    cool = heated(ThermalStatus.NONE)
+    assert judged(before=cool, after=cool) == Judgement(quality=Quality.VALID)
+
+
+def test_what_a_phone_does_not_report_is_not_held_against_it() -> None:
+    assert judged(before=heated(None), after=None).quality is Quality.VALID
+
+
+def test_another_backend_than_the_requested_one_is_a_fallback_with_its_proof() -> None:
+    answer = judged(requested="vulkan")
+    assert answer.quality is Quality.FALLBACK
+    assert answer.reasons == ("vulkan was asked for, cpu on cpu ran: Running on CPU",)
+
+
+def test_fewer_samples_than_asked_for_are_short() -> None:
+    answer = judged(expected=30)
+    assert answer == Judgement(quality=Quality.SHORT, reasons=("5 samples, 30 were asked for",))
+
+
+def test_a_tools_mean_is_not_short_for_want_of_samples() -> None:
+    assert judged((), mean_ns=1e6, expected=30).quality is Quality.VALID
+
+
+def test_a_phone_that_got_hot_during_the_run_was_throttled() -> None:
+    answer = judged(before=heated(ThermalStatus.NONE), after=heated(ThermalStatus.MODERATE))
+    assert answer.quality is Quality.THROTTLED
+    assert answer.reasons == ("thermal status MODERATE after the run, at most NONE",)
+
+
+def test_a_phone_that_was_hot_before_the_run_was_throttled() -> None:
+    answer = judged(before=heated(ThermalStatus.LIGHT), after=heated(ThermalStatus.NONE))
+    assert answer.reasons == ("thermal status LIGHT before the run, at most NONE",)
+
+
+def test_heat_within_the_gate_is_valid() -> None:
+    warm = heated(ThermalStatus.LIGHT)
+    gates = Gates(max_thermal_status=ThermalStatus.LIGHT)
+    assert judged(before=warm, after=warm, gates=gates).quality is Quality.VALID
+
+
+def test_scatter_over_the_limit_is_noisy_with_both_numbers() -> None:
+    answer = judged(SCATTERED)
+    assert answer.quality is Quality.NOISY
+    assert answer.reasons == ("the middle half of the samples spans 66.7% of their median, at most 25.0%",)
+    assert judged(SCATTERED, noise_limit=0.7).quality is Quality.VALID
+
+
+def test_the_most_serious_finding_names_the_quality_and_all_are_told() -> None:
+    answer = judged(SCATTERED, expected=9, requested="nnapi", after=heated(ThermalStatus.SEVERE))
+    assert answer.quality is Quality.FALLBACK
+    assert len(answer.reasons) == 4
+    assert "samples" in answer.reasons[1]
+    assert "thermal" in answer.reasons[2]
