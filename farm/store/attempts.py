@@ -1,0 +1,258 @@
+"""Attempts and the evidence that came of them."""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+
+from farm.core.attempt import AttemptEvent, AttemptState, advance
+from farm.core.errors import Blame
+from farm.core.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, SessionId
+from farm.core.measurement import Outcome
+from farm.core.plan import RunPlan
+from farm.core.retry import PastTry
+from farm.store.events import record_event
+from farm.store.tables import LIVE_SQL, attempts, evidence
+
+_PLAN = TypeAdapter(RunPlan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """An attempt's row."""
+
+    attempt_id: AttemptId
+    job_id: JobId
+    device_id: DeviceId
+    host_id: HostId
+    session_id: SessionId
+    facts_id: FactsId | None
+    fence: int
+    cpu_domain: str | None
+    state: AttemptState
+    outcome: Outcome | None
+    blame: Blame | None
+    code: str | None
+    message: str | None
+    plan: RunPlan
+    report_digest: Digest | None
+    claimed_at: datetime
+    finished_at: datetime | None
+
+
+def _attempt(row: sa.Row[Any]) -> Attempt:
+    return Attempt(
+        attempt_id=row.attempt_id,
+        job_id=row.job_id,
+        device_id=row.device_id,
+        host_id=row.host_id,
+        session_id=row.session_id,
+        facts_id=row.facts_id,
+        fence=row.fence,
+        cpu_domain=row.cpu_domain,
+        state=AttemptState(row.state),
+        outcome=None if row.outcome is None else Outcome(row.outcome),
+        blame=None if row.blame is None else Blame(row.blame),
+        code=row.code,
+        message=row.message,
+        plan=_PLAN.validate_python(row.plan),
+        report_digest=row.report_digest,
+        claimed_at=row.claimed_at,
+        finished_at=row.finished_at,
+    )
+
+
+def add_attempt(
+    connection: Connection,
+    *,
+    job_id: JobId,
+    device_id: DeviceId,
+    host_id: HostId,
+    session_id: SessionId,
+    facts_id: FactsId | None,
+    fence: int,
+    cpu_domain: str | None,
+    plan: RunPlan,
+    now: datetime,
+) -> Attempt:
+    """A new live attempt, which is the device's lease from here on.
+
+    Raises:
+        sqlalchemy.exc.IntegrityError: the device, the job or the CPU has a live attempt already.
+    """
+    row = connection.execute(
+        attempts.insert()
+        .values(
+            job_id=job_id,
+            device_id=device_id,
+            host_id=host_id,
+            session_id=session_id,
+            facts_id=facts_id,
+            fence=fence,
+            cpu_domain=cpu_domain,
+            state=AttemptState.CLAIMED,
+            plan=_PLAN.dump_python(plan, mode="json"),
+            claimed_at=now,
+        )
+        .returning(attempts)
+    ).one()
+    added = _attempt(row)
+    record_event(
+        connection,
+        at=now,
+        actor="farm",
+        kind="attempt_claimed",
+        subject="attempt",
+        subject_id=added.attempt_id,
+        to_state=AttemptState.CLAIMED,
+        cause=f"job {job_id} on {device_id}, fence {fence}",
+    )
+    return added
+
+
+def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | None:
+    """One attempt."""
+    row = connection.execute(sa.select(attempts).where(attempts.c.attempt_id == attempt_id)).one_or_none()
+    return None if row is None else _attempt(row)
+
+
+def live_attempts(
+    connection: Connection,
+    *,
+    session_id: SessionId | None = None,
+    claimed_before: datetime | None = None,
+) -> list[Attempt]:
+    """Live attempts: of one session, or those that were claimed long ago and never moved."""
+    query = sa.select(attempts).where(attempts.c.state.in_(LIVE_SQL)).order_by(attempts.c.attempt_id)
+    if session_id is not None:
+        query = query.where(attempts.c.session_id == session_id)
+    if claimed_before is not None:
+        query = query.where(
+            attempts.c.state == AttemptState.CLAIMED, attempts.c.claimed_at < claimed_before
+        )
+    return [_attempt(row) for row in connection.execute(query)]
+
+
+def busy_cpus(connection: Connection) -> set[str]:
+    """CPU domains on which something runs."""
+    query = sa.select(attempts.c.cpu_domain).where(
+        attempts.c.state.in_(LIVE_SQL), attempts.c.cpu_domain.is_not(None)
+    )
+    return set(connection.execute(query).scalars())
+
+
+def attempts_of(connection: Connection, job_id: JobId) -> list[Attempt]:
+    """All attempts of a job, oldest first."""
+    query = sa.select(attempts).where(attempts.c.job_id == job_id).order_by(attempts.c.attempt_id)
+    return [_attempt(row) for row in connection.execute(query)]
+
+
+def past_tries(connection: Connection, job_id: JobId) -> list[PastTry]:
+    """The finished and lost attempts of a job, oldest first; give-backs cost nothing."""
+    return [
+        PastTry(outcome=attempt.outcome, blame=attempt.blame, device_id=attempt.device_id)
+        for attempt in attempts_of(connection, job_id)
+        if attempt.outcome is not None
+    ]
+
+
+def recent_blames(connection: Connection, device_id: DeviceId, count: int) -> list[Blame | None]:
+    """Who was to blame in the device's last ended attempts, newest first."""
+    query = (
+        sa.select(attempts.c.blame)
+        .where(attempts.c.device_id == device_id, attempts.c.outcome.is_not(None))
+        .order_by(attempts.c.fence.desc())
+        .limit(count)
+    )
+    return [None if blame is None else Blame(blame) for blame in connection.execute(query).scalars()]
+
+
+def move_attempt(
+    connection: Connection,
+    attempt: Attempt,
+    event: AttemptEvent,
+    *,
+    now: datetime,
+    actor: str,
+    cause: str | None = None,
+    values: Mapping[str, object] | None = None,
+) -> bool:
+    """Move an attempt by compare-and-set, with its event row; False when it is no longer where it was."""
+    to = advance(attempt.state, event)
+    if to is None:
+        return False
+    changes: dict[str, object] = {"state": to, **(values or {})}
+    if to in (AttemptState.FINISHED, AttemptState.GIVEN_BACK, AttemptState.LOST):
+        changes["finished_at"] = now
+    moved = connection.execute(
+        attempts.update()
+        .where(attempts.c.attempt_id == attempt.attempt_id, attempts.c.state == attempt.state)
+        .values(changes)
+    )
+    if moved.rowcount == 0:
+        return False
+    record_event(
+        connection,
+        at=now,
+        actor=actor,
+        kind=event,
+        subject="attempt",
+        subject_id=attempt.attempt_id,
+        from_state=attempt.state,
+        to_state=to,
+        cause=cause,
+    )
+    return True
+
+
+def hand_over(connection: Connection, attempt: Attempt, session_id: SessionId) -> None:
+    """Give a live attempt to the next session of its host."""
+    connection.execute(
+        attempts.update()
+        .where(attempts.c.attempt_id == attempt.attempt_id, attempts.c.state.in_(LIVE_SQL))
+        .values(session_id=session_id)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReport:
+    """A report as it came."""
+
+    report_digest: Digest
+    counted: bool
+    body: bytes
+
+
+def add_report(
+    connection: Connection,
+    attempt_id: AttemptId,
+    *,
+    digest: Digest,
+    body: bytes,
+    counted: bool,
+    now: datetime,
+) -> None:
+    """Keep a report's bytes."""
+    connection.execute(
+        evidence.insert().values(
+            attempt_id=attempt_id,
+            report_digest=digest,
+            counted=counted,
+            body=zlib.compress(body),
+            received_at=now,
+        )
+    )
+
+
+def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredReport]:
+    """Every report of an attempt, oldest first; one at most counted."""
+    query = sa.select(evidence).where(evidence.c.attempt_id == attempt_id).order_by(evidence.c.evidence_id)
+    return [
+        StoredReport(report_digest=row.report_digest, counted=row.counted, body=zlib.decompress(row.body))
+        for row in connection.execute(query)
+    ]

@@ -1,0 +1,144 @@
+"""What can be run: artifacts, variants, and the programs of harnesses."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+
+from farm.core.ids import Digest, VariantId
+from farm.core.variant import Manifest, variant_name
+from farm.store.tables import artifacts, programs, variants
+
+_MANIFEST = TypeAdapter(Manifest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A registered variant."""
+
+    variant_id: VariantId
+    name: str
+    manifest: Manifest
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A harness's program for one ABI."""
+
+    program_id: int
+    harness: str
+    abi: str
+    digest: Digest
+    size_bytes: int
+    created_at: datetime
+
+
+def put_artifact(connection: Connection, digest: Digest, size_bytes: int, *, now: datetime) -> bool:
+    """Record that the farm has these bytes; False when it knew."""
+    if artifact_size(connection, digest) is not None:
+        return False
+    connection.execute(artifacts.insert().values(digest=digest, size_bytes=size_bytes, created_at=now))
+    return True
+
+
+def artifact_size(connection: Connection, digest: Digest) -> int | None:
+    """Bytes of an artifact the farm has."""
+    return connection.execute(
+        sa.select(artifacts.c.size_bytes).where(artifacts.c.digest == digest)
+    ).scalar_one_or_none()
+
+
+def put_variant(connection: Connection, manifest: Manifest, *, now: datetime) -> Variant:
+    """Register a variant whose artifact is there; the same file under the same name is the same variant."""
+    name = variant_name(manifest.model, manifest.recipe)
+    found = connection.execute(
+        sa.select(variants).where(variants.c.name == name, variants.c.digest == manifest.digest)
+    ).one_or_none()
+    if found is not None:
+        return _variant(found)
+    row = connection.execute(
+        variants.insert()
+        .values(
+            name=name,
+            model=manifest.model,
+            recipe_digest=manifest.recipe_digest,
+            digest=manifest.digest,
+            manifest=_MANIFEST.dump_python(manifest, mode="json"),
+            created_at=now,
+        )
+        .returning(variants)
+    ).one()
+    return _variant(row)
+
+
+def list_variants(connection: Connection) -> list[Variant]:
+    """All variants, oldest first."""
+    return [_variant(row) for row in connection.execute(sa.select(variants).order_by(variants.c.variant_id))]
+
+
+def newest_variants(connection: Connection) -> list[Variant]:
+    """The newest variant of each name: what a new matrix uses."""
+    return list({variant.name: variant for variant in list_variants(connection)}.values())
+
+
+def get_variants(connection: Connection, ids: Sequence[VariantId]) -> dict[VariantId, Variant]:
+    """Variants by id; ids that do not exist are missing."""
+    rows = connection.execute(sa.select(variants).where(variants.c.variant_id.in_(ids)))
+    return {row.variant_id: _variant(row) for row in rows}
+
+
+def _variant(row: sa.Row[Any]) -> Variant:
+    return Variant(
+        variant_id=row.variant_id,
+        name=row.name,
+        manifest=_MANIFEST.validate_python(row.manifest),
+        created_at=row.created_at,
+    )
+
+
+def put_program(connection: Connection, *, harness: str, abi: str, digest: Digest, now: datetime) -> None:
+    """Register a program whose artifact is there; registering it again changes nothing."""
+    known = connection.execute(
+        sa.select(programs.c.program_id).where(
+            programs.c.harness == harness, programs.c.abi == abi, programs.c.digest == digest
+        )
+    ).scalar_one_or_none()
+    if known is None:
+        connection.execute(programs.insert().values(harness=harness, abi=abi, digest=digest, created_at=now))
+
+
+def list_programs(connection: Connection) -> list[Program]:
+    """All programs, oldest first: the last one of a harness and ABI is in use."""
+    rows = connection.execute(
+        sa.select(programs, artifacts.c.size_bytes).join(artifacts).order_by(programs.c.program_id)
+    )
+    return [_program(row) for row in rows]
+
+
+def current_programs(connection: Connection, harness: str) -> dict[str, Program]:
+    """The program in use by ABI."""
+    return {program.abi: program for program in list_programs(connection) if program.harness == harness}
+
+
+def get_program(connection: Connection, program_id: int) -> Program:
+    """A program that exists: cells refer to it by a foreign key."""
+    row = connection.execute(
+        sa.select(programs, artifacts.c.size_bytes).join(artifacts).where(programs.c.program_id == program_id)
+    ).one()
+    return _program(row)
+
+
+def _program(row: sa.Row[Any]) -> Program:
+    return Program(
+        program_id=row.program_id,
+        harness=row.harness,
+        abi=row.abi,
+        digest=Digest(row.digest),
+        size_bytes=row.size_bytes,
+        created_at=row.created_at,
+    )

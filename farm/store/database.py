@@ -1,0 +1,109 @@
+"""The database: whole transactions, one writer at a time on SQLite, readers beside it."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from farm.core.errors import FarmBusy
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_READERS = 4
+_BUSY_MS = 10_000
+
+
+def sqlite_url(path: Path) -> str:
+    """The URL of a database file."""
+    return f"sqlite:///{path}"
+
+
+class Database:
+    """Runs services in transactions: each call is one, committed when the service returns, else rolled back.
+
+    On SQLite every write runs on one thread of its own, because its file lock makes waiting unfair between
+    threads. Errors of the database that waiting can cure leave as FarmBusy.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.engine = create_engine(url)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="farm-writer")
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="farm-reader")
+        self._closing = threading.Lock()
+
+    def write(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a service that may write, and wait for its commit."""
+        return self._submit_write(service, *args, **kwargs).result()
+
+    async def write_async(
+        self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `write`; a cancelled caller does not undo the transaction, which ends as it would have."""
+        return await asyncio.wrap_future(self._submit_write(service, *args, **kwargs))
+
+    def read(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a service that only reads, on one snapshot, in the caller's thread."""
+        with self.engine.connect() as connection:
+            return service(connection, *args, **kwargs)
+
+    async def read_async(
+        self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `read`, on a reader thread."""
+        return await asyncio.wrap_future(self._readers.submit(lambda: self.read(service, *args, **kwargs)))
+
+    def close(self) -> None:
+        """Finish what is under way, then let go of the file."""
+        with self._closing:
+            self._writer.shutdown(wait=True)
+            self._readers.shutdown(wait=True)
+            self.engine.dispose()
+
+    def _submit_write(
+        self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> Future[T]:
+        def run() -> T:
+            try:
+                with (
+                    self.engine.connect().execution_options(farm_writes=True) as connection,
+                    connection.begin(),
+                ):
+                    return service(connection, *args, **kwargs)
+            except sa.exc.OperationalError as error:
+                raise FarmBusy(f"the database refused for now: {error.orig}") from error
+
+        return self._writer.submit(run)
+
+
+def create_engine(url: str) -> Engine:
+    """An engine with what SQLite needs to behave: WAL, foreign keys, real transactions."""
+    engine = sa.create_engine(url)
+    if engine.dialect.name == "sqlite":
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        sa.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(raw: Any, _record: object) -> None:
+    # The driver would otherwise begin and commit by itself, around DDL for one.
+    raw.isolation_level = None
+    for pragma in (
+        "journal_mode=WAL",
+        # The agent forgets a report once it is acknowledged: the commit must be on disk by then.
+        "synchronous=FULL",
+        "foreign_keys=ON",
+        f"busy_timeout={_BUSY_MS}",
+    ):
+        raw.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # Taking the write lock at once: a lock taken halfway could not wait for another writer.
+    writes = connection.get_execution_options().get("farm_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,279 @@
+"""Devices: one row a phone, with the facts of its present system build."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+
+from farm.core.condition import Condition
+from farm.core.device import Admin, DeviceFacts, DeviceState, Health, Presence
+from farm.core.ids import AttemptId, DeviceId, FactsId, HostId, JobId, digest_of
+from farm.store.events import record_event
+from farm.store.tables import LIVE_SQL, SessionState, attempts, device_facts, devices, sessions
+
+_FACTS = TypeAdapter(DeviceFacts)
+_CONDITION = TypeAdapter(Condition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A device's row, with its facts, its live attempt and whether its host's agent is connected."""
+
+    device_id: DeviceId
+    host_id: HostId
+    serial: str
+    presence: Presence
+    detail: str | None
+    health: Health
+    admin: Admin
+    facts_id: FactsId | None
+    facts: DeviceFacts | None
+    condition: Condition | None
+    fence: int
+    cleaned_fence: int
+    seen_at: datetime
+    session_live: bool
+    #: The job of its live attempt.
+    job_id: JobId | None
+    #: The attempt of its last claim, live or not.
+    last_attempt_id: AttemptId | None
+
+    def state(self, *, cpu_busy: bool = False) -> DeviceState:
+        """What decides whether it can be given work."""
+        return DeviceState(
+            device_id=self.device_id,
+            session_live=self.session_live,
+            presence=self.presence,
+            health=self.health,
+            admin=self.admin,
+            busy=self.job_id is not None,
+            fence=self.fence,
+            cleaned_fence=self.cleaned_fence,
+            cpu_busy=cpu_busy,
+        )
+
+    @property
+    def cpu_domain(self) -> str | None:
+        """Devices of one domain never run at the same time."""
+        return self.facts.cpu_domain if self.facts else None
+
+
+def list_devices(
+    connection: Connection, *, host_id: HostId | None = None, device_id: DeviceId | None = None
+) -> list[Device]:
+    """Devices in the order of their ids; of one host, or one device, where asked."""
+    live = sa.alias(attempts)
+    last = sa.alias(attempts)
+    is_live = sa.exists().where(
+        sessions.c.host_id == devices.c.host_id, sessions.c.state == SessionState.LIVE
+    )
+    query = (
+        sa.select(
+            devices,
+            device_facts.c.facts,
+            live.c.job_id.label("live_job_id"),
+            last.c.attempt_id.label("last_attempt_id"),
+            is_live.label("session_live"),
+        )
+        .outerjoin(device_facts, device_facts.c.facts_id == devices.c.facts_id)
+        .outerjoin(live, sa.and_(live.c.device_id == devices.c.device_id, live.c.state.in_(LIVE_SQL)))
+        .outerjoin(last, sa.and_(last.c.device_id == devices.c.device_id, last.c.fence == devices.c.fence))
+        .order_by(devices.c.device_id)
+    )
+    if host_id is not None:
+        query = query.where(devices.c.host_id == host_id)
+    if device_id is not None:
+        query = query.where(devices.c.device_id == device_id)
+    return [_device(row) for row in connection.execute(query)]
+
+
+def find_device(connection: Connection, device_id: DeviceId) -> Device | None:
+    """One device by its id."""
+    return next(iter(list_devices(connection, device_id=device_id)), None)
+
+
+def _device(row: sa.Row[Any]) -> Device:
+    return Device(
+        device_id=row.device_id,
+        host_id=row.host_id,
+        serial=row.serial,
+        presence=Presence(row.presence),
+        detail=row.detail,
+        health=Health(row.health),
+        admin=Admin(row.admin),
+        facts_id=row.facts_id,
+        facts=None if row.facts is None else _FACTS.validate_python(row.facts, strict=False),
+        condition=None if row.condition is None else _CONDITION.validate_python(row.condition),
+        fence=row.fence,
+        cleaned_fence=row.cleaned_fence,
+        seen_at=row.seen_at,
+        session_live=bool(row.session_live),
+        job_id=row.live_job_id,
+        last_attempt_id=row.last_attempt_id,
+    )
+
+
+def add_device(
+    connection: Connection, *, device_id: DeviceId, host_id: HostId, serial: str, admin: Admin, now: datetime
+) -> None:
+    """A phone the farm sees for the first time."""
+    connection.execute(
+        devices.insert().values(
+            device_id=device_id,
+            host_id=host_id,
+            serial=serial,
+            presence=Presence.ABSENT,
+            health=Health.UNKNOWN,
+            admin=admin,
+            fence=0,
+            cleaned_fence=0,
+            created_at=now,
+            seen_at=now,
+        )
+    )
+    record_event(
+        connection,
+        at=now,
+        actor=f"agent:{host_id}",
+        kind="device_found",
+        subject="device",
+        subject_id=device_id,
+        to_state=admin,
+    )
+
+
+def put_facts(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *, now: datetime) -> FactsId:
+    """Keep a snapshot of facts; the same facts again are the same snapshot."""
+    document = _FACTS.dump_python(facts, mode="json")
+    digest = digest_of(_FACTS.dump_json(facts))
+    found = connection.execute(
+        sa.select(device_facts.c.facts_id).where(
+            device_facts.c.device_id == device_id, device_facts.c.facts_digest == digest
+        )
+    ).scalar_one_or_none()
+    if found is not None:
+        return FactsId(found)
+    inserted = connection.execute(
+        device_facts.insert()
+        .values(device_id=device_id, facts_digest=digest, facts=document, taken_at=now)
+        .returning(device_facts.c.facts_id)
+    )
+    return FactsId(inserted.scalar_one())
+
+
+def update_seen(
+    connection: Connection,
+    device: Device,
+    *,
+    host_id: HostId,
+    serial: str,
+    presence: Presence,
+    detail: str | None,
+    facts_id: FactsId | None,
+    condition: Condition | None,
+    cleaned_fence: int,
+    now: datetime,
+) -> None:
+    """Note what the agent sees of a device now; a changed presence gets its event row.
+
+    A clean-up record quoting a token above the last claim, or below what is recorded, changes nothing.
+    """
+    values: dict[str, Any] = {
+        "host_id": host_id,
+        "serial": serial,
+        "presence": presence,
+        "detail": detail,
+        "seen_at": now,
+    }
+    if facts_id is not None:
+        values["facts_id"] = facts_id
+    if condition is not None:
+        values["condition"] = _CONDITION.dump_python(condition, mode="json")
+    if device.cleaned_fence < cleaned_fence <= device.fence:
+        values["cleaned_fence"] = cleaned_fence
+    connection.execute(devices.update().where(devices.c.device_id == device.device_id).values(values))
+    if presence is not device.presence:
+        record_event(
+            connection,
+            at=now,
+            actor=f"agent:{host_id}",
+            kind="device_presence_changed",
+            subject="device",
+            subject_id=device.device_id,
+            from_state=device.presence,
+            to_state=presence,
+            cause=detail,
+        )
+
+
+def mark_absent(
+    connection: Connection, device_id: DeviceId, *, presence: Presence, now: datetime, cause: str
+) -> None:
+    """A device its agent no longer lists, or whose agent is gone."""
+    connection.execute(
+        devices.update()
+        .where(devices.c.device_id == device_id)
+        .values(presence=Presence.ABSENT, detail=cause)
+    )
+    record_event(
+        connection,
+        at=now,
+        actor="farm",
+        kind="device_presence_changed",
+        subject="device",
+        subject_id=device_id,
+        from_state=presence,
+        to_state=Presence.ABSENT,
+        cause=cause,
+    )
+
+
+def move_health(
+    connection: Connection,
+    device_id: DeviceId,
+    *,
+    sources: Sequence[Health],
+    to: Health,
+    now: datetime,
+    cause: str,
+) -> bool:
+    """Compare-and-set of a device's health, with its event row; False when it is not in `sources`."""
+    before = connection.execute(
+        sa.select(devices.c.health).where(devices.c.device_id == device_id)
+    ).scalar_one()
+    if before not in sources or before == to:
+        return False
+    moved = connection.execute(
+        devices.update()
+        .where(devices.c.device_id == device_id, devices.c.health == before)
+        .values(health=to)
+    )
+    if moved.rowcount == 0:
+        return False
+    record_event(
+        connection,
+        at=now,
+        actor="farm",
+        kind="device_health_changed",
+        subject="device",
+        subject_id=device_id,
+        from_state=before,
+        to_state=to,
+        cause=cause,
+    )
+    return True
+
+
+def raise_fence(connection: Connection, device_id: DeviceId) -> int:
+    """The device's next fencing token."""
+    risen = connection.execute(
+        devices.update()
+        .where(devices.c.device_id == device_id)
+        .values(fence=devices.c.fence + 1)
+        .returning(devices.c.fence)
+    )
+    return int(risen.scalar_one())

@@ -1,0 +1,34 @@
+"""The event log: one row for each change of state, in the change's own transaction."""
+
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.store.tables import events
+
+
+def record_event(
+    connection: Connection,
+    *,
+    at: datetime,
+    actor: str,
+    kind: str,
+    subject: str,
+    subject_id: object,
+    from_state: str | None = None,
+    to_state: str | None = None,
+    cause: str | None = None,
+) -> None:
+    """Append one event; `subject` is the kind of thing, `subject_id` which one."""
+    connection.execute(
+        events.insert().values(
+            at=at,
+            actor=actor,
+            kind=kind,
+            subject=subject,
+            subject_id=str(subject_id),
+            from_state=from_state,
+            to_state=to_state,
+            cause=cause,
+        )
+    )

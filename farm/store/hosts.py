@@ -1,0 +1,192 @@
+"""Hosts, their credentials, and the sessions of the agents on them."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.ids import HostId, SessionId
+from farm.store.events import record_event
+from farm.store.tables import HostState, SessionState, hosts, join_tokens, sessions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One life of an agent's process."""
+
+    session_id: SessionId
+    host_id: HostId
+    epoch: int
+    state: SessionState
+    exchange_seq: int
+    beat_at: datetime
+
+
+def add_join_token(
+    connection: Connection, *, token_hash: str, auto_admit: bool, now: datetime, valid_for: timedelta
+) -> None:
+    """Keep a single-use token's hash."""
+    connection.execute(
+        join_tokens.insert().values(
+            token_hash=token_hash, auto_admit=auto_admit, created_at=now, expires_at=now + valid_for
+        )
+    )
+
+
+def use_join_token(
+    connection: Connection, *, token_hash: str, host_id: HostId, now: datetime
+) -> bool | None:
+    """Use a token up; its auto_admit, or None when it is unknown, used or too old."""
+    return connection.execute(
+        join_tokens.update()
+        .where(
+            join_tokens.c.token_hash == token_hash,
+            join_tokens.c.used_at.is_(None),
+            join_tokens.c.expires_at > now,
+        )
+        .values(used_at=now, used_by=host_id)
+        .returning(join_tokens.c.auto_admit)
+    ).scalar_one_or_none()
+
+
+def put_host(
+    connection: Connection, *, host_id: HostId, credential_hash: str, auto_admit: bool, now: datetime
+) -> None:
+    """Register a host, or give a known one a new credential."""
+    updated = connection.execute(
+        hosts.update()
+        .where(hosts.c.host_id == host_id)
+        .values(credential_hash=credential_hash, auto_admit=auto_admit)
+    )
+    if updated.rowcount == 0:
+        connection.execute(
+            hosts.insert().values(
+                host_id=host_id,
+                state=HostState.ACTIVE,
+                auto_admit=auto_admit,
+                credential_hash=credential_hash,
+                created_at=now,
+            )
+        )
+
+
+def is_auto_admitting(connection: Connection, host_id: HostId) -> bool:
+    """Whether new phones of the host become active by themselves."""
+    return bool(connection.execute(sa.select(hosts.c.auto_admit).where(hosts.c.host_id == host_id)).scalar())
+
+
+def find_host_by_credential(connection: Connection, credential_hash: str) -> HostId | None:
+    """The host a credential's hash belongs to, unless it is retired."""
+    found = connection.execute(
+        sa.select(hosts.c.host_id).where(
+            hosts.c.credential_hash == credential_hash, hosts.c.state != HostState.RETIRED
+        )
+    ).scalar_one_or_none()
+    return None if found is None else HostId(found)
+
+
+def _session(row: sa.Row[tuple[object, ...]]) -> Session:
+    return Session(
+        session_id=row.session_id,
+        host_id=row.host_id,
+        epoch=row.epoch,
+        state=SessionState(row.state),
+        exchange_seq=row.exchange_seq,
+        beat_at=row.beat_at,
+    )
+
+
+def find_session(connection: Connection, session_id: SessionId) -> Session | None:
+    """A session by its id, whatever its state."""
+    row = connection.execute(sa.select(sessions).where(sessions.c.session_id == session_id)).one_or_none()
+    return None if row is None else _session(row)
+
+
+def current_session(connection: Connection, host_id: HostId) -> Session | None:
+    """The host's live or silent session; there is one at most."""
+    row = connection.execute(
+        sa.select(sessions).where(
+            sessions.c.host_id == host_id,
+            sessions.c.state.in_([SessionState.LIVE, SessionState.SILENT]),
+        )
+    ).one_or_none()
+    return None if row is None else _session(row)
+
+
+def add_session(
+    connection: Connection, *, host_id: HostId, boot_id: str, agent_version: str, now: datetime
+) -> Session:
+    """Open the next session of a host; its older ones must be closed already."""
+    last = connection.execute(
+        sa.select(sa.func.max(sessions.c.epoch)).where(sessions.c.host_id == host_id)
+    ).scalar()
+    row = connection.execute(
+        sessions.insert()
+        .values(
+            host_id=host_id,
+            epoch=(last or 0) + 1,
+            state=SessionState.LIVE,
+            boot_id=boot_id,
+            agent_version=agent_version,
+            exchange_seq=0,
+            opened_at=now,
+            beat_at=now,
+        )
+        .returning(sessions)
+    ).one()
+    session = _session(row)
+    record_event(
+        connection,
+        at=now,
+        actor=f"agent:{host_id}",
+        kind="session_opened",
+        subject="session",
+        subject_id=session.session_id,
+        to_state=SessionState.LIVE,
+        cause=f"epoch {session.epoch}",
+    )
+    return session
+
+
+def move_session(
+    connection: Connection, session: Session, to: SessionState, *, now: datetime, cause: str
+) -> bool:
+    """Compare-and-set of a session's state, with its event row."""
+    moved = connection.execute(
+        sessions.update()
+        .where(sessions.c.session_id == session.session_id, sessions.c.state == session.state)
+        .values(state=to)
+    )
+    if moved.rowcount == 0:
+        return False
+    record_event(
+        connection,
+        at=now,
+        actor="farm",
+        kind=f"session_{to}",
+        subject="session",
+        subject_id=session.session_id,
+        from_state=session.state,
+        to_state=to,
+        cause=cause,
+    )
+    return True
+
+
+def record_beat(connection: Connection, session_id: SessionId, *, seq: int, now: datetime) -> bool:
+    """Note an exchange; False when a later one was noted before, which then alone counts."""
+    beaten = connection.execute(
+        sessions.update()
+        .where(sessions.c.session_id == session_id, sessions.c.exchange_seq < seq)
+        .values(exchange_seq=seq, beat_at=now)
+    )
+    return beaten.rowcount == 1
+
+
+def sessions_beaten_before(connection: Connection, state: SessionState, moment: datetime) -> list[Session]:
+    """Sessions in a state whose last beat is older than the moment."""
+    rows = connection.execute(
+        sa.select(sessions).where(sessions.c.state == state, sessions.c.beat_at < moment)
+    )
+    return [_session(row) for row in rows]

@@ -1,0 +1,220 @@
+"""Jobs: the queue of each device, and the moves of a job, each a compare-and-set with its event row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
+from farm.core.job import JobEvent, JobKind, JobState, advance
+from farm.core.measurement import Outcome
+from farm.store.events import record_event
+from farm.store.tables import jobs
+
+#: Checks go before everything users ask for.
+CHECK_PRIORITY = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job's row."""
+
+    job_id: JobId
+    kind: JobKind
+    device_id: DeviceId
+    matrix_id: MatrixId | None
+    cell_id: CellId | None
+    round: int
+    repeat: int
+    priority: int
+    state: JobState
+    outcome: Outcome | None
+    code: str | None
+    message: str | None
+    attempt_id: AttemptId | None
+    created_at: datetime
+    finished_at: datetime | None
+
+
+def _job(row: sa.Row[Any]) -> Job:
+    return Job(
+        job_id=row.job_id,
+        kind=JobKind(row.kind),
+        device_id=row.device_id,
+        matrix_id=row.matrix_id,
+        cell_id=row.cell_id,
+        round=row.round,
+        repeat=row.repeat,
+        priority=row.priority,
+        state=JobState(row.state),
+        outcome=None if row.outcome is None else Outcome(row.outcome),
+        code=row.code,
+        message=row.message,
+        attempt_id=row.attempt_id,
+        created_at=row.created_at,
+        finished_at=row.finished_at,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A benchmark job to be queued, in the order it is to run on its device."""
+
+    device_id: DeviceId
+    cell_id: CellId
+    round: int
+    repeat: int = 0
+
+
+def add_jobs(
+    connection: Connection,
+    matrix_id: MatrixId,
+    new_jobs: Sequence[NewJob],
+    *,
+    priority: int,
+    now: datetime,
+) -> None:
+    """Queue benchmark jobs of a matrix in one insert; the creating event is the caller's."""
+    rows = [
+        {
+            "kind": JobKind.BENCHMARK,
+            "device_id": job.device_id,
+            "matrix_id": matrix_id,
+            "cell_id": job.cell_id,
+            "round": job.round,
+            "repeat": job.repeat,
+            "priority": priority,
+            "state": JobState.QUEUED,
+            "created_at": now,
+        }
+        for job in new_jobs
+    ]
+    if rows:
+        connection.execute(jobs.insert(), rows)
+
+
+def add_check(connection: Connection, device_id: DeviceId, *, now: datetime, cause: str) -> JobId | None:
+    """Queue a health check; None when one is open already."""
+    open_check = connection.execute(
+        sa.select(jobs.c.job_id).where(
+            jobs.c.device_id == device_id, jobs.c.kind == JobKind.CHECK, jobs.c.state != JobState.FINISHED
+        )
+    ).scalar_one_or_none()
+    if open_check is not None:
+        return None
+    job_id = JobId(
+        connection.execute(
+            jobs.insert()
+            .values(
+                kind=JobKind.CHECK,
+                device_id=device_id,
+                round=0,
+                repeat=0,
+                priority=CHECK_PRIORITY,
+                state=JobState.QUEUED,
+                created_at=now,
+            )
+            .returning(jobs.c.job_id)
+        ).scalar_one()
+    )
+    record_event(
+        connection,
+        at=now,
+        actor="farm",
+        kind="job_queued",
+        subject="job",
+        subject_id=job_id,
+        to_state=JobState.QUEUED,
+        cause=f"check of {device_id}: {cause}",
+    )
+    return job_id
+
+
+def queue_head(connection: Connection, device_id: DeviceId, *, checks_only: bool) -> Job | None:
+    """The job a device is to run next. An index lookup, whatever the length of the queue."""
+    query = (
+        sa.select(jobs)
+        .where(jobs.c.device_id == device_id, jobs.c.state == JobState.QUEUED)
+        .order_by(jobs.c.priority.desc(), jobs.c.job_id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    if checks_only:
+        query = query.where(jobs.c.kind == JobKind.CHECK)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _job(row)
+
+
+def queued_next(connection: Connection, device_id: DeviceId, count: int) -> list[Job]:
+    """The next jobs of a device, in order."""
+    query = (
+        sa.select(jobs)
+        .where(jobs.c.device_id == device_id, jobs.c.state == JobState.QUEUED)
+        .order_by(jobs.c.priority.desc(), jobs.c.job_id)
+        .limit(count)
+    )
+    return [_job(row) for row in connection.execute(query)]
+
+
+def find_job(connection: Connection, job_id: JobId) -> Job | None:
+    """One job."""
+    row = connection.execute(sa.select(jobs).where(jobs.c.job_id == job_id)).one_or_none()
+    return None if row is None else _job(row)
+
+
+def list_jobs(connection: Connection, matrix_id: MatrixId) -> list[Job]:
+    """The jobs of a matrix, in the order they were queued."""
+    query = sa.select(jobs).where(jobs.c.matrix_id == matrix_id).order_by(jobs.c.job_id)
+    return [_job(row) for row in connection.execute(query)]
+
+
+def move_job(
+    connection: Connection,
+    job: Job,
+    event: JobEvent,
+    *,
+    now: datetime,
+    actor: str,
+    cause: str | None = None,
+    values: Mapping[str, object] | None = None,
+) -> bool:
+    """Move a job by compare-and-set, with its event row; False when it is no longer where `job` says."""
+    to = advance(job.state, event)
+    if to is None:
+        return False
+    changes: dict[str, object] = {"state": to, **(values or {})}
+    if to is JobState.FINISHED:
+        changes["finished_at"] = now
+    moved = connection.execute(
+        jobs.update()
+        .where(
+            jobs.c.job_id == job.job_id,
+            jobs.c.state == job.state,
+            jobs.c.attempt_id.is_not_distinct_from(job.attempt_id),
+        )
+        .values(changes)
+    )
+    if moved.rowcount == 0:
+        return False
+    record_event(
+        connection,
+        at=now,
+        actor=actor,
+        kind=event,
+        subject="job",
+        subject_id=job.job_id,
+        from_state=job.state,
+        to_state=to,
+        cause=cause,
+    )
+    return True
+
+
+def counts_by_outcome(connection: Connection, matrix_id: MatrixId) -> dict[str, int]:
+    """Jobs of a matrix by outcome, or by state while they have none."""
+    word = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
+    query = sa.select(word, sa.func.count()).where(jobs.c.matrix_id == matrix_id).group_by(word)
+    return {name: count for name, count in connection.execute(query)}
