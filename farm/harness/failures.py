@@ -1,0 +1,130 @@
+"""Why a run gave no numbers, as far as that is the same for every program on a phone.
+
+What decides first is what the agent saw, then what the program said, then its exit code.
+"""
+
+import re
+
+from farm.core.errors import Blame
+from farm.core.evidence import Evidence, ExitRecord, Trouble
+from farm.core.measurement import Outcome, RunFailure
+from farm.harness.failure_signs import ENDED, KIND_BY_EXIT_CODE, LAST_WORDS, NAME_BY_SIGNAL, SIGNS, Kind
+
+_LONGEST_LINE = 400
+
+
+def classify(evidence: Evidence) -> RunFailure | None:
+    """Say why there are no numbers; None when the program ended with exit code 0 and its output decides."""
+    if evidence.trouble is not None:
+        return _troubled(evidence.trouble)
+    if evidence.exit is None:
+        return _without_record()
+    if evidence.exit.timed_out:
+        return _timed_out(evidence, evidence.exit)
+    if evidence.exit.code == 0:
+        return None
+    return _failed(evidence, evidence.exit)
+
+
+def unreadable(evidence: Evidence, why: str) -> RunFailure:
+    """The failure of a program that ended well and printed something else than its numbers."""
+    line = _last_text(evidence.stdout) or _last_text(evidence.stderr)
+    said = why if line else f"it printed nothing; {why}"
+    if evidence.stdout_dropped_bytes:
+        said += f"; {evidence.stdout_dropped_bytes} bytes of output were over the limit and not kept"
+    return RunFailure(
+        code="run.output_unreadable",
+        outcome=Outcome.FAILED,
+        blame=Blame.VARIANT,
+        message=f"{_program(evidence)} ended with exit code 0 but its output cannot be read: {said}",
+        hint="look at the attempt's output: is the registered program the one the harness is named after?",
+        line=line,
+    )
+
+
+def _troubled(trouble: Trouble) -> RunFailure:
+    return RunFailure(
+        code=trouble.code,
+        outcome=Outcome.INCONCLUSIVE,
+        blame=trouble.blame,
+        message=trouble.message,
+        hint=trouble.hint,
+    )
+
+
+def _without_record() -> RunFailure:
+    return RunFailure(
+        code="run.no_exit_record",
+        outcome=Outcome.INCONCLUSIVE,
+        blame=Blame.HOST,
+        message="the agent brought back neither an exit record nor a reason why there is none",
+        hint="look at the agent's log for this attempt",
+    )
+
+
+def _timed_out(evidence: Evidence, ended: ExitRecord) -> RunFailure:
+    line = _last_text(evidence.stdout) or _last_text(evidence.stderr)
+    return RunFailure(
+        code="run.timed_out",
+        outcome=Outcome.FAILED,
+        blame=Blame.VARIANT,
+        message=f"{_program(evidence)} did not end and was killed after {ended.duration_s:.1f} s",
+        hint="fewer iterations or a longer timeout_s, unless it hangs: its last line is where it was",
+        line=line,
+    )
+
+
+def _failed(evidence: Evidence, ended: ExitRecord) -> RunFailure:
+    found = _sign_in(evidence.stderr) or _sign_in(evidence.stdout)
+    if found is not None:
+        kind, line = found
+        return _failure(kind, evidence, ended, line)
+    return _failure(KIND_BY_EXIT_CODE.get(ended.code, ENDED), evidence, ended, _telling_line(evidence))
+
+
+def _failure(kind: Kind, evidence: Evidence, ended: ExitRecord, line: str | None) -> RunFailure:
+    said = f": {line}" if line else ", and it printed nothing"
+    return RunFailure(
+        code=kind.code,
+        outcome=kind.outcome,
+        blame=kind.blame,
+        message=f"{_program(evidence)} {kind.what} ({_exit_words(ended.code)}){said}",
+        hint=kind.hint,
+        line=line,
+    )
+
+
+def _sign_in(text: str) -> tuple[Kind, str] | None:
+    for sign in SIGNS:
+        match = sign.pattern.search(text)
+        if match is not None:
+            return sign.kind, _line_around(match)
+    return None
+
+
+def _telling_line(evidence: Evidence) -> str | None:
+    match = LAST_WORDS.search(evidence.stderr) or LAST_WORDS.search(evidence.stdout)
+    if match is not None:
+        return _line_around(match)
+    return _last_text(evidence.stderr) or _last_text(evidence.stdout)
+
+
+def _line_around(match: re.Match[str]) -> str:
+    start = match.string.rfind("\n", 0, match.start()) + 1
+    end = match.string.find("\n", match.end())
+    line = match.string[start : end if end >= 0 else None]
+    return line.strip()[:_LONGEST_LINE]
+
+
+def _last_text(text: str) -> str | None:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:_LONGEST_LINE] if lines else None
+
+
+def _program(evidence: Evidence) -> str:
+    return evidence.argv[0].rpartition("/")[2] if evidence.argv else "the program"
+
+
+def _exit_words(code: int) -> str:
+    name = NAME_BY_SIGNAL.get(code - 128)
+    return f"exit code {code}, SIG{name}" if name else f"exit code {code}"

@@ -1,0 +1,27 @@
+"""The harnesses this farm knows, by name."""
+
+from difflib import get_close_matches
+
+from farm.core.errors import NotFound
+from farm.harness.adapter import Harness
+from farm.harness.speed_benchmark_torch import SpeedBenchmarkTorch
+
+_HARNESSES: tuple[Harness, ...] = (SpeedBenchmarkTorch(),)
+
+
+def harness_names() -> list[str]:
+    """Every harness's name, sorted."""
+    return sorted(harness.name for harness in _HARNESSES)
+
+
+def get_harness(name: str) -> Harness:
+    """The adapter of that name.
+
+    Raises:
+        NotFound: there is none; the hint names the closest ones.
+    """
+    for harness in _HARNESSES:
+        if harness.name == name:
+            return harness
+    close = get_close_matches(name, harness_names(), n=3, cutoff=0.4) or harness_names()
+    raise NotFound(f"there is no harness {name!r}", hint=f"did you mean {' or '.join(close)}?")

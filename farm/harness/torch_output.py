@@ -1,0 +1,76 @@
+"""What speed_benchmark_torch and its relatives print, read back into exact numbers.
+
+The versions of `binaries/speed_benchmark_torch.cc` in pytorch/pytorch are told apart by their last line. Up
+to about v1.5 it says `Milliseconds per iter`, and the observer lines carry whole milliseconds although they
+say `"unit": "us"`; later both are microseconds. iOS's TestApp prints milliseconds over two lines.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import IntEnum
+
+#: C++ streams print 6 significant digits, and an exponent from 1e6 on; never `inf` where a run happened.
+_NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?"
+
+_OBSERVED = re.compile(
+    r'PyTorchObserver\s*\{\s*"type":\s*"NET",[^{}\n]*"metric":\s*"latency",\s*"value":\s*"?'
+    rf'({_NUMBER})"?\s*\}}'
+)
+_LAST = re.compile(
+    rf"Main run finished\.[ \t]+(Microseconds|Milliseconds) per iter: ?({_NUMBER})"
+    rf"\.?\s+Iters per second:[ \t:]*{_NUMBER}"
+)
+#: Longer than any run; keeps every value within 64 bits.
+_LONGEST_NS = 10**15
+
+
+class Unit(IntEnum):
+    """What the numbers count, in nanoseconds."""
+
+    MICROSECOND = 1_000
+    MILLISECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastLine:
+    """The tool's own summary: the mean over its main loop, timed around the whole loop."""
+
+    unit: Unit
+    mean_ns: float
+    text: str
+
+
+def last_lines(stdout: str) -> list[LastLine]:
+    """Every complete summary in `stdout`; one run prints exactly one."""
+    return [_last_line(match) for match in _LAST.finditer(stdout)]
+
+
+def observed_ns(stdout: str, unit: Unit) -> list[int]:
+    """The value of every complete observer line, in the order printed, in nanoseconds."""
+    return [_nanoseconds(text, unit) for text in _OBSERVED.findall(stdout)]
+
+
+def disagreement(samples_ns: Sequence[int], last: LastLine) -> str | None:
+    """Say how the mean of all samples contradicts the last line; None when it does not.
+
+    Samples are cut to whole units, and the last line's clock also covers the loop itself: one unit, 5 us and
+    1 % are allowed between the two.
+    """
+    mean_ns = sum(samples_ns) / len(samples_ns)
+    allowed_ns = last.unit + 5 * Unit.MICROSECOND + last.mean_ns / 100
+    if abs(mean_ns - last.mean_ns) <= allowed_ns:
+        return None
+    values = f"its {len(samples_ns)} values average {mean_ns / 1e3:.6g} us"
+    return f"{values}, its last line says {last.mean_ns / 1e3:.6g} us"
+
+
+def _last_line(match: re.Match[str]) -> LastLine:
+    unit = Unit.MICROSECOND if match[1] == "Microseconds" else Unit.MILLISECOND
+    text = " ".join(match[0].split())
+    return LastLine(unit=unit, mean_ns=min(float(Decimal(match[2]) * unit), float(_LONGEST_NS)), text=text)
+
+
+def _nanoseconds(text: str, unit: Unit) -> int:
+    return min(round(Decimal(text) * unit), _LONGEST_NS)
