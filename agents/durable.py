@@ -1,12 +1,18 @@
 """Files that survive a power cut: whole and old, or whole and new, never half."""
 
+import asyncio
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar, TypeVarTuple
 
 from farm.core.errors import HostDiskFull
+
+Arguments = TypeVarTuple("Arguments")
+Value = TypeVar("Value")
 
 TEMPORARY_SUFFIX = ".tmp"
 
@@ -58,3 +64,21 @@ def disk_errors_named(path: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise HostDiskFull(f"no space left for {path.name} in {path.parent}") from error
         raise
+
+
+class DiskThread:
+    """One thread for everything the agent must have on its disk, so that the event loop never waits for one.
+
+    Invariant: calls are carried out in the order they were made, one at a time.
+    """
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agent-disk")
+
+    async def call(self, action: Callable[[*Arguments], Value], *arguments: *Arguments) -> Value:
+        """Run a blocking call; raises what it raises."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, action, *arguments)
+
+    def close(self) -> None:
+        """Wait for what was asked for."""
+        self._executor.shutdown(wait=True)

@@ -1,0 +1,151 @@
+"""The farm as the agent sees it: typed calls, each with one deadline, and errors of the tree."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from ipaddress import ip_address
+from typing import TypeVar
+
+import httpx
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from farm.core.errors import AuthError, FarmError, FarmTrouble, FarmUnreachable
+from farm.core.ids import AttemptId, Digest, SessionId
+from farm.wire.agent import (
+    Enrollment,
+    EnrollmentAnswer,
+    Exchange,
+    ExchangeAnswer,
+    ReportAnswer,
+    SessionAnswer,
+    SessionOpening,
+)
+from farm.wire.base import Problem
+from farm.wire.refusal import error_of
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+CALL_DEADLINE_S = 30.0
+#: A report holds up to 8 MiB of output.
+REPORT_DEADLINE_S = 120.0
+_ROOT = "/api/v1"
+#: Next to the 5xx: what says nothing final about the request.
+_TRANSIENT_STATUSES = frozenset({202, 408, 425, 429})
+
+
+class FarmApi:
+    """The agent's side of the farm.
+
+    Every call raises FarmUnreachable when nobody answers in time, AuthError for a credential that is not
+    accepted, FarmTrouble for what may pass, and otherwise the error the farm names.
+    """
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self._http = http
+
+    def use_credential(self, credential: SecretStr) -> None:
+        """Send this credential with every later call."""
+        self._http.headers["Authorization"] = f"Bearer {credential.get_secret_value()}"
+
+    async def enroll(self, enrollment: Enrollment) -> EnrollmentAnswer:
+        """Trade a join token for a credential."""
+        body = enrollment.model_dump(mode="json")
+        body["join_token"] = enrollment.join_token.get_secret_value()
+        return await self._called(EnrollmentAnswer, "/agent/enroll", json=body)
+
+    async def open_session(self, opening: SessionOpening) -> SessionAnswer:
+        """Begin a session; older ones of this host are fenced."""
+        return await self._called(SessionAnswer, "/agent/sessions", json=opening.model_dump(mode="json"))
+
+    async def exchange(self, session_id: SessionId, exchange: Exchange) -> ExchangeAnswer:
+        """The loop call; may take `wait_s` longer than others."""
+        return await self._called(
+            ExchangeAnswer,
+            f"/agent/sessions/{session_id}/exchange",
+            content=exchange.model_dump_json().encode(),
+            deadline_s=CALL_DEADLINE_S + exchange.wait_s,
+        )
+
+    async def report(self, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
+        """Send evidence, exactly the bytes of the spool."""
+        path = f"/agent/attempts/{attempt_id}/report"
+        return await self._called(ReportAnswer, path, content=body, deadline_s=REPORT_DEADLINE_S)
+
+    @asynccontextmanager
+    async def blob(self, digest: Digest) -> AsyncIterator[AsyncIterator[bytes]]:
+        """An artifact's bytes as they come in; the caller verifies them."""
+        with _transport_errors():
+            async with self._http.stream("GET", f"{_ROOT}/blobs/{digest}") as response:
+                if response.status_code != httpx.codes.OK:
+                    await response.aread()
+                    raise _refusal(response)
+                yield response.aiter_bytes(1024 * 1024)
+
+    async def _called(
+        self,
+        kind: type[Answer],
+        path: str,
+        *,
+        json: object = None,
+        content: bytes | None = None,
+        deadline_s: float = CALL_DEADLINE_S,
+    ) -> Answer:
+        with _transport_errors():
+            async with asyncio.timeout(deadline_s):
+                response = await self._http.post(
+                    f"{_ROOT}{path}", json=json, content=content, headers={"Content-Type": "application/json"}
+                )
+        return _answer(kind, response)
+
+
+def farm_client(farm_url: str) -> httpx.AsyncClient:
+    """An HTTP client for one farm. The caller closes it."""
+    return httpx.AsyncClient(
+        base_url=farm_url,
+        # Single reads and writes; whole calls have deadlines of their own.
+        timeout=httpx.Timeout(60.0, connect=5.0, pool=None),
+        # A proxy of the environment cannot reach this machine's own loopback.
+        trust_env=not _is_loopback(httpx.URL(farm_url).host),
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@contextmanager
+def _transport_errors() -> Iterator[None]:
+    """The edge: whatever keeps bytes from travelling is FarmUnreachable."""
+    try:
+        yield
+    except (httpx.TransportError, httpx.StreamError, TimeoutError) as error:
+        raise FarmUnreachable(f"the farm does not answer: {error!r}") from error
+
+
+def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
+    if response.status_code != httpx.codes.OK:
+        raise _refusal(response)
+    try:
+        return kind.model_validate_json(response.content)
+    except ValidationError as error:
+        raise FarmTrouble(f"the farm answered something that is not a {kind.__name__}: {error}") from error
+
+
+def _refusal(response: httpx.Response) -> FarmError:
+    """The error of a response that is not 200.
+
+    Only a problem document is the farm's own word; the rest was said by something in between, and may pass.
+    """
+    status = response.status_code
+    try:
+        named = error_of(Problem.model_validate_json(response.content))
+    except ValidationError:
+        named = FarmTrouble(f"HTTP {status}: {response.text[:200]}")
+    if status == httpx.codes.UNAUTHORIZED and not isinstance(named, AuthError):
+        return AuthError(named.message)
+    if (status >= 500 or status in _TRANSIENT_STATUSES) and not isinstance(named, FarmTrouble):
+        return FarmTrouble(named.message, hint=named.hint)
+    return named
