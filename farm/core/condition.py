@@ -41,7 +41,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """What must hold before a run starts. A value the phone does not report passes, and is recorded as None."""
+    """What must hold before a run starts. A value the phone does not report passes."""
 
     max_thermal_status: ThermalStatus = ThermalStatus.NONE
     max_skin_c: float = 38.0

@@ -41,6 +41,15 @@ class RunPlan:
     #: At most this much of each of stdout and stderr is brought back; the rest is counted.
     output_limit_bytes: int = 4 * 1024 * 1024
 
+    def file(self, name: str) -> PlanFile:
+        """The plan's file of that name.
+
+        Raises:
+            KeyError: it has none.
+        """
+        by_name = {file.name: file for file in self.files}
+        return by_name[name]
+
 
 def filled_argv(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> list[str]:
     """The command of a plan on one phone.

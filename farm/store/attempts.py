@@ -132,9 +132,7 @@ def live_attempts(
     if session_id is not None:
         query = query.where(attempts.c.session_id == session_id)
     if claimed_before is not None:
-        query = query.where(
-            attempts.c.state == AttemptState.CLAIMED, attempts.c.claimed_at < claimed_before
-        )
+        query = query.where(attempts.c.state == AttemptState.CLAIMED, attempts.c.claimed_at < claimed_before)
     return [_attempt(row) for row in connection.execute(query)]
 
 

@@ -248,9 +248,7 @@ def move_health(
     if before not in sources or before == to:
         return False
     moved = connection.execute(
-        devices.update()
-        .where(devices.c.device_id == device_id, devices.c.health == before)
-        .values(health=to)
+        devices.update().where(devices.c.device_id == device_id, devices.c.health == before).values(health=to)
     )
     if moved.rowcount == 0:
         return False

@@ -34,9 +34,7 @@ def add_join_token(
     )
 
 
-def use_join_token(
-    connection: Connection, *, token_hash: str, host_id: HostId, now: datetime
-) -> bool | None:
+def use_join_token(connection: Connection, *, token_hash: str, host_id: HostId, now: datetime) -> bool | None:
     """Use a token up; its auto_admit, or None when it is unknown, used or too old."""
     return connection.execute(
         join_tokens.update()

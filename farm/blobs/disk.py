@@ -1,0 +1,83 @@
+"""Artifacts as files of a folder, each named by its digest."""
+
+import hashlib
+import os
+import secrets
+from collections.abc import AsyncIterable, Iterable
+from pathlib import Path
+
+from farm.core.errors import DigestMismatch
+from farm.core.ids import Digest
+
+
+class DiskBlobs:
+    """A folder of artifacts. A file under its digest's name is whole and verified, or it is not there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "incoming").mkdir(parents=True, exist_ok=True)
+
+    def path(self, digest: Digest) -> Path:
+        """Where an artifact is, or would be."""
+        return self.folder / digest[:2] / digest
+
+    def size_bytes(self, digest: Digest) -> int | None:
+        """Bytes of an artifact; None when it is not here."""
+        path = self.path(digest)
+        return path.stat().st_size if path.is_file() else None
+
+    def put(self, chunks: Iterable[bytes], digest: Digest) -> int:
+        """Store bytes under a digest; their number.
+
+        Raises:
+            DigestMismatch: the bytes have another digest; nothing is kept.
+        """
+        incoming = _Incoming(self, digest)
+        try:
+            for chunk in chunks:
+                incoming.write(chunk)
+            return incoming.commit()
+        finally:
+            incoming.discard()
+
+    async def put_stream(self, chunks: AsyncIterable[bytes], digest: Digest) -> int:
+        """As `put`, from a request's body."""
+        incoming = _Incoming(self, digest)
+        try:
+            async for chunk in chunks:
+                incoming.write(chunk)
+            return incoming.commit()
+        finally:
+            incoming.discard()
+
+
+class _Incoming:
+    """A file on its way in, under a name of its own until its digest is right."""
+
+    def __init__(self, blobs: DiskBlobs, digest: Digest) -> None:
+        self._blobs = blobs
+        self._digest = digest
+        self._path = blobs.folder / "incoming" / secrets.token_hex(8)
+        self._file = self._path.open("wb")
+        self._sha256 = hashlib.sha256()
+        self._size = 0
+
+    def write(self, chunk: bytes) -> None:
+        self._file.write(chunk)
+        self._sha256.update(chunk)
+        self._size += len(chunk)
+
+    def commit(self) -> int:
+        actual = self._sha256.hexdigest()
+        if actual != self._digest:
+            raise DigestMismatch(f"announced as {self._digest}, but the {self._size} bytes have {actual}")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        target = self._blobs.path(self._digest)
+        target.parent.mkdir(exist_ok=True)
+        self._path.replace(target)
+        return self._size
+
+    def discard(self) -> None:
+        self._file.close()
+        self._path.unlink(missing_ok=True)

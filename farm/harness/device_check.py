@@ -1,0 +1,64 @@
+"""The health check as a harness: shell exit codes, push and digest, storage, the exit record itself."""
+
+from farm.core.condition import Gates
+from farm.core.errors import Blame
+from farm.core.evidence import Evidence
+from farm.core.measurement import Outcome, RunFailure
+from farm.core.plan import PlanFile, RunPlan
+from farm.harness.failures import classify
+
+NAME = "device_check"
+#: The script ends with this code, so that an exit record that always says 0 does not pass.
+_EXIT_CODE = 23
+_SHELL_EXIT = "7"
+_TIMEOUT_S = 60.0
+
+
+def plan(program: PlanFile, payload: PlanFile) -> RunPlan:
+    """What an agent does to check a phone; gates stay open, a warm phone is not a sick one."""
+    return RunPlan(
+        harness=NAME,
+        backend="none",
+        settings={"payload_sha256": payload.digest, "payload_bytes": payload.size_bytes},
+        files=(program, payload),
+        argv=("${file_program}", "${file_payload}"),
+        timeout_s=_TIMEOUT_S,
+        gates=Gates(max_skin_c=100.0, min_battery_pct=0, wait_s=0.0),
+    )
+
+
+def failure(plan: RunPlan, evidence: Evidence) -> RunFailure | None:
+    """Why the phone did not pass; None when it did."""
+    if evidence.trouble is not None or evidence.exit is None or evidence.exit.timed_out:
+        return _blamed_on_device(classify(evidence))
+    found = dict(line.split(maxsplit=1) for line in evidence.stdout.splitlines() if " " in line)
+    expected = {
+        "shell_exit": _SHELL_EXIT,
+        "payload_sha256": str(plan.settings["payload_sha256"]),
+        "copied_bytes": str(2 * int(plan.settings["payload_bytes"])),
+    }
+    wrong = [
+        f"{name} is {found.get(name, 'missing')}, not {value}"
+        for name, value in expected.items()
+        if found.get(name) != value
+    ]
+    if evidence.exit.code != _EXIT_CODE:
+        wrong.append(f"the exit code is {evidence.exit.code}, not {_EXIT_CODE}")
+    return _failed("; ".join(wrong)) if wrong else None
+
+
+def _failed(message: str) -> RunFailure:
+    return RunFailure(
+        code="check.failed",
+        outcome=Outcome.FAILED,
+        blame=Blame.DEVICE,
+        message=f"the phone did not pass its check: {message}",
+        hint="look at the phone; it is checked again when it is unplugged and comes back",
+    )
+
+
+def _blamed_on_device(found: RunFailure | None) -> RunFailure:
+    """A check that never ends is the phone's doing, where a benchmark's would be the variant's."""
+    if found is None or found.outcome is not Outcome.INCONCLUSIVE:
+        return _failed(found.message if found else "there is no exit record")
+    return found

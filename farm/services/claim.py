@@ -1,0 +1,99 @@
+"""Gives free phones their next jobs: the device's head of queue becomes a live attempt with a frozen plan."""
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+
+from farm.core.condition import Gates
+from farm.core.device import blockers
+from farm.core.ids import HostId, SessionId
+from farm.core.job import JobEvent, JobKind
+from farm.core.plan import PlanFile, RunPlan
+from farm.harness import device_check
+from farm.harness.adapter import RunRequest
+from farm.harness.registry import get_harness
+from farm.services.checks import check_files
+from farm.store import attempts, catalog, devices, jobs, matrices
+from farm.store.devices import Device
+from farm.store.jobs import Job
+
+_GATES = TypeAdapter(Gates)
+
+
+def claim_jobs(connection: Connection, host_id: HostId, session_id: SessionId, *, now: datetime) -> int:
+    """Claim the next job of every free phone of a host; how many were claimed.
+
+    Phones that share a CPU take turns: the one that ran longest ago goes first.
+    """
+    busy_cpus = attempts.busy_cpus(connection)
+    candidates = devices.list_devices(connection, host_id=host_id)
+    claimed = 0
+    for device in sorted(candidates, key=lambda device: device.last_attempt_id or 0):
+        state = device.state(cpu_busy=device.cpu_domain in busy_cpus)
+        if blockers(state, check=True):
+            continue
+        job = jobs.queue_head(connection, device.device_id, checks_only=bool(blockers(state, check=False)))
+        if job is not None and _claim(connection, job, device, session_id, now=now):
+            claimed += 1
+            if device.cpu_domain is not None:
+                busy_cpus.add(device.cpu_domain)
+    return claimed
+
+
+def _claim(connection: Connection, job: Job, device: Device, session_id: SessionId, *, now: datetime) -> bool:
+    """Make the job's next attempt; False when another claimant was quicker."""
+    plan = plan_of(connection, job)
+    try:
+        with connection.begin_nested():
+            attempt = attempts.add_attempt(
+                connection,
+                job_id=job.job_id,
+                device_id=device.device_id,
+                host_id=device.host_id,
+                session_id=session_id,
+                facts_id=device.facts_id,
+                fence=devices.raise_fence(connection, device.device_id),
+                cpu_domain=device.cpu_domain,
+                plan=plan,
+                now=now,
+            )
+    except sa.exc.IntegrityError:
+        return False
+    jobs.move_job(
+        connection,
+        job,
+        JobEvent.CLAIMED,
+        now=now,
+        actor="farm",
+        cause=f"attempt {attempt.attempt_id}",
+        values={"attempt_id": attempt.attempt_id},
+    )
+    return True
+
+
+def plan_of(connection: Connection, job: Job) -> RunPlan:
+    """What an agent is to do for a job."""
+    if job.kind is JobKind.CHECK or job.cell_id is None or job.matrix_id is None:
+        return device_check.plan(*check_files(connection))
+    cell = matrices.get_cell(connection, job.cell_id)
+    matrix = matrices.find_matrix(connection, job.matrix_id)
+    if matrix is None:
+        raise LookupError(f"job {job.job_id} refers to matrix {job.matrix_id}")
+    variant = catalog.get_variants(connection, [cell.variant_id])[cell.variant_id]
+    program = catalog.get_program(connection, cell.program_id)
+    request = RunRequest(
+        variant=variant.manifest,
+        variant_file=PlanFile(
+            name="model", digest=variant.manifest.digest, size_bytes=variant.manifest.size_bytes
+        ),
+        program=PlanFile(
+            name="program", digest=program.digest, size_bytes=program.size_bytes, executable=True
+        ),
+        backend=cell.backend,
+        settings=cell.settings,
+        timeout_s=matrix.spec["timeout_s"],
+        gates=_GATES.validate_python(matrix.spec["gates"]),
+    )
+    return get_harness(matrix.harness).plan(request)

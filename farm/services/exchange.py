@@ -1,0 +1,138 @@
+"""The one loop call of an agent: note what it says, give it work, tell it what it owns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.attempt import AttemptEvent, AttemptState
+from farm.core.errors import SessionFenced
+from farm.core.ids import DeviceId, Digest, HostId, SessionId
+from farm.services.claim import claim_jobs, plan_of
+from farm.services.ending import give_back
+from farm.services.inventory import note_devices
+from farm.store import attempts, devices, hosts, jobs
+from farm.store.attempts import Attempt
+from farm.store.hosts import Session
+from farm.store.tables import SessionState
+from farm.wire.agent import Assignment, AttemptReport, Exchange, ExchangeAnswer
+
+#: A grant that an agent has not started after this long, counted from sending, needs a newer answer.
+START_WITHIN_S = 30.0
+
+_EVENT_BY_PHASE = {
+    AttemptState.PREPARING: AttemptEvent.PREPARED,
+    AttemptState.MEASURING: AttemptEvent.STARTED,
+    AttemptState.REPORTING: AttemptEvent.ENDED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchanged:
+    """An answer, and whether it tells the agent anything it does not know."""
+
+    answer: ExchangeAnswer
+    is_news: bool
+
+
+def exchange(
+    connection: Connection, host_id: HostId, session_id: SessionId, said: Exchange, *, now: datetime
+) -> Exchanged:
+    """Apply what an agent says and answer. An exchange older than one already applied only gets an answer.
+
+    Raises:
+        SessionFenced: the session is not the host's current one.
+    """
+    session = _current(connection, host_id, session_id, now=now)
+    wanted: list[DeviceId] = []
+    if hosts.record_beat(connection, session_id, seq=said.seq, now=now):
+        _note_attempts(connection, session, said.attempts, now=now)
+        wanted = note_devices(connection, host_id, said.devices, now=now)
+    return look(connection, host_id, session_id, said, wanted, now=now)
+
+
+def look(
+    connection: Connection,
+    host_id: HostId,
+    session_id: SessionId,
+    said: Exchange,
+    wanted: Sequence[DeviceId],
+    *,
+    now: datetime,
+) -> Exchanged:
+    """Claim what can be claimed and say what the session owns; for an exchange that was already applied.
+
+    Raises:
+        SessionFenced: the session is not the host's current one.
+    """
+    session = _current(connection, host_id, session_id, now=now)
+    if session.exchange_seq == said.seq:
+        claim_jobs(connection, host_id, session_id, now=now)
+    owned = attempts.live_attempts(connection, session_id=session_id)
+    answer = ExchangeAnswer(
+        seq=said.seq,
+        assignments=tuple(_assignment(attempt) for attempt in owned),
+        start_within_s=START_WITHIN_S,
+        facts_wanted=tuple(wanted),
+        prefetch=_upcoming(connection, host_id),
+    )
+    return Exchanged(answer=answer, is_news=_is_news(said, answer))
+
+
+def _current(connection: Connection, host_id: HostId, session_id: SessionId, *, now: datetime) -> Session:
+    session = hosts.find_session(connection, session_id)
+    if session is None or session.host_id != host_id:
+        raise SessionFenced(f"host {host_id} has no session {session_id}")
+    if session.state is SessionState.SILENT:
+        hosts.move_session(connection, session, SessionState.LIVE, now=now, cause="its agent is back")
+    elif session.state is not SessionState.LIVE:
+        raise SessionFenced(f"session {session_id} is {session.state}")
+    return session
+
+
+def _note_attempts(
+    connection: Connection, session: Session, reports: Sequence[AttemptReport], *, now: datetime
+) -> None:
+    """Move attempts to the phases the agent reports; what quotes another fence or session changes nothing."""
+    owned = {
+        attempt.attempt_id: attempt
+        for attempt in attempts.live_attempts(connection, session_id=session.session_id)
+    }
+    actor = f"agent:{session.host_id}"
+    for report in reports:
+        attempt = owned.get(report.attempt_id)
+        if attempt is None or attempt.fence != report.fence:
+            continue
+        if report.phase is AttemptState.GIVEN_BACK:
+            give_back(
+                connection, attempt, now=now, actor=actor, reason=report.reason or "the agent put it off"
+            )
+        elif event := _EVENT_BY_PHASE.get(report.phase):
+            attempts.move_attempt(connection, attempt, event, now=now, actor=actor)
+
+
+def _assignment(attempt: Attempt) -> Assignment:
+    unstarted = attempt.state is AttemptState.CLAIMED
+    return Assignment(
+        attempt_id=attempt.attempt_id,
+        job_id=attempt.job_id,
+        device_id=attempt.device_id,
+        fence=attempt.fence,
+        plan=attempt.plan if unstarted else None,
+    )
+
+
+def _upcoming(connection: Connection, host_id: HostId) -> tuple[Digest, ...]:
+    """What the host's phones will need next, soonest first."""
+    digests: dict[Digest, None] = {}
+    for device in devices.list_devices(connection, host_id=host_id):
+        for job in jobs.queued_next(connection, device.device_id, 1):
+            digests.update((file.digest, None) for file in plan_of(connection, job).files)
+    return tuple(digests)
+
+
+def _is_news(said: Exchange, answer: ExchangeAnswer) -> bool:
+    held = {report.attempt_id for report in said.attempts if report.phase is not AttemptState.GIVEN_BACK}
+    owned = {assignment.attempt_id for assignment in answer.assignments}
+    return held != owned or bool(answer.facts_wanted)

@@ -1,0 +1,125 @@
+"""Records the measurement of a run, and repeats the block it belongs to when it cannot be believed."""
+
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.evidence import Evidence
+from farm.core.ids import SeriesId
+from farm.core.matrix import run_order
+from farm.core.measurement import Judgement, Quality, Reading
+from farm.core.quality import judge
+from farm.core.retry import MAX_BLOCKS
+from farm.core.series import non_default_settings, series_digest
+from farm.core.stats import summary
+from farm.harness.registry import get_harness
+from farm.store import catalog, jobs, matrices, measurements
+from farm.store.attempts import Attempt
+from farm.store.events import record_event
+from farm.store.jobs import Job, NewJob
+from farm.store.matrices import CellRow, Matrix
+
+#: Another try can cure these; what fell back once will fall back again.
+_CURABLE = (Quality.NOISY, Quality.THROTTLED, Quality.SHORT)
+
+
+def record_measurement(
+    connection: Connection, job: Job, attempt: Attempt, evidence: Evidence, reading: Reading, *, now: datetime
+) -> Judgement:
+    """Judge a reading and record it as the job's accepted measurement, whatever its quality.
+
+    A measurement that is not valid stays out of speedups; its whole block (every cell of that device and
+    round) is queued again, so that what is compared was measured side by side.
+    """
+    if job.cell_id is None or job.matrix_id is None:
+        raise LookupError(f"job {job.job_id} is no benchmark")
+    cell = matrices.get_cell(connection, job.cell_id)
+    matrix = matrices.find_matrix(connection, job.matrix_id)
+    if matrix is None:
+        raise LookupError(f"job {job.job_id} refers to matrix {job.matrix_id}")
+    figures = summary(reading)
+    judgement = judge(
+        reading,
+        figures,
+        requested_backend=cell.backend,
+        before=evidence.before,
+        after=evidence.after,
+        gates=attempt.plan.gates,
+        noise_limit=matrix.spec["noise_limit"],
+    )
+    harness = get_harness(matrix.harness)
+    measurements.add_measurement(
+        connection,
+        job_id=job.job_id,
+        attempt_id=attempt.attempt_id,
+        cell_id=job.cell_id,
+        series_id=_series(connection, cell, matrix),
+        round=job.round,
+        repeat=job.repeat,
+        variant_digest=attempt.plan.file("model").digest,
+        program_digest=attempt.plan.file("program").digest,
+        facts_id=attempt.facts_id,
+        reading=reading,
+        summary=figures,
+        judgement=judgement,
+        parser_version=harness.parser_version,
+        now=now,
+    )
+    if judgement.quality in _CURABLE:
+        _repeat_block(connection, job, matrix, cause=f"job {job.job_id} is {judgement.quality}", now=now)
+    return judgement
+
+
+def _series(connection: Connection, cell: CellRow, matrix: Matrix) -> SeriesId:
+    variant = catalog.get_variants(connection, [cell.variant_id])[cell.variant_id]
+    defaults = {name: flag.default for name, flag in get_harness(matrix.harness).flags.items()}
+    recipe = variant.manifest.recipe
+    return measurements.put_series(
+        connection,
+        digest=series_digest(
+            model=cell.model,
+            recipe=recipe,
+            backend=cell.backend,
+            harness=matrix.harness,
+            settings=cell.settings,
+            defaults=defaults,
+            device_id=cell.device_id,
+        ),
+        model=cell.model,
+        recipe=recipe,
+        backend=cell.backend,
+        harness=matrix.harness,
+        settings=non_default_settings(cell.settings, defaults),
+        device_id=cell.device_id,
+    )
+
+
+def _repeat_block(connection: Connection, job: Job, matrix: Matrix, *, cause: str, now: datetime) -> None:
+    """Queue every cell of the job's device and round once more, unless that is done or the budget used up."""
+    repeat = job.repeat + 1
+    queued = [
+        other.repeat
+        for other in jobs.list_jobs(connection, matrix.matrix_id)
+        if other.device_id == job.device_id and other.round == job.round
+    ]
+    if repeat >= MAX_BLOCKS or repeat in queued:
+        return
+    cells = [
+        cell for cell in matrices.list_cells(connection, matrix.matrix_id) if cell.device_id == job.device_id
+    ]
+    ids = {cell.cell_index: cell.cell_id for cell in cells}
+    order = run_order(list(ids), device_id=job.device_id, round=job.round, repeat=repeat, seed=matrix.seed)
+    new_jobs = [
+        NewJob(device_id=job.device_id, cell_id=ids[index], round=job.round, repeat=repeat) for index in order
+    ]
+    jobs.add_jobs(connection, matrix.matrix_id, new_jobs, priority=job.priority, now=now)
+    record_event(
+        connection,
+        at=now,
+        actor="farm",
+        kind="block_repeated",
+        subject="matrix",
+        subject_id=matrix.matrix_id,
+        to_state="queued",
+        cause=f"{job.device_id} round {job.round}, repeat {repeat}: {cause}",
+    )

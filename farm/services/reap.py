@@ -1,0 +1,49 @@
+"""Notices what went quiet: agents that stopped calling, grants nobody started. Run twice it does no harm."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy.engine import Connection
+
+from farm.core.device import Presence
+from farm.services.ending import give_back, lose
+from farm.store import attempts, devices, hosts
+from farm.store.hosts import Session
+from farm.store.tables import SessionState
+
+SILENT_AFTER = timedelta(seconds=60)
+LOST_AFTER = timedelta(seconds=300)
+UNSTARTED_AFTER = timedelta(seconds=120)
+
+
+def reap(connection: Connection, *, now: datetime, up_since: datetime) -> None:
+    """Move what is overdue. Nothing is overdue that fell due while the farm itself was down.
+
+    Args:
+        up_since: when this farm began to listen; deadlines count from there at the earliest.
+    """
+    for session in _overdue(connection, SessionState.LIVE, now, up_since, SILENT_AFTER):
+        hosts.move_session(connection, session, SessionState.SILENT, now=now, cause="no exchange in time")
+    for session in _overdue(connection, SessionState.SILENT, now, up_since, LOST_AFTER):
+        _lose_session(connection, session, now=now)
+    if now - up_since >= UNSTARTED_AFTER:
+        for attempt in attempts.live_attempts(connection, claimed_before=now - UNSTARTED_AFTER):
+            give_back(connection, attempt, now=now, actor="farm", reason="the agent did not start it")
+
+
+def _overdue(
+    connection: Connection, state: SessionState, now: datetime, up_since: datetime, after: timedelta
+) -> list[Session]:
+    if now - up_since < after:
+        return []
+    return hosts.sessions_beaten_before(connection, state, now - after)
+
+
+def _lose_session(connection: Connection, session: Session, *, now: datetime) -> None:
+    cause = f"host {session.host_id} has not been heard of for {LOST_AFTER.total_seconds():.0f} s"
+    if not hosts.move_session(connection, session, SessionState.LOST, now=now, cause=cause):
+        return
+    for attempt in attempts.live_attempts(connection, session_id=session.session_id):
+        lose(connection, attempt, now=now, cause=cause)
+    for device in devices.list_devices(connection, host_id=session.host_id):
+        if device.presence is not Presence.ABSENT:
+            devices.mark_absent(connection, device.device_id, presence=device.presence, now=now, cause=cause)

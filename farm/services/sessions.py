@@ -1,0 +1,71 @@
+"""A new life of an agent: older sessions are fenced, unfinished attempts adopted or ended."""
+
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.attempt import AttemptState
+from farm.core.ids import HostId
+from farm.services.ending import give_back, lose
+from farm.services.identity import check_wire_version
+from farm.store import attempts, hosts
+from farm.store.attempts import Attempt
+from farm.store.tables import SessionState
+from farm.wire.agent import AttemptReport, Order, SessionAnswer, SessionOpening
+
+#: How often an agent calls at least.
+BEAT_S = 10.0
+
+
+def open_session(
+    connection: Connection, host_id: HostId, opening: SessionOpening, *, now: datetime
+) -> SessionAnswer:
+    """Open a session, and say for each attempt of the agent's journal what becomes of it.
+
+    An attempt goes on when it is still live, the agent holds its token, and its run had started; what was
+    claimed or being prepared is given back; what was being measured and is not in the journal is lost.
+
+    Raises:
+        InvalidInput: the agent's wire version is not served.
+    """
+    check_wire_version(opening.wire_version)
+    older = hosts.current_session(connection, host_id)
+    owned = attempts.live_attempts(connection, session_id=older.session_id) if older else []
+    if older:
+        hosts.move_session(connection, older, SessionState.CLOSED, now=now, cause="a newer session opened")
+    session = hosts.add_session(
+        connection,
+        host_id=host_id,
+        boot_id=opening.boot_id,
+        agent_version=opening.agent_version,
+        now=now,
+    )
+    journal = {report.attempt_id: report for report in opening.attempts}
+    adopted = {
+        attempt.attempt_id for attempt in owned if _is_adoptable(attempt, journal.get(attempt.attempt_id))
+    }
+    for attempt in owned:
+        if attempt.attempt_id in adopted:
+            attempts.hand_over(connection, attempt, session.session_id)
+        else:
+            _end(connection, attempt, now=now)
+    orders = tuple(
+        Order(attempt_id=entry, do="continue", why="the attempt is still live")
+        if entry in adopted
+        else Order(attempt_id=entry, do="abandon", why="the attempt is over, or its run never started")
+        for entry in journal
+    )
+    return SessionAnswer(session_id=session.session_id, epoch=session.epoch, beat_s=BEAT_S, orders=orders)
+
+
+def _is_adoptable(attempt: Attempt, entry: AttemptReport | None) -> bool:
+    started = (AttemptState.MEASURING, AttemptState.REPORTING)
+    return entry is not None and entry.fence == attempt.fence and entry.phase in started
+
+
+def _end(connection: Connection, attempt: Attempt, *, now: datetime) -> None:
+    cause = "the agent was restarted"
+    if attempt.state in (AttemptState.CLAIMED, AttemptState.PREPARING):
+        give_back(connection, attempt, now=now, actor="farm", reason=cause)
+    else:
+        lose(connection, attempt, now=now, cause=cause)

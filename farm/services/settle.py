@@ -1,0 +1,161 @@
+"""Turns a report into what it means: outcome, measurement, health, retries; exactly once."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy.engine import Connection
+
+from farm.core.attempt import AttemptEvent, AttemptState
+from farm.core.errors import AuthError, Blame, InvalidInput, NotFound, ReportConflict
+from farm.core.evidence import Evidence
+from farm.core.ids import AttemptId, HostId, digest_of
+from farm.core.job import JobKind, JobState
+from farm.core.measurement import Outcome, Reading, RunFailure
+from farm.harness import device_check
+from farm.harness.registry import get_harness
+from farm.services.checks import judge_check, watch_health
+from farm.services.ending import finish_job, retry_or_finish
+from farm.services.measuring import record_measurement
+from farm.store import attempts, jobs
+from farm.store.attempts import Attempt
+from farm.store.jobs import Job
+from farm.wire.agent import Report, ReportAnswer
+
+_REPORT = TypeAdapter(Report)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ending:
+    """How an attempt ended. `blame` is None when it ended well."""
+
+    outcome: Outcome
+    blame: Blame | None = None
+    code: str | None = None
+    message: str = ""
+
+
+def settle(
+    connection: Connection, host_id: HostId, attempt_id: AttemptId, body: bytes, *, now: datetime
+) -> ReportAnswer:
+    """Settle an attempt by its report. The same bytes again get the same answer and change nothing.
+
+    A report of an attempt that is no longer its job's current one is kept and not counted.
+
+    Raises:
+        NotFound: there is no such attempt.
+        AuthError: the attempt is another host's.
+        ReportConflict: the attempt was settled by another report.
+        InvalidInput: the body is no report, or quotes another fencing token.
+    """
+    attempt = attempts.find_attempt(connection, attempt_id)
+    if attempt is None:
+        raise NotFound(f"there is no attempt {attempt_id}")
+    if attempt.host_id != host_id:
+        raise AuthError(f"attempt {attempt_id} is not of host {host_id}")
+    digest = digest_of(body)
+    stored = attempts.reports_of(connection, attempt_id)
+    if any(report.report_digest == digest for report in stored):
+        return _answer(attempt)
+    if attempt.report_digest is not None:
+        raise ReportConflict(f"attempt {attempt_id} was settled by report {attempt.report_digest}")
+    evidence = _evidence(body, attempt)
+    job = jobs.find_job(connection, attempt.job_id)
+    counted = job is not None and _counts(attempt, job)
+    attempts.add_report(connection, attempt_id, digest=digest, body=body, counted=counted, now=now)
+    if job is None or not counted:
+        return _answer(attempt)
+    ending = _settle_counted(connection, job, attempt, evidence, digest, now=now)
+    return ReportAnswer(attempt_id=attempt_id, counted=True, outcome=ending.outcome, message=ending.message)
+
+
+def _evidence(body: bytes, attempt: Attempt) -> Evidence:
+    try:
+        evidence = _REPORT.validate_json(body).evidence
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidInput(
+            f"the report of attempt {attempt.attempt_id} is malformed at {where}: {first['msg']}",
+            hint="run agent and farm of the same release",
+        ) from error
+    if evidence.fence != attempt.fence:
+        raise InvalidInput(f"the report quotes fence {evidence.fence}, the attempt has {attempt.fence}")
+    return evidence
+
+
+def _counts(attempt: Attempt, job: Job) -> bool:
+    over = attempt.state in (AttemptState.FINISHED, AttemptState.GIVEN_BACK)
+    return not over and job.attempt_id == attempt.attempt_id and job.state is not JobState.FINISHED
+
+
+def _answer(attempt: Attempt) -> ReportAnswer:
+    return ReportAnswer(
+        attempt_id=attempt.attempt_id,
+        counted=attempt.report_digest is not None,
+        outcome=attempt.outcome,
+        message=attempt.message or "",
+    )
+
+
+def _settle_counted(
+    connection: Connection, job: Job, attempt: Attempt, evidence: Evidence, digest: str, *, now: datetime
+) -> _Ending:
+    reading = _read(job, attempt, evidence)
+    if isinstance(reading, RunFailure):
+        message = f"{reading.message}: {reading.line}" if reading.line else reading.message
+        ending = _Ending(
+            outcome=reading.outcome,
+            blame=reading.blame,
+            code=reading.code,
+            message=f"{message} ({reading.hint})",
+        )
+    else:
+        ending = _Ending(outcome=Outcome.SUCCEEDED)
+    actor = f"agent:{attempt.host_id}"
+    attempts.move_attempt(
+        connection,
+        attempt,
+        AttemptEvent.SETTLED,
+        now=now,
+        actor=actor,
+        cause=ending.code or ending.outcome,
+        values={
+            "outcome": ending.outcome,
+            "blame": ending.blame,
+            "code": ending.code,
+            "message": ending.message,
+            "report_digest": digest,
+        },
+    )
+    if isinstance(reading, Reading):
+        record_measurement(connection, job, attempt, evidence, reading, now=now)
+    _end_job(connection, job, ending, now=now, actor=actor)
+    if job.kind is JobKind.BENCHMARK:
+        watch_health(connection, attempt.device_id, now=now)
+    return ending
+
+
+def _read(job: Job, attempt: Attempt, evidence: Evidence) -> Reading | RunFailure | None:
+    """What the evidence says; None for a check that was passed."""
+    if job.kind is JobKind.CHECK:
+        return device_check.failure(attempt.plan, evidence)
+    return get_harness(attempt.plan.harness).parse(attempt.plan, evidence)
+
+
+def _end_job(connection: Connection, job: Job, ending: _Ending, *, now: datetime, actor: str) -> None:
+    message = ending.message or None
+    if ending.outcome is not Outcome.INCONCLUSIVE:
+        finish_job(connection, job, ending.outcome, code=ending.code, message=message, now=now, actor=actor)
+    elif job.state is JobState.ACTIVE:
+        retry_or_finish(
+            connection,
+            job,
+            code=ending.code or "job.inconclusive",
+            message=ending.message,
+            now=now,
+            actor=actor,
+        )
+    ended = jobs.find_job(connection, job.job_id)
+    if job.kind is JobKind.CHECK and ended is not None and ended.outcome is not None:
+        judge_check(connection, job.device_id, ended.outcome, message or "it passed its check", now=now)

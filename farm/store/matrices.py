@@ -1,0 +1,137 @@
+"""Matrices and their cells."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.ids import CellId, DeviceId, MatrixId, VariantId
+from farm.core.plan import SettingValue
+from farm.store.tables import cells, matrices, variants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """A matrix's row."""
+
+    matrix_id: MatrixId
+    name: str
+    harness: str
+    spec: Mapping[str, Any]
+    rounds: int
+    seed: int
+    rejected: Sequence[Mapping[str, Any]]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellRow:
+    """A cell that gets jobs."""
+
+    cell_id: CellId
+    matrix_id: MatrixId
+    cell_index: int
+    device_id: DeviceId
+    variant_id: VariantId
+    variant_name: str
+    model: str
+    program_id: int
+    backend: str
+    settings: Mapping[str, SettingValue]
+    replica: int
+    label: str
+    baseline_index: int | None
+
+
+def add_matrix(
+    connection: Connection,
+    *,
+    name: str,
+    harness: str,
+    spec: Mapping[str, Any],
+    rounds: int,
+    seed: int,
+    rejected: Sequence[Mapping[str, Any]],
+    now: datetime,
+) -> MatrixId:
+    """A new matrix; its cells and jobs follow in the same transaction."""
+    inserted = connection.execute(
+        matrices.insert()
+        .values(
+            name=name,
+            harness=harness,
+            spec=dict(spec),
+            rounds=rounds,
+            seed=seed,
+            rejected=list(rejected),
+            created_at=now,
+        )
+        .returning(matrices.c.matrix_id)
+    )
+    return MatrixId(inserted.scalar_one())
+
+
+def add_cells(connection: Connection, matrix_id: MatrixId, rows: Sequence[Mapping[str, object]]) -> None:
+    """The cells of a matrix in one insert; keys are the columns but the ids."""
+    if rows:
+        connection.execute(cells.insert(), [{"matrix_id": matrix_id, **row} for row in rows])
+
+
+def find_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix | None:
+    """One matrix."""
+    row = connection.execute(sa.select(matrices).where(matrices.c.matrix_id == matrix_id)).one_or_none()
+    return None if row is None else _matrix(row)
+
+
+def list_matrices(connection: Connection) -> list[Matrix]:
+    """All matrices, newest first."""
+    return [_matrix(row) for row in connection.execute(sa.select(matrices).order_by(sa.desc("matrix_id")))]
+
+
+def _matrix(row: sa.Row[Any]) -> Matrix:
+    return Matrix(
+        matrix_id=row.matrix_id,
+        name=row.name,
+        harness=row.harness,
+        spec=row.spec,
+        rounds=row.rounds,
+        seed=row.seed,
+        rejected=row.rejected,
+        created_at=row.created_at,
+    )
+
+
+def list_cells(connection: Connection, matrix_id: MatrixId) -> list[CellRow]:
+    """The cells of a matrix, by index."""
+    query = _cells().where(cells.c.matrix_id == matrix_id).order_by(cells.c.cell_index)
+    return [_cell(row) for row in connection.execute(query)]
+
+
+def get_cell(connection: Connection, cell_id: CellId) -> CellRow:
+    """A cell that exists: jobs refer to it by a foreign key."""
+    return _cell(connection.execute(_cells().where(cells.c.cell_id == cell_id)).one())
+
+
+def _cells() -> sa.Select[Any]:
+    return sa.select(cells, variants.c.name.label("variant_name"), variants.c.model).join(variants)
+
+
+def _cell(row: sa.Row[Any]) -> CellRow:
+    return CellRow(
+        cell_id=row.cell_id,
+        matrix_id=row.matrix_id,
+        cell_index=row.cell_index,
+        device_id=row.device_id,
+        variant_id=row.variant_id,
+        variant_name=row.variant_name,
+        model=row.model,
+        program_id=row.program_id,
+        backend=row.backend,
+        settings=row.settings,
+        replica=row.replica,
+        label=row.label,
+        baseline_index=row.baseline_index,
+    )

@@ -1,0 +1,171 @@
+"""Measurements and the series they belong to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+
+from farm.core.ids import AttemptId, CellId, DeviceId, Digest, FactsId, JobId, MatrixId, SeriesId
+from farm.core.measurement import Judgement, Quality, Reading, SampleKind, Summary
+from farm.core.plan import SettingValue
+from farm.core.samples import decode, encode
+from farm.core.variant import Recipe
+from farm.store.tables import cells, measurements, series
+
+_RECIPE = TypeAdapter(Recipe)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A measurement's row, samples left where they are."""
+
+    measurement_id: int
+    job_id: JobId
+    attempt_id: AttemptId
+    cell_id: CellId
+    series_id: SeriesId
+    round: int
+    repeat: int
+    accepted: bool
+    quality: Quality
+    quality_reasons: Sequence[str]
+    kind: SampleKind
+    value_ns: float
+    measured_at: datetime
+
+
+def put_series(
+    connection: Connection,
+    *,
+    digest: Digest,
+    model: str,
+    recipe: Recipe,
+    backend: str,
+    harness: str,
+    settings: Mapping[str, SettingValue],
+    device_id: DeviceId,
+) -> SeriesId:
+    """The series with this identity, made where it is new."""
+    found = connection.execute(
+        sa.select(series.c.series_id).where(series.c.series_digest == digest)
+    ).scalar_one_or_none()
+    if found is not None:
+        return SeriesId(found)
+    inserted = connection.execute(
+        series.insert()
+        .values(
+            series_digest=digest,
+            model=model,
+            recipe=_RECIPE.dump_python(recipe, mode="json"),
+            backend=backend,
+            harness=harness,
+            settings=dict(settings),
+            device_id=device_id,
+        )
+        .returning(series.c.series_id)
+    )
+    return SeriesId(inserted.scalar_one())
+
+
+def add_measurement(
+    connection: Connection,
+    *,
+    job_id: JobId,
+    attempt_id: AttemptId,
+    cell_id: CellId,
+    series_id: SeriesId,
+    round: int,
+    repeat: int,
+    variant_digest: Digest,
+    program_digest: Digest,
+    facts_id: FactsId | None,
+    reading: Reading,
+    summary: Summary,
+    judgement: Judgement,
+    parser_version: int,
+    now: datetime,
+) -> None:
+    """Record an accepted measurement.
+
+    Raises:
+        sqlalchemy.exc.IntegrityError: the job has an accepted measurement already.
+    """
+    connection.execute(
+        measurements.insert().values(
+            job_id=job_id,
+            attempt_id=attempt_id,
+            cell_id=cell_id,
+            series_id=series_id,
+            round=round,
+            repeat=repeat,
+            variant_digest=variant_digest,
+            program_digest=program_digest,
+            facts_id=facts_id,
+            accepted=True,
+            quality=judgement.quality,
+            quality_reasons=list(judgement.reasons),
+            actual_backend=reading.actual_backend,
+            accelerator=reading.accelerator,
+            proof=reading.proof,
+            kind=summary.kind,
+            sample_count=summary.count,
+            value_ns=summary.value_ns,
+            mean_ns=summary.mean_ns,
+            min_ns=summary.min_ns,
+            max_ns=summary.max_ns,
+            p90_ns=summary.p90_ns,
+            scatter=summary.scatter,
+            samples=encode(list(reading.samples_ns)) if reading.samples_ns else None,
+            parser_version=parser_version,
+            measured_at=now,
+        )
+    )
+
+
+def accepted_measurements(connection: Connection, matrix_id: MatrixId) -> list[Measurement]:
+    """The accepted measurements of a matrix, oldest first."""
+    query = (
+        sa.select(measurements)
+        .join(cells, cells.c.cell_id == measurements.c.cell_id)
+        .where(cells.c.matrix_id == matrix_id, measurements.c.accepted)
+        .order_by(measurements.c.measurement_id)
+    )
+    return [_measurement(row) for row in connection.execute(query)]
+
+
+def find_measurement(connection: Connection, attempt_id: AttemptId) -> Measurement | None:
+    """What came of one attempt."""
+    row = connection.execute(
+        sa.select(measurements).where(measurements.c.attempt_id == attempt_id)
+    ).one_or_none()
+    return None if row is None else _measurement(row)
+
+
+def samples_of(connection: Connection, measurement_id: int) -> tuple[int, ...]:
+    """The samples of a measurement in nanoseconds, in the order they ran; empty for a tool's summary."""
+    blob = connection.execute(
+        sa.select(measurements.c.samples).where(measurements.c.measurement_id == measurement_id)
+    ).scalar_one()
+    return () if blob is None else decode(blob)
+
+
+def _measurement(row: sa.Row[Any]) -> Measurement:
+    return Measurement(
+        measurement_id=row.measurement_id,
+        job_id=row.job_id,
+        attempt_id=row.attempt_id,
+        cell_id=row.cell_id,
+        series_id=row.series_id,
+        round=row.round,
+        repeat=row.repeat,
+        accepted=row.accepted,
+        quality=Quality(row.quality),
+        quality_reasons=row.quality_reasons,
+        kind=SampleKind(row.kind),
+        value_ns=row.value_ns,
+        measured_at=row.measured_at,
+    )
