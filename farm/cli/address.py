@@ -1,0 +1,50 @@
+"""Where the farm is: FARM_URL, the farm that runs in the data folder, or the usual address."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from farm.client import FarmClient
+
+DEFAULT_URL = "http://127.0.0.1:8470"
+#: Written into the data folder by a running farm: {"url": ..., "pid": ...}.
+ANNOUNCEMENT = "farm.json"
+
+
+def data_dir() -> Path:
+    """The data folder commands look into: FARM_DATA_DIR, else `farm-data` here."""
+    return Path(os.environ.get("FARM_DATA_DIR") or "farm-data")
+
+
+def farm_url() -> str:
+    """The address of the farm to talk to."""
+    return os.environ.get("FARM_URL") or find_running(data_dir()) or DEFAULT_URL
+
+
+def find_running(folder: Path) -> str | None:
+    """The address of the farm that runs in a data folder; None when none does, or nobody can tell."""
+    try:
+        said = json.loads((folder / ANNOUNCEMENT).read_text())
+        url, pid = str(said["url"]), int(said["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return url if _is_running(pid) else None
+
+
+def connect() -> "FarmClient":
+    """A client of the farm; nothing is sent yet."""
+    from farm.client import FarmClient
+
+    return FarmClient(farm_url())
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True

@@ -1,0 +1,61 @@
+"""How commands speak: stdout is data, stderr is talk."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console, RenderableType
+
+#: Tables are laid out for at least this width; a narrower terminal wraps them itself.
+MIN_WIDTH = 80
+#: What is piped and has no COLUMNS is not wrapped to a terminal's width: a row stays one line.
+PIPED_WIDTH = 200
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
+
+M = TypeVar("M", bound="BaseModel")
+
+
+def out() -> "Console":
+    """Where data goes."""
+    return _console(stderr=False)
+
+
+def err() -> "Console":
+    """Where everything else goes: progress, notes, errors."""
+    return _console(stderr=True)
+
+
+def show(views: Sequence[M], render: Callable[[Sequence[M]], "RenderableType"], *, as_json: bool) -> None:
+    """Print a listing, as a table or as one JSON list."""
+    if as_json:
+        print_json([view.model_dump(mode="json") for view in views])
+    else:
+        out().print(render(views))
+
+
+def print_json(document: object) -> None:
+    """Print a document; the only thing a command with `--json` may write to stdout."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def talk(text: str) -> None:
+    """Say something to the person, exactly as it is written, on stderr."""
+    err().print(text, markup=False, soft_wrap=True)
+
+
+def _console(*, stderr: bool) -> "Console":
+    from rich.console import Console
+
+    console = Console(stderr=stderr, highlight=False)
+    stream = sys.stderr if stderr else sys.stdout
+    if not stream.isatty() and not os.environ.get("COLUMNS"):
+        console.width = PIPED_WIDTH
+    console.width = max(MIN_WIDTH, console.width)
+    return console

@@ -1,0 +1,100 @@
+"""Listings as tables: devices, variants, harnesses, matrices, jobs."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from farm.cli.words import NOTHING, counts, joined, moment, phone
+from farm.core.units import size_text
+from farm.core.variant import TensorSpec
+from farm.wire.views import DeviceView, HarnessView, JobView, MatrixSummary, VariantView
+
+
+def listing(
+    *, names: Sequence[str], words: Sequence[str] = (), numbers: Sequence[str] = (), prose: Sequence[str] = ()
+) -> Table:
+    """An empty table: names and numbers are never wrapped, words and prose are where room is short."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
+    for heading in names:
+        table.add_column(heading, no_wrap=True)
+    for heading in words:
+        table.add_column(heading, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in prose:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def add_row(table: Table, *cells: str) -> None:
+    """Add a row of plain text: brackets in names and messages of others are not markup."""
+    table.add_row(*map(Text, cells))
+
+
+def device_table(devices: Sequence[DeviceView]) -> Table:
+    table = listing(names=("device",), words=("phone", "android", "state", "now"))
+    for device in devices:
+        kind = phone(device.device_model, device.soc, virtual=device.virtual)
+        add_row(table, device.device_id, kind, _android(device), _state(device), _occupation(device))
+    return table
+
+
+def _android(device: DeviceView) -> str:
+    known = [device.android, device.api_level and f"API {device.api_level}", device.abi]
+    return ", ".join(str(part) for part in known if part) or NOTHING
+
+
+def _state(device: DeviceView) -> str:
+    presence = device.presence if not device.detail else f"{device.presence} ({device.detail})"
+    return f"{presence}, {device.health}, {device.admin}"
+
+
+def _occupation(device: DeviceView) -> str:
+    if device.job_id is not None:
+        return f"job {device.job_id}"
+    return joined(device.waiting_for) if device.waiting_for else "free"
+
+
+def variant_table(variants: Sequence[VariantView]) -> Table:
+    table = listing(names=("variant",), words=("backends", "input"), numbers=("size", "digest"))
+    for view in variants:
+        manifest = view.manifest
+        backends, inputs = ", ".join(manifest.backends), ", ".join(map(_tensor, manifest.inputs))
+        add_row(table, view.name, backends, inputs, size_text(manifest.size_bytes), manifest.digest[:12])
+    return table
+
+
+def _tensor(tensor: TensorSpec) -> str:
+    return f"{'x'.join(map(str, tensor.shape))} {tensor.dtype}"
+
+
+def harness_table(harnesses: Sequence[HarnessView]) -> Table:
+    table = listing(names=("harness", "abi"), numbers=("size", "digest", "since"))
+    for view in harnesses:
+        size = size_text(view.size_bytes)
+        add_row(table, view.name, view.abi, size, view.digest[:12], moment(view.created_at))
+    return table
+
+
+def matrix_table(matrices: Sequence[MatrixSummary]) -> Table:
+    table = listing(names=("matrix", "name", "state"), numbers=("cells", "rounds", "jobs"), prose=("so far",))
+    for view in matrices:
+        so_far = counts(view.jobs_by_outcome)
+        if view.rejected:
+            so_far += f"; {view.rejected} cells rejected"
+        numbers = (str(view.cells), str(view.rounds), str(view.jobs))
+        add_row(table, str(view.matrix_id), view.name, view.state, *numbers, so_far)
+    return table
+
+
+def job_table(jobs: Sequence[JobView]) -> Table:
+    table = listing(names=("job", "device", "round", "state", "attempts"), words=("what", "why"))
+    for job in jobs:
+        round_text = str(job.round) if not job.repeat else f"{job.round}, repeat {job.repeat}"
+        state = str(job.outcome or job.state)
+        why = " ".join(part for part in (job.message, f"[{job.code}]" if job.code else None) if part)
+        attempts = ", ".join(map(str, job.attempts)) or NOTHING
+        names = (str(job.job_id), job.device_id, round_text, state, attempts)
+        add_row(table, *names, job.label, why)
+    return table

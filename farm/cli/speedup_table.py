@@ -1,0 +1,132 @@
+"""The speedup table: what is faster than what on each device, how sure that is, and what the words mean."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.text import Text
+
+from farm.cli.words import NOTHING, change, duration_or_nothing, phone, within_model
+from farm.core.speedup import Verdict
+from farm.core.units import ratio_text
+from farm.wire.views import SpeedupView
+
+LEGEND = (
+    "speedup = baseline time / candidate time, over rounds: above 1 the candidate is quicker.",
+    "same = within the equivalence margin; undecided = the interval spans 1 or is missing.",
+)
+TWIN_LEGEND = (
+    "A/A: the baseline against its own twin. It should not come out faster or slower:",
+    "     where it does, that device's other rows cannot be trusted either.",
+)
+
+_HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdict")
+_STYLE_BY_VERDICT = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNDECIDED: "yellow"}
+_GAP = "  "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    name: str
+    cells: tuple[str, ...]
+    style: str
+
+
+def speedup_table(views: Sequence[SpeedupView], *, width: int) -> Text:
+    """The whole table, for a terminal of `width` columns; a row takes two lines where one has no room."""
+    blocks = [
+        _block(list(group), width) for _, group in groupby(sorted(views, key=_group_key), key=_group_key)
+    ]
+    legend = Text("\n".join(_legend(views)), style="dim")
+    return Text("\n\n").join([*blocks, legend])
+
+
+def _group_key(view: SpeedupView) -> tuple[str, str, str, int]:
+    return view.device, view.model, view.harness, view.matrix_id
+
+
+def _legend(views: Iterable[SpeedupView]) -> Iterator[str]:
+    yield from LEGEND
+    if any(view.aa for view in views):
+        yield from TWIN_LEGEND
+
+
+def _block(views: Sequence[SpeedupView], width: int) -> Text:
+    """One device and model: heading, rows, and what needs saying about them."""
+    baselines = {view.baseline for view in views}
+    rows = [_row(view, name_baseline=len(baselines) > 1) for view in views]
+    lines = [*_heading(views[0], baselines), *_laid_out(rows, width), *map(Text, _notes(views))]
+    return Text("\n").join(lines)
+
+
+def _heading(view: SpeedupView, baselines: set[str]) -> Iterator[Text]:
+    kind = phone(view.device_model, view.soc, virtual=view.virtual)
+    yield Text(f"{view.device}  ({kind})", style="bold")
+    about = f"{view.model}, {view.harness}, matrix {view.matrix_id}"
+    if len(baselines) == 1:
+        about += f"; baseline {within_model(view.baseline, view.model)}"
+    yield Text(about)
+
+
+def _row(view: SpeedupView, *, name_baseline: bool) -> _Row:
+    name = within_model(view.candidate, view.model) + (" (A/A)" if view.aa else "")
+    if name_baseline:
+        name += f" vs {within_model(view.baseline, view.model)}"
+    cells = (
+        NOTHING if view.speedup is None else ratio_text(view.speedup),
+        _interval(view.ci_low, view.ci_high),
+        change(view.baseline_ns, view.candidate_ns),
+        _difference(view.baseline_ns, view.candidate_ns),
+        f"{view.rounds} ({view.excluded} out)" if view.excluded else str(view.rounds),
+        str(view.verdict),
+    )
+    return _Row(name=name, cells=cells, style=_STYLE_BY_VERDICT.get(view.verdict, ""))
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return NOTHING
+    return f"{_bare(low)} to {_bare(high)}"
+
+
+def _bare(ratio: float) -> str:
+    return ratio_text(ratio).removesuffix("x")
+
+
+def _difference(baseline_ns: float | None, candidate_ns: float | None) -> str:
+    """What the candidate takes more; negative when it is quicker."""
+    if baseline_ns is None or candidate_ns is None:
+        return NOTHING
+    text = duration_or_nothing(candidate_ns - baseline_ns)
+    return text if text.startswith("-") else f"+{text}"
+
+
+def _laid_out(rows: Sequence[_Row], width: int) -> Iterator[Text]:
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *(row.cells for row in rows), strict=True)]
+    name_width = max(len("candidate"), *(len(row.name) for row in rows))
+    numbers_width = sum(widths) + len(_GAP) * len(widths)
+    if name_width + numbers_width <= width:
+        yield Text(f"{'candidate':{name_width}}" + _aligned(_HEADINGS, widths), style="bold")
+        for row in rows:
+            yield Text(f"{row.name:{name_width}}") + Text(_aligned(row.cells, widths), style=row.style)
+    else:
+        yield Text("candidate\n" + _aligned(_HEADINGS, widths), style="bold")
+        for row in rows:
+            yield Text(f"{row.name}\n") + Text(_aligned(row.cells, widths), style=row.style)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Numbers to the right, the verdict, which is a word, to the left."""
+    padded = [f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)]
+    return _GAP + _GAP.join([*padded[:-1], cells[-1]])
+
+
+def _notes(views: Sequence[SpeedupView]) -> Iterator[str]:
+    for view in views:
+        if view.verdict is Verdict.UNDECIDED and view.reason:
+            yield f"note: {within_model(view.candidate, view.model)}: {view.reason}"
+    effects = [view.detectable for view in views if view.detectable is not None]
+    if effects:
+        low, high = ratio_text(min(effects)), ratio_text(max(effects))
+        smallest = low if low == high else f"{low} to {high}"
+        yield f"smallest speedup these rounds could tell from 1: {smallest}"

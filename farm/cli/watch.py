@@ -1,0 +1,131 @@
+"""Watching a matrix: a bar for each device, what runs there or why nothing does, and how long it takes."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from farm.cli.matrix_report import doing, progress_line
+from farm.core.errors import FarmTrouble
+from farm.core.ids import MatrixId
+from farm.core.units import elapsed_text
+from farm.wire.views import MatrixView
+
+if TYPE_CHECKING:
+    from farm.client import FarmClient
+
+POLL_S = 1.0
+#: Without a terminal a line is written when something changed, and not more often than this.
+LINE_EVERY_S = 5.0
+#: A farm that is restarted comes back within this; after it the watch ends with its error.
+PATIENCE_S = 180.0
+
+_BAR_WIDTH = 20
+
+
+def watch_matrix(
+    farm: "FarmClient", matrix_id: MatrixId, console: Console, *, poll_s: float = POLL_S
+) -> MatrixView:
+    """Show a matrix until it is finished.
+
+    Raises:
+        FarmTrouble: the farm went away and did not come back for `PATIENCE_S`.
+        KeyboardInterrupt: the person wants to go; the matrix goes on.
+    """
+    seen = _looks(farm, matrix_id, poll_s)
+    return _as_bars(seen, console) if console.is_terminal else _as_lines(seen, console)
+
+
+def watch_again(matrix_id: MatrixId) -> str:
+    """What to say to a person who left."""
+    return f"Detached: matrix {matrix_id} goes on. Watch it again with: farm matrix watch {matrix_id}"
+
+
+Look = tuple[MatrixView, bool]
+"""The matrix as last seen, and whether the farm answers now."""
+
+
+def _looks(farm: "FarmClient", matrix_id: MatrixId, poll_s: float) -> Iterator[Look]:
+    """A look at the matrix every `poll_s`, the last one when it is finished."""
+    view, answered_s = farm.matrix(matrix_id), time.monotonic()
+    yield view, True
+    while view.finished_at is None:
+        time.sleep(poll_s)
+        try:
+            view = farm.matrix(matrix_id)
+        except FarmTrouble:
+            if time.monotonic() - answered_s > PATIENCE_S:
+                raise
+            yield view, False
+        else:
+            answered_s = time.monotonic()
+            yield view, True
+
+
+def _as_bars(looks: Iterator[Look], console: Console) -> MatrixView:
+    with Live(console=console, refresh_per_second=4, transient=False) as live:
+        return _each(looks, lambda view, answers: live.update(bars(view, answers=answers), refresh=True))
+
+
+def _as_lines(looks: Iterator[Look], console: Console) -> MatrixView:
+    lines = _ChangedLines(lambda line: console.print(line, markup=False, soft_wrap=True))
+    return _each(looks, lines.look)
+
+
+def _each(looks: Iterator[Look], tell: Callable[[MatrixView, bool], None]) -> MatrixView:
+    view, answers = next(looks)
+    tell(view, answers)
+    for view, answers in looks:
+        tell(view, answers)
+    return view
+
+
+def bars(view: MatrixView, *, answers: bool = True) -> RenderableType:
+    """One line for each device, and one for the whole."""
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(width=_BAR_WIDTH)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for device in view.progress:
+        bar = ProgressBar(total=max(device.total, 1), completed=device.finished, width=_BAR_WIDTH)
+        grid.add_row(Text(device.device_id), bar, f"{device.finished}/{device.total}", Text(doing(device)))
+    return Group(grid, Text(status_line(view, answers=answers)))
+
+
+def status_line(view: MatrixView, *, answers: bool = True) -> str:
+    """How the whole stands: `matrix 3: 12 of 40 jobs, about 2 min 5 s left`."""
+    finished = sum(device.finished for device in view.progress)
+    total = sum(device.total for device in view.progress)
+    said = f"matrix {view.matrix_id}: {finished} of {total} jobs"
+    if not answers:
+        return f"{said}; the farm does not answer, trying again"
+    if view.finished_at is not None:
+        return (
+            f"{said}, {view.state} after {elapsed_text((view.finished_at - view.created_at).total_seconds())}"
+        )
+    if view.eta_s is None:
+        return f"{said}, time left not known before the first job ends"
+    return f"{said}, about {elapsed_text(view.eta_s)} left"
+
+
+class _ChangedLines:
+    """Says what changed, at most every `LINE_EVERY_S`, and the end at once."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._said: object = None
+        self._said_at_s = float("-inf")
+
+    def look(self, view: MatrixView, answers: bool) -> None:
+        news = (view.progress, answers)
+        is_due = time.monotonic() - self._said_at_s >= LINE_EVERY_S
+        if news != self._said and (is_due or view.finished_at is not None):
+            self._said, self._said_at_s = news, time.monotonic()
+            devices = [progress_line(device) for device in view.progress if view.finished_at is None]
+            self._write(" | ".join([status_line(view, answers=answers), *devices]))

@@ -1,0 +1,55 @@
+"""Short pieces of text that several tables say the same way."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from farm.core.measurement import Outcome
+from farm.core.units import duration_text
+
+NOTHING = "-"
+
+_OUTCOME_ORDER = {str(outcome): place for place, outcome in enumerate(Outcome)}
+
+
+def counts(count_by_word: Mapping[str, int]) -> str:
+    """`38 succeeded, 2 failed`; outcomes in their own order, other words behind them."""
+    known = sorted(count_by_word, key=lambda word: (_OUTCOME_ORDER.get(word, len(_OUTCOME_ORDER)), word))
+    return ", ".join(f"{count_by_word[word]} {word}" for word in known if count_by_word[word]) or NOTHING
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def phone(device_model: str | None, soc: str | None, *, virtual: bool) -> str:
+    """What kind of phone it is, `virtual` said first: its times are those of the host's CPU."""
+    known = [part for part in (device_model, soc) if part]
+    named = ", ".join(dict.fromkeys(known)) or "unknown phone"
+    return f"virtual phone: {named}" if virtual else named
+
+
+def within_model(label: str, model: str) -> str:
+    """A cell's label where the model is said already."""
+    return label.removeprefix(f"{model}/")
+
+
+def change(before_ns: float | None, after_ns: float | None) -> str:
+    """`43.1 → 18.7 ms`, with both units where they differ."""
+    before, after = duration_or_nothing(before_ns), duration_or_nothing(after_ns)
+    number, _, unit = before.partition(" ")
+    same_unit = unit and after.endswith(f" {unit}")
+    return f"{number if same_unit else before} → {after}"
+
+
+def duration_or_nothing(ns: float | None) -> str:
+    return NOTHING if ns is None else duration_text(ns)
+
+
+def moment(at: datetime | None) -> str:
+    """A time in the reader's own time zone."""
+    return NOTHING if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def joined(parts: Iterable[str]) -> str:
+    return "; ".join(parts) or NOTHING

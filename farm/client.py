@@ -1,0 +1,210 @@
+"""The farm over HTTP, for people and scripts: typed answers, and errors of our own tree."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from farm.core.errors import FarmError, FarmTrouble, FarmUnreachable, InvalidInput
+from farm.core.ids import AttemptId, Digest, MatrixId
+from farm.core.variant import Manifest
+from farm.wire.base import Problem
+from farm.wire.refusal import error_of
+from farm.wire.views import (
+    AttemptView,
+    DeviceView,
+    FarmView,
+    HarnessView,
+    JobView,
+    MatrixSummary,
+    MatrixView,
+    SpeedupView,
+    VariantRegistration,
+    VariantView,
+)
+
+T = TypeVar("T")
+
+#: Connecting, and each read or write; a request that sends a file takes as many writes as it needs.
+CONNECT_S = 5.0
+ANSWER_S = 60.0
+CHUNK_BYTES = 1024 * 1024
+
+Progress = Callable[[int], None]
+"""Told how many more bytes went out."""
+
+
+class FarmClient:
+    """A connection to one farm; every call has a time-out.
+
+    Every method raises `FarmUnreachable` when nothing answers, and otherwise the error of the tree whose
+    `code` the farm's problem document bears.
+    """
+
+    def __init__(self, url: str, *, answer_s: float = ANSWER_S) -> None:
+        """Nothing is sent yet.
+
+        Raises:
+            InvalidInput: `url` is not the address of a web server.
+        """
+        self.url = url.rstrip("/")
+        address = _address(self.url)
+        self._http = httpx.Client(
+            base_url=f"{self.url}/api/v1",
+            timeout=httpx.Timeout(answer_s, connect=CONNECT_S),
+            # A proxy cannot reach this machine's own loopback.
+            trust_env=not _is_loopback(address.host),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+    def is_healthy(self) -> bool:
+        """Whether a farm answers and says that it is well; never raises."""
+        try:
+            self._get(object, "/health")
+        except FarmError:
+            return False
+        return True
+
+    def farm(self) -> FarmView:
+        return self._get(FarmView, "/farm")
+
+    def devices(self) -> list[DeviceView]:
+        return self._get(list[DeviceView], "/devices")
+
+    def variants(self) -> list[VariantView]:
+        return self._get(list[VariantView], "/variants")
+
+    def harnesses(self) -> list[HarnessView]:
+        return self._get(list[HarnessView], "/harnesses")
+
+    def register_variant(self, manifest: Manifest) -> VariantView:
+        """Make a file known whose bytes the farm has; the same manifest again changes nothing."""
+        body = VariantRegistration(manifest=manifest).model_dump(mode="json")
+        return self._post(VariantView, "/variants", body)
+
+    def has_blob(self, digest: Digest) -> bool:
+        """Whether the farm has the bytes of that digest."""
+        response = self._send(self._http.build_request("HEAD", f"/blobs/{digest}"))
+        return response.status_code != httpx.codes.NOT_FOUND and bool(_accepted(response))
+
+    def upload(self, path: Path, digest: Digest, *, progress: Progress | None = None) -> None:
+        """Send a file, in pieces; bytes the farm already has cost one small request."""
+        size_bytes = path.stat().st_size
+        if self.has_blob(digest):
+            if progress is not None:
+                progress(size_bytes)
+            return
+        request = self._http.build_request(
+            "PUT",
+            f"/blobs/{digest}",
+            content=_chunks(path, progress),
+            headers={"Content-Length": str(size_bytes), "Content-Type": "application/octet-stream"},
+        )
+        _accepted(self._send(request))
+
+    def submit_matrix(self, spec: Mapping[str, object]) -> MatrixView:
+        """Enqueue a matrix; `spec` is the matrix file as read."""
+        return self._post(MatrixView, "/matrices", {"spec": spec})
+
+    def matrices(self) -> list[MatrixSummary]:
+        return self._get(list[MatrixSummary], "/matrices")
+
+    def matrix(self, matrix_id: MatrixId) -> MatrixView:
+        return self._get(MatrixView, f"/matrices/{matrix_id}")
+
+    def jobs(self, matrix_id: MatrixId) -> list[JobView]:
+        return self._get(list[JobView], "/jobs", matrix_id=str(matrix_id))
+
+    def attempt(self, attempt_id: AttemptId) -> AttemptView:
+        return self._get(AttemptView, f"/attempts/{attempt_id}")
+
+    def speedups(
+        self, *, matrix_id: MatrixId | None = None, device: str | None = None, model: str | None = None
+    ) -> list[SpeedupView]:
+        """Every candidate against its baseline, of the matrices, devices and models that are asked for."""
+        matrix = None if matrix_id is None else str(matrix_id)
+        return self._get(list[SpeedupView], "/speedups", matrix_id=matrix, device=device, model=model)
+
+    def _get(self, kind: type[T], path: str, **query: str | None) -> T:
+        params = {name: value for name, value in query.items() if value is not None}
+        return _read(kind, self._send(self._http.build_request("GET", path, params=params)))
+
+    def _post(self, kind: type[T], path: str, body: Mapping[str, object]) -> T:
+        return _read(kind, self._send(self._http.build_request("POST", path, json=body)))
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        try:
+            return self._http.send(request)
+        except httpx.TimeoutException as error:
+            raise FarmUnreachable(
+                f"the farm at {self.url} did not answer in time", hint="is it busy, or is it another program?"
+            ) from error
+        except httpx.RequestError as error:
+            raise FarmUnreachable(f"no farm answers at {self.url}") from error
+
+
+def _read(kind: type[T], response: httpx.Response) -> T:
+    try:
+        return TypeAdapter(kind).validate_json(_accepted(response).content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the whole answer"
+        raise FarmTrouble(
+            f"{response.request.url} answered what this client cannot read: {where}: {first['msg']}",
+            hint="is that a farm, and of this version? `farm --version` says what this client is",
+        ) from error
+
+
+def _accepted(response: httpx.Response) -> httpx.Response:
+    if response.is_success:
+        return response
+    raise _refusal(response)
+
+
+def _refusal(response: httpx.Response) -> FarmError:
+    try:
+        return error_of(Problem.model_validate_json(response.content))
+    except ValidationError:
+        said = f"{response.status_code} {response.reason_phrase}".strip()
+        return FarmTrouble(
+            f"{response.request.url} answered {said} and no reason", hint="is FARM_URL the address of a farm?"
+        )
+
+
+def _address(url: str) -> httpx.URL:
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise InvalidInput(f"{url!r} is not an address: {error}", hint=_ADDRESS_HINT) from error
+    if address.scheme not in ("http", "https") or not address.host:
+        raise InvalidInput(f"{url!r} is not the address of a farm", hint=_ADDRESS_HINT)
+    return address
+
+
+_ADDRESS_HINT = "write FARM_URL like http://127.0.0.1:8470"
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or host == "::1" or host.startswith("127.")
+
+
+def _chunks(path: Path, progress: Progress | None) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
+            if progress is not None:
+                progress(len(chunk))
