@@ -1,0 +1,203 @@
+"""From a matrix and what the farm has to cells, with a reason for every cell that cannot be."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from farm.core.errors import MatrixInvalid
+from farm.core.grid import check_size, checked_words, grid
+from farm.core.matrix import (
+    BACKEND_AXIS,
+    Cell,
+    Expansion,
+    Key,
+    KnownHarness,
+    KnownVariant,
+    MatrixPlan,
+    RejectedCell,
+    Rejection,
+    has_all,
+    key_text,
+)
+from farm.core.problem import MatrixProblem, matrix_invalid
+from farm.core.selector import KnownDevice, selected_devices
+from farm.core.variant import Format, Precision, Recipe
+from farm.core.vocabulary import vocabulary
+
+_Runnable = tuple[Key, KnownVariant]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slot:
+    """A cell before it is put on a device; `baseline` is the position of its baseline's slot."""
+
+    key: Key
+    variant: KnownVariant
+    replica: int
+    baseline: int | None
+    is_baseline: bool
+
+
+def expand(
+    plan: MatrixPlan,
+    *,
+    variants: Sequence[KnownVariant],
+    harness: KnownHarness,
+    devices: Sequence[KnownDevice],
+) -> Expansion:
+    """Say what a matrix comes to. The same arguments in the same order give the same cells.
+
+    Of several files of one model and recipe, the one registered last is meant.
+
+    Raises:
+        MatrixInvalid: a name or value the farm does not know, a value of the wrong type, a rule or baseline
+            that fits no cell, a cell that is there twice, too many cells, or none that can run.
+        SelectorEmpty: a selector fits no device.
+    """
+    words = checked_words(plan, vocabulary(harness, variants))
+    chosen = selected_devices(plan.selectors, devices)
+    check_size(plan, words, devices=len(chosen))
+    keys, excluded = grid(words, harness)
+    runnable, impossible = _split_impossible(keys, variants, harness)
+    _check_baseline(words.baseline, runnable, [*excluded, *impossible])
+    slots = _slots(runnable, words.baseline, aa=plan.aa)
+    cells, unfit = _on_devices(slots, chosen, harness, words.settings)
+    rejected = (*excluded, *impossible, *unfit)
+    if not cells:
+        raise _nothing_runs(rejected)
+    return Expansion(cells=tuple(cells), rejected=rejected)
+
+
+def _split_impossible(
+    keys: Sequence[Key], variants: Sequence[KnownVariant], harness: KnownHarness
+) -> tuple[list[_Runnable], list[RejectedCell]]:
+    variant_by_key = _newest(variants)
+    runnable: list[_Runnable] = []
+    impossible: list[RejectedCell] = []
+    for key in keys:
+        fate = _fate(key, variant_by_key, harness)
+        if isinstance(fate, RejectedCell):
+            impossible.append(fate)
+        else:
+            runnable.append((key, fate))
+    return runnable, impossible
+
+
+_VariantKey = tuple[str, Recipe]
+
+
+def _newest(variants: Sequence[KnownVariant]) -> dict[_VariantKey, KnownVariant]:
+    by_age = sorted(variants, key=lambda variant: variant.variant_id)
+    return {(variant.manifest.model, variant.manifest.recipe): variant for variant in by_age}
+
+
+def _variant_key(key: Key) -> _VariantKey:
+    optional = {axis: str(key[axis]) for axis in ("memory_format", "target") if axis in key}
+    recipe = Recipe(precision=Precision(str(key["precision"])), format=Format(str(key["format"])), **optional)
+    return str(key["model"]), recipe
+
+
+def _fate(
+    key: Key, variant_by_key: Mapping[_VariantKey, KnownVariant], harness: KnownHarness
+) -> KnownVariant | RejectedCell:
+    """The file that a cell runs, or why it cannot."""
+    model, recipe = _variant_key(key)
+    variant = variant_by_key.get((model, recipe))
+    if variant is None:
+        return RejectedCell(
+            key=key,
+            rejection=Rejection.NO_VARIANT,
+            reason=f"no such file of {model} is registered",
+            hint=f"`farm variants build {model} --precision {recipe.precision} --format {recipe.format}`",
+        )
+    backend = str(key[BACKEND_AXIS])
+    reason = harness.unsupported(variant.manifest, backend)
+    if reason is None and backend not in variant.manifest.backends:
+        reason = f"the file is made for {', '.join(variant.manifest.backends)}, not for {backend}"
+    if reason is None:
+        return variant
+    return RejectedCell(key=key, rejection=Rejection.UNSUPPORTED, reason=reason)
+
+
+def _check_baseline(
+    baseline: Key | None, runnable: Sequence[_Runnable], rejected: Sequence[RejectedCell]
+) -> None:
+    if baseline is None or any(has_all(key, baseline) for key, _ in runnable):
+        return
+    message, hint = f"no cell has {key_text(baseline)}", "use values that the axes have"
+    for cell in rejected:
+        if has_all(cell.key, baseline):
+            message, hint = f"the baseline cell {key_text(cell.key)} cannot run: {cell.reason}", cell.hint
+            break
+    raise matrix_invalid([MatrixProblem(path=("baseline",), message=message, hint=hint)])
+
+
+def _slots(runnable: Sequence[_Runnable], baseline: Key | None, *, aa: bool) -> list[_Slot]:
+    """Cells in the order of the matrix, each twin right behind its baseline."""
+    entries: list[tuple[Key, KnownVariant, int]] = []
+    for key, variant in runnable:
+        entries.append((key, variant, 1))
+        if aa and baseline is not None and has_all(key, baseline):
+            entries.append((key, variant, 2))
+    position = {tuple(key.values()): n for n, (key, _, replica) in enumerate(entries) if replica == 1}
+    own = [position.get(tuple({**key, **(baseline or {})}.values())) for key, _, _ in entries]
+    return [
+        _Slot(
+            key=key,
+            variant=variant,
+            replica=replica,
+            baseline=None if baseline is None or own[number] == number else own[number],
+            is_baseline=baseline is not None and own[number] == number,
+        )
+        for number, (key, variant, replica) in enumerate(entries)
+    ]
+
+
+def _on_devices(
+    slots: Sequence[_Slot], devices: Sequence[KnownDevice], harness: KnownHarness, settings: Key
+) -> tuple[list[Cell], list[RejectedCell]]:
+    cells: list[Cell] = []
+    rejected: list[RejectedCell] = []
+    for device in devices:
+        if device.facts.abi in harness.abis:
+            cells += _cells(slots, device, {**harness.defaults, **settings}, first=len(cells))
+        else:
+            rejected += _without_program(slots, device, harness)
+    return cells, rejected
+
+
+def _cells(slots: Sequence[_Slot], device: KnownDevice, settings: Key, *, first: int) -> Iterator[Cell]:
+    for number, slot in enumerate(slots):
+        own = {flag: slot.key.get(flag, value) for flag, value in settings.items()}
+        yield Cell(
+            index=first + number,
+            device_id=device.device_id,
+            variant_id=slot.variant.variant_id,
+            backend=str(slot.key[BACKEND_AXIS]),
+            settings=own,
+            replica=slot.replica,
+            key=slot.key,
+            baseline_index=None if slot.baseline is None else first + slot.baseline,
+            is_baseline=slot.is_baseline,
+        )
+
+
+def _without_program(
+    slots: Sequence[_Slot], device: KnownDevice, harness: KnownHarness
+) -> Iterator[RejectedCell]:
+    reason = f"no program of {harness.name} is registered for {device.facts.abi or 'an unknown ABI'}"
+    hint = f"registered for {', '.join(harness.abis) or 'no ABI at all'}"
+    for slot in slots:
+        if slot.replica == 1:
+            yield RejectedCell(
+                key=slot.key,
+                device_id=device.device_id,
+                rejection=Rejection.NO_PROGRAM,
+                reason=reason,
+                hint=hint,
+            )
+
+
+def _nothing_runs(rejected: Sequence[RejectedCell]) -> MatrixInvalid:
+    reasons = "; ".join(dict.fromkeys(cell.reason for cell in rejected))
+    hint = next((cell.hint for cell in rejected if cell.hint), "")
+    return matrix_invalid([MatrixProblem(message=f"none of its cells can run: {reasons}", hint=hint)])

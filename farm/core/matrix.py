@@ -1,0 +1,189 @@
+"""What a user submits, and what becomes of it: cells on devices, in a fair order."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+from farm.core.condition import Gates
+from farm.core.ids import DeviceId, VariantId
+from farm.core.plan import SettingValue
+from farm.core.selector import Selector
+from farm.core.speedup import DEFAULT_MARGIN
+from farm.core.variant import Manifest
+
+#: Value by axis: all of a cell's, or some that pick cells. Besides these axes, every harness flag can be one.
+Key = Mapping[str, SettingValue]
+
+VARIANT_AXES = ("model", "precision", "format", "memory_format", "target")
+BACKEND_AXIS = "backend"
+#: Every cell says these itself; nothing is measured on a guess.
+REQUIRED_AXES = ("model", "precision", "format", "backend")
+
+DEFAULT_NOISE_LIMIT = 0.25
+MAX_ROUNDS = 100
+#: All devices together, excluded ones too.
+MAX_CELLS = 100_000
+#: Cells times rounds.
+MAX_JOBS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixPlan:
+    """A matrix as submitted, well-formed but not yet compared with what the farm has."""
+
+    name: str
+    harness: str
+    axes: Mapping[str, tuple[SettingValue, ...]]
+    #: Harness flags that are the same for all cells.
+    settings: Key = field(default_factory=dict)
+    #: Further cells; what one leaves out is the axis's value where the axis has just one.
+    include: tuple[Key, ...] = ()
+    #: Cells of the axes that have all of one of these are left out.
+    exclude: tuple[Key, ...] = ()
+    #: A device runs the matrix when any selector fits it.
+    selectors: tuple[Selector, ...]
+    rounds: int = 5
+    #: A cell's baseline is the same cell with these values instead of its own.
+    baseline: Key | None = None
+    #: Each baseline gets a twin, to see what difference there is between equals.
+    aa: bool = False
+    seed: int | None = None
+    timeout_s: float = 120.0
+    gates: Gates = field(default_factory=Gates)
+    equivalence_margin: float = DEFAULT_MARGIN
+    noise_limit: float = DEFAULT_NOISE_LIMIT
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownVariant:
+    """A registered variant."""
+
+    variant_id: VariantId
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownHarness:
+    """A harness adapter and its registered programs, as far as matrices care."""
+
+    name: str
+    #: Every flag with its default, whose type is the flag's type.
+    defaults: Key
+    #: The least value of flags that have one.
+    minimums: Mapping[str, int] = field(default_factory=dict)
+    backends: Sequence[str]
+    #: ABIs for which a program is registered.
+    abis: Sequence[str]
+    #: Why the harness cannot run a file on a backend; None when it can.
+    unsupported: Callable[[Manifest, str], str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One variant x backend x settings x device.
+
+    At most one of `is_baseline` and `baseline_index` is set; neither is where the cell's baseline cannot run.
+    """
+
+    #: Position in the expansion, from 0.
+    index: int
+    device_id: DeviceId
+    variant_id: VariantId
+    backend: str
+    #: Complete, defaults filled in.
+    settings: Key
+    #: 2 for the twin of an A/A pair.
+    replica: int = 1
+    #: Value by axis; the same axes in all cells of a matrix.
+    key: Key
+    #: Index of the cell on the same device that this one is compared to.
+    baseline_index: int | None
+    is_baseline: bool
+
+
+class Rejection(StrEnum):
+    """Why a cell does not run."""
+
+    #: A rule of the matrix leaves it out.
+    EXCLUDED = "excluded"
+    #: Nobody registered such a file.
+    NO_VARIANT = "no_variant"
+    #: The harness or the file cannot do it.
+    UNSUPPORTED = "unsupported"
+    #: No program of the harness is registered for the phone's ABI.
+    NO_PROGRAM = "no_program"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedCell:
+    """A cell that does not run, kept with the reason. Without `device_id` it is so on every device."""
+
+    key: Key
+    device_id: DeviceId | None = None
+    rejection: Rejection
+    reason: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """What a matrix comes to on this farm; cells of one device are neighbours."""
+
+    cells: tuple[Cell, ...]
+    rejected: tuple[RejectedCell, ...]
+
+
+def key_text(key: Key) -> str:
+    """A key as one would write it: `{precision: int8-core, iter: 30}`."""
+    return "{" + ", ".join(f"{axis}: {_value_text(value)}" for axis, value in key.items()) + "}"
+
+
+def has_all(key: Key, some: Key) -> bool:
+    """Whether a cell has all of the given values; nothing given fits nothing."""
+    return bool(some) and all(axis in key and key[axis] == value for axis, value in some.items())
+
+
+def label(key: Key, among: Iterable[Key], *, replica: int = 1) -> str:
+    """Name a cell by the axes that vary: `int8-core lite`, flags as `iter=30`; by all axes if none varies."""
+    others = list(among)
+    varying = [axis for axis in key if any(other.get(axis) != key[axis] for other in others)]
+    words = [_word(axis, key[axis]) for axis in varying or key]
+    return " ".join(words) + (" (A/A)" if replica > 1 else "")
+
+
+class Placed(Protocol):
+    """A cell wherever it is kept: as expanded, or as stored."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def device_id(self) -> DeviceId: ...
+
+
+PlacedT = TypeVar("PlacedT", bound=Placed)
+
+
+def round_order(cells: Sequence[PlacedT], *, round: int, seed: int, repeat: int = 0) -> list[PlacedT]:
+    """Shuffle a device's cells for one round: a randomized block, so that heat and drift fall on all alike.
+
+    A cell's place follows from SHA-256 of seed, device, round, repeat and index: the same on every machine
+    and version of Python, whatever the order of the input, and independent from round to round.
+    """
+
+    def place(cell: PlacedT) -> tuple[bytes, int]:
+        text = f"{seed}/{cell.device_id}/{round}/{repeat}/{cell.index}"
+        return hashlib.sha256(text.encode()).digest(), cell.index
+
+    return sorted(cells, key=place)
+
+
+def _word(axis: str, value: SettingValue) -> str:
+    named = axis in VARIANT_AXES or axis == BACKEND_AXIS
+    return _value_text(value) if named else f"{axis}={_value_text(value)}"
+
+
+def _value_text(value: SettingValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,61 @@
+"""What is wrong in a matrix, where, and what was probably meant."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from farm.core.errors import MatrixInvalid
+
+#: A hint lists at most this many names.
+_NAMES_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixProblem:
+    """One thing wrong at one place of a matrix."""
+
+    #: Keys and list positions, from the root.
+    path: tuple[str | int, ...] = ()
+    message: str
+    hint: str = ""
+
+    @property
+    def where(self) -> str:
+        """The place as people write it: `exclude[0].format`."""
+        text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
+        return text.removeprefix(".") or "matrix"
+
+
+def name_hint(word: str, known: Iterable[str]) -> str:
+    """Which of the known names was probably meant, or else what is known."""
+    names = sorted(set(known))
+    by_folded = {name.casefold(): name for name in names}
+    if close := get_close_matches(word.casefold(), by_folded, n=1):
+        return f"did you mean `{by_folded[close[0]]}`?"
+    if not names:
+        return ""
+    more = ", ..." if len(names) > _NAMES_SHOWN else ""
+    return f"known here: {', '.join(names[:_NAMES_SHOWN])}{more}"
+
+
+def matrix_invalid(problems: Sequence[MatrixProblem], lines: Sequence[int | None] = ()) -> MatrixInvalid:
+    """One error that tells all problems; `lines` are those of the file, one for each problem, where known."""
+    numbers = lines or [None] * len(problems)
+    told = [
+        f"{problem.where}{f' (line {line})' if line else ''}: {problem.message}"
+        for problem, line in zip(problems, numbers, strict=True)
+    ]
+    message = told[0] if len(told) == 1 else "\n".join([f"{len(told)} problems", *told])
+    return MatrixInvalid(message, hint=_hints(problems) or None)
+
+
+def _hints(problems: Sequence[MatrixProblem]) -> str:
+    if len(problems) == 1:
+        return problems[0].hint
+    return "\n".join(f"{problem.where}: {problem.hint}" for problem in problems if problem.hint)
+
+
+def unknown_harness(name: str, known: Iterable[str]) -> MatrixInvalid:
+    """The error for a matrix that names a harness which the farm does not have."""
+    hint = name_hint(name, known) or "the farm has no harness"
+    return matrix_invalid([MatrixProblem(path=("harness",), message=f"no harness `{name}`", hint=hint)])

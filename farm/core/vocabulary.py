@@ -1,0 +1,103 @@
+"""Which names and values a matrix may use on this farm, and what is wrong with the others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from farm.core.matrix import BACKEND_AXIS, VARIANT_AXES, Key, KnownHarness, KnownVariant
+from farm.core.plan import SettingValue
+from farm.core.problem import MatrixProblem, name_hint
+from farm.core.variant import Format, Precision, Recipe
+
+_Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """The words of one harness and the registered variants."""
+
+    harness: KnownHarness
+    #: Known values of the axes that are not flags.
+    words: Mapping[str, frozenset[str]]
+
+    def checked(self, partial: Key, path: _Path) -> tuple[dict[str, SettingValue], list[MatrixProblem]]:
+        """Values in the types of their axes, with what is wrong about the others."""
+        found = {axis: self.checked_value(axis, value, (*path, axis)) for axis, value in partial.items()}
+        good = {axis: v for axis, v in found.items() if not isinstance(v, MatrixProblem)}
+        return good, [v for v in found.values() if isinstance(v, MatrixProblem)]
+
+    def checked_flags(self, flags: Key, path: _Path) -> tuple[dict[str, SettingValue], list[MatrixProblem]]:
+        """Like `checked`, where only harness flags make sense."""
+        misplaced = [
+            MatrixProblem(
+                path=(*path, axis), message=f"`{axis}` is an axis", hint=f"write it as `axes: {axis}: ...`"
+            )
+            for axis in flags
+            if axis in self.words
+        ]
+        good, problems = self.checked({n: v for n, v in flags.items() if n not in self.words}, path)
+        return good, misplaced + problems
+
+    def checked_value(self, axis: str, value: SettingValue, path: _Path) -> SettingValue | MatrixProblem:
+        """The value in the axis's type, or what is wrong with it."""
+        if axis in self.words:
+            return self._word(axis, value, path)
+        if axis in self.harness.defaults:
+            return self._flag(axis, value, path)
+        return MatrixProblem(
+            path=path,
+            message=f"`{axis}` is neither an axis nor a flag of {self.harness.name}",
+            hint=name_hint(axis, [*self.words, *self.harness.defaults]),
+        )
+
+    def _word(self, axis: str, value: SettingValue, path: _Path) -> SettingValue | MatrixProblem:
+        known = self.words[axis]
+        if isinstance(value, str) and value in known:
+            return value
+        if axis == "model":
+            hint = name_hint(str(value), known)
+            build = f"`farm variants build {value}` registers a model"
+            return MatrixProblem(
+                path=path, message=f"no model `{value}`", hint=", or ".join(filter(None, [hint, build]))
+            )
+        return MatrixProblem(path=path, message=f"no {axis} `{value}`", hint=name_hint(str(value), known))
+
+    def _flag(self, flag: str, value: SettingValue, path: _Path) -> SettingValue | MatrixProblem:
+        default = self.harness.defaults[flag]
+        if isinstance(default, float) and type(value) is int:
+            value = float(value)
+        if type(value) is not type(default):
+            message = f"`{value}` is {_kind(value)}, {flag} takes {_kind(default)}"
+            hint = "put it in quotes" if isinstance(default, str) else f"its default is `{default}`"
+            return MatrixProblem(path=path, message=message, hint=hint)
+        least = self.harness.minimums.get(flag)
+        if least is not None and not isinstance(value, str) and value < least:
+            return MatrixProblem(path=path, message=f"{flag} is {value}, at least {least}")
+        return value
+
+
+def vocabulary(harness: KnownHarness, variants: Sequence[KnownVariant]) -> Vocabulary:
+    """The words that make sense with a harness and the registered variants."""
+    recipes = [variant.manifest.recipe for variant in variants]
+    plain = Recipe(precision=Precision.FLOAT32, format=Format.TORCHSCRIPT)
+    words: dict[str, frozenset[str]] = {
+        "model": frozenset(variant.manifest.model for variant in variants),
+        "precision": frozenset(Precision),
+        "format": frozenset(Format),
+        "memory_format": frozenset(recipe.memory_format for recipe in [plain, *recipes]),
+        "target": frozenset(recipe.target for recipe in [plain, *recipes]),
+        BACKEND_AXIS: frozenset(harness.backends),
+    }
+    assert words.keys() == {*VARIANT_AXES, BACKEND_AXIS}
+    return Vocabulary(harness=harness, words=words)
+
+
+def _kind(value: SettingValue) -> str:
+    match value:
+        case bool():
+            return "true or false"
+        case int():
+            return "a whole number"
+        case float():
+            return "a number"
+        case str():
+            return "a text"

@@ -1,0 +1,223 @@
+"""A matrix at the edge: its shape and bounds, checked before anything is looked up."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StringConstraints,
+    ValidationError,
+)
+from pydantic_core import PydanticCustomError
+
+from farm.core.condition import Gates, ThermalStatus
+from farm.core.matrix import DEFAULT_NOISE_LIMIT, MAX_ROUNDS, MatrixPlan
+from farm.core.plan import SettingValue
+from farm.core.problem import MatrixProblem, matrix_invalid, name_hint
+from farm.core.selector import Selector
+from farm.core.speedup import DEFAULT_MARGIN
+from farm.wire.matrix_text import line_of, load_matrix
+
+_GATES = Gates()
+_MAX_VALUES = 1000
+_MAX_TEXT_CHARS = 200
+_DAY_S = 86_400.0
+
+
+def _scalar(value: object) -> SettingValue:
+    """YAML's and JSON's own types as they are: `5` is no text and `true` no number."""
+    if not isinstance(value, str | int | float | bool):
+        raise PydanticCustomError("matrix_value", "not a text, a number, true or false")
+    if isinstance(value, str) and not 0 < len(value) <= _MAX_TEXT_CHARS:
+        raise PydanticCustomError("matrix_value", f"a text of 1 to {_MAX_TEXT_CHARS} characters is needed")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise PydanticCustomError("matrix_value", "not a finite number")
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        raise PydanticCustomError("matrix_value", "the number is too large")
+    return value
+
+
+def _scalars(value: object) -> tuple[SettingValue, ...]:
+    values = value if isinstance(value, list | tuple) else [value]
+    if not 1 <= len(values) <= _MAX_VALUES:
+        raise PydanticCustomError("matrix_value", f"1 to {_MAX_VALUES} values are needed")
+    return tuple(_scalar(each) for each in values)
+
+
+def _listed_selectors(value: object) -> object:
+    if value == "all":
+        return ({},)
+    return (value,) if isinstance(value, Mapping) else value
+
+
+def _thermal_status(value: object) -> ThermalStatus:
+    if isinstance(value, str) and value.upper() in ThermalStatus.__members__:
+        return ThermalStatus[value.upper()]
+    if type(value) is int and value in ThermalStatus.__members__.values():
+        return ThermalStatus(value)
+    names = ", ".join(ThermalStatus.__members__)
+    raise PydanticCustomError("matrix_value", f"not one of Android's thermal statuses: {names}")
+
+
+Scalar = Annotated[SettingValue, PlainValidator(_scalar)]
+#: One value, or a list of them.
+Scalars = Annotated[tuple[SettingValue, ...], PlainValidator(_scalars)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=_MAX_TEXT_CHARS)]
+Partial = Annotated[dict[Name, Scalar], Field(min_length=1, max_length=64)]
+
+
+class _MatrixPart(BaseModel):
+    """Strict: a number in quotes is a slip, not a number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class SelectorSpec(_MatrixPart):
+    """Which devices; a device fits when it fits every key that is there."""
+
+    device_id: Scalars | None = None
+    device_model: Scalars | None = None
+    soc: Scalars | None = None
+    android: Scalars | None = None
+    api_level: Scalars | None = None
+    abi: Scalars | None = None
+    host: Scalars | None = None
+    virtual: Scalars | None = None
+
+    def selector(self) -> Selector:
+        """The keys that are there."""
+        return {key: values for key, values in self if values is not None}
+
+
+class GatesSpec(_MatrixPart):
+    """What must hold before each run."""
+
+    max_thermal_status: Annotated[ThermalStatus, PlainValidator(_thermal_status)] = _GATES.max_thermal_status
+    max_skin_c: float = Field(_GATES.max_skin_c, ge=0, le=100)
+    min_battery_pct: int = Field(_GATES.min_battery_pct, ge=0, le=100)
+    min_storage_bytes: int = Field(_GATES.min_storage_bytes, ge=0, lt=2**50)
+    wait_s: float = Field(_GATES.wait_s, ge=0, le=_DAY_S)
+
+    def gates(self) -> Gates:
+        """As the core knows them."""
+        return Gates(**dict(self))
+
+
+class MatrixSpec(_MatrixPart):
+    """A matrix as users write it."""
+
+    name: Name
+    harness: Name
+    axes: dict[Name, Scalars] = Field(default_factory=dict, max_length=64)
+    settings: dict[Name, Scalar] = Field(default_factory=dict, max_length=64)
+    include: tuple[Partial, ...] = Field((), max_length=10_000, strict=False)
+    exclude: tuple[Partial, ...] = Field((), max_length=100, strict=False)
+    devices: Annotated[
+        tuple[SelectorSpec, ...],
+        BeforeValidator(_listed_selectors),
+        Field(min_length=1, max_length=100, strict=False),
+    ]
+    rounds: int = Field(5, ge=1, le=MAX_ROUNDS)
+    baseline: Partial | None = None
+    aa: bool = False
+    seed: int | None = Field(None, ge=0, lt=2**63)
+    timeout_s: float = Field(120.0, gt=0, le=_DAY_S)
+    gates: GatesSpec = Field(default_factory=GatesSpec)
+    equivalence_margin: float = Field(DEFAULT_MARGIN, ge=0, le=0.5)
+    noise_limit: float = Field(DEFAULT_NOISE_LIMIT, gt=0, le=10)
+    priority: int = Field(0, ge=-100, le=100)
+
+    def plan(self) -> MatrixPlan:
+        """As the core knows it."""
+        return MatrixPlan(
+            name=self.name,
+            harness=self.harness,
+            axes=self.axes,
+            settings=self.settings,
+            include=self.include,
+            exclude=self.exclude,
+            selectors=tuple(spec.selector() for spec in self.devices),
+            rounds=self.rounds,
+            baseline=self.baseline,
+            aa=self.aa,
+            seed=self.seed,
+            timeout_s=self.timeout_s,
+            gates=self.gates.gates(),
+            equivalence_margin=self.equivalence_margin,
+            noise_limit=self.noise_limit,
+            priority=self.priority,
+        )
+
+
+def matrix_spec(data: object, *, text: str | None = None) -> MatrixSpec:
+    """Check the shape of a matrix.
+
+    Args:
+        data: what JSON or `load_matrix` gave.
+        text: the YAML it came from, to name lines.
+
+    Raises:
+        MatrixInvalid: names the place of everything that is wrong, with close matches of unknown keys.
+    """
+    try:
+        return MatrixSpec.model_validate(data)
+    except ValidationError as error:
+        problems = spec_problems(error, data)
+        lines = [line_of(text, problem.path) for problem in problems] if text else []
+        raise matrix_invalid(problems, lines) from error
+
+
+def matrix_from_text(text: str) -> MatrixSpec:
+    """Read and check a matrix file; raises like `load_matrix` and `matrix_spec`."""
+    return matrix_spec(load_matrix(text), text=text)
+
+
+def spec_problems(error: ValidationError, data: object = None) -> list[MatrixProblem]:
+    """What pydantic found, in our words; with `data`, places are as the user wrote them."""
+    return [_problem(details["loc"], details["type"], details["msg"], data) for details in error.errors()]
+
+
+def _problem(loc: tuple[str | int, ...], kind: str, message: str, data: object) -> MatrixProblem:
+    path = _written(loc, data)
+    match kind:
+        case "extra_forbidden":
+            hint = name_hint(str(loc[-1]), _known_keys(loc))
+            return MatrixProblem(path=path, message=f"unknown key `{loc[-1]}`", hint=hint)
+        case "missing":
+            return MatrixProblem(path=path, message="is missing")
+        case "model_type" | "dict_type":
+            return MatrixProblem(path=path, message="must be a mapping")
+        case "tuple_type":
+            return MatrixProblem(path=path, message="must be a list")
+        case _:
+            return MatrixProblem(path=path, message=message.removeprefix("Input ").strip())
+
+
+def _known_keys(loc: Sequence[str | int]) -> Sequence[str]:
+    """The keys that make sense next to the last part of `loc`."""
+    match loc[0]:
+        case "gates" if len(loc) > 1:
+            return list(GatesSpec.model_fields)
+        case "devices" if len(loc) > 1:
+            return list(SelectorSpec.model_fields)
+        case _:
+            return list(MatrixSpec.model_fields)
+
+
+def _written(loc: tuple[str | int, ...], data: object) -> tuple[str | int, ...]:
+    """Pydantic's place without the list positions that the user left out, and without its remarks."""
+    path: list[str | int] = []
+    here: Any = data
+    for part in loc:
+        if (isinstance(part, int) and isinstance(here, Mapping)) or part == "[key]":
+            continue
+        path.append(part)
+        known = isinstance(here, Mapping) and part in here
+        listed = isinstance(here, Sequence) and isinstance(part, int) and part < len(here)
+        here = here[part] if known or listed else None
+    return tuple(path)
