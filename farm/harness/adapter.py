@@ -43,6 +43,8 @@ class Harness(Protocol):
     name: str
     parser_version: int
     flags: Mapping[str, Flag]
+    #: Every backend the tool has a word for; `unsupported` says which of them cannot be measured.
+    backends: Sequence[str]
     #: What the measurement's clock covers, in one line, shown where harnesses are compared.
     clock_covers: str
 
@@ -54,8 +56,3 @@ class Harness(Protocol):
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """What the evidence says. Never raises, whatever the output."""
-
-
-def flag_names(harness: Harness) -> Sequence[str]:
-    """The settings a harness knows, sorted, for hints."""
-    return sorted(harness.flags)

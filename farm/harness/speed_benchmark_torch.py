@@ -1,6 +1,6 @@
 """PyTorch Mobile's `speed_benchmark_torch`: the command line of its Android binary, and what it prints."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from farm.core.evidence import Evidence
@@ -35,6 +35,7 @@ class SpeedBenchmarkTorch:
     name: str = "speed_benchmark_torch"
     parser_version: int = 1
     flags: Mapping[str, Flag] = FLAGS
+    backends: Sequence[str] = ("cpu", *_BACKENDS_TO_COME)
     clock_covers: str = (
         "forward() only, on one input made before the loop; samples are cut to whole microseconds"
     )

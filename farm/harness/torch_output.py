@@ -1,6 +1,6 @@
 """What speed_benchmark_torch and its relatives print, read back into exact numbers.
 
-The versions of `binaries/speed_benchmark_torch.cc` in pytorch/pytorch are told apart by their last line. Up
+The versions of `binaries/speed_benchmark_torch.cc` in pytorch are told apart by their last line. Up
 to about v1.5 it says `Milliseconds per iter`, and the observer lines carry whole milliseconds although they
 say `"unit": "us"`; later both are microseconds. iOS's TestApp prints milliseconds over two lines.
 """

@@ -1,1 +1,1 @@
-"""Builds model variants; the only place of the farm that imports torch."""
+"""Model variants and their manifests: the farm's only place for torch, in processes of their own."""

@@ -1,0 +1,167 @@
+"""Building variants: each in a process of its own, and only when there is not already the same file."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import farm
+from farm.core.errors import VariantInvalid
+from farm.core.ids import Digest, digest_of
+from farm.core.variant import Format, Manifest, Recipe, variant_name
+from farm.variants.manifest_file import manifest_path, read_manifest
+from farm.variants.recipe import recipe_digest
+
+#: The slowest model takes about 30 s on a busy machine.
+_DEADLINE_S = 600.0
+_SUFFIX = {Format.TORCHSCRIPT: ".pt", Format.LITE: ".ptl"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltVariant:
+    """A variant's file with its manifest, on this machine."""
+
+    manifest: Manifest
+    path: Path
+    #: True when the file was there already, made by the same recipe.
+    reused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildProgress:
+    """What is being done: variant number `index`, from 0, of `total`."""
+
+    variant: str
+    step: str
+    index: int
+    total: int
+
+
+def build_variants(
+    model: str,
+    recipes: Sequence[Recipe],
+    out_dir: Path,
+    *,
+    on_progress: Callable[[BuildProgress], None] = lambda _progress: None,
+) -> Iterator[BuiltVariant]:
+    """Build every recipe into `out_dir`, one at each `next`, except for files that are there already.
+
+    Raises:
+        InvalidInput: the model or a recipe cannot be built, or torch is not installed; at once.
+        VariantInvalid: a build failed, or its file does not do what the network does; at its `next`.
+    """
+    digests = [recipe_digest(model, recipe) for recipe in recipes]
+    out_dir.mkdir(parents=True, exist_ok=True)
+    return _each(model, list(zip(recipes, digests, strict=True)), out_dir, on_progress)
+
+
+def _each(
+    model: str,
+    work: Sequence[tuple[Recipe, Digest]],
+    out_dir: Path,
+    on_progress: Callable[[BuildProgress], None],
+) -> Iterator[BuiltVariant]:
+    for index, (recipe, digest) in enumerate(work):
+
+        def say(step: str, recipe: Recipe = recipe, index: int = index) -> None:
+            name = variant_name(model, recipe)
+            on_progress(BuildProgress(variant=name, step=step, index=index, total=len(work)))
+
+        path = out_dir / f"{model}-{recipe.precision}{_SUFFIX[recipe.format]}"
+        yield _existing(path, digest, say) or _built(model, recipe, path, say)
+
+
+def _existing(path: Path, digest: Digest, say: Callable[[str], None]) -> BuiltVariant | None:
+    try:
+        manifest = read_manifest(manifest_path(path))
+        same = manifest.recipe_digest == digest and manifest.digest == digest_of(path.read_bytes())
+    except (VariantInvalid, OSError):
+        return None
+    if not same:
+        return None
+    say("there already")
+    return BuiltVariant(manifest=manifest, path=path, reused=True)
+
+
+def _built(model: str, recipe: Recipe, path: Path, say: Callable[[str], None]) -> BuiltVariant:
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=path.parent) as folder:
+        # Archives carry their file's name inside: with a constant one the bytes are the same every time.
+        draft = Path(folder) / f"model{path.suffix}"
+        _run(model, recipe, draft, say)
+        manifest = read_manifest(manifest_path(draft))
+        draft.replace(path)
+        manifest_path(draft).replace(manifest_path(path))
+    say("done")
+    return BuiltVariant(manifest=manifest, path=path, reused=False)
+
+
+def _run(model: str, recipe: Recipe, draft: Path, say: Callable[[str], None]) -> None:
+    words = [model, recipe.precision, recipe.format, str(draft)]
+    with tempfile.TemporaryFile("w+", errors="replace") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "farm.variants.build_one", *words],
+            env=_clean_environment(draft.parent),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+        refusal = _followed(process, say)
+        if process.returncode != 0:
+            raise refusal or _broken(model, recipe, process.returncode, stderr)
+
+
+def _followed(process: subprocess.Popen[str], say: Callable[[str], None]) -> VariantInvalid | None:
+    """Pass on the steps of a build until it ends; return what it refused."""
+    refusal: VariantInvalid | None = None
+    deadline = threading.Timer(_DEADLINE_S, process.kill)
+    deadline.start()
+    with process:
+        try:
+            for line in process.stdout or ():
+                kind, _, text = line.rstrip("\n").partition(": ")
+                if kind == "step":
+                    say(text)
+                elif kind == "refused":
+                    refusal = _refusal(text)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            deadline.cancel()
+    return refusal
+
+
+def _refusal(text: str) -> VariantInvalid:
+    said = json.loads(text)
+    return VariantInvalid(said["message"], hint=said["hint"])
+
+
+def _broken(model: str, recipe: Recipe, returncode: int, stderr: IO[str]) -> VariantInvalid:
+    stderr.seek(0)
+    lines = [line.strip() for line in stderr if line.strip()]
+    ended = f"killed by signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
+    why = lines[-1] if lines else "it said nothing"
+    return VariantInvalid(
+        f"building {variant_name(model, recipe)} failed ({ended}): {why}",
+        hint="`make install` installs the versions of torch and torchvision that are known to work together",
+    )
+
+
+def _clean_environment(home: Path) -> dict[str, str]:
+    """An environment in which a framework finds nothing of the user's, and leaves nothing behind."""
+    folder = str(home)
+    package_root = str(Path(farm.__file__).parents[1])
+    return {
+        "PATH": os.defpath,
+        "HOME": folder,
+        "TMPDIR": folder,
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": package_root,
+    }

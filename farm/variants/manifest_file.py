@@ -1,0 +1,34 @@
+"""Manifests as JSON files, beside the files they describe."""
+
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from farm.core.errors import VariantInvalid
+from farm.core.variant import Manifest
+
+_MANIFEST = TypeAdapter(Manifest)
+
+
+def manifest_path(variant_path: Path) -> Path:
+    """Where a variant file's manifest lies."""
+    return variant_path.with_name(variant_path.name + ".json")
+
+
+def write_manifest(manifest: Manifest, path: Path) -> None:
+    """Write it; the file is replaced at once or not at all."""
+    draft = path.with_name(path.name + ".part")
+    draft.write_bytes(_MANIFEST.dump_json(manifest, indent=2) + b"\n")
+    draft.replace(path)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read one.
+
+    Raises:
+        VariantInvalid: there is none, or it is not a manifest.
+    """
+    try:
+        return _MANIFEST.validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise VariantInvalid(f"{path}: not a manifest: {error}") from error

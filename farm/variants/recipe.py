@@ -1,0 +1,63 @@
+"""What a variant is made with, as a digest: equal means that the file need not be built again."""
+
+import hashlib
+import json
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from farm.core.errors import InvalidInput
+from farm.core.ids import Digest, digest_of
+from farm.core.variant import Precision, Recipe
+from farm.variants.catalogue import check_recipe, get_entry
+
+#: The modules whose code decides what bytes come out.
+_BUILDER_SOURCES = ("networks.py", "quantize.py", "export.py", "build_one.py")
+_PACKAGES = ("torch", "torchvision")
+SEED = 20
+#: The engine of phones; its per-tensor weights are also the only ones that NNAPI takes.
+QCONFIG = "qnnpack"
+
+
+def recipe_digest(model: str, recipe: Recipe) -> Digest:
+    """Digest over model, recipe, builder sources and versions. Reads the sources; does not import torch.
+
+    Raises:
+        InvalidInput: the model or recipe cannot be built, or torch is not installed.
+    """
+    get_entry(model)
+    check_recipe(recipe)
+    ingredients = {
+        "model": model,
+        "recipe": asdict(recipe),
+        "made_with": made_with(recipe),
+        "sources": {name: _source_digest(name) for name in _BUILDER_SOURCES},
+    }
+    return digest_of(json.dumps(ingredients, sort_keys=True).encode())
+
+
+def made_with(recipe: Recipe) -> dict[str, str]:
+    """Names and versions of what makes the file, by importlib.metadata.
+
+    Raises:
+        InvalidInput: torch or torchvision is not installed.
+    """
+    quantized = {} if recipe.precision is Precision.FLOAT32 else {"qconfig": QCONFIG}
+    versions = {package: _installed_version(package) for package in _PACKAGES}
+    return {**versions, "weights": f"random, seed {SEED}", **quantized}
+
+
+def _installed_version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError as error:
+        raise InvalidInput(
+            f"{package} is not installed, so no variant can be built",
+            hint="`make install` installs torch, then torchvision without its dependencies;"
+            " or add a file made elsewhere",
+        ) from error
+
+
+def _source_digest(name: str) -> str:
+    source = Path(__file__).with_name(name).read_bytes()
+    return hashlib.sha256(source).hexdigest()
