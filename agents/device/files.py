@@ -1,0 +1,123 @@
+"""The phone's cache: files named by their digests, verified there before every use."""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from agents.device.layout import cache_folder, cache_path
+from farm.core.errors import DigestMismatch, PushCorrupted, PushFailed
+from farm.core.ids import Digest
+from farm.core.plan import PlanFile
+from farm.phone.digests import digest_by_path
+
+#: How often a file is pushed before the phone is to blame for its digest.
+PUSHES = 3
+SHELL_DEADLINE_S = 30.0
+#: Slower than any phone reads its flash or takes a push over USB 2.
+BYTES_PER_S = 4 * 1024 * 1024
+
+LocalPath = Callable[[Digest], Awaitable[Path]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheResult:
+    """Where a plan's files are on the phone, and what had to travel there."""
+
+    path_by_name: dict[str, str]
+    #: Bytes sent, repeats included; 0 when all was there.
+    pushed_bytes: int
+
+
+async def ensure_cached(
+    device: AdbDevice, work_root: str, files: Sequence[PlanFile], local_path: LocalPath
+) -> CacheResult:
+    """See that every file is in the phone's cache with the right digest, computed on the phone just now.
+
+    Call it for one phone at a time: what an earlier call left behind half-pushed is removed.
+
+    Args:
+        device: the phone.
+        work_root: from the phone's facts.
+        files: as the plan lists them.
+        local_path: gives the local copy of a file that is not on the phone yet.
+
+    Raises:
+        PushFailed: the phone took no file, or has no room for one.
+        PushCorrupted: the file arrived with another digest, three times.
+        DigestMismatch: the local copy is damaged.
+        DeviceError: the phone went away, or was too slow.
+    """
+    valid = await _verified(device, work_root, files)
+    pushed_bytes = 0
+    for file in {file.digest: file for file in files if file.digest not in valid}.values():
+        pushed_bytes += await _push_verified(device, work_root, file, await local_path(file.digest))
+    return CacheResult(
+        path_by_name={file.name: cache_path(work_root, file.digest) for file in files},
+        pushed_bytes=pushed_bytes,
+    )
+
+
+async def _verified(device: AdbDevice, work_root: str, files: Sequence[PlanFile]) -> set[Digest]:
+    """The digests that are there and right, in one call; left-overs of broken pushes go."""
+    names = " ".join(sorted({file.digest for file in files}))
+    programs = " ".join(sorted({file.digest for file in files if file.executable}))
+    folder = quote(cache_folder(work_root))
+    command = f"mkdir -p {folder} && cd {folder} && rm -f ./*.new && "
+    command += f"{{ chmod 755 {programs}; }} 2>/dev/null; " if programs else ""
+    result = await device.shell(
+        f"{command}{{ sha256sum {names}; }} 2>/dev/null; true",
+        deadline_s=SHELL_DEADLINE_S + sum(file.size_bytes for file in files) / BYTES_PER_S,
+    )
+    found = digest_by_path(result.stdout.decode(errors="replace"))
+    return {file.digest for file in files if found.get(file.digest) == file.digest}
+
+
+async def _push_verified(device: AdbDevice, work_root: str, file: PlanFile, source: Path) -> int:
+    """Push to a temporary name and give it its own only when the phone computes the right digest."""
+    sent_bytes = 0
+    for _ in range(PUSHES):
+        sent_bytes += await _push_once(device, work_root, file, source)
+        if await _accepted(device, work_root, file):
+            return sent_bytes
+    if await asyncio.to_thread(_local_digest, source) != file.digest:
+        raise DigestMismatch(f"{source} is not {file.digest}")
+    raise PushCorrupted(f"{device.serial} has other bytes than {file.digest} after {PUSHES} pushes")
+
+
+async def _push_once(device: AdbDevice, work_root: str, file: PlanFile, source: Path) -> int:
+    deadline_s = SHELL_DEADLINE_S + file.size_bytes / BYTES_PER_S
+    return await device.push(
+        source,
+        f"{cache_path(work_root, file.digest)}.new",
+        mode=0o755 if file.executable else 0o644,
+        deadline_s=deadline_s,
+    )
+
+
+async def _accepted(device: AdbDevice, work_root: str, file: PlanFile) -> bool:
+    """Whether the pushed file is right, which gives it its name; a wrong one is removed."""
+    name, mode = file.digest, "755" if file.executable else "644"
+    result = await device.shell(
+        f"cd {quote(cache_folder(work_root))} && "
+        f"set -- $(sha256sum {name}.new) && "
+        f'if [ "$1" = {name} ]; then chmod {mode} {name}.new && mv -f {name}.new {name} && echo kept; '
+        f"else rm -f {name}.new; echo wrong; fi",
+        deadline_s=SHELL_DEADLINE_S + file.size_bytes / BYTES_PER_S,
+    )
+    match result.stdout.split():
+        case [b"kept"]:
+            return True
+        case [b"wrong"]:
+            return False
+        case _:
+            said = result.stderr.decode(errors="replace").strip()
+            raise PushFailed(f"{device.serial} could not keep {name}: {said}")
+
+
+def _local_digest(source: Path) -> str:
+    with source.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

@@ -1,0 +1,23 @@
+"""Where the agent's own files lie on a phone: everything under one folder of the work root."""
+
+from farm.core.ids import Digest
+
+
+def work_folder(work_root: str) -> str:
+    """The agent's folder; nothing of ours is ever outside of it."""
+    return f"{work_root}/benchfarm"
+
+
+def cache_folder(work_root: str) -> str:
+    """Verified files, named by their digests."""
+    return f"{work_folder(work_root)}/cache"
+
+
+def cache_path(work_root: str, digest: Digest) -> str:
+    """The name a file has once it is verified."""
+    return f"{cache_folder(work_root)}/{digest}"
+
+
+def run_folder(work_root: str, fence: int) -> str:
+    """One run's folder, its current folder too: `${work}` of a plan."""
+    return f"{work_folder(work_root)}/runs/{fence}"

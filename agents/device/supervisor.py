@@ -1,0 +1,73 @@
+"""The supervisor script as the agent sees it: a file in the phone's cache, commands, exit codes."""
+
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from agents.adb.shell_v2 import ShellResult
+from agents.device.files import ensure_cached
+from agents.device.layout import cache_path, work_folder
+from farm.core.errors import DeviceError, DeviceProtocol, SessionFenced
+from farm.core.ids import Digest, digest_of
+from farm.core.plan import PlanFile
+
+_SCRIPT = Path(__file__).with_name("supervisor.sh")
+
+
+class Said(IntEnum):
+    """The script's exit codes."""
+
+    DONE = 0
+    #: The phone's fence is higher, or the run was cleaned up already.
+    REFUSED = 10
+    #: There is no such run.
+    MISSING = 11
+    RUNNING = 12
+    #: It was started, has no exit record, and its supervisor is gone.
+    LOST = 13
+    #: Processes or folders withstood the clean-up.
+    UNCLEAN = 14
+
+
+@cache
+def supervisor_file() -> PlanFile:
+    """The script as one more file of every plan."""
+    content = _SCRIPT.read_bytes()
+    return PlanFile(name="supervisor", digest=digest_of(content), size_bytes=len(content))
+
+
+async def ensure_supervisor(device: AdbDevice, work_root: str) -> None:
+    """See that the script is in the phone's cache; raises like `ensure_cached`."""
+
+    async def local_path(_: Digest) -> Path:
+        return _SCRIPT
+
+    await ensure_cached(device, work_root, [supervisor_file()], local_path)
+
+
+def supervisor_command(work_root: str, command: str, fence: int, argument: int = 0) -> str:
+    """A command line for the phone's shell."""
+    script = cache_path(work_root, supervisor_file().digest)
+    return f"sh {quote(script)} {command} {quote(work_folder(work_root))} {fence} {argument}"
+
+
+def answer(device: AdbDevice, result: ShellResult) -> Said:
+    """What the script said.
+
+    Raises:
+        SessionFenced: the phone was handed to a newer attempt.
+        DeviceError: the clean-up left something.
+        DeviceProtocol: the script did not run, or failed in a way it does not know.
+    """
+    said = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
+    match result.exit_code:
+        case Said.REFUSED:
+            raise SessionFenced(f"{device.serial}: {said}")
+        case Said.UNCLEAN:
+            raise DeviceError(f"{device.serial}: {said}", hint="reboot the phone")
+        case Said.DONE | Said.MISSING | Said.RUNNING | Said.LOST:
+            return Said(result.exit_code)
+        case _:
+            raise DeviceProtocol(f"{device.serial}: the supervisor failed: {said}")

@@ -1,0 +1,43 @@
+"""What `getprop` prints: every system property of a phone."""
+
+import re
+from collections.abc import Mapping
+
+from farm.phone.text import lines
+
+#: `[key]: [value]`, the value over several lines now and then; a number in front is from `grep -n`.
+_START = re.compile(r"\s*(?:\d+:)?\s*\[([^\[\]\s]+)\]:\s?\[(.*)")
+#: build.prop, where a dump of properties cannot be had.
+_ASSIGNMENT = re.compile(r"([A-Za-z][\w.\-]*)=(.*)")
+
+Properties = Mapping[str, str]
+
+
+def properties(text: str) -> dict[str, str]:
+    """Properties by name; the last of equal names counts. A value that is cut off is left out.
+
+    Anything between properties is dropped: echoed commands, prompts, warnings.
+    """
+    found: dict[str, str] = {}
+    key, value = "", [""]
+    for line in [*lines(text), "[end]: ["]:
+        if not (start := _START.fullmatch(line)):
+            value.append(line)
+            continue
+        if key and (whole := _until_bracket(value)) is not None:
+            found[key] = whole
+        key, value = start[1], [start[2]]
+    return found or _assignments(text)
+
+
+def _until_bracket(value: list[str]) -> str | None:
+    """A value ends with the first line that ends with a bracket."""
+    for count, line in enumerate(value, start=1):
+        if line.endswith("]"):
+            return "\n".join(value[:count]).removesuffix("]")
+    return None
+
+
+def _assignments(text: str) -> dict[str, str]:
+    found = (_ASSIGNMENT.fullmatch(line.strip()) for line in lines(text))
+    return {match[1]: match[2] for match in found if match}

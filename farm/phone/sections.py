@@ -1,0 +1,31 @@
+"""Several commands in one shell call: their outputs, kept apart by a line before each."""
+
+from collections.abc import Mapping
+
+from farm.phone.text import lines
+
+_MARK = "@@benchfarm@@ "
+
+
+def section_command(commands: Mapping[str, str]) -> str:
+    """One command line that runs each command by name; what fails or is missing leaves an empty section.
+
+    Names are plain words. Complaints on stderr are dropped.
+    """
+    return "; ".join(
+        # The blank line ends an output that has no line end of its own.
+        f"echo; echo '{_MARK}{name}'; {{ {command}; }} 2>/dev/null"
+        for name, command in commands.items()
+    )
+
+
+def output_by_section(text: str) -> dict[str, str]:
+    """What each command printed; sections that never came are missing."""
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in lines(text):
+        if line.startswith(_MARK):
+            current = found.setdefault(line.removeprefix(_MARK), [])
+        else:
+            current.append(line)
+    return {name: "\n".join(section).strip("\n") for name, section in found.items()}

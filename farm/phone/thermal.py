@@ -1,0 +1,69 @@
+"""What `dumpsys thermalservice` prints (AOSP: ThermalManagerService.dumpInternal), HAL 1.0 to AIDL."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from farm.core.condition import ThermalStatus
+from farm.phone.text import lines
+
+_STATUS = re.compile(r"\s*Thermal Status:\s*(\d)")
+_TEMPERATURE = re.compile(
+    r"\s*Temperature\{mValue=(-?\d+(?:\.\d+)?(?:E-?\d+)?), mType=(-?\d+), mName=(.+), mStatus=\d+\}"
+)
+_CURRENT, _CACHED = "Current temperatures from HAL:", "Cached temperatures:"
+#: android.os.Temperature: TYPE_SKIN. Volts, amperes and percent are types 6 (BCL_VOLTAGE) to 8.
+_SKIN, _NO_TEMPERATURES = 3, range(6, 9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thermal:
+    """None where the phone does not say."""
+
+    status: ThermalStatus | None = None
+    #: Current, by sensor name; the service's cache where the phone tells no current ones.
+    temperatures_c: dict[str, float] = field(default_factory=dict)
+    #: The hottest skin sensor of those.
+    skin_c: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sensor:
+    name: str
+    kind: int
+    value_c: float
+
+
+def thermal(text: str) -> Thermal:
+    """Status and temperatures; cached ones may be 20 to 35 degrees off, so that they are the last resort."""
+    sensors = list(_sensors(text, _CURRENT)) or list(_sensors(text, _CACHED))
+    return Thermal(
+        status=thermal_status(text),
+        temperatures_c={sensor.name: sensor.value_c for sensor in sensors},
+        skin_c=max((sensor.value_c for sensor in sensors if sensor.kind == _SKIN), default=None),
+    )
+
+
+def thermal_status(text: str) -> ThermalStatus | None:
+    """The phone's thermal status; None for one that Android does not know."""
+    found = (_STATUS.fullmatch(line) for line in lines(text))
+    number = next((int(match[1]) for match in found if match), None)
+    return ThermalStatus(number) if number is not None and number in set(ThermalStatus) else None
+
+
+def _sensors(text: str, heading: str) -> Iterator[_Sensor]:
+    """The plausible readings under a heading."""
+    inside = False
+    for line in lines(text):
+        if match := _TEMPERATURE.fullmatch(line):
+            sensor = _Sensor(match[3], int(match[2]), float(match[1]))
+            if inside and _is_reading(sensor):
+                yield sensor
+        elif line.strip():
+            inside = line.strip() == heading
+
+
+def _is_reading(sensor: _Sensor) -> bool:
+    """0.0 and -99.9 stand for a sensor that is absent or broken."""
+    plausible = sensor.value_c != 0.0 and -50.0 < sensor.value_c < 200.0
+    return plausible and sensor.kind not in _NO_TEMPERATURES
