@@ -20,13 +20,18 @@ def command_line(pid: int) -> list[str]:
 
 def start_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot; None when it has ended."""
+    fields = stat_fields(pid)
+    return int(fields[19]) if fields and fields[0] not in "ZX" else None
+
+
+def stat_fields(pid: int) -> list[str]:
+    """What proc(5) tells of a process from its state on; empty when there is none."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
-        return None
-    # proc(5): the name in brackets may hold anything; the state is the first field after, the start the 20th.
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+        return []
+    # The name in brackets may hold anything, brackets too.
+    return stat.rpartition(")")[2].split()
 
 
 def end_process(

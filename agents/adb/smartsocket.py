@@ -9,11 +9,11 @@ READ_BUFFER_BYTES = 1024 * 1024
 REQUEST_LIMIT_BYTES = 0xFFFF
 
 
-class Refused(Exception):  # noqa: N818 - a reply, translated at the edge
+class Refused(Exception):
     """The server, or the phone behind it, answered FAIL; the text is its reason, for people."""
 
 
-class Garbled(Exception):  # noqa: N818 - a reply, translated at the edge
+class Garbled(Exception):
     """The answer is not of the protocol."""
 
 

@@ -1,0 +1,44 @@
+"""Runs one virtual phone: `python -m agents.virtual --state DIR --serial NAME`."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from agents.virtual.phone import PhoneBusy, PhoneSetup, VirtualPhone, find_shell
+
+
+def main() -> int:
+    """Serve until SIGTERM or SIGINT."""
+    parser = argparse.ArgumentParser(prog="python -m agents.virtual", description=__doc__)
+    parser.add_argument("--state", type=Path, required=True, help="the phone's folder; made when missing")
+    parser.add_argument("--serial", required=True, help="its ro.serialno")
+    parser.add_argument("--port", type=int, default=0, help="where to listen; by default where it did before")
+    parser.add_argument("--shell", default="/bin/sh", help="what runs commands, e.g. mksh")
+    arguments = parser.parse_args()
+    shell = find_shell(arguments.shell)
+    if shell is None:
+        parser.error(f"there is no shell {arguments.shell}")
+    setup = PhoneSetup(state=arguments.state, serial=arguments.serial, port=arguments.port, shell=shell)
+    try:
+        asyncio.run(_serve(setup))
+    except PhoneBusy as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+async def _serve(setup: PhoneSetup) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    # Commands inherit what is ignored; whoever started us in the background may have had these ignored.
+    for number in (signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    await VirtualPhone(setup).run(stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,245 @@
+"""A virtual phone: the device side of adb on a loopback port, with a real shell behind it.
+
+It has no authorization, as little as an emulator: whoever may connect on this machine's loopback may run
+commands as the user it runs as.
+"""
+
+import asyncio
+import fcntl
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import TextIO
+
+from agents.process import start_ticks
+from agents.virtual import profile
+from agents.virtual.command import Shell
+from agents.virtual.connection import Connection, Service
+from agents.virtual.faults import FaultBox, Faults
+from agents.virtual.journal import FILE as JOURNAL
+from agents.virtual.packets import MAX_DATA_BYTES
+from agents.virtual.shell_service import shell_request, shell_service
+from agents.virtual.sync_service import sync_service
+from agents.virtual.watch import PHONE_VARIABLE, RunWatch
+
+#: How often processes and faults are looked at. 20 looks a second cost 0.5 % of one core with 80 processes.
+TICK_S = 0.05
+FEATURES = ("shell_v2", "stat_v2")
+RECORD = "phone.json"
+_PORT = "port"
+
+
+class PhoneBusy(Exception):
+    """Another process serves this folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhoneSetup:
+    """Which phone to be."""
+
+    state: Path
+    serial: str
+    #: 0 takes the port of an earlier life, or any.
+    port: int = 0
+    shell: str = "/bin/sh"
+
+
+class VirtualPhone:
+    """Serves one phone from one folder; the folder's lock is held as long as the object lives."""
+
+    def __init__(self, setup: PhoneSetup) -> None:
+        """Lays out the folder; nothing listens yet.
+
+        Raises:
+            PhoneBusy: another process has the folder.
+        """
+        self._setup = setup
+        self._state = setup.state.resolve()
+        self._lock = _locked(self._state)
+        self._properties = _lay_out(self._state, setup.serial)
+        self._shell = Shell(
+            program=setup.shell,
+            environment=shell_environment(os.environ, self._state, setup),
+            folder=self._state / "data",
+        )
+        self._faults = FaultBox(self._state)
+        self._shown: Faults | None = None
+        self._watch = RunWatch(setup.serial, self._state / JOURNAL)
+        self._awake = asyncio.Event()
+        self._awake.set()
+        self._connections: dict[asyncio.Task[None], Connection] = {}
+        self._server: asyncio.Server | None = None
+        self._port = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Be a phone until told to stop; then hang up on running commands and take the record away."""
+        self._port = await self._listen(self._setup.port or _recorded_port(self._state))
+        (self._state / _PORT).write_text(str(self._port))
+        self._watch.resume()
+        self._write_record()
+        try:
+            while not stop.is_set():
+                await self._tick()
+                await _wait_at_most(stop, TICK_S)
+        finally:
+            (self._state / RECORD).unlink(missing_ok=True)
+            self._awake.set()
+            await self._cut_off()
+            self._lock.close()
+
+    async def _tick(self) -> None:
+        self._watch.look()
+        faults = self._faults.current()
+        if faults == self._shown and faults.vanish == (self._server is None):
+            return
+        self._shown = faults
+        _write_dumpsys(self._state, faults)
+        if faults.hang:
+            self._awake.clear()
+        else:
+            self._awake.set()
+        if faults.vanish:
+            await self._cut_off()
+        elif self._server is None:
+            await self._listen(self._port)
+
+    async def _listen(self, port: int) -> int:
+        try:
+            self._server = await asyncio.start_server(
+                self._accept, "127.0.0.1", port, limit=2 * MAX_DATA_BYTES
+            )
+        except OSError:
+            if not port or self._port:
+                raise
+            # The port of an earlier life is another's by now.
+            return await self._listen(0)
+        listening: int = self._server.sockets[0].getsockname()[1]
+        return listening
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connection = Connection(
+            reader,
+            writer,
+            banner=profile.banner(self._properties, FEATURES),
+            find_service=self._find_service,
+            awake=self._awake,
+        )
+        self._connections[task] = connection
+        try:
+            await connection.serve()
+        finally:
+            del self._connections[task]
+
+    def _find_service(self, name: str) -> Service | None:
+        if name == "sync:":
+            return sync_service(self._faults)
+        request = shell_request(name)
+        return shell_service(self._shell, request) if request is not None else None
+
+    async def _cut_off(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        tasks = list(self._connections)
+        for connection in self._connections.values():
+            connection.abort()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _write_record(self) -> None:
+        pid = os.getpid()
+        record = {
+            "pid": pid,
+            "ticks": start_ticks(pid),
+            "port": self._port,
+            "serial": self._setup.serial,
+            "started_at": datetime.now(UTC).isoformat(),
+        }
+        _replace(self._state / RECORD, json.dumps(record))
+
+
+def shell_environment(outer: Mapping[str, str], state: Path, setup: PhoneSetup) -> dict[str, str]:
+    """The whole environment of commands: nothing of ours leaks into what is measured.
+
+    The tools are the host's, after the phone's own; a virtual environment's are not among them.
+    """
+    ours = str(Path(sys.prefix) / "bin")
+    path = [part for part in outer.get("PATH", os.defpath).split(os.pathsep) if part and part != ours]
+    return {
+        "PATH": os.pathsep.join([str(state / "bin"), *path]),
+        "HOME": str(state / "data"),
+        "TMPDIR": str(state / "tmp"),
+        "SHELL": setup.shell,
+        "USER": "shell",
+        "ANDROID_DATA": str(state / "data"),
+        PHONE_VARIABLE: setup.serial,
+    }
+
+
+def _lay_out(state: Path, serial: str) -> dict[str, str]:
+    work_root = state / "data" / "local" / "tmp"
+    for folder in (work_root, state / "tmp", state / "bin", state / "dumpsys", state / "settings"):
+        folder.mkdir(parents=True, exist_ok=True)
+    for script in files("agents.virtual").joinpath("bin").iterdir():
+        _install(state / "bin" / script.name, script.read_text())
+    # A shebang takes no path with spaces, nor one that is not known before; a name on PATH serves.
+    _install(state / "bin" / "benchfarm-python", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    values = profile.properties(serial, work_root, cpuinfo, profile.cpu_domain())
+    _replace(state / "properties", profile.getprop_text(values))
+    return values
+
+
+def _install(path: Path, text: str) -> None:
+    _replace(path, text, mode=0o755)
+
+
+def _replace(path: Path, text: str, mode: int = 0o644) -> None:
+    draft = path.with_name(f".{path.name}.new")
+    draft.write_text(text)
+    draft.chmod(mode)
+    draft.replace(path)
+
+
+def _write_dumpsys(state: Path, faults: Faults) -> None:
+    _replace(state / "dumpsys" / "battery", profile.dumpsys_battery(faults))
+    _replace(state / "dumpsys" / "thermalservice", profile.dumpsys_thermalservice(faults))
+
+
+def _recorded_port(state: Path) -> int:
+    try:
+        return int((state / _PORT).read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def _locked(state: Path) -> TextIO:
+    state.mkdir(parents=True, exist_ok=True)
+    lock = (state / "lock").open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        raise PhoneBusy(f"another process serves {state}") from error
+    return lock
+
+
+async def _wait_at_most(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
+
+
+def find_shell(name: str) -> str | None:
+    """The path of a shell by name or path."""
+    return shutil.which(name)

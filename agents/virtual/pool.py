@@ -1,0 +1,108 @@
+"""The virtual phones of one folder: started when missing, found again when alive, ended by pid."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import agents
+from agents.process import end_process, start_ticks
+from agents.virtual.phone import RECORD
+from farm.core.errors import HostError
+
+START_DEADLINE_S = 30.0
+STOP_DEADLINE_S = 5.0
+POLL_S = 0.02
+_SUFFIX = "suffix"
+#: The phone outlives its starter without ever being its zombie: the shell between them ends at once.
+_DETACH = '"$@" </dev/null >>"$LOG" 2>&1 &'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhoneHandle:
+    """A phone that listens."""
+
+    serial: str
+    #: host:port, for `adb connect`.
+    address: str
+    pid: int
+    #: Its folder: journal, faults, log.
+    state: Path
+
+
+def start_phones(count: int, folder: Path, *, shell: str = "/bin/sh") -> list[PhoneHandle]:
+    """Have `count` phones listen, those of an earlier life included; blocks until they do.
+
+    They live on when the caller ends, until `stop_phones`.
+
+    Raises:
+        HostError: one does not come up; its log is named.
+    """
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    suffix = _suffix(folder)
+    states = [folder / f"virtual-{suffix}-{number}" for number in range(count)]
+    for state in states:
+        if find_phone(state) is None:
+            _start(state, shell)
+    deadline = time.monotonic() + START_DEADLINE_S
+    return [_await_phone(state, deadline) for state in states]
+
+
+def stop_phones(folder: Path) -> None:
+    """End all phones of the folder; blocks until they are gone. Detached runs on them live on."""
+    for record in sorted(folder.glob(f"*/{RECORD}")):
+        phone = find_phone(record.parent)
+        if phone is not None:
+            end_process(phone.pid, partial(_is_phone, record.parent), deadline_s=STOP_DEADLINE_S)
+
+
+def find_phone(state: Path) -> PhoneHandle | None:
+    """The live phone of a folder; None when its record is missing, or left by one that was killed."""
+    try:
+        record = json.loads((state / RECORD).read_text())
+        pid, ticks, port, serial = (record[name] for name in ("pid", "ticks", "port", "serial"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if start_ticks(pid) != ticks:
+        return None
+    return PhoneHandle(serial=serial, address=f"127.0.0.1:{port}", pid=pid, state=state)
+
+
+def _is_phone(state: Path, pid: int) -> bool:
+    phone = find_phone(state)
+    return phone is not None and phone.pid == pid
+
+
+def _start(state: Path, shell: str) -> None:
+    state.mkdir(exist_ok=True)
+    phone = [sys.executable, "-m", "agents.virtual", "--state", str(state), "--serial", state.name]
+    subprocess.run(
+        ["/bin/sh", "-c", _DETACH, "sh", *phone, "--shell", shell],
+        env={**os.environ, "LOG": str(state / "phone.log")},
+        # Where `agents` is found, installed or not.
+        cwd=Path(agents.__file__).parent.parent,
+        start_new_session=True,
+        check=True,
+    )
+
+
+def _await_phone(state: Path, deadline: float) -> PhoneHandle:
+    while (phone := find_phone(state)) is None:
+        if time.monotonic() > deadline:
+            raise HostError(f"virtual phone {state.name} does not start", hint=f"see {state / 'phone.log'}")
+        time.sleep(POLL_S)
+    return phone
+
+
+def _suffix(folder: Path) -> str:
+    """Four hexadecimal digits that set this folder's phones apart from all others."""
+    path = folder / _SUFFIX
+    if not path.exists():
+        path.write_text(secrets.token_hex(2))
+    return path.read_text()
