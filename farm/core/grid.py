@@ -103,7 +103,7 @@ def _structural_problems(plan: MatrixPlan) -> Iterator[MatrixProblem]:
         if not values:
             yield MatrixProblem(path=("axes", axis), message="has no values")
     for flag in plan.settings:
-        if flag in plan.axes:
+        if flag in plan.axes and flag not in (*VARIANT_AXES, BACKEND_AXIS):
             hint = "keep it in one of the two"
             yield MatrixProblem(path=("settings", flag), message=f"`{flag}` is an axis too", hint=hint)
     if plan.aa and plan.baseline is None:

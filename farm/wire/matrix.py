@@ -9,6 +9,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     PlainValidator,
     StringConstraints,
     ValidationError,
@@ -66,7 +67,13 @@ def _thermal_status(value: object) -> ThermalStatus:
 
 Scalar = Annotated[SettingValue, PlainValidator(_scalar)]
 #: One value, or a list of them.
-Scalars = Annotated[tuple[SettingValue, ...], PlainValidator(_scalars)]
+Scalars = Annotated[
+    tuple[SettingValue, ...],
+    PlainValidator(_scalars),
+    # Without one, pydantic checks the list that JSON has against the tuple that it came from, and warns.
+    PlainSerializer(list, return_type=list[SettingValue]),
+]
+Status = Annotated[ThermalStatus, PlainValidator(_thermal_status), PlainSerializer(int, return_type=int)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=_MAX_TEXT_CHARS)]
 Partial = Annotated[dict[Name, Scalar], Field(min_length=1, max_length=64)]
 
@@ -97,7 +104,7 @@ class SelectorSpec(_MatrixPart):
 class GatesSpec(_MatrixPart):
     """What must hold before each run."""
 
-    max_thermal_status: Annotated[ThermalStatus, PlainValidator(_thermal_status)] = _GATES.max_thermal_status
+    max_thermal_status: Status = _GATES.max_thermal_status
     max_skin_c: float = Field(_GATES.max_skin_c, ge=0, le=100)
     min_battery_pct: int = Field(_GATES.min_battery_pct, ge=0, le=100)
     min_storage_bytes: int = Field(_GATES.min_storage_bytes, ge=0, lt=2**50)

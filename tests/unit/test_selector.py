@@ -1,0 +1,67 @@
+from typing import Any
+
+import pytest
+
+from farm.core.device import DeviceFacts
+from farm.core.errors import SelectorEmpty
+from farm.core.ids import DeviceId, HostId
+from farm.core.selector import KnownDevice, Selector, selected_devices, selector_text
+
+
+def device(device_id: str, *, host: str = "lab-1", **facts: Any) -> KnownDevice:
+    known: dict[str, Any] = {"serialno": device_id, "device_model": "Pixel 7", "work_root": "/tmp", **facts}
+    return KnownDevice(device_id=DeviceId(device_id), host=HostId(host), facts=DeviceFacts(**known))
+
+
+PIXEL = device("p7", soc="Tensor G2", android="14", api_level=34, abis=("arm64-v8a", "armeabi-v7a"))
+GALAXY = device("s21", device_model="SM-G991B", host="lab-2", soc="Exynos 2100", android="13", api_level=33)
+VIRTUAL = device("v1", device_model="virtual", virtual=True, abis=("x86_64",))
+FARM = [PIXEL, GALAXY, VIRTUAL]
+
+
+@pytest.mark.parametrize(
+    ("selector", "ids"),
+    [
+        ({}, ["p7", "s21", "v1"]),
+        ({"virtual": (True,)}, ["v1"]),
+        ({"virtual": (False,)}, ["p7", "s21"]),
+        ({"device_model": ("pixel*",)}, ["p7"]),
+        ({"device_model": ("Pixel*", "SM-*")}, ["p7", "s21"]),
+        ({"soc": ("*",)}, ["p7", "s21"]),
+        ({"android": (14,)}, ["p7"]),
+        ({"api_level": (33, 34), "host": ("lab-2",)}, ["s21"]),
+        ({"abi": ("arm64-v8a",)}, ["p7"]),
+        ({"device_id": ("v?",)}, ["v1"]),
+    ],
+)
+def test_a_device_fits_every_key_by_any_of_its_values(selector: Selector, ids: list[str]) -> None:
+    assert [device.device_id for device in selected_devices([selector], FARM)] == ids
+
+
+def test_any_of_several_selectors_suffices_and_no_device_comes_twice() -> None:
+    selectors: list[Selector] = [{"virtual": (True,)}, {"device_id": ("p7", "v1")}]
+    assert [device.device_id for device in selected_devices(selectors, FARM)] == ["p7", "v1"]
+
+
+def test_the_abi_that_programs_run_for_is_the_one_that_counts() -> None:
+    with pytest.raises(SelectorEmpty):
+        selected_devices([{"abi": ("armeabi-v7a",)}], FARM)
+
+
+def test_a_selector_that_fits_nothing_is_named_with_what_the_farm_has() -> None:
+    with pytest.raises(SelectorEmpty) as caught:
+        selected_devices([{}, {"soc": ("Snapdragon*", "sm*"), "virtual": (False,)}], FARM)
+    assert caught.value.message == (
+        "no device fits the selector {soc: Snapdragon* or sm*, virtual: false};"
+        " the farm has soc: Exynos 2100, Tensor G2; virtual: false, true"
+    )
+
+
+def test_a_farm_without_devices_says_so() -> None:
+    with pytest.raises(SelectorEmpty, match="selector all") as caught:
+        selected_devices([{}], [])
+    assert "farm up --virtual" in caught.value.hint
+
+
+def test_a_selector_reads_as_one_would_write_it() -> None:
+    assert selector_text({"virtual": (True,), "soc": ("T*",)}) == "{virtual: true, soc: T*}"
