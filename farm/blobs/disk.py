@@ -6,7 +6,7 @@ import secrets
 from collections.abc import AsyncIterable, Iterable
 from pathlib import Path
 
-from farm.core.errors import DigestMismatch
+from farm.core.errors import DigestMismatch, InvalidInput
 from farm.core.ids import Digest
 
 
@@ -40,12 +40,19 @@ class DiskBlobs:
         finally:
             incoming.discard()
 
-    async def put_stream(self, chunks: AsyncIterable[bytes], digest: Digest) -> int:
-        """As `put`, from a request's body."""
+    async def put_stream(self, chunks: AsyncIterable[bytes], digest: Digest, *, limit_bytes: int) -> int:
+        """As `put`, from a request's body.
+
+        Raises:
+            DigestMismatch: the bytes have another digest; nothing is kept.
+            InvalidInput: there are more of them than allowed.
+        """
         incoming = _Incoming(self, digest)
         try:
             async for chunk in chunks:
                 incoming.write(chunk)
+                if incoming.size_bytes > limit_bytes:
+                    raise InvalidInput(f"an artifact has at most {limit_bytes} bytes")
             return incoming.commit()
         finally:
             incoming.discard()
@@ -60,23 +67,25 @@ class _Incoming:
         self._path = blobs.folder / "incoming" / secrets.token_hex(8)
         self._file = self._path.open("wb")
         self._sha256 = hashlib.sha256()
-        self._size = 0
+        self.size_bytes = 0
 
     def write(self, chunk: bytes) -> None:
         self._file.write(chunk)
         self._sha256.update(chunk)
-        self._size += len(chunk)
+        self.size_bytes += len(chunk)
 
     def commit(self) -> int:
         actual = self._sha256.hexdigest()
         if actual != self._digest:
-            raise DigestMismatch(f"announced as {self._digest}, but the {self._size} bytes have {actual}")
+            raise DigestMismatch(
+                f"announced as {self._digest}, but the {self.size_bytes} bytes have {actual}"
+            )
         self._file.flush()
         os.fsync(self._file.fileno())
         target = self._blobs.path(self._digest)
         target.parent.mkdir(exist_ok=True)
         self._path.replace(target)
-        return self._size
+        return self.size_bytes
 
     def discard(self) -> None:
         self._file.close()

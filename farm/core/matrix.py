@@ -147,10 +147,25 @@ def has_all(key: Key, some: Key) -> bool:
 
 
 def label(key: Key, among: Iterable[Key], *, replica: int = 1) -> str:
-    """Name a cell by the axes that vary: `int8-core lite`, flags as `iter=30`; by all axes if none varies."""
-    others = list(among)
-    varying = [axis for axis in key if any(other.get(axis) != key[axis] for other in others)]
-    words = [_word(axis, key[axis]) for axis in varying or key]
+    """Name a cell by the axes that vary: `int8-core lite`, flags as `iter=30`; by all axes if none varies.
+
+    To name many cells, find `varying_axes` once and use `label_by`.
+    """
+    return label_by(key, varying_axes([key, *among]), replica=replica)
+
+
+def varying_axes(keys: Iterable[Key]) -> frozenset[str]:
+    """The axes that tell cells apart: those with more than one value among the keys."""
+    values: dict[str, set[SettingValue]] = {}
+    for key in keys:
+        for axis, value in key.items():
+            values.setdefault(axis, set()).add(value)
+    return frozenset(axis for axis, found in values.items() if len(found) > 1)
+
+
+def label_by(key: Key, axes: frozenset[str], *, replica: int = 1) -> str:
+    """Name a cell by these axes, in the key's order; by all of its axes if there are none."""
+    words = [_word(axis, value) for axis, value in key.items() if axis in axes or not axes]
     return " ".join(words) + (" (A/A)" if replica > 1 else "")
 
 

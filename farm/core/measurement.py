@@ -75,7 +75,7 @@ class SampleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Figures over the samples of one measurement, nanoseconds. With kind `summary` only the mean is known."""
+    """Figures over the samples of one measurement. With kind `summary` only the mean is known."""
 
     kind: SampleKind
     count: int

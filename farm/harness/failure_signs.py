@@ -219,6 +219,9 @@ NAME_BY_SIGNAL = {
     15: "TERM",
     31: "SYS",
 }
-LAST_WORDS = re.compile(
-    r"what\(\):|uncaught exception|assertion .* failed|Segmentation fault|Aborted|FATAL EXCEPTION"
+#: Where a program says what killed it; TorchScript puts the error behind two tracebacks.
+LAST_WORDS = (
+    re.compile(r"^RuntimeError: ", re.MULTILINE),
+    re.compile(r"what\(\):|uncaught exception|assertion .* failed|FATAL EXCEPTION"),
+    re.compile(r"Segmentation fault|Aborted"),
 )

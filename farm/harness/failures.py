@@ -103,9 +103,10 @@ def _sign_in(text: str) -> tuple[Kind, str] | None:
 
 
 def _telling_line(evidence: Evidence) -> str | None:
-    match = LAST_WORDS.search(evidence.stderr) or LAST_WORDS.search(evidence.stdout)
-    if match is not None:
-        return _line_around(match)
+    for words in LAST_WORDS:
+        match = words.search(evidence.stderr) or words.search(evidence.stdout)
+        if match is not None:
+            return _line_around(match)
     return _last_text(evidence.stderr) or _last_text(evidence.stdout)
 
 

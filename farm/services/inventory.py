@@ -18,7 +18,10 @@ _CHECKED_ON_RETURN = (Health.UNKNOWN, Health.SUSPECT, Health.BAD)
 def note_devices(
     connection: Connection, host_id: HostId, reports: Sequence[DeviceReport], *, now: datetime
 ) -> list[DeviceId]:
-    """Apply a complete list of a host's phones; those it leaves out are absent. Returns whose facts are wanted."""
+    """Apply a complete list of a host's phones: those it leaves out are absent.
+
+    Returns the phones whose facts are wanted.
+    """
     listed = {DeviceId(report.device_id): report for report in reports}
     known = {device.device_id: device for device in devices.list_devices(connection, host_id=host_id)}
     for device_id, device in known.items():

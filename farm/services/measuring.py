@@ -6,7 +6,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.evidence import Evidence
 from farm.core.ids import SeriesId
-from farm.core.matrix import run_order
+from farm.core.matrix import round_order
 from farm.core.measurement import Judgement, Quality, Reading
 from farm.core.quality import judge
 from farm.core.retry import MAX_BLOCKS
@@ -107,10 +107,9 @@ def _repeat_block(connection: Connection, job: Job, matrix: Matrix, *, cause: st
     cells = [
         cell for cell in matrices.list_cells(connection, matrix.matrix_id) if cell.device_id == job.device_id
     ]
-    ids = {cell.cell_index: cell.cell_id for cell in cells}
-    order = run_order(list(ids), device_id=job.device_id, round=job.round, repeat=repeat, seed=matrix.seed)
     new_jobs = [
-        NewJob(device_id=job.device_id, cell_id=ids[index], round=job.round, repeat=repeat) for index in order
+        NewJob(device_id=job.device_id, cell_id=cell.cell_id, round=job.round, repeat=repeat)
+        for cell in round_order(cells, round=job.round, seed=matrix.seed, repeat=repeat)
     ]
     jobs.add_jobs(connection, matrix.matrix_id, new_jobs, priority=job.priority, now=now)
     record_event(

@@ -33,7 +33,8 @@ class CellRow:
 
     cell_id: CellId
     matrix_id: MatrixId
-    cell_index: int
+    #: Its place in the expansion, from 0.
+    index: int
     device_id: DeviceId
     variant_id: VariantId
     variant_name: str
@@ -123,7 +124,7 @@ def _cell(row: sa.Row[Any]) -> CellRow:
     return CellRow(
         cell_id=row.cell_id,
         matrix_id=row.matrix_id,
-        cell_index=row.cell_index,
+        index=row.cell_index,
         device_id=row.device_id,
         variant_id=row.variant_id,
         variant_name=row.variant_name,

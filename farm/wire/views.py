@@ -1,6 +1,7 @@
 """What the farm tells people and scripts: the documents behind every listing and `--json`."""
 
 from datetime import datetime
+from typing import Any
 
 from farm.core.condition import Condition
 from farm.core.device import Admin, Health, Presence
@@ -73,6 +74,12 @@ class HarnessView(Wire):
     digest: Digest
     size_bytes: int
     created_at: datetime
+
+
+class MatrixSubmission(Wire):
+    """POST /api/v1/matrices: the matrix as its YAML says, not yet checked."""
+
+    spec: dict[str, Any]
 
 
 class DeviceProgress(Wire):
@@ -166,9 +173,9 @@ class SpeedupView(Wire):
     reason: str | None
     baseline_ns: float | None
     candidate_ns: float | None
-    #: Baseline minus candidate.
+    #: Candidate minus baseline: negative when the candidate is quicker.
     difference_ns: float | None
-    #: The smallest speedup these rounds could have told from 1, as a ratio above 1.
+    #: The smallest true difference these rounds would probably have shown, as a fraction.
     detectable: float | None
     #: True for a twin of the baseline: its verdict says how far the other rows can be trusted.
     aa: bool

@@ -1,0 +1,85 @@
+"""What agents call."""
+
+import asyncio
+
+from fastapi import APIRouter, Request
+
+from farm.api.context import CallingHost, Context, Farm
+from farm.core.errors import InvalidInput
+from farm.core.ids import AttemptId, HostId, SessionId
+from farm.services.exchange import Exchanged, exchange, look
+from farm.services.identity import enroll
+from farm.services.sessions import open_session
+from farm.services.settle import settle
+from farm.wire.agent import (
+    Enrollment,
+    EnrollmentAnswer,
+    Exchange,
+    ExchangeAnswer,
+    ReportAnswer,
+    SessionAnswer,
+    SessionOpening,
+)
+
+router = APIRouter(prefix="/api/v1/agent", tags=["agent"])
+
+#: Two outputs at a plan's limit, escaped as JSON at worst, with room for the rest.
+MAX_REPORT_BYTES = 64 * 1024 * 1024
+
+
+@router.post("/enroll")
+async def post_enroll(enrollment: Enrollment, farm: Farm) -> EnrollmentAnswer:
+    """Turn a single-use join token into a host credential."""
+    return await farm.database.write_async(enroll, enrollment, now=farm.clock.now())
+
+
+@router.post("/sessions")
+async def post_session(opening: SessionOpening, host: CallingHost, farm: Farm) -> SessionAnswer:
+    """Open a session; fences older sessions of the host."""
+    answer = await farm.database.write_async(open_session, host, opening, now=farm.clock.now())
+    farm.waiters.wake()
+    return answer
+
+
+@router.post("/sessions/{session_id}/exchange")
+async def post_exchange(session_id: int, said: Exchange, host: CallingHost, farm: Farm) -> ExchangeAnswer:
+    """The agent's loop call; held for `wait_s` while there is nothing to say."""
+    session = SessionId(session_id)
+    async with farm.waiters.listening() as changed:
+        found = await farm.database.write_async(exchange, host, session, said, now=farm.clock.now())
+        deadline = asyncio.get_running_loop().time() + said.wait_s
+        while not (found.is_news or farm.waiters.closed) and await _changed_before(changed, deadline):
+            changed.clear()
+            found = await _look(farm, host, session, said)
+    return found.answer
+
+
+async def _look(farm: Context, host: HostId, session: SessionId, said: Exchange) -> Exchanged:
+    return await farm.database.write_async(look, host, session, said, (), now=farm.clock.now())
+
+
+async def _changed_before(changed: asyncio.Event, deadline: float) -> bool:
+    try:
+        async with asyncio.timeout_at(deadline):
+            await changed.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+@router.post("/attempts/{attempt_id}/report")
+async def post_report(attempt_id: int, request: Request, host: CallingHost, farm: Farm) -> ReportAnswer:
+    """Settle an attempt; the same bytes again get the stored answer."""
+    body = await _body(request)
+    answer = await farm.database.write_async(settle, host, AttemptId(attempt_id), body, now=farm.clock.now())
+    farm.waiters.wake()
+    return answer
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_REPORT_BYTES:
+            raise InvalidInput(f"a report has at most {MAX_REPORT_BYTES} bytes")
+    return bytes(body)

@@ -1,0 +1,51 @@
+"""The farm as an ASGI application."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from farm import __version__
+from farm.api import agent_routes, routes
+from farm.api.context import Context
+from farm.api.problems import install_problem_handlers
+from farm.blobs.disk import DiskBlobs
+from farm.clock import Clock
+from farm.config import FarmConfig
+from farm.services.bootstrap import register_own_programs
+from farm.store.database import Database, sqlite_url
+from farm.store.migrate import upgrade
+
+#: A page on the web must not reach a farm on loopback through a name of its own (DNS rebinding).
+_LOOPBACK_NAMES = ["127.0.0.1", "localhost", "::1", "[::1]", "testserver"]
+
+
+def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
+    """Build the application; its database and folders are opened when it starts, closed when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        config.data_dir.mkdir(parents=True, exist_ok=True)
+        database = Database(sqlite_url(config.database_path))
+        try:
+            upgrade(database.engine)
+            context = Context(
+                config=config,
+                database=database,
+                blobs=DiskBlobs(config.blobs_dir),
+                clock=clock,
+                started_at=clock.now(),
+            )
+            register_own_programs(database, context.blobs, now=clock.now())
+            app.state.context = context
+            yield
+        finally:
+            database.close()
+
+    app = FastAPI(title="benchfarm", version=__version__, lifespan=lifespan)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=_LOOPBACK_NAMES)
+    app.include_router(routes.router)
+    app.include_router(agent_routes.router)
+    install_problem_handlers(app)
+    return app

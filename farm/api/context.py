@@ -1,0 +1,77 @@
+"""What every route needs: the database, the blobs, the clock, and who is waiting for work."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from farm.blobs.disk import DiskBlobs
+from farm.clock import Clock
+from farm.config import FarmConfig
+from farm.core.errors import AuthError
+from farm.core.ids import HostId
+from farm.services.identity import authenticate
+from farm.store.database import Database
+
+
+class Waiters:
+    """Agents whose exchange is held until there may be work for them."""
+
+    def __init__(self) -> None:
+        self._events: set[asyncio.Event] = set()
+        #: True once the farm stops: nobody is held any longer.
+        self.closed = False
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[asyncio.Event]:
+        """An event that the next change sets; entered before looking, so that no change is missed."""
+        event = asyncio.Event()
+        self._events.add(event)
+        try:
+            yield event
+        finally:
+            self._events.discard(event)
+
+    def close(self) -> None:
+        """Let everybody go."""
+        self.closed = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Something changed that may mean work. Called on the event loop."""
+        for event in self._events:
+            event.set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The farm as its routes see it."""
+
+    config: FarmConfig
+    database: Database
+    blobs: DiskBlobs
+    clock: Clock
+    started_at: datetime
+    waiters: Waiters = field(default_factory=Waiters)
+
+
+def _context(request: Request) -> Context:
+    context: Context = request.app.state.context
+    return context
+
+
+Farm = Annotated[Context, Depends(_context)]
+
+
+async def _host(request: Request, farm: Farm) -> HostId:
+    scheme, _, credential = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not credential:
+        raise AuthError("this call needs a host credential", hint="send `Authorization: Bearer ...`")
+    return await farm.database.read_async(authenticate, credential)
+
+
+CallingHost = Annotated[HostId, Depends(_host)]

@@ -1,0 +1,115 @@
+"""Errors leave as problem documents (RFC 9457) with code, blame and hint."""
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from farm.core.errors import (
+    AuthError,
+    Blame,
+    Conflict,
+    FarmError,
+    InvalidInput,
+    NotFound,
+)
+from farm.wire.base import Problem
+
+_log = structlog.get_logger(__name__)
+
+
+def install_problem_handlers(app: FastAPI) -> None:
+    """Answer every error of the application with a problem document."""
+    app.add_exception_handler(FarmError, _on_farm_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_bug)
+
+
+def status_of(error: FarmError) -> int:
+    """The HTTP status of an error, from its class, blame and transience."""
+    match error:
+        case NotFound():
+            return 404
+        case AuthError():
+            return 401
+        case Conflict():
+            return 409
+        case InvalidInput():
+            return 422
+        case _ if error.blame in (Blame.USER, Blame.VARIANT):
+            return 422
+        case _:
+            return 503 if error.transient else 500
+
+
+def _response(problem: Problem) -> Response:
+    headers = {"Retry-After": "1"} if problem.status == 503 else None
+    return JSONResponse(
+        problem.model_dump(mode="json"),
+        status_code=problem.status,
+        headers=headers,
+        media_type="application/problem+json",
+    )
+
+
+def _on_farm_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, FarmError)
+    return _response(
+        Problem(
+            title=(type(error).__doc__ or "").strip().splitlines()[0],
+            status=status_of(error),
+            detail=error.message,
+            code=error.code,
+            blame=error.blame,
+            transient=error.transient,
+            hint=error.hint,
+        )
+    )
+
+
+def _on_invalid_request(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    places = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+    return _response(
+        Problem(
+            title="The request makes no sense as written.",
+            status=422,
+            detail="; ".join(places),
+            code=InvalidInput.code,
+            blame=Blame.USER,
+            transient=False,
+            hint="/docs describes every call",
+        )
+    )
+
+
+def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _response(
+        Problem(
+            title=str(error.detail),
+            status=error.status_code,
+            detail=f"{request.method} {request.url.path}: {error.detail}",
+            code=NotFound.code if error.status_code == 404 else InvalidInput.code,
+            blame=Blame.USER,
+            transient=False,
+            hint="/docs describes every call",
+        )
+    )
+
+
+def _on_bug(request: Request, error: Exception) -> Response:
+    _log.error("request_failed", method=request.method, path=request.url.path, exc_info=error)
+    return _response(
+        Problem(
+            title="The farm made a mistake.",
+            status=500,
+            detail=f"{type(error).__name__} while answering {request.method} {request.url.path}",
+            code=FarmError.code,
+            blame=Blame.FARM,
+            transient=False,
+            hint=FarmError.default_hint,
+        )
+    )

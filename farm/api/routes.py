@@ -1,0 +1,163 @@
+"""What people and scripts call."""
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import FileResponse
+
+from farm import __version__
+from farm.api.context import Context, Farm
+from farm.core.errors import InvalidInput, NotFound
+from farm.core.ids import AttemptId, DeviceId, Digest, MatrixId
+from farm.services.attempts import attempt_view
+from farm.services.devices import list_device_views
+from farm.services.matrices import list_job_views, list_matrix_summaries, matrix_view
+from farm.services.registering import (
+    checked_digest,
+    list_harnesses,
+    list_variants,
+    register_artifact,
+    register_variant,
+)
+from farm.services.speedups import list_speedups
+from farm.services.submit import submit_matrix
+from farm.wire.base import WIRE_VERSION
+from farm.wire.matrix import matrix_spec
+from farm.wire.views import (
+    AttemptView,
+    DeviceView,
+    FarmView,
+    HarnessView,
+    JobView,
+    MatrixSubmission,
+    MatrixSummary,
+    MatrixView,
+    SpeedupView,
+    VariantRegistration,
+    VariantView,
+)
+
+router = APIRouter(prefix="/api/v1")
+
+
+@router.get("/health")
+async def get_health(farm: Farm) -> dict[str, str]:
+    """Answers when the database does."""
+    await farm.database.read_async(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
+    return {"status": "ok"}
+
+
+@router.get("/farm")
+async def get_farm(farm: Farm) -> FarmView:
+    """Who answers here."""
+    return FarmView(
+        version=__version__,
+        wire_version=WIRE_VERSION,
+        started_at=farm.started_at,
+        data_dir=str(farm.config.data_dir.resolve()),
+    )
+
+
+@router.get("/devices")
+async def get_devices(farm: Farm) -> list[DeviceView]:
+    """Every phone the farm knows."""
+    return await farm.database.read_async(list_device_views)
+
+
+@router.get("/variants")
+async def get_variants(farm: Farm) -> list[VariantView]:
+    """Every registered variant, oldest first."""
+    return await farm.database.read_async(list_variants)
+
+
+@router.post("/variants", status_code=201)
+async def post_variant(registration: VariantRegistration, farm: Farm) -> VariantView:
+    """Register a variant whose file was uploaded before; again is no error."""
+    return await farm.database.write_async(
+        register_variant, registration.manifest, farm.blobs, now=farm.clock.now()
+    )
+
+
+@router.get("/harnesses")
+async def get_harnesses(farm: Farm) -> list[HarnessView]:
+    """Every registered program, oldest first."""
+    return await farm.database.read_async(list_harnesses)
+
+
+@router.put("/blobs/{digest}", status_code=201)
+async def put_blob(digest: str, request: Request, farm: Farm) -> dict[str, int]:
+    """Upload an artifact; its bytes must have the digest it is named by."""
+    name = checked_digest(digest)
+    announced = int(request.headers.get("content-length") or 0)
+    if announced > farm.config.max_blob_bytes:
+        raise InvalidInput(f"{announced} bytes, an artifact has at most {farm.config.max_blob_bytes}")
+    size_bytes = await farm.blobs.put_stream(request.stream(), name, limit_bytes=farm.config.max_blob_bytes)
+    await farm.database.write_async(register_artifact, name, size_bytes, now=farm.clock.now())
+    return {"size_bytes": size_bytes}
+
+
+@router.head("/blobs/{digest}")
+async def head_blob(digest: str, farm: Farm) -> Response:
+    """Whether the farm has an artifact."""
+    size_bytes = farm.blobs.size_bytes(checked_digest(digest))
+    return Response(status_code=404 if size_bytes is None else 200)
+
+
+@router.get("/blobs/{digest}")
+async def get_blob(digest: str, farm: Farm) -> FileResponse:
+    """An artifact's bytes."""
+    return FileResponse(_blob_path(farm, checked_digest(digest)), media_type="application/octet-stream")
+
+
+def _blob_path(farm: Context, digest: Digest) -> str:
+    if farm.blobs.size_bytes(digest) is None:
+        raise NotFound(f"there is no artifact {digest}")
+    return str(farm.blobs.path(digest))
+
+
+@router.post("/matrices", status_code=201)
+async def post_matrix(submission: MatrixSubmission, farm: Farm) -> MatrixView:
+    """Submit a matrix; its jobs are queued when this returns."""
+    spec = matrix_spec(submission.spec)
+    now = farm.clock.now()
+    matrix_id = await farm.database.write_async(submit_matrix, spec, now=now, actor="user")
+    farm.waiters.wake()
+    return await farm.database.read_async(matrix_view, matrix_id, now=now)
+
+
+@router.get("/matrices")
+async def get_matrices(farm: Farm) -> list[MatrixSummary]:
+    """Every matrix, newest first."""
+    return await farm.database.read_async(list_matrix_summaries)
+
+
+@router.get("/matrices/{matrix_id}")
+async def get_matrix(matrix_id: int, farm: Farm) -> MatrixView:
+    """A matrix with its progress and cells."""
+    return await farm.database.read_async(matrix_view, MatrixId(matrix_id), now=farm.clock.now())
+
+
+@router.get("/jobs")
+async def get_jobs(matrix_id: int, farm: Farm) -> list[JobView]:
+    """The jobs of a matrix, in the order they were queued."""
+    return await farm.database.read_async(list_job_views, MatrixId(matrix_id))
+
+
+@router.get("/attempts/{attempt_id}")
+async def get_attempt(attempt_id: int, farm: Farm) -> AttemptView:
+    """One attempt with plan, ending and evidence."""
+    return await farm.database.read_async(attempt_view, AttemptId(attempt_id))
+
+
+@router.get("/speedups")
+async def get_speedups(
+    farm: Farm,
+    matrix_id: int | None = None,
+    device: str | None = Query(default=None, max_length=128),
+    model: str | None = Query(default=None, max_length=128),
+) -> list[SpeedupView]:
+    """Comparisons of one matrix, or else the newest of each pair."""
+    return await farm.database.read_async(
+        list_speedups,
+        matrix_id=None if matrix_id is None else MatrixId(matrix_id),
+        device=None if device is None else DeviceId(device),
+        model=model,
+    )

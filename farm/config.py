@@ -1,0 +1,34 @@
+"""The farm's settings: from FARM_ environment variables, overridden by the command line."""
+
+from pathlib import Path
+
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+#: Where a farm listens when nobody says otherwise.
+DEFAULT_PORT = 8470
+
+
+class FarmConfig(BaseSettings):
+    """Built once, in the daemon; frozen from there on."""
+
+    model_config = SettingsConfigDict(env_prefix="FARM_", frozen=True, extra="ignore")
+
+    #: Database, artifacts, the embedded agent's state: all a farm keeps.
+    data_dir: Path = Path("farm-data")
+    bind: str = "127.0.0.1"
+    #: 0 takes any free port.
+    port: int = DEFAULT_PORT
+    #: How often overdue sessions and grants are looked for.
+    reap_every_s: float = 5.0
+    #: The largest artifact that may be uploaded.
+    max_blob_bytes: int = 4 * 1024**3
+
+    @property
+    def database_path(self) -> Path:
+        """The SQLite file."""
+        return self.data_dir / "farm.sqlite3"
+
+    @property
+    def blobs_dir(self) -> Path:
+        """Artifacts by digest."""
+        return self.data_dir / "blobs"

@@ -1,0 +1,46 @@
+"""One attempt with all that is kept of it."""
+
+import json
+
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+
+from farm.core.errors import NotFound
+from farm.core.ids import AttemptId
+from farm.core.plan import RunPlan
+from farm.store import attempts, measurements
+from farm.wire.views import AttemptView
+
+_PLAN = TypeAdapter(RunPlan)
+
+
+def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
+    """An attempt: plan, ending, evidence.
+
+    Raises:
+        NotFound: there is none.
+    """
+    attempt = attempts.find_attempt(connection, attempt_id)
+    if attempt is None:
+        raise NotFound(
+            f"there is no attempt {attempt_id}", hint="`farm matrix jobs ID` lists a matrix's attempts"
+        )
+    reports = attempts.reports_of(connection, attempt_id)
+    measurement = measurements.find_measurement(connection, attempt_id)
+    return AttemptView(
+        attempt_id=attempt.attempt_id,
+        job_id=attempt.job_id,
+        device_id=attempt.device_id,
+        fence=attempt.fence,
+        state=attempt.state,
+        outcome=attempt.outcome,
+        blame=attempt.blame,
+        code=attempt.code,
+        message=attempt.message,
+        claimed_at=attempt.claimed_at,
+        finished_at=attempt.finished_at,
+        plan=_PLAN.dump_python(attempt.plan, mode="json"),
+        evidence=json.loads(reports[-1].body)["evidence"] if reports else None,
+        quality=measurement.quality if measurement else None,
+        quality_reasons=tuple(measurement.quality_reasons) if measurement else (),
+    )

@@ -1,0 +1,32 @@
+"""Registers the programs that come with the farm, whenever it starts."""
+
+from datetime import datetime
+from importlib.resources import files
+
+from sqlalchemy.engine import Connection
+
+from farm.blobs.disk import DiskBlobs
+from farm.core.ids import digest_of
+from farm.services.checks import check_payload, check_program
+from farm.services.registering import register_artifact
+from farm.store import catalog
+from farm.store.database import Database
+
+#: Runs on phones that offer benchfarm's own interpreter: the virtual ones.
+_OWN_HARNESS, _OWN_ABI = "speed_benchmark_torch", "x86_64"
+
+
+def register_own_programs(database: Database, blobs: DiskBlobs, *, now: datetime) -> None:
+    """Put the farm's own programs into the blob store and register them; again changes nothing."""
+    program = files("harnesses").joinpath(_OWN_HARNESS).read_bytes()
+    contents = [program, check_program(), check_payload()]
+    for content in contents:
+        if blobs.size_bytes(digest_of(content)) is None:
+            blobs.put([content], digest_of(content))
+    database.write(_register, contents, program, now=now)
+
+
+def _register(connection: Connection, contents: list[bytes], program: bytes, *, now: datetime) -> None:
+    for content in contents:
+        register_artifact(connection, digest_of(content), len(content), now=now)
+    catalog.put_program(connection, harness=_OWN_HARNESS, abi=_OWN_ABI, digest=digest_of(program), now=now)

@@ -1,0 +1,205 @@
+"""How far a matrix is, and what came of each of its cells."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from statistics import median
+
+from sqlalchemy.engine import Connection
+
+from farm.core.errors import NotFound
+from farm.core.ids import CellId, DeviceId, MatrixId
+from farm.core.job import JobState
+from farm.core.measurement import Outcome, Quality
+from farm.services.devices import waiting_reasons
+from farm.store import attempts, jobs, matrices, measurements
+from farm.store.jobs import Job
+from farm.store.matrices import CellRow, Matrix
+from farm.store.measurements import Measurement
+from farm.wire.views import CellView, DeviceProgress, JobView, MatrixSummary, MatrixView, RejectedView
+
+
+def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
+    """A matrix by its id.
+
+    Raises:
+        NotFound: there is none.
+    """
+    matrix = matrices.find_matrix(connection, matrix_id)
+    if matrix is None:
+        raise NotFound(f"there is no matrix {matrix_id}", hint="`farm matrix list` shows them all")
+    return matrix
+
+
+def list_matrix_summaries(connection: Connection) -> list[MatrixSummary]:
+    """All matrices, newest first."""
+    return [
+        _summary(matrix, jobs.list_jobs(connection, matrix.matrix_id), _cell_count(connection, matrix))
+        for matrix in matrices.list_matrices(connection)
+    ]
+
+
+def matrix_view(connection: Connection, matrix_id: MatrixId, *, now: datetime) -> MatrixView:
+    """A matrix with its progress and cells.
+
+    Raises:
+        NotFound: there is none.
+    """
+    matrix = get_matrix(connection, matrix_id)
+    own_jobs = jobs.list_jobs(connection, matrix_id)
+    cells = matrices.list_cells(connection, matrix_id)
+    measured = measurements.accepted_measurements(connection, matrix_id)
+    return MatrixView(
+        **dict(_summary(matrix, own_jobs, len(cells))),
+        harness=matrix.harness,
+        progress=_progress(own_jobs, cells, waiting_reasons(connection)),
+        eta_s=_eta_s(own_jobs, now),
+        cell_list=_cell_views(cells, own_jobs, measured),
+        rejected_list=tuple(RejectedView.model_validate(rejected) for rejected in matrix.rejected),
+    )
+
+
+def list_job_views(connection: Connection, matrix_id: MatrixId) -> list[JobView]:
+    """The jobs of a matrix in the order they were queued.
+
+    Raises:
+        NotFound: there is no such matrix.
+    """
+    get_matrix(connection, matrix_id)
+    label_by_cell = {cell.cell_id: cell.label for cell in matrices.list_cells(connection, matrix_id)}
+    return [
+        _job_view(connection, job, label_by_cell.get(job.cell_id, "") if job.cell_id else "")
+        for job in jobs.list_jobs(connection, matrix_id)
+    ]
+
+
+def _cell_count(connection: Connection, matrix: Matrix) -> int:
+    return len(matrices.list_cells(connection, matrix.matrix_id))
+
+
+def _summary(matrix: Matrix, own_jobs: Sequence[Job], cells: int) -> MatrixSummary:
+    open_jobs = [job for job in own_jobs if job.state is not JobState.FINISHED]
+    ends = [job.finished_at for job in own_jobs if job.finished_at is not None]
+    return MatrixSummary(
+        matrix_id=matrix.matrix_id,
+        name=matrix.name,
+        state="running" if open_jobs else "finished",
+        rounds=matrix.rounds,
+        cells=cells,
+        rejected=len(matrix.rejected),
+        jobs=len(own_jobs),
+        jobs_by_outcome=_by_outcome(own_jobs),
+        created_at=matrix.created_at,
+        finished_at=None if open_jobs else max(ends, default=matrix.created_at),
+    )
+
+
+def _by_outcome(own_jobs: Iterable[Job]) -> dict[str, int]:
+    return dict(Counter(str(job.outcome or job.state) for job in own_jobs))
+
+
+def _progress(
+    own_jobs: Sequence[Job], cells: Sequence[CellRow], waiting: Mapping[DeviceId, tuple[str, ...]]
+) -> tuple[DeviceProgress, ...]:
+    label_by_cell = {cell.cell_id: cell.label for cell in cells}
+    by_device: defaultdict[DeviceId, list[Job]] = defaultdict(list)
+    for job in own_jobs:
+        by_device[job.device_id].append(job)
+    return tuple(
+        _device_progress(device_id, by_device[device_id], label_by_cell, waiting.get(device_id, ()))
+        for device_id in sorted(by_device)
+    )
+
+
+def _device_progress(
+    device_id: DeviceId, own: Sequence[Job], label_by_cell: Mapping[CellId, str], waiting: tuple[str, ...]
+) -> DeviceProgress:
+    active = next((job for job in own if job.state is JobState.ACTIVE), None)
+    finished = sum(1 for job in own if job.state is JobState.FINISHED)
+    current = None
+    if active is not None and active.cell_id is not None:
+        current = f"round {active.round}, {label_by_cell[active.cell_id]}"
+    return DeviceProgress(
+        device_id=device_id,
+        total=len(own),
+        finished=finished,
+        current=current,
+        waiting_for=() if active is not None or finished == len(own) else waiting,
+    )
+
+
+def _eta_s(own_jobs: Sequence[Job], now: datetime) -> float | None:
+    """Seconds to go at the pace since the first job ended; None until two have."""
+    ends = sorted(job.finished_at for job in own_jobs if job.finished_at is not None)
+    left = len(own_jobs) - len(ends)
+    if left == 0:
+        return 0.0
+    if len(ends) < 2:
+        return None
+    # Between n ends lie n - 1 jobs; the time since the last end belongs to the one under way.
+    pace_s = (ends[-1] - ends[0]).total_seconds() / (len(ends) - 1)
+    return max(0.0, left * pace_s - (now - ends[-1]).total_seconds())
+
+
+def _cell_views(
+    cells: Sequence[CellRow], own_jobs: Sequence[Job], measured: Sequence[Measurement]
+) -> tuple[CellView, ...]:
+    jobs_by_cell: defaultdict[CellId | None, list[Job]] = defaultdict(list)
+    for job in own_jobs:
+        jobs_by_cell[job.cell_id].append(job)
+    measured_by_cell: defaultdict[CellId, list[Measurement]] = defaultdict(list)
+    for measurement in measured:
+        measured_by_cell[measurement.cell_id].append(measurement)
+    label_by_index = {cell.index: cell.label for cell in cells}
+    return tuple(
+        _cell_view(cell, jobs_by_cell[cell.cell_id], measured_by_cell[cell.cell_id], label_by_index)
+        for cell in cells
+    )
+
+
+def _cell_view(
+    cell: CellRow, own: Sequence[Job], measured: Sequence[Measurement], label_by_index: Mapping[int, str]
+) -> CellView:
+    valid = [measurement.value_ns for measurement in measured if measurement.quality is Quality.VALID]
+    problems = [
+        f"{job.outcome}: {job.message or job.code}"
+        for job in own
+        if job.outcome not in (None, Outcome.SUCCEEDED)
+    ]
+    problems += [
+        f"{measurement.quality}: {reason}"
+        for measurement in measured
+        for reason in measurement.quality_reasons
+    ]
+    return CellView(
+        cell_id=cell.cell_id,
+        device_id=cell.device_id,
+        label=cell.label,
+        variant=cell.variant_name,
+        backend=cell.backend,
+        settings=dict(cell.settings),
+        replica=cell.replica,
+        baseline=None if cell.baseline_index is None else label_by_index[cell.baseline_index],
+        jobs=len(own),
+        jobs_by_outcome=_by_outcome(own),
+        measurements_by_quality=dict(Counter(str(measurement.quality) for measurement in measured)),
+        value_ns=median(valid) if valid else None,
+        problems=dict(Counter(problems)),
+    )
+
+
+def _job_view(connection: Connection, job: Job, label: str) -> JobView:
+    return JobView(
+        job_id=job.job_id,
+        kind=job.kind,
+        matrix_id=job.matrix_id,
+        device_id=job.device_id,
+        label=label,
+        round=job.round,
+        repeat=job.repeat,
+        state=job.state,
+        outcome=job.outcome,
+        code=job.code,
+        message=job.message,
+        attempts=tuple(attempt.attempt_id for attempt in attempts.attempts_of(connection, job.job_id)),
+    )

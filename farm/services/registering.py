@@ -1,0 +1,86 @@
+"""Registers what can be run: variants that users built, and the programs that come with the farm."""
+
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.blobs.disk import DiskBlobs
+from farm.blobs.model_file import check_model_file
+from farm.core.errors import ArtifactMissing, DigestMismatch, InvalidInput, VariantInvalid
+from farm.core.ids import Digest, is_digest
+from farm.core.variant import Manifest, variant_name
+from farm.store import catalog
+from farm.store.catalog import Program, Variant
+from farm.wire.views import HarnessView, VariantView
+
+
+def register_artifact(connection: Connection, digest: Digest, size_bytes: int, *, now: datetime) -> bool:
+    """Record that the blob store holds these bytes, verified; False when it was known."""
+    return catalog.put_artifact(connection, digest, size_bytes, now=now)
+
+
+def checked_digest(text: str) -> Digest:
+    """A digest as it came from outside.
+
+    Raises:
+        InvalidInput: it is not spelled like one.
+    """
+    if not is_digest(text):
+        raise InvalidInput(
+            f"{text[:80]!r} is no digest", hint="a digest is the SHA-256 in 64 lower-case hexadecimal digits"
+        )
+    return Digest(text)
+
+
+def register_variant(
+    connection: Connection, manifest: Manifest, blobs: DiskBlobs, *, now: datetime
+) -> VariantView:
+    """Register a variant whose file was uploaded before; registering it again gives the same variant.
+
+    Raises:
+        ArtifactMissing: the farm does not have the file.
+        DigestMismatch: the file it has is of another size.
+        VariantInvalid: the file is no model, or not of the format its manifest names.
+    """
+    size_bytes = catalog.artifact_size(connection, checked_digest(manifest.digest))
+    name = variant_name(manifest.model, manifest.recipe)
+    if size_bytes is None:
+        raise ArtifactMissing(f"the file of {name}, {manifest.digest}, was not uploaded")
+    if size_bytes != manifest.size_bytes:
+        raise DigestMismatch(
+            f"the file of {name} has {size_bytes} bytes, its manifest says {manifest.size_bytes}"
+        )
+    found = check_model_file(blobs.path(manifest.digest))
+    if found is not manifest.recipe.format:
+        raise VariantInvalid(f"the file of {name} is {found}, its manifest says {manifest.recipe.format}")
+    return variant_view(catalog.put_variant(connection, manifest, now=now))
+
+
+def list_variants(connection: Connection) -> list[VariantView]:
+    """All variants, oldest first."""
+    return [variant_view(variant) for variant in catalog.list_variants(connection)]
+
+
+def list_harnesses(connection: Connection) -> list[HarnessView]:
+    """All registered programs, oldest first."""
+    return [_harness_view(program) for program in catalog.list_programs(connection)]
+
+
+def variant_view(variant: Variant) -> VariantView:
+    """A variant as it is shown."""
+    return VariantView(
+        variant_id=variant.variant_id,
+        name=variant.name,
+        manifest=variant.manifest,
+        created_at=variant.created_at,
+    )
+
+
+def _harness_view(program: Program) -> HarnessView:
+    return HarnessView(
+        name=program.harness,
+        abi=program.abi,
+        digest=program.digest,
+        size_bytes=program.size_bytes,
+        created_at=program.created_at,
+    )

@@ -1,0 +1,138 @@
+"""What is faster than what, per device, from the accepted measurements of a matrix."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.device import DeviceFacts
+from farm.core.ids import CellId, DeviceId, MatrixId, SeriesId
+from farm.core.speedup import MeasuredValue, Speedup, paired_rounds, speedup
+from farm.services.matrices import get_matrix
+from farm.store import devices, matrices, measurements
+from farm.store.matrices import CellRow, Matrix
+from farm.store.measurements import Measurement
+from farm.wire.views import SpeedupView
+
+_Identity = tuple[SeriesId | None, SeriesId | None, bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A comparison, and what is compared in it, so that a newer one can take its place."""
+
+    identity: _Identity
+    view: SpeedupView
+
+
+def list_speedups(
+    connection: Connection,
+    *,
+    matrix_id: MatrixId | None = None,
+    device: DeviceId | None = None,
+    model: str | None = None,
+) -> list[SpeedupView]:
+    """Comparisons of one matrix, or else the newest of each pair of series over all matrices.
+
+    Raises:
+        NotFound: there is no such matrix.
+    """
+    facts = {row.device_id: row.facts for row in devices.list_devices(connection)}
+    if matrix_id is not None:
+        rows = _rows(connection, get_matrix(connection, matrix_id), facts)
+    else:
+        rows = _newest(connection, facts)
+    return [
+        row.view
+        for row in rows
+        if (device is None or row.view.device == device) and (model is None or row.view.model == model)
+    ]
+
+
+def _newest(connection: Connection, facts: Mapping[DeviceId, DeviceFacts | None]) -> list[_Row]:
+    """Of each pair, what the newest matrix with any usable round says."""
+    found: dict[_Identity, _Row] = {}
+    for matrix in matrices.list_matrices(connection):
+        for row in _rows(connection, matrix, facts):
+            if row.view.speedup is not None:
+                found.setdefault(row.identity, row)
+    return sorted(found.values(), key=lambda row: (row.view.device, row.view.model, -row.view.matrix_id))
+
+
+def _rows(connection: Connection, matrix: Matrix, facts: Mapping[DeviceId, DeviceFacts | None]) -> list[_Row]:
+    cells = matrices.list_cells(connection, matrix.matrix_id)
+    cell_by_index = {cell.index: cell for cell in cells}
+    measured: defaultdict[CellId, list[Measurement]] = defaultdict(list)
+    for measurement in measurements.accepted_measurements(connection, matrix.matrix_id):
+        measured[measurement.cell_id].append(measurement)
+    return [
+        _row(matrix, cell_by_index[cell.baseline_index], cell, measured, facts.get(cell.device_id))
+        for cell in cells
+        if cell.baseline_index is not None
+    ]
+
+
+def _row(
+    matrix: Matrix,
+    baseline: CellRow,
+    candidate: CellRow,
+    measured: Mapping[CellId, Sequence[Measurement]],
+    facts: DeviceFacts | None,
+) -> _Row:
+    sides = [measured.get(cell.cell_id, ()) for cell in (baseline, candidate)]
+    pairs, excluded = paired_rounds(*(_values(side) for side in sides))
+    found = speedup(pairs, excluded=excluded, margin=matrix.spec["equivalence_margin"])
+    until = max((m.measured_at for side in sides for m in side), default=matrix.created_at)
+    series = [side[-1].series_id if side else None for side in sides]
+    is_twin = candidate.replica > 1
+    view = _view(matrix, baseline, candidate, found, facts, until)
+    return _Row(identity=(series[0], series[1], is_twin), view=view)
+
+
+def _values(side: Sequence[Measurement]) -> list[MeasuredValue]:
+    return [
+        MeasuredValue(
+            round=measurement.round,
+            repeat=measurement.repeat,
+            value_ns=measurement.value_ns,
+            kind=measurement.kind,
+            quality=measurement.quality,
+        )
+        for measurement in side
+    ]
+
+
+def _view(
+    matrix: Matrix,
+    baseline: CellRow,
+    candidate: CellRow,
+    found: Speedup,
+    facts: DeviceFacts | None,
+    until: datetime,
+) -> SpeedupView:
+    return SpeedupView(
+        matrix_id=matrix.matrix_id,
+        device=candidate.device_id,
+        device_model=facts.device_model if facts else None,
+        soc=facts.soc if facts else None,
+        model=candidate.model,
+        harness=matrix.harness,
+        baseline=baseline.label,
+        candidate=candidate.label,
+        speedup=found.ratio,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        rounds=found.rounds,
+        excluded=len(found.excluded),
+        verdict=found.verdict,
+        reason=found.reason,
+        baseline_ns=found.baseline_ns,
+        candidate_ns=found.candidate_ns,
+        difference_ns=found.difference_ns,
+        detectable=found.detectable,
+        aa=candidate.replica > 1,
+        virtual=facts.virtual if facts else False,
+        measured_until=until,
+    )

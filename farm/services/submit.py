@@ -1,0 +1,181 @@
+"""Turns a matrix into cells and jobs, in one transaction."""
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.device import Admin
+from farm.core.expansion import expand
+from farm.core.ids import DeviceId, MatrixId
+from farm.core.matrix import (
+    Cell,
+    Expansion,
+    Key,
+    KnownHarness,
+    KnownVariant,
+    MatrixPlan,
+    RejectedCell,
+    label,
+    round_order,
+)
+from farm.core.problem import unknown_harness
+from farm.core.selector import KnownDevice
+from farm.harness.registry import get_harness, harness_names
+from farm.store import catalog, devices, jobs, matrices
+from farm.store.catalog import Program
+from farm.store.events import record_event
+from farm.store.jobs import NewJob
+from farm.wire.matrix import MatrixSpec
+
+_MAX_SEED = 2**31
+
+
+def submit_matrix(connection: Connection, spec: MatrixSpec, *, now: datetime, actor: str) -> MatrixId:
+    """Expand a matrix over what the farm has now and queue its jobs.
+
+    Raises:
+        MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
+        SelectorEmpty: a selector fits no device.
+    """
+    plan = spec.plan()
+    programs = catalog.current_programs(connection, plan.harness)
+    expansion = expand(
+        plan,
+        variants=_known_variants(connection),
+        harness=_known_harness(plan.harness, list(programs)),
+        devices=_known_devices(connection),
+    )
+    seed = secrets.randbelow(_MAX_SEED) if plan.seed is None else plan.seed
+    matrix_id = _store_matrix(connection, spec, plan, expansion, seed, now=now)
+    _store_cells(connection, matrix_id, expansion, programs)
+    count = _queue_jobs(connection, matrix_id, plan, expansion.cells, seed, now=now)
+    record_event(
+        connection,
+        at=now,
+        actor=actor,
+        kind="matrix_submitted",
+        subject="matrix",
+        subject_id=matrix_id,
+        to_state="queued",
+        cause=f"{len(expansion.cells)} cells, {count} jobs",
+    )
+    return matrix_id
+
+
+def _known_variants(connection: Connection) -> list[KnownVariant]:
+    return [
+        KnownVariant(variant_id=variant.variant_id, manifest=variant.manifest)
+        for variant in catalog.list_variants(connection)
+    ]
+
+
+def _known_harness(name: str, abis: Sequence[str]) -> KnownHarness:
+    if name not in harness_names():
+        raise unknown_harness(name, harness_names())
+    harness = get_harness(name)
+    return KnownHarness(
+        name=name,
+        defaults={flag: known.default for flag, known in harness.flags.items()},
+        minimums={flag: known.minimum for flag, known in harness.flags.items() if known.minimum is not None},
+        backends=harness.backends,
+        abis=abis,
+        unsupported=harness.unsupported,
+    )
+
+
+def _known_devices(connection: Connection) -> list[KnownDevice]:
+    return [
+        KnownDevice(device_id=device.device_id, host=device.host_id, facts=device.facts)
+        for device in devices.list_devices(connection)
+        if device.facts is not None and device.admin is not Admin.RETIRED
+    ]
+
+
+def _store_matrix(
+    connection: Connection,
+    spec: MatrixSpec,
+    plan: MatrixPlan,
+    expansion: Expansion,
+    seed: int,
+    *,
+    now: datetime,
+) -> MatrixId:
+    keys = _keys(expansion)
+    return matrices.add_matrix(
+        connection,
+        name=plan.name,
+        harness=plan.harness,
+        spec=spec.model_dump(mode="json"),
+        rounds=plan.rounds,
+        seed=seed,
+        rejected=[_rejected(cell, keys) for cell in expansion.rejected],
+        now=now,
+    )
+
+
+def _keys(expansion: Expansion) -> list[Key]:
+    """All cells' keys: labels say what tells a cell from the others."""
+    return [cell.key for cell in expansion.cells] + [cell.key for cell in expansion.rejected]
+
+
+def _rejected(cell: RejectedCell, keys: Sequence[Key]) -> dict[str, object]:
+    return {
+        "device_id": cell.device_id,
+        "label": label(cell.key, keys),
+        "reason": f"{cell.reason} ({cell.hint})" if cell.hint else cell.reason,
+    }
+
+
+def _store_cells(
+    connection: Connection, matrix_id: MatrixId, expansion: Expansion, programs: dict[str, Program]
+) -> None:
+    abi_by_device = {device.device_id: device.facts.abi for device in _known_devices(connection)}
+    keys = _keys(expansion)
+    rows = [
+        {
+            "cell_index": cell.index,
+            "device_id": cell.device_id,
+            "variant_id": cell.variant_id,
+            "program_id": _program(cell.device_id, abi_by_device, programs).program_id,
+            "backend": cell.backend,
+            "settings": dict(cell.settings),
+            "replica": cell.replica,
+            "label": label(cell.key, keys, replica=cell.replica),
+            "baseline_index": cell.baseline_index,
+        }
+        for cell in expansion.cells
+    ]
+    matrices.add_cells(connection, matrix_id, rows)
+
+
+def _program(
+    device_id: DeviceId, abi_by_device: dict[DeviceId, str | None], programs: dict[str, Program]
+) -> Program:
+    # Cells on devices without a program were rejected by the expansion.
+    return programs[abi_by_device[device_id] or ""]
+
+
+def _queue_jobs(
+    connection: Connection,
+    matrix_id: MatrixId,
+    plan: MatrixPlan,
+    cells: Sequence[Cell],
+    seed: int,
+    *,
+    now: datetime,
+) -> int:
+    """Queue each device's rounds one after the other, every round in an order of its own."""
+    id_by_index = {row.index: row.cell_id for row in matrices.list_cells(connection, matrix_id)}
+    by_device: dict[DeviceId, list[Cell]] = {}
+    for cell in cells:
+        by_device.setdefault(cell.device_id, []).append(cell)
+    new_jobs = [
+        NewJob(device_id=device_id, cell_id=id_by_index[cell.index], round=round)
+        for device_id, own in by_device.items()
+        for round in range(1, plan.rounds + 1)
+        for cell in round_order(own, round=round, seed=seed)
+    ]
+    jobs.add_jobs(connection, matrix_id, new_jobs, priority=plan.priority, now=now)
+    return len(new_jobs)

@@ -1,0 +1,1 @@
+"""Programs that are pushed to phones and run there; imported by nobody, read as files."""
