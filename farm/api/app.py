@@ -43,7 +43,10 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
         finally:
             database.close()
 
-    app = FastAPI(title="benchfarm", version=__version__, lifespan=lifespan)
+    # The interactive pages would load their scripts from elsewhere; /openapi.json needs nothing.
+    app = FastAPI(
+        title="benchfarm", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
+    )
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=_LOOPBACK_NAMES)
     app.include_router(routes.router)
     app.include_router(agent_routes.router)

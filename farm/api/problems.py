@@ -80,7 +80,7 @@ def _on_invalid_request(_request: Request, error: Exception) -> Response:
             code=InvalidInput.code,
             blame=Blame.USER,
             transient=False,
-            hint="/docs describes every call",
+            hint="/openapi.json describes every call",
         )
     )
 
@@ -95,7 +95,7 @@ def _on_http_error(request: Request, error: Exception) -> Response:
             code=NotFound.code if error.status_code == 404 else InvalidInput.code,
             blame=Blame.USER,
             transient=False,
-            hint="/docs describes every call",
+            hint="/openapi.json describes every call",
         )
     )
 

@@ -1,0 +1,62 @@
+# Set-up, demo and tests. `make demo` and `make test` need Python 3.11 or later, and nothing else of ours.
+
+PYTHON ?= python3
+VENV   ?= .venv
+# Installed by pip in a step of its own, before everything else: a resolver that meets a conflict would swap a
+# CPU build for gigabytes of CUDA. Add pip options here to take it from another place.
+TORCH       ?= torch==2.13.0
+# The published wheel declares a CUDA torch; without its dependencies it runs on any torch of its release.
+TORCHVISION ?= torchvision==0.28.0
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:
+	@echo "make demo   set up, run one matrix on two virtual phones, print the speedup table"
+	@echo "make test   set up, run all checks and tests"
+	@echo "make lint   ruff, mypy and the import contracts only"
+	@echo "make clean  remove the virtual environment and the demo's data"
+
+.PHONY: demo
+demo: $(VENV)/.installed
+	@$(BIN)/farm demo
+
+.PHONY: test
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+.PHONY: lint
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+.PHONY: clean
+clean:
+	rm -rf $(VENV) farm-data
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed, $(PYTHON) is older. hint: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments. hint: on Debian and Ubuntu, apt install python3-venv" >&2; exit 1; }
+	@echo "making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.torch: $(VENV)/bin/python
+	@echo "installing $(TORCH)"
+	@$(PIP) install $(TORCH)
+	@$(PIP) install --no-deps $(TORCHVISION)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.torch pyproject.toml
+	@echo "installing benchfarm"
+	@$(PIP) install --editable '.[torch]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "installing what the tests need"
+	@$(PIP) install --editable '.[torch,dev]'
+	@touch $@
