@@ -9,13 +9,14 @@ if TYPE_CHECKING:
     from farm.client import FarmClient
 
 DEFAULT_URL = "http://127.0.0.1:8470"
+DEFAULT_DATA_DIR = "farm-data"
 #: Written into the data folder by a running farm: {"url": ..., "pid": ...}.
 ANNOUNCEMENT = "farm.json"
 
 
 def data_dir() -> Path:
     """The data folder commands look into: FARM_DATA_DIR, else `farm-data` here."""
-    return Path(os.environ.get("FARM_DATA_DIR") or "farm-data")
+    return Path(os.environ.get("FARM_DATA_DIR") or DEFAULT_DATA_DIR)
 
 
 def farm_url() -> str:

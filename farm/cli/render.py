@@ -65,6 +65,14 @@ def variant_table(variants: Sequence[VariantView]) -> Table:
     return table
 
 
+def registered_table(registered: Sequence[tuple[VariantView, str]]) -> Table:
+    """Variants with how they came to be there."""
+    table = listing(names=("variant", "how"), numbers=("size", "digest"))
+    for view, how in registered:
+        add_row(table, view.name, how, size_text(view.manifest.size_bytes), view.manifest.digest[:12])
+    return table
+
+
 def _tensor(tensor: TensorSpec) -> str:
     return f"{'x'.join(map(str, tensor.shape))} {tensor.dtype}"
 

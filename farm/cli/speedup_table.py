@@ -6,7 +6,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from farm.cli.words import NOTHING, change, duration_or_nothing, phone, within_model
+from farm.cli.words import NOTHING, change, duration_or_nothing, phone
 from farm.core.speedup import Verdict
 from farm.core.units import ratio_text
 from farm.wire.views import SpeedupView
@@ -23,6 +23,8 @@ TWIN_LEGEND = (
 _HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdict")
 _STYLE_BY_VERDICT = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNDECIDED: "yellow"}
 _GAP = "  "
+#: Labels of twins have it already.
+_TWIN = " (A/A)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +66,14 @@ def _heading(view: SpeedupView, baselines: set[str]) -> Iterator[Text]:
     yield Text(f"{view.device}  ({kind})", style="bold")
     about = f"{view.model}, {view.harness}, matrix {view.matrix_id}"
     if len(baselines) == 1:
-        about += f"; baseline {within_model(view.baseline, view.model)}"
+        about += f"; baseline {view.baseline}"
     yield Text(about)
 
 
 def _row(view: SpeedupView, *, name_baseline: bool) -> _Row:
-    name = within_model(view.candidate, view.model) + (" (A/A)" if view.aa else "")
+    name = view.candidate.removesuffix(_TWIN) + (_TWIN if view.aa else "")
     if name_baseline:
-        name += f" vs {within_model(view.baseline, view.model)}"
+        name += f" vs {view.baseline}"
     cells = (
         NOTHING if view.speedup is None else ratio_text(view.speedup),
         _interval(view.ci_low, view.ci_high),
@@ -124,9 +126,8 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 def _notes(views: Sequence[SpeedupView]) -> Iterator[str]:
     for view in views:
         if view.verdict is Verdict.UNDECIDED and view.reason:
-            yield f"note: {within_model(view.candidate, view.model)}: {view.reason}"
+            yield f"note: {view.candidate}: {view.reason}"
     effects = [view.detectable for view in views if view.detectable is not None]
     if effects:
-        low, high = ratio_text(min(effects)), ratio_text(max(effects))
-        smallest = low if low == high else f"{low} to {high}"
-        yield f"smallest speedup these rounds could tell from 1: {smallest}"
+        low, high = f"{min(effects):.1%}", f"{max(effects):.1%}"
+        yield f"smallest difference these rounds could show: {low if low == high else f'{low} to {high}'}"

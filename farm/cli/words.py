@@ -23,15 +23,10 @@ def plural(count: int, noun: str) -> str:
 
 
 def phone(device_model: str | None, soc: str | None, *, virtual: bool) -> str:
-    """What kind of phone it is, `virtual` said first: its times are those of the host's CPU."""
+    """What kind of phone it is; that it is virtual is always said: its times are those of the host's CPU."""
     known = [part for part in (device_model, soc) if part]
     named = ", ".join(dict.fromkeys(known)) or "unknown phone"
-    return f"virtual phone: {named}" if virtual else named
-
-
-def within_model(label: str, model: str) -> str:
-    """A cell's label where the model is said already."""
-    return label.removeprefix(f"{model}/")
+    return f"virtual phone: {named}" if virtual and not named.startswith("virtual") else named
 
 
 def change(before_ns: float | None, after_ns: float | None) -> str:

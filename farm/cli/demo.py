@@ -1,0 +1,38 @@
+"""`farm demo`: one matrix on virtual phones, from nothing to a speedup table."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farm.cli.address import data_dir
+from farm.cli.output import print_json, talk
+
+
+def demo(
+    data: Annotated[
+        Path | None, typer.Option(help="The data folder; default: FARM_DATA_DIR, else ./farm-data.")
+    ] = None,
+    matrix: Annotated[
+        Path | None, typer.Option(help="The matrix to run; default: examples/demo.yaml.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the speedups as one JSON document.")] = False,
+) -> None:
+    """Run a small matrix on two virtual phones and print how the variants compare.
+
+    Uses the farm that runs in the data folder, or starts one and stops it again. A second run builds nothing.
+
+    Example: farm demo
+    """
+    from farm.cli.demo_steps import demo_matrix, run_demo
+    from farm.cli.next_steps import after_demo
+    from farm.cli.speedups import print_speedups
+
+    folder = data or data_dir()
+    result = run_demo(folder, matrix or demo_matrix())
+    if as_json:
+        print_json([view.model_dump(mode="json") for view in result.speedups])
+    else:
+        print_speedups(result.speedups)
+    talk(after_demo(folder, result.matrix_id, farm_goes_on=result.farm_goes_on))
+    raise typer.Exit(result.exit_code)

@@ -1,0 +1,114 @@
+"""The steps of the demo, each told in one line with the time it took."""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from farm.cli.address import find_running
+from farm.cli.building import build_and_register
+from farm.cli.child import LOG_NAME, child_farm, log_tail
+from farm.cli.matrix import exit_code_of, follow
+from farm.cli.matrix_file import submit_file
+from farm.cli.output import err, talk
+from farm.cli.readiness import wait_for_phones
+from farm.cli.words import counts, plural
+from farm.client import FarmClient
+from farm.core.errors import FarmError, InvalidInput
+from farm.core.ids import MatrixId
+from farm.core.units import elapsed_text
+from farm.variants.catalogue import recipes_of
+from farm.wire.views import SpeedupView
+
+MODEL = "mobilenet_v2"
+PRECISIONS = ("float32", "int8-core")
+FORMATS = ("torchscript", "lite")
+PHONES = 2
+STEPS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoResult:
+    """What the demo came to."""
+
+    matrix_id: MatrixId
+    speedups: Sequence[SpeedupView]
+    exit_code: int
+    #: The farm ran before the demo and goes on.
+    farm_goes_on: bool
+
+
+class _Steps:
+    """Tells each step when it is done."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._since_s = time.monotonic()
+
+    def done(self, what: str) -> None:
+        now_s = time.monotonic()
+        self._number += 1
+        talk(f"[{self._number}/{STEPS}] {what} ({elapsed_text(now_s - self._since_s)})")
+        self._since_s = now_s
+
+
+def demo_matrix() -> Path:
+    """The demo's matrix, in the checkout this runs from.
+
+    Raises:
+        InvalidInput: there is none, because this is not run from a checkout.
+    """
+    for root in (Path(__file__).parents[2], Path()):
+        if (matrix := root / "examples" / "demo.yaml").is_file():
+            return matrix
+    raise InvalidInput(
+        "examples/demo.yaml is not there", hint="run this in a checkout, or give --matrix FILE"
+    )
+
+
+def run_demo(folder: Path, matrix_file: Path) -> DemoResult:
+    """Go the whole way; what was started is stopped again, whatever happens.
+
+    Raises:
+        FarmError: a step failed; the end of the log of the farm that was started has been shown.
+    """
+    steps, running = _Steps(), find_running(folder)
+    with ExitStack() as started:
+        url = running or _start(folder, started)
+        steps.done(f"using the farm at {url}" if running else f"started a farm at {url}, data in {folder}")
+        farm = started.enter_context(FarmClient(url))
+        try:
+            return _run(farm, folder, matrix_file, steps, farm_goes_on=bool(running))
+        except FarmError:
+            if not running:
+                talk(log_tail(folder / LOG_NAME))
+            raise
+
+
+def _start(folder: Path, started: ExitStack) -> str:
+    with err().status("starting a farm"):
+        return started.enter_context(child_farm(folder, virtual=PHONES))
+
+
+def _run(
+    farm: FarmClient, folder: Path, matrix_file: Path, steps: _Steps, *, farm_goes_on: bool
+) -> DemoResult:
+    phones = wait_for_phones(farm, PHONES, err())
+    steps.done(f"{plural(len(phones), 'virtual phone')} ready: {', '.join(phones)}")
+
+    recipes = recipes_of(PRECISIONS, FORMATS)
+    variants = build_and_register(farm, MODEL, recipes, folder / "variants", err())
+    built = sum(1 for variant in variants if variant.how == "built")
+    steps.done(
+        f"{plural(len(variants), 'variant')} of {MODEL}: {built} built, {len(variants) - built} reused"
+    )
+
+    view = follow(farm, submit_file(farm, matrix_file).matrix_id)
+    steps.done(f"matrix {view.matrix_id} {view.state}, {view.jobs} jobs: {counts(view.jobs_by_outcome)}")
+    return DemoResult(
+        matrix_id=view.matrix_id,
+        speedups=farm.speedups(matrix_id=view.matrix_id),
+        exit_code=exit_code_of(view),
+        farm_goes_on=farm_goes_on,
+    )

@@ -1,0 +1,62 @@
+"""The `farm` command: the nouns put together; every error ends in a sentence, a hint and an exit code."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from farm import __version__
+from farm.cli import demo, devices, harness, matrix, speedups, up, variants
+from farm.cli.exits import report
+from farm.core.errors import FarmError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("up", rich_help_panel="The farm")(up.up)
+app.command("demo", rich_help_panel="The farm")(demo.demo)
+app.command("devices", rich_help_panel="What there is")(devices.devices)
+app.add_typer(variants.app, name="variants", rich_help_panel="What there is")
+app.add_typer(harness.app, name="harness", rich_help_panel="What there is")
+app.add_typer(matrix.app, name="matrix", rich_help_panel="What there is")
+app.command("speedups", rich_help_panel="What there is")(speedups.speedups)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"farm {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="Exit codes: 0 done, 2 your input, 3 a model or harness, 4 a phone, 5 a host, 6 the farm."
+)
+def farm(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """A device farm for benchmarking ML models on phones, whose numbers can be defended.
+
+    Commands talk to the farm at FARM_URL, else to the one that runs in the data folder
+    (FARM_DATA_DIR, else ./farm-data), else to http://127.0.0.1:8470.
+
+    Example: farm devices
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one command; always leaves by SystemExit."""
+    try:
+        app(args=argv, prog_name="farm")
+    except FarmError as error:
+        sys.exit(report(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""`farm matrix`: submit a matrix, watch it, look at what came of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.cli.address import connect
+from farm.cli.exits import exit_code
+from farm.cli.output import Json, err, out, print_json, show, talk
+from farm.core.errors import Blame
+from farm.core.ids import MatrixId
+
+if TYPE_CHECKING:
+    from farm.client import FarmClient
+    from farm.wire.views import MatrixView
+
+app = typer.Typer(no_args_is_help=True, help="Matrices: what is to be measured, and what came of it.")
+
+Id = Annotated[int, typer.Argument(metavar="ID", help="The matrix's number, as `farm matrix list` shows it.")]
+
+
+@app.command()
+def submit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A matrix in YAML.")],
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay until it is finished; Ctrl-C detaches.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Enqueue a matrix. With --watch the exit code is 3 when a job failed, 4 when one has no answer.
+
+    Example: farm matrix submit examples/demo.yaml --watch
+    """
+    from farm.cli.matrix_file import submit_file
+
+    with connect() as farm:
+        view = submit_file(farm, file)
+        talk(f"Matrix {view.matrix_id} ({view.name}): {view.jobs} jobs, {view.rejected} cells rejected.")
+        if watch:
+            raise typer.Exit(_follow(farm, view.matrix_id, as_json=as_json))
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+    else:
+        _say_rejected(view)
+        talk(f"Watch it: farm matrix watch {view.matrix_id}")
+
+
+@app.command("watch")
+def watch_command(matrix_id: Id) -> None:
+    """Watch a matrix until it is finished, then print its speedups.
+
+    Example: farm matrix watch 3
+    """
+    with connect() as farm:
+        raise typer.Exit(_follow(farm, MatrixId(matrix_id), as_json=False))
+
+
+@app.command("show")
+def show_command(matrix_id: Id, as_json: Json = False) -> None:
+    """Show one matrix: how far it is, the time of every cell, what went wrong.
+
+    Example: farm matrix show 3
+    """
+    from farm.cli.matrix_report import matrix_report
+
+    with connect() as farm:
+        view = farm.matrix(MatrixId(matrix_id))
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+    else:
+        out().print(matrix_report(view))
+
+
+@app.command("list")
+def list_command(as_json: Json = False) -> None:
+    """List the matrices.
+
+    Example: farm matrix list --json
+    """
+    from farm.cli.render import matrix_table
+
+    with connect() as farm:
+        show(farm.matrices(), matrix_table, as_json=as_json)
+
+
+@app.command("jobs")
+def jobs_command(matrix_id: Id, as_json: Json = False) -> None:
+    """List the jobs of a matrix, with their attempts and why one did not succeed.
+
+    Example: farm matrix jobs 3
+    """
+    from farm.cli.render import job_table
+
+    with connect() as farm:
+        show(farm.jobs(MatrixId(matrix_id)), job_table, as_json=as_json)
+
+
+def follow(farm: "FarmClient", matrix_id: MatrixId) -> "MatrixView":
+    """Watch to the end, then say what went wrong.
+
+    Raises:
+        typer.Exit: the person pressed Ctrl-C; the matrix goes on.
+    """
+    from farm.cli.watch import watch_again, watch_matrix
+
+    try:
+        view = watch_matrix(farm, matrix_id, err())
+    except KeyboardInterrupt:
+        talk(watch_again(matrix_id))
+        raise typer.Exit(130) from None
+    _say_failures(view)
+    return view
+
+
+def exit_code_of(view: "MatrixView") -> int:
+    """3 when a job failed, 4 when one ended without an answer, as for errors; `unsupported` is an answer."""
+    from farm.core.measurement import Outcome
+
+    if view.jobs_by_outcome.get(Outcome.FAILED):
+        return exit_code(Blame.VARIANT)
+    unanswered = (Outcome.INCONCLUSIVE, Outcome.EXPIRED)
+    return exit_code(Blame.DEVICE) if any(map(view.jobs_by_outcome.get, unanswered)) else 0
+
+
+def _follow(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
+    from farm.cli.speedups import print_speedups
+
+    view = follow(farm, matrix_id)
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+    else:
+        print_speedups(farm.speedups(matrix_id=matrix_id))
+    return exit_code_of(view)
+
+
+def _say_failures(view: "MatrixView") -> None:
+    from farm.cli.matrix_report import failures
+
+    for line in failures(view):
+        talk(line)
+
+
+def _say_rejected(view: "MatrixView") -> None:
+    from farm.cli.matrix_report import rejections
+
+    for line in rejections(view):
+        talk(line)

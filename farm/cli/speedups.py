@@ -1,0 +1,43 @@
+"""`farm speedups`: what is faster than what, on which phone."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.cli.address import connect
+from farm.cli.output import Json, out, print_json, talk
+from farm.core.ids import MatrixId
+
+if TYPE_CHECKING:
+    from farm.wire.views import SpeedupView
+
+
+def speedups(
+    matrix: Annotated[int | None, typer.Option(help="Of this matrix only.", metavar="ID")] = None,
+    device: Annotated[str | None, typer.Option(help="On this device only.")] = None,
+    model: Annotated[str | None, typer.Option(help="Of this model only.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare every candidate with its baseline, device by device.
+
+    Example: farm speedups --matrix 3 --device phone-1
+    """
+    matrix_id = None if matrix is None else MatrixId(matrix)
+    with connect() as farm:
+        views = farm.speedups(matrix_id=matrix_id, device=device, model=model)
+    if as_json:
+        print_json([view.model_dump(mode="json") for view in views])
+    else:
+        print_speedups(views)
+
+
+def print_speedups(views: "Sequence[SpeedupView]") -> None:
+    """The table on stdout; on stderr what to do where there is none."""
+    from farm.cli.speedup_table import speedup_table
+
+    if not views:
+        talk("Nothing to compare yet: `farm matrix list` shows how far the matrices are.")
+        return
+    console = out()
+    console.print(speedup_table(views, width=console.width), soft_wrap=True)

@@ -1,0 +1,89 @@
+"""`farm up`: the farm as a daemon, with an embedded agent and virtual phones if wanted."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from farm.cli.address import data_dir
+from farm.cli.output import talk
+from farm.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from farm.config import FarmConfig
+
+_DEFAULT_PORT = 8470
+
+
+def up(
+    virtual: Annotated[int, typer.Option(min=0, max=64, help="Virtual phones to start on this machine.")] = 0,
+    bind: Annotated[
+        str | None, typer.Option(help="The address to listen on; default: FARM_BIND, else 127.0.0.1.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help=f"0 takes any free one; default: FARM_PORT, else {_DEFAULT_PORT}."
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The data folder; default: FARM_DATA_DIR, else ./farm-data.")
+    ] = None,
+    agent: Annotated[
+        bool, typer.Option("--agent/--no-agent", help="Whether this process looks after phones, too.")
+    ] = True,
+) -> None:
+    """Run a farm in this terminal until Ctrl-C.
+
+    Its embedded agent looks after the virtual phones, or without --virtual after the phones on USB.
+
+    Example: farm up --virtual 2
+    """
+    from farm.daemon import UpOptions, run
+    from farm.logconfig import configure_logging
+
+    config = _config(data_dir=data or data_dir(), bind=bind, port=port)
+    configure_logging()
+    run(
+        UpOptions(
+            config=config,
+            virtual=virtual,
+            agent=agent,
+            announce=lambda url: talk(welcome(url, config, virtual=virtual, agent=agent)),
+        )
+    )
+    talk("The farm has stopped.")
+
+
+def _config(**given: Path | str | int | None) -> "FarmConfig":
+    """The settings of the environment, with what the command line gives in their place.
+
+    Raises:
+        InvalidInput: a FARM_ variable has a value that cannot be.
+    """
+    from pydantic import ValidationError
+
+    from farm.config import FarmConfig
+
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    try:
+        return FarmConfig(**values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = "FARM_" + "_".join(map(str, first["loc"])).upper()
+        raise InvalidInput(f"{name}={first['input']}: {first['msg']}", hint=f"set or unset {name}") from error
+
+
+def welcome(url: str, config: "FarmConfig", *, virtual: int, agent: bool) -> str:
+    """What a person wants to know when the farm listens."""
+    from farm.cli.next_steps import after_up
+
+    phones = f"{virtual} virtual" if virtual else "on USB"
+    lines = [
+        f"The farm listens at {url}",
+        f"  data    {config.data_dir.absolute()}",
+        f"  phones  {phones if agent else 'looked after by other agents only'}",
+        after_up(config.data_dir),
+        "Ctrl-C stops it.",
+    ]
+    return "\n".join(lines)
