@@ -1,4 +1,4 @@
-"""The supervisor script itself, under every shell it must run under, with toybox's applets only where they are."""
+"""The supervisor script under every shell it must run under, with only toybox's applets under mksh."""
 
 import os
 import re

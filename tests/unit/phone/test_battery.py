@@ -1,0 +1,50 @@
+import pytest
+
+from farm.phone.battery import Battery, battery
+
+DUMP = """\
+Current Battery Service state:
+  AC powered: false
+  USB powered: true
+  Max charging current: 500000
+ Time when the latest updated value of the voltage was sent via battery changed broadcast: +1h2m
+  status: 2
+  present: true
+  level: 81
+  scale: 100
+  voltage: 4100
+  temperature: 287
+  Capacity level: 3
+LLB MAN:
+  temperature: 999
+"""
+
+
+@pytest.mark.parametrize("text", [DUMP, DUMP.replace("\n", "\r\n")])
+def test_level_temperature_and_charging_are_read(text: str) -> None:
+    assert battery(text) == Battery(level_pct=81, temperature_c=28.7, charging=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "charging"), [(1, None), (2, True), (3, False), (4, False), (5, True), (9, None)]
+)
+def test_status_says_whether_it_charges(status: int, charging: bool | None) -> None:
+    assert battery(f"  status: {status}\n").charging is charging
+
+
+def test_an_emulators_zeros_are_no_reading() -> None:
+    assert battery("  level: 89\n  voltage: 0\n  temperature: 0\n") == Battery(level_pct=89)
+
+
+def test_a_cold_battery_may_be_at_zero_or_below() -> None:
+    assert battery("  voltage: 3900\n  temperature: 0\n").temperature_c == 0.0
+    assert battery("  temperature: -52\n").temperature_c == -5.2
+
+
+def test_the_level_is_a_share_of_the_scale() -> None:
+    assert battery("  level: 50\n  scale: 200\n").level_pct == 25
+    assert battery("  level: 50\n  scale: 0\n").level_pct is None
+
+
+def test_a_missing_service_says_nothing() -> None:
+    assert battery("Can't find service: battery") == Battery()

@@ -1,0 +1,38 @@
+import pytest
+
+from farm.phone.storage import storage_free_bytes
+
+HEAD = "Filesystem       1K-blocks     Used Available Use% Mounted on\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "free_bytes"),
+    [
+        (HEAD + "/dev/block/dm-49 242680204 81352368 161196764  34% /data/user/0\n", 161196764 * 1024),
+        (HEAD + "/dev/sda1\t100 40 60 40% /\r\n", 60 * 1024),
+        (HEAD + "/dev/mapper/a-very-long-name-of-a-volume\n          100 40 60 40% /data\n", 60 * 1024),
+        (
+            HEAD.replace("1K-blocks", "Size") + "/dev/block/sda32 110G  109G  1.6G  99% /data\n",
+            int(1.6 * 1024**3),
+        ),
+        ("Filesystem Size Used Free Blksize\n/data 11.9G 5.0G 6.5G 4096\n", int(6.5 * 1024**3)),
+        ("df -k /data/local/tmp\n" + HEAD + "tmpfs 10 5 5 50% /data\n", 5 * 1024),
+    ],
+    ids=["toybox", "coreutils crlf", "wrapped", "units", "toolbox", "echo"],
+)
+def test_free_bytes_are_read_off_every_form_of_df(text: str, free_bytes: int) -> None:
+    assert storage_free_bytes(text) == free_bytes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        HEAD,
+        HEAD + "a 1 1 1 50% /a\nb 2 2 2 50% /b\n",
+        "df: /data: Permission denied",
+        HEAD + "/dev/block/dm-49 2426",
+    ],
+)
+def test_no_single_file_system_is_no_answer(text: str) -> None:
+    assert storage_free_bytes(text) is None

@@ -1,0 +1,121 @@
+import pytest
+
+from farm.phone import facts
+from farm.phone.properties import properties
+
+DUMP = """\
+[persist.sys.boot.reason.history]: [reboot,ota,1700000001
+cold,powerkey,1700000000]
+[ro.build.fingerprint]: [acme/one/one:14/AP1A.1/7:user/release-keys]
+[ro.build.version.release]: [14]
+[ro.build.version.sdk]: [34]
+[ro.product.cpu.abilist]: [arm64-v8a,armeabi-v7a]
+[ro.product.manufacturer]: [Acme]
+[ro.product.model]: [One [global]]
+[ro.serialno]: [A1B2C3]
+[ro.soc.manufacturer]: [QTI]
+[ro.soc.model]: [SM8650]
+[ro.wifi.channels]: []
+"""
+
+
+def test_a_dump_becomes_a_mapping() -> None:
+    found = properties(DUMP)
+    assert len(found) == 11
+    assert found["ro.product.model"] == "One [global]"
+    assert found["ro.wifi.channels"] == ""
+
+
+def test_a_value_over_several_lines_is_one_value() -> None:
+    found = properties(DUMP)
+    assert found["persist.sys.boot.reason.history"] == "reboot,ota,1700000001\ncold,powerkey,1700000000"
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        DUMP.replace("\n", "\r\n"),
+        "\ufeff" + DUMP.replace("\n", "\r\n"),
+        "getprop\n" + DUMP,
+        "phone:/ $ getprop\n" + DUMP + "phone:/ $ \n",
+        "".join(f"{number}:{line}\n" for number, line in enumerate(DUMP.splitlines(), start=1)).replace(
+            "2:cold", "cold"
+        ),
+        DUMP.encode("utf-16-le").decode("utf-8", errors="replace"),
+    ],
+    ids=["crlf", "bom", "echo", "prompts", "grep -n", "utf-16 read as utf-8"],
+)
+def test_what_happens_to_a_dump_on_its_way_does_not_matter(spoilt: str) -> None:
+    assert properties(spoilt) == properties(DUMP)
+
+
+def test_a_value_that_is_cut_off_is_left_out() -> None:
+    found = properties(DUMP[: DUMP.index("TI]")])
+    assert "ro.soc.manufacturer" not in found
+    assert found["ro.serialno"] == "A1B2C3"
+
+
+def test_a_refused_dump_is_empty() -> None:
+    assert properties("/system/bin/sh: getprop: inaccessible or not found") == {}
+
+
+def test_a_build_prop_is_read_too() -> None:
+    found = properties("# begin build properties\nro.build.version.sdk=24\nro.product.model=One\n")
+    assert found == {"ro.build.version.sdk": "24", "ro.product.model": "One"}
+
+
+def test_the_facts_of_a_phone_are_read_off_its_properties() -> None:
+    found = properties(DUMP)
+    assert facts.device_model(found) == "One [global]"
+    assert facts.manufacturer(found) == "Acme"
+    assert facts.soc(found) == "QTI SM8650"
+    assert facts.android_release(found) == "14"
+    assert facts.api_level(found) == 34
+    assert facts.abis(found) == ("arm64-v8a", "armeabi-v7a")
+    assert facts.build_fingerprint(found) == "acme/one/one:14/AP1A.1/7:user/release-keys"
+    assert facts.serialno(found) == "A1B2C3"
+    assert not facts.is_virtual(found)
+    assert facts.cpu_domain(found) is None
+
+
+def test_a_phone_that_says_nothing_has_no_facts() -> None:
+    assert facts.device_model({}) is None
+    assert facts.soc({}) is None
+    assert facts.api_level({"ro.build.version.sdk": "?"}) is None
+    assert facts.abis({}) == ()
+
+
+@pytest.mark.parametrize(
+    ("found", "name"),
+    [
+        ({"ro.soc.model": "Tensor G5", "ro.soc.manufacturer": "Google"}, "Google Tensor G5"),
+        ({"ro.soc.model": "", "ro.soc.manufacturer": "", "ro.board.platform": "kona"}, "kona"),
+        ({"ro.chipname": "exynos9810", "ro.board.platform": "exynos5"}, "exynos9810"),
+        ({"ro.hardware": "mt6781"}, "mt6781"),
+    ],
+)
+def test_the_chip_is_named_by_the_best_property_there_is(found: dict[str, str], name: str) -> None:
+    assert facts.soc(found) == name
+
+
+def test_a_vendors_partition_names_the_model_where_nothing_else_does() -> None:
+    assert facts.device_model({"ro.product.vendor.model": "Pixel 6 Pro"}) == "Pixel 6 Pro"
+
+
+def test_an_old_phone_has_two_single_abis() -> None:
+    old = {"ro.product.cpu.abi": "armeabi-v7a", "ro.product.cpu.abi2": "armeabi"}
+    assert facts.abis(old) == ("armeabi-v7a", "armeabi")
+
+
+@pytest.mark.parametrize(
+    ("machine", "abi"),
+    [("aarch64\n", "arm64-v8a"), ("x86_64", "x86_64"), ("armv8l", "armeabi-v7a"), ("", None)],
+)
+def test_a_machine_without_android_has_the_abi_of_its_kernel(machine: str, abi: str | None) -> None:
+    assert facts.abi_of_machine(machine) == abi
+
+
+def test_a_virtual_phone_says_so_and_names_its_cpu() -> None:
+    found = properties("[ro.benchfarm.virtual]: [1]\n[ro.benchfarm.cpu_domain]: [host-a]\n")
+    assert facts.is_virtual(found)
+    assert facts.cpu_domain(found) == "host-a"

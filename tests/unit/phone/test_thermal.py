@@ -1,0 +1,66 @@
+from farm.core.condition import ThermalStatus
+from farm.phone.thermal import Thermal, thermal
+
+HIDL = """\
+IsStatusOverride: false
+ThermalStatusListeners:
+\tcallbacks: 2
+Thermal Status: 1
+Cached temperatures:
+\tTemperature{mValue=55.0, mType=0, mName=CPU0, mStatus=0}
+\tTemperature{mValue=46.5, mType=3, mName=skin, mStatus=2}
+HAL Ready: true
+HAL connection:
+\tThermalHAL 2.0 connected: yes
+Current temperatures from HAL:
+\tTemperature{mValue=35.2, mType=0, mName=CPU0, mStatus=0}
+\tTemperature{mValue=31.25, mType=3, mName=skin, mStatus=0}
+\tTemperature{mValue=33.5, mType=3, mName=back cover sensor, mStatus=0}
+\tTemperature{mValue=0.0, mType=3, mName=absent, mStatus=0}
+\tTemperature{mValue=-99.9, mType=2, mName=broken, mStatus=0}
+\tTemperature{mValue=4.384, mType=6, mName=vbat, mStatus=0}
+\tTemperature{mValue=-0.98, mType=-1, mName=USB-MINUS, mStatus=0}
+Current cooling devices from HAL:
+\tCoolingDevice{mValue=11, mType=2, mName=thermal-cpufreq-6}
+Temperature static thresholds from HAL:
+\t{.type = SKIN, .name = skin, .hotThrottlingThresholds = [NaN, 36.0, 38.0]}
+"""
+READ = Thermal(
+    status=ThermalStatus.LIGHT,
+    temperatures_c={"CPU0": 35.2, "skin": 31.25, "back cover sensor": 33.5, "USB-MINUS": -0.98},
+    skin_c=33.5,
+)
+
+
+def test_current_temperatures_count_and_not_the_cached_ones() -> None:
+    assert thermal(HIDL) == READ
+
+
+def test_the_aidl_form_is_read_too() -> None:
+    aidl = HIDL.replace("ThermalHAL 2.0 connected", "ThermalHAL AIDL 3  connected")
+    thresholds = "TemperatureThreshold{mType=3, mName=skin, mHotThrottlingThresholds=[NaN]}"
+    aidl += f"\t{thresholds}\nTemperature headroom thresholds:\n\t[NaN, 0.8, 1.0]\n"
+    assert thermal(aidl) == READ
+
+
+def test_line_ends_and_indentation_do_not_matter() -> None:
+    assert thermal(HIDL.replace("\n", " \r\n").replace("\t", "")) == READ
+
+
+def test_cached_temperatures_are_the_last_resort() -> None:
+    cached = thermal(HIDL[: HIDL.index("HAL Ready")])
+    assert cached.temperatures_c == {"CPU0": 55.0, "skin": 46.5}
+    assert cached.skin_c == 46.5
+
+
+def test_a_dump_cut_in_the_middle_of_a_line_keeps_what_is_whole() -> None:
+    cut = thermal(HIDL[: HIDL.index("mType=3, mName=back")])
+    assert cut.temperatures_c == {"CPU0": 35.2, "skin": 31.25}
+
+
+def test_a_missing_service_says_nothing() -> None:
+    assert thermal("Can't find service: thermalservice\n") == Thermal()
+
+
+def test_a_status_that_android_does_not_know_is_none() -> None:
+    assert thermal("Thermal Status: 9\n").status is None
