@@ -1,0 +1,121 @@
+"""Why a run gave no numbers, from texts of the kind that phones print."""
+
+import pytest
+import run_samples as sample
+
+from farm.core.errors import Blame
+from farm.core.evidence import Evidence, Trouble
+from farm.core.measurement import Outcome
+from farm.harness.failures import classify
+
+LINKER = 'CANNOT LINK EXECUTABLE "./sbt": library "libvendor.so" not found: needed by main executable'
+THROWN = "terminate called after throwing an instance of 'c10::Error'\n  what():  {}\n"
+
+
+def test_trouble_of_the_agent_keeps_its_code_and_blame() -> None:
+    trouble = Trouble(
+        code="device.offline", blame=Blame.DEVICE, transient=True, message="gone", hint="plug it in"
+    )
+    failure = classify(Evidence(fence=7, trouble=trouble))
+    assert failure is not None
+    assert (failure.code, failure.outcome, failure.blame) == (
+        "device.offline",
+        Outcome.INCONCLUSIVE,
+        Blame.DEVICE,
+    )
+    assert (failure.message, failure.hint) == ("gone", "plug it in")
+
+
+def test_evidence_without_exit_record_or_trouble_is_the_agents_doing() -> None:
+    failure = classify(Evidence(fence=7))
+    assert failure is not None
+    assert (failure.outcome, failure.blame) == (Outcome.INCONCLUSIVE, Blame.HOST)
+
+
+def test_a_program_that_never_ends_is_the_variants_doing_and_shows_where_it_was() -> None:
+    failure = classify(sample.evidence("Starting benchmark.\nMain runs.\n", code=137, timed_out=True))
+    assert failure is not None
+    assert (failure.code, failure.outcome, failure.blame) == ("run.timed_out", Outcome.FAILED, Blame.VARIANT)
+    assert failure.line == "Main runs."
+    assert "12.5 s" in failure.message
+
+
+def test_a_program_that_ends_well_has_not_failed() -> None:
+    assert classify(sample.evidence("anything")) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "stderr", "expected", "outcome"),
+    [
+        (1, LINKER, "run.cannot_link", Outcome.FAILED),
+        (126, "sh: ./sbt: not executable: 64-bit ELF file", "run.wrong_abi", Outcome.UNSUPPORTED),
+        (
+            126,
+            "sh: ./sbt: cannot execute binary file: Exec format error",
+            "run.wrong_abi",
+            Outcome.UNSUPPORTED,
+        ),
+        (126, "sh: ./sbt: can't execute: Permission denied", "run.not_executable", Outcome.INCONCLUSIVE),
+        (127, "sh: ./sbt: inaccessible or not found", "run.not_found", Outcome.UNSUPPORTED),
+        (127, "env: 'some-python': No such file or directory", "run.not_found", Outcome.UNSUPPORTED),
+        (1, "Failed to parse command line flags!", "run.bad_flags", Outcome.FAILED),
+        (1, "Model has only 1 bundled inputs.", "variant.no_bundled_input", Outcome.FAILED),
+        (1, "write: No space left on device", "device.storage_full", Outcome.INCONCLUSIVE),
+        (134, THROWN.format("std::bad_alloc"), "run.out_of_memory", Outcome.UNSUPPORTED),
+        (
+            134,
+            THROWN.format("Following ops cannot be found: {a::b}"),
+            "variant.missing_operator",
+            Outcome.UNSUPPORTED,
+        ),
+        (134, THROWN.format("PytorchStreamReader failed"), "variant.unreadable", Outcome.FAILED),
+        (
+            134,
+            THROWN.format("PyTorch is not linked with support for vulkan devices"),
+            "run.backend_missing",
+            Outcome.UNSUPPORTED,
+        ),
+        (134, THROWN.format("something else"), "run.crashed", Outcome.FAILED),
+        (132, "", "run.illegal_instruction", Outcome.UNSUPPORTED),
+        (137, "Killed", "run.killed", Outcome.INCONCLUSIVE),
+        (139, "Segmentation fault", "run.crashed", Outcome.FAILED),
+        (3, "some reason", "run.failed", Outcome.FAILED),
+    ],
+)
+def test_what_the_program_said_decides_then_its_exit_code(
+    code: int, stderr: str, expected: str, outcome: Outcome
+) -> None:
+    failure = classify(sample.evidence("Main runs.\n", code=code, stderr=stderr))
+    assert failure is not None
+    assert (failure.code, failure.outcome) == (expected, outcome)
+    assert "speed_benchmark_torch" in failure.message
+    assert f"exit code {code}" in failure.message
+
+
+def test_the_line_that_shows_a_failure_is_quoted_alone() -> None:
+    failure = classify(sample.evidence(code=1, stderr=f"noise before\r\n{LINKER}\r\nnoise after\r\n"))
+    assert failure is not None
+    assert failure.line == LINKER
+
+
+def test_an_error_behind_tracebacks_of_torchscript_is_the_one_quoted() -> None:
+    said = THROWN.format(
+        "The operation failed in the interpreter.\n  File x, line 1\nRuntimeError: wrong shape"
+    )
+    failure = classify(sample.evidence(code=134, stderr=said))
+    assert failure is not None
+    assert failure.line == "RuntimeError: wrong shape"
+
+
+def test_a_program_that_dies_in_silence_is_said_to_have_printed_nothing() -> None:
+    failure = classify(sample.evidence(code=139))
+    assert failure is not None
+    assert "printed nothing" in failure.message
+    assert "SIGSEGV" in failure.message
+
+
+def test_an_endless_line_is_cut() -> None:
+    failure = classify(sample.evidence(code=1, stderr="x" * 100_000))
+    assert failure is not None
+    assert failure.line is not None
+    assert len(failure.line) == 400
