@@ -180,8 +180,9 @@ def _refusal(response: httpx.Response) -> FarmError:
         return error_of(Problem.model_validate_json(response.content))
     except ValidationError:
         said = f"{response.status_code} {response.reason_phrase}".strip()
-        return FarmTrouble(
-            f"{response.request.url} answered {said} and no reason", hint="is FARM_URL the address of a farm?"
+        kind = InvalidInput if response.is_client_error else FarmTrouble
+        return kind(
+            f"{response.request.url} answered {said} and no reason", hint="is that the address of a farm?"
         )
 
 
