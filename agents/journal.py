@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import structlog
 from pydantic import TypeAdapter, ValidationError
@@ -14,6 +15,15 @@ from farm.core.plan import RunPlan
 from farm.wire.agent import Assignment
 
 log = structlog.get_logger(__name__)
+
+#: What an attempt in hand can be; how it ends is the farm's to say.
+Phase = Literal[
+    AttemptState.CLAIMED,
+    AttemptState.PREPARING,
+    AttemptState.MEASURING,
+    AttemptState.REPORTING,
+    AttemptState.GIVEN_BACK,
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +39,7 @@ class Entry:
     device_id: DeviceId
     fence: int
     plan: RunPlan
-    phase: AttemptState = AttemptState.CLAIMED
+    phase: Phase = AttemptState.CLAIMED
     #: Why it was given back.
     reason: str | None = None
     #: Evidence as far as it goes.

@@ -1,0 +1,252 @@
+"""The composition root of the agent: one life, from the host's lock to the last task."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import NoReturn
+
+import structlog
+from pydantic import ValidationError
+
+from agents.adb.client import AdbClient
+from agents.adb.server import AdbServer, forbid_adbutils_servers
+from agents.attempts import Attempts
+from agents.backoff import Backoff
+from agents.blobs import BlobCache
+from agents.config import AgentConfig
+from agents.credential import Credential, enroll, find_credential
+from agents.delivery import Delivery
+from agents.durable import DiskThread
+from agents.exchange import ExchangeLoop
+from agents.farm_api import FarmApi, farm_client
+from agents.hand import Hand
+from agents.hostlock import host_lock
+from agents.journal import Journal
+from agents.keeper import AdbKeeper
+from agents.prefetch import Prefetch
+from agents.runner import Runner
+from agents.spool import Spool
+from agents.watch import PhoneWatch
+from farm import __version__
+from farm.clock import Clock, SystemClock
+from farm.core.errors import AuthError, Blame, FarmError, FarmTrouble
+from farm.logconfig import configure_logging
+
+log = structlog.get_logger(__name__)
+
+Ready = Callable[[], None]
+
+_EXIT_BY_BLAME = {Blame.USER: 2, Blame.VARIANT: 3, Blame.DEVICE: 4, Blame.HOST: 5, Blame.FARM: 6}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What one life of the agent has at hand, all of it given back at its end."""
+
+    config: AgentConfig
+    clock: Clock
+    random: Random
+    ready: Ready
+    server: AdbServer
+    api: FarmApi
+    disk: DiskThread
+    journal: Journal
+    spool: Spool
+
+
+async def run_agent(
+    config: AgentConfig, clock: Clock, *, ready: Ready = lambda: None, random: Random | None = None
+) -> None:
+    """Look after this host's phones until cancelled. Runs on phones go on without us, for the next life.
+
+    Args:
+        config: settings; the data folder is made when missing.
+        clock: the time.
+        ready: called at the first answer of the farm to an exchange.
+        random: jitter of waits.
+
+    Raises:
+        AgentRunningError: another agent works in the data folder.
+        AuthError: the farm accepts neither credential nor join token, or there is none.
+        AdbServerDown: adb's server does not start.
+        FarmError: the farm will not talk to this agent, and trying again would not help.
+    """
+    config.data_dir.mkdir(parents=True, exist_ok=True)
+    forbid_adbutils_servers(os.environ)
+    with host_lock(config.data_dir):
+        async with _host(config, clock, ready, random or Random()) as host:
+            credential = find_credential(config.data_dir) or await _enrolled(host)
+            try:
+                await _live(host, credential)
+            except AuthError:
+                if config.join_token_value() is None:
+                    raise
+                # The farm was made anew, say, and its operator gave us a token for it.
+                await _live(host, await _enrolled(host))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """`farm-agent`: run one agent in this process; always leaves by SystemExit."""
+    arguments = _parser().parse_args(argv)
+    configure_logging()
+    given = {name: value for name, value in vars(arguments).items() if value is not None}
+    try:
+        asyncio.run(_until_signalled(AgentConfig(**given)))
+    except ValidationError as error:
+        _fail(2, f"the settings make no sense: {error}", "farm-agent --help names them all")
+    except FarmError as error:
+        _fail(_EXIT_BY_BLAME[error.blame], error.message, error.hint)
+    sys.exit(0)
+
+
+@asynccontextmanager
+async def _host(config: AgentConfig, clock: Clock, ready: Ready, random: Random) -> AsyncIterator[Host]:
+    keys = str(config.adb_key) if config.adb_key else None
+    disk = DiskThread()
+    try:
+        async with (
+            AdbServer(config.data_dir / "adb", usb=config.adb_usb, vendor_keys=keys) as server,
+            farm_client(config.farm_url) as http,
+        ):
+            yield Host(
+                config=config,
+                clock=clock,
+                random=random,
+                ready=ready,
+                server=server,
+                api=FarmApi(http),
+                disk=disk,
+                journal=Journal(config.data_dir / "attempts"),
+                spool=Spool(config.data_dir / "spool"),
+            )
+    finally:
+        await asyncio.to_thread(disk.close)
+
+
+async def _enrolled(host: Host) -> Credential:
+    """Enroll, however long the farm is away; what is left of another enrolment is put aside."""
+    backoff = Backoff(host.random, first_s=0.25, cap_s=10.0)
+    while True:
+        try:
+            credential = await enroll(host.config, host.api)
+        except FarmTrouble as error:
+            log.info("farm_unreachable", code=error.code, reason=error.message)
+            await asyncio.sleep(backoff.next_s())
+        else:
+            log.info("host_enrolled", host_id=credential.host_id)
+            await host.disk.call(_put_aside, host)
+            return credential
+
+
+def _put_aside(host: Host) -> None:
+    # The numbers of attempts mean something else to another farm.
+    for attempt_id in host.spool.pending():
+        host.spool.refuse(attempt_id, host.clock.now())
+    for entry in host.journal.entries():
+        host.journal.remove(entry.attempt_id)
+
+
+async def _live(host: Host, credential: Credential) -> None:
+    host.api.use_credential(credential.secret)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            await _start(host, tasks)
+    except BaseExceptionGroup as group:
+        if (error := _first_farm_error(group)) is None:
+            raise
+        raise error from group
+
+
+async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
+    """Put the parts together and set them going; what was in hand is known before any phone is looked at."""
+    config, clock, random, hand = host.config, host.clock, host.random, Hand()
+    adb = AdbClient(host.server.port)
+    watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks)
+    blobs = BlobCache(config.data_dir / "cache", host.api, clock, limit_bytes=config.cache_limit_bytes)
+    attempts = Attempts(
+        hand=hand,
+        runner=Runner(phones=watch, blobs=blobs, clock=clock, random=random),
+        delivery=Delivery(host.api, host.spool, host.disk, clock, random),
+        journal=host.journal,
+        spool=host.spool,
+        disk=host.disk,
+        random=random,
+        tasks=tasks,
+    )
+    prefetch = Prefetch(blobs=blobs, is_disturbing=lambda: bool(watch.measuring_domains()), tasks=tasks)
+    exchange = ExchangeLoop(
+        api=host.api,
+        attempts=attempts,
+        hand=hand,
+        phones=watch.sightings,
+        prefetch=prefetch.want,
+        clock=clock,
+        random=random,
+        boot_id=await asyncio.to_thread(_boot_id),
+        agent_version=__version__,
+        ready=host.ready,
+    )
+    keeper = AdbKeeper(server=host.server, adb=adb, watch=watch, random=random)
+    await attempts.recover()
+    tasks.create_task(keeper.track(), name="track phones")
+    tasks.create_task(keeper.ping(), name="ping adb")
+    for address in config.adb_connect:
+        tasks.create_task(keeper.keep_connected(address), name=f"connect {address}")
+    tasks.create_task(exchange.run(), name="exchange")
+
+
+def _first_farm_error(group: BaseExceptionGroup[BaseException]) -> FarmError | None:
+    for error in group.exceptions:
+        if isinstance(error, FarmError):
+            return error
+        if isinstance(error, BaseExceptionGroup) and (found := _first_farm_error(error)) is not None:
+            return found
+    return None
+
+
+def _boot_id() -> str:
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text(encoding="ascii").strip() if path.exists() else "unknown"
+
+
+async def _until_signalled(config: AgentConfig) -> None:
+    agent = asyncio.ensure_future(run_agent(config, SystemClock(), ready=lambda: log.info("agent_ready")))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, agent.cancel)
+    try:
+        await agent
+    except asyncio.CancelledError:
+        log.info("agent_stopped")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="farm-agent",
+        description="Look after the phones of this machine for a farm. Settings come from FARM_AGENT_*.",
+        epilog="Exit codes: 0 stopped, 2 your input or credential, 5 this host, 6 the farm.",
+    )
+    parser.add_argument("--farm-url", metavar="URL", help="where the farm listens")
+    parser.add_argument("--host", metavar="NAME", help="what the farm calls this machine")
+    parser.add_argument("--data-dir", metavar="FOLDER", help="the agent's own folder")
+    parser.add_argument("--join-token-file", metavar="FILE", help="needed once, to enroll")
+    parser.add_argument("--adb-connect", metavar="HOST:PORT,...", help="phones on TCP, kept connected")
+    parser.add_argument("--no-adb-usb", dest="adb_usb", action="store_false", default=None, help="TCP only")
+    parser.add_argument("--adb-key", metavar="FILE", help="a private key that phones already know")
+    parser.add_argument("--version", action="version", version=f"farm-agent {__version__}")
+    return parser
+
+
+def _fail(code: int, message: str, hint: str) -> NoReturn:
+    sys.stderr.write(f"farm-agent: {message}\nhint: {hint}\n")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Sends what waits in the spool until the farm has taken it, or said that it never will."""
+
+import asyncio
+from random import Random
+
+import structlog
+
+from agents.backoff import Backoff
+from agents.durable import DiskThread
+from agents.farm_api import FarmApi
+from agents.spool import Spool
+from farm.clock import Clock
+from farm.core.errors import AuthError, FarmError, FarmTrouble
+from farm.core.ids import AttemptId
+
+log = structlog.get_logger(__name__)
+
+
+class Delivery:
+    """Delivers one report at a time for each attempt; any number of attempts at once."""
+
+    def __init__(self, api: FarmApi, spool: Spool, disk: DiskThread, clock: Clock, random: Random) -> None:
+        self._api = api
+        self._spool = spool
+        self._disk = disk
+        self._clock = clock
+        self._random = random
+
+    async def deliver(self, attempt_id: AttemptId) -> None:
+        """Send the attempt's report, always the same bytes; on return it no longer waits."""
+        body = await self._disk.call(self._spool.find, attempt_id)
+        backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
+        while body is not None:
+            try:
+                answer = await self._api.report(attempt_id, body)
+            except (FarmTrouble, AuthError) as error:
+                # Without a credential the exchange loop ends the agent; the report waits for its next life.
+                log.info("report_delayed", attempt_id=attempt_id, code=error.code, reason=error.message)
+                await asyncio.sleep(backoff.next_s())
+            except FarmError as error:
+                await self._disk.call(self._spool.refuse, attempt_id, self._clock.now())
+                log.warning("report_refused", attempt_id=attempt_id, code=error.code, reason=error.message)
+                return
+            else:
+                await self._disk.call(self._spool.acknowledge, attempt_id)
+                log.debug("report_taken", attempt_id=attempt_id, counted=answer.counted)
+                return

@@ -1,0 +1,155 @@
+"""The one loop call: tell the farm what is, do what it answers."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from random import Random
+from typing import NoReturn
+
+import structlog
+
+from agents.attempts import Attempts
+from agents.backoff import Backoff
+from agents.decide import Decision, Sent, decide
+from agents.farm_api import FarmApi
+from agents.hand import Hand
+from agents.inventory import Delivered, Sighting, delivered_with, device_reports
+from farm.clock import Clock
+from farm.core.errors import AuthError, FarmError, FarmTrouble, NotFound, SessionFenced
+from farm.core.ids import DeviceId, Digest
+from farm.wire.agent import Exchange, ExchangeAnswer, SessionAnswer, SessionOpening
+
+log = structlog.get_logger(__name__)
+
+#: How long the farm may hold a call. It ends sooner from our side whenever something changed here.
+WAIT_S = 5.0
+#: Between exchanges when the farm answered at once and there was nothing in it.
+PACE_S = 1.0
+
+
+class ExchangeLoop:
+    """Calls the farm for ever, in session after session.
+
+    A held call is dropped as soon as there is something to say (a run ended, a phone came): the next one goes
+    out at once, and its full list heals whatever the dropped answer said. So no time is lost between jobs.
+    """
+
+    def __init__(
+        self,
+        *,
+        api: FarmApi,
+        attempts: Attempts,
+        hand: Hand,
+        phones: Callable[[], Mapping[DeviceId, Sighting]],
+        prefetch: Callable[[Iterable[Digest]], None],
+        clock: Clock,
+        random: Random,
+        boot_id: str,
+        agent_version: str,
+        ready: Callable[[], None],
+    ) -> None:
+        self._api = api
+        self._attempts = attempts
+        self._hand = hand
+        self._phones = phones
+        self._prefetch = prefetch
+        self._clock = clock
+        self._random = random
+        self._boot_id = boot_id
+        self._agent_version = agent_version
+        self._ready = ready
+
+    async def run(self) -> NoReturn:
+        """Keep a session open.
+
+        Raises:
+            AuthError: the farm does not accept our credential.
+            FarmError: it will not open a session for us, and trying again would not help.
+        """
+        reopening = Backoff(self._random, first_s=0.25, cap_s=30.0)
+        while True:
+            session = await self._open_session()
+            log.info("session_opened", session_id=session.session_id, epoch=session.epoch)
+            self._attempts.obey(session.orders)
+            began_s = self._clock.monotonic()
+            try:
+                await self._exchange_until_fenced(session)
+            except (SessionFenced, NotFound) as error:
+                log.warning("session_ended", session_id=session.session_id, reason=error.message)
+            # Two agents with one credential would fence each other as fast as they can.
+            if self._clock.monotonic() - began_s > 60.0:
+                reopening.reset()
+            await asyncio.sleep(reopening.next_s())
+
+    async def _open_session(self) -> SessionAnswer:
+        backoff = Backoff(self._random, first_s=0.25, cap_s=10.0)
+        while True:
+            opening = SessionOpening(
+                boot_id=self._boot_id, agent_version=self._agent_version, attempts=self._hand.reports()
+            )
+            try:
+                return await self._api.open_session(opening)
+            except FarmTrouble as error:
+                log.info("farm_unreachable", code=error.code, reason=error.message)
+                await asyncio.sleep(backoff.next_s())
+
+    async def _exchange_until_fenced(self, session: SessionAnswer) -> NoReturn:
+        backoff = Backoff(self._random, first_s=0.25, cap_s=min(10.0, session.beat_s))
+        delivered: Mapping[DeviceId, Delivered] = {}
+        seq = 0
+        while True:
+            seq += 1
+            sent = self._compose(seq, min(WAIT_S, session.beat_s / 2), delivered)
+            try:
+                answer = await self._answer_unless_changed(session, sent.exchange)
+            except (SessionFenced, NotFound, AuthError):
+                raise
+            except FarmError as error:
+                log.info("exchange_failed", code=error.code, reason=error.message)
+                await asyncio.sleep(backoff.next_s())
+                continue
+            backoff.reset()
+            if answer is not None:
+                self._ready_once()
+                delivered = delivered_with(delivered, sent.exchange.devices, answer.facts_wanted)
+                await self._act(sent, answer)
+
+    def _compose(self, seq: int, wait_s: float, delivered: Mapping[DeviceId, Delivered]) -> Sent:
+        self._hand.changed.clear()
+        exchange = Exchange(
+            seq=seq,
+            wait_s=wait_s,
+            devices=device_reports(self._phones(), self._hand.cleaned_fence_by_device, delivered),
+            attempts=self._hand.reports(),
+        )
+        return Sent(exchange=exchange, at_s=self._clock.monotonic())
+
+    async def _answer_unless_changed(
+        self, session: SessionAnswer, exchange: Exchange
+    ) -> ExchangeAnswer | None:
+        """The answer; None when something changed here first, and the call was dropped."""
+        call = asyncio.create_task(self._api.exchange(session.session_id, exchange))
+        change = asyncio.create_task(self._hand.changed.wait())
+        try:
+            await asyncio.wait((call, change), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            call.cancel()
+            change.cancel()
+            await asyncio.wait((call, change))
+        return None if call.cancelled() else call.result()
+
+    def _ready_once(self) -> None:
+        ready, self._ready = self._ready, lambda: None
+        ready()
+
+    async def _act(self, sent: Sent, answer: ExchangeAnswer) -> None:
+        now_s = self._clock.monotonic()
+        decision = decide(sent, answer, self._hand.in_hand(), now_s=now_s)
+        self._attempts.apply(decision)
+        self._prefetch(answer.prefetch)
+        if decision != Decision():
+            return
+        # A farm that answers at once with nothing new must not be asked as fast as we can.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PACE_S - (now_s - sent.at_s)):
+                await self._hand.changed.wait()

@@ -1,0 +1,86 @@
+"""The attempts in hand, and what this process knows of fences and of cleaned phones."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from agents.decide import InHand
+from agents.journal import Entry
+from farm.core.attempt import AttemptState
+from farm.core.ids import AttemptId, DeviceId
+from farm.wire.agent import AttemptReport
+
+
+@dataclass(slots=True, kw_only=True)
+class Held:
+    """One attempt in hand; let go when its phone is clean *and* the farm knows how it ended."""
+
+    entry: Entry
+    task: asyncio.Task[None] | None = None
+    #: The farm does not want it any more.
+    stopping: bool = False
+    cleaned: bool = False
+    acknowledged: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to do for it."""
+        return self.cleaned and self.acknowledged
+
+
+@dataclass(slots=True, kw_only=True)
+class Hand:
+    """All attempts in hand by id. Changed by the event loop's thread only."""
+
+    held_by_id: dict[AttemptId, Held] = field(default_factory=dict)
+    #: The highest fence this process had in hand.
+    fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
+    #: Everything of runs up to this fence is gone from the phone.
+    cleaned_fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
+    #: Set when the farm should hear of something at once.
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def take(self, entry: Entry) -> Held:
+        """Hold one more attempt."""
+        held = Held(entry=entry)
+        self.held_by_id[entry.attempt_id] = held
+        fences = self.fence_by_device
+        fences[entry.device_id] = max(entry.fence, fences.get(entry.device_id, 0))
+        return held
+
+    def note_cleaned(self, device_id: DeviceId, fence: int) -> None:
+        """A phone holds nothing of runs up to `fence` any more."""
+        if fence > self.cleaned_fence_by_device.get(device_id, -1):
+            self.cleaned_fence_by_device[device_id] = fence
+            self.changed.set()
+
+    def holds(self, device_id: DeviceId) -> bool:
+        """Whether an attempt on the phone is in hand, its clean-up included."""
+        return any(held.entry.device_id == device_id for held in self.held_by_id.values())
+
+    def measuring(self) -> set[DeviceId]:
+        """The phones that must be left in peace."""
+        return {
+            held.entry.device_id
+            for held in self.held_by_id.values()
+            if held.entry.phase is AttemptState.MEASURING
+        }
+
+    def reports(self) -> tuple[AttemptReport, ...]:
+        """What the farm is told of attempts; not those it has given up already."""
+        return tuple(
+            AttemptReport(
+                attempt_id=held.entry.attempt_id,
+                fence=held.entry.fence,
+                phase=held.entry.phase,
+                reason=held.entry.reason,
+            )
+            for held in self.held_by_id.values()
+            if not held.stopping and not held.acknowledged
+        )
+
+    def in_hand(self) -> InHand:
+        """What keeps assignments from being started."""
+        return InHand(
+            busy=frozenset(held.entry.device_id for held in self.held_by_id.values()),
+            fence_by_device=dict(self.fence_by_device),
+        )

@@ -1,0 +1,102 @@
+"""Keeps adb going: our server alive, TCP phones connected, its listing read."""
+
+import asyncio
+from random import Random
+from typing import NoReturn
+
+import structlog
+
+from agents.adb.client import AdbClient
+from agents.adb.listing import connect
+from agents.adb.server import AdbServer
+from agents.backoff import Backoff
+from agents.watch import PhoneWatch
+from farm.core.errors import AdbServerDown, FarmError
+
+log = structlog.get_logger(__name__)
+
+PING_S = 5.0
+#: Pings without an answer in a row, after which the server counts as wedged (FAULTS 17).
+PINGS_MISSED = 3
+
+
+class AdbKeeper:
+    """Looks after one adb server; runs on phones do not notice when it is restarted."""
+
+    def __init__(self, *, server: AdbServer, adb: AdbClient, watch: PhoneWatch, random: Random) -> None:
+        self._server = server
+        self._adb = adb
+        self._watch = watch
+        self._random = random
+        self._listed: frozenset[str] = frozenset()
+        self._relisted = asyncio.Event()
+
+    async def track(self) -> NoReturn:
+        """Hand every listing on; restart the server when it is gone."""
+        backoff = Backoff(self._random, first_s=0.25, cap_s=30.0)
+        while True:
+            try:
+                async for state_by_serial in self._adb.track_devices():
+                    backoff.reset()
+                    self._note(state_by_serial)
+            except AdbServerDown as error:
+                log.warning("adb_server_down", reason=error.message)
+            self._watch.note_server_down()
+            self._listed = frozenset()
+            await asyncio.sleep(backoff.next_s())
+            await self._restart()
+
+    async def ping(self) -> NoReturn:
+        """End a server that is there and does not answer, so that `track` starts another."""
+        missed = 0
+        while True:
+            await asyncio.sleep(PING_S)
+            try:
+                await self._adb.version()
+            except AdbServerDown:
+                missed += 1
+            else:
+                missed = 0
+            if missed >= PINGS_MISSED:
+                log.error("adb_server_wedged", pid=self._server.pid)
+                missed = 0
+                await self._server.stop()
+
+    async def keep_connected(self, address: str) -> NoReturn:
+        """Attach a TCP phone, again whenever adb drops its row. A row that is offline recovers by itself."""
+        backoff = Backoff(self._random, first_s=1.0, cap_s=30.0)
+        while True:
+            relisted = self._relisted
+            if address in self._listed:
+                backoff.reset()
+                await relisted.wait()
+                continue
+            try:
+                await connect(self._adb.port, address)
+            except FarmError as error:
+                log.debug("phone_not_connected", address=address, code=error.code, reason=error.message)
+            # Also after a success: the listing follows within milliseconds, or the row was dropped again.
+            await _wait_within(relisted, backoff.next_s())
+
+    def _note(self, state_by_serial: dict[str, str]) -> None:
+        self._listed = frozenset(state_by_serial)
+        self._watch.note_states(state_by_serial)
+        self._relisted.set()
+        self._relisted = asyncio.Event()
+
+    async def _restart(self) -> None:
+        try:
+            await self._server.start()
+        except AdbServerDown as error:
+            log.error("adb_server_not_started", reason=error.message, hint=error.hint)  # noqa: TRY400
+            return
+        self._adb.port = self._server.port
+        log.info("adb_server_started", port=self._server.port)
+
+
+async def _wait_within(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass

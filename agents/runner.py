@@ -1,0 +1,263 @@
+"""One attempt, from its plan to its evidence."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+import structlog
+
+from agents.backoff import Backoff
+from agents.blobs import BlobCache
+from agents.device.conditions import read_condition
+from agents.device.execute import (
+    CollectedRun,
+    RunStatus,
+    clean_run,
+    collect_run,
+    run_status,
+    start_run,
+    wait_run,
+)
+from agents.device.files import ensure_cached
+from agents.device.layout import run_folder
+from agents.device.prepare import StayAwake, keep_awake, restore_awake, wait_for_gates
+from agents.journal import Entry, Phase
+from agents.watch import Phone, PhoneWatch
+from farm.clock import Clock
+from farm.core.attempt import AttemptState
+from farm.core.condition import Condition
+from farm.core.errors import (
+    AdbServerDown,
+    DeviceError,
+    DeviceOffline,
+    DeviceProtocol,
+    FarmError,
+    FarmTrouble,
+    HostError,
+)
+from farm.core.evidence import Evidence, Trouble
+from farm.core.ids import DeviceId, Digest
+from farm.core.plan import filled_argv, filled_env
+
+log = structlog.get_logger(__name__)
+
+Value = TypeVar("Value")
+Advance = Callable[[Phase, Evidence], Awaitable[None]]
+
+GATE_INTERVAL_S = 5.0
+#: Past the plan's own time-out: the supervisor's patience with what does not die, and a slow phone.
+WAIT_MARGIN_S = 60.0
+#: A phone that is away may come back within this time before its attempt is called lost (FAULTS 1 to 3).
+AWAY_S = 90.0
+#: A farm that is away may come back within this time before a job that needs its files is put off.
+FARM_AWAY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutOff:
+    """Nothing ran, and the job may well run later."""
+
+    reason: str
+
+
+class Runner:
+    """Carries out plans on the phones of this host; any number at once, one for each phone."""
+
+    def __init__(self, *, phones: PhoneWatch, blobs: BlobCache, clock: Clock, random: Random) -> None:
+        self._phones = phones
+        self._blobs = blobs
+        self._clock = clock
+        self._random = random
+
+    async def run(self, entry: Entry, advance: Advance, adopt: bool) -> Evidence | PutOff:
+        """Carry the plan out, or take over a run of an earlier life; errors become evidence.
+
+        Args:
+            entry: the attempt as the journal has it.
+            advance: records a phase; nothing of it happens on the phone before that returned.
+            adopt: the run was started before this process was.
+        """
+        draft = entry.draft
+
+        async def remember(phase: Phase, so_far: Evidence) -> None:
+            nonlocal draft
+            draft = so_far
+            await advance(phase, so_far)
+
+        try:
+            if adopt:
+                return await self._adopted(entry)
+            return await self._run(entry, remember)
+        except FarmError as error:
+            if isinstance(error, FarmTrouble) and draft.started_at is None:
+                return PutOff(reason=error.message)
+            return self._troubled(draft, error)
+        except Exception as error:
+            log.exception("attempt_crashed")
+            return self._troubled(draft, HostError(f"the agent failed: {error!r}"))
+
+    async def clear(self, device_id: DeviceId, fence: int) -> None:
+        """End and remove everything of runs up to `fence` on the phone, as soon as it can be reached."""
+        backoff = Backoff(self._random, cap_s=60.0)
+        while True:
+            phone = await self._phones.wait(device_id)
+            try:
+                await clean_run(phone.device, phone.facts.work_root, fence)
+            except FarmError as error:
+                log.warning(
+                    "clean_failed", device_id=device_id, fence=fence, code=error.code, reason=error.message
+                )
+            except Exception:
+                log.exception("clean_crashed", device_id=device_id, fence=fence)
+            else:
+                return
+            await asyncio.sleep(backoff.next_s())
+
+    async def _run(self, entry: Entry, advance: Advance) -> Evidence | PutOff:
+        phone = self._phones.find(entry.device_id)
+        if phone is None:
+            return PutOff(reason="the phone went away before the run could begin")
+        await advance(AttemptState.PREPARING, entry.draft)
+        plan, work_root = entry.plan, phone.facts.work_root
+        cached = await ensure_cached(phone.device, work_root, plan.files, self._local_path)
+        awake = await keep_awake(phone.device)
+        ready = await wait_for_gates(
+            phone.device, work_root, plan.gates, clock=self._clock, interval_s=GATE_INTERVAL_S
+        )
+        if ready.shut:
+            await self._restore(phone, awake)
+            return PutOff(reason="; ".join(ready.shut))
+        work = run_folder(work_root, entry.fence)
+        draft = replace(
+            entry.draft,
+            argv=_filled(lambda: tuple(filled_argv(plan, work=work, path_by_name=cached.path_by_name))),
+            before=ready.condition,
+            pushed_bytes=cached.pushed_bytes,
+            waited_s=ready.waited_s,
+            started_at=self._clock.now(),
+        )
+        env = _filled(lambda: filled_env(plan, work=work, path_by_name=cached.path_by_name))
+        await advance(AttemptState.MEASURING, draft)
+
+        async def start() -> None:
+            await start_run(phone.device, work_root, entry.fence, draft.argv, env, plan.timeout_s)
+
+        # Starting is idempotent: what an answer that was lost had started is left as it is.
+        await _retried_once(start)
+        evidence = await self._finished(entry, phone, draft)
+        await self._restore(phone, awake)
+        return evidence
+
+    async def _adopted(self, entry: Entry) -> Evidence:
+        draft = replace(entry.draft, adopted=True)
+        try:
+            async with asyncio.timeout(AWAY_S):
+                phone = await self._phones.wait(entry.device_id)
+        except TimeoutError as error:
+            raise DeviceOffline(f"{entry.device_id} did not come back within {AWAY_S:g} s") from error
+        if await run_status(phone.device, phone.facts.work_root, entry.fence) is RunStatus.UNKNOWN:
+            raise _lost_run(entry, phone)
+        return await self._finished(entry, phone, draft)
+
+    async def _finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
+        """Wait for the run in silence, then bring back what it left."""
+        work_root = phone.facts.work_root
+        await wait_run(
+            phone.device,
+            work_root,
+            entry.fence,
+            deadline_s=entry.plan.timeout_s + WAIT_MARGIN_S,
+            grace_s=AWAY_S,
+        )
+        finished_at = self._clock.now()
+        after = await self._condition_after(phone)
+
+        async def collect() -> CollectedRun:
+            limit_bytes = entry.plan.output_limit_bytes
+            return await collect_run(phone.device, work_root, entry.fence, limit_bytes=limit_bytes)
+
+        collected = await self._patiently(collect)
+        return replace(
+            draft,
+            exit=collected.exit,
+            stdout=collected.stdout.decode(errors="replace"),
+            stderr=collected.stderr.decode(errors="replace"),
+            stdout_dropped_bytes=collected.stdout_dropped_bytes,
+            stderr_dropped_bytes=collected.stderr_dropped_bytes,
+            after=after,
+            finished_at=finished_at,
+        )
+
+    async def _condition_after(self, phone: Phone) -> Condition | None:
+        """How the run left the phone; a phone that does not say spoils no finished run."""
+        try:
+            return await read_condition(phone.device, phone.facts.work_root, self._clock.now())
+        except (DeviceError, AdbServerDown) as error:
+            log.warning("condition_unread", code=error.code, reason=error.message)
+            return None
+
+    async def _restore(self, phone: Phone, awake: StayAwake) -> None:
+        """Put the screen back as it was; what goes wrong here spoils no finished run."""
+        try:
+            await restore_awake(phone.device, awake)
+        except (DeviceError, AdbServerDown) as error:
+            log.warning("screen_not_restored", code=error.code, reason=error.message)
+
+    async def _patiently(self, call: Callable[[], Awaitable[Value]]) -> Value:
+        """The value of a call that may be repeated, while the phone is away for a short time."""
+        backoff = Backoff(self._random, cap_s=5.0)
+        give_up_s = self._clock.monotonic() + AWAY_S
+        while True:
+            try:
+                return await call()
+            except (DeviceOffline, DeviceProtocol, AdbServerDown):
+                if self._clock.monotonic() >= give_up_s:
+                    raise
+                await asyncio.sleep(backoff.next_s())
+
+    async def _local_path(self, digest: Digest) -> Path:
+        backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
+        give_up_s = self._clock.monotonic() + FARM_AWAY_S
+        while True:
+            try:
+                return await self._blobs.fetch(digest)
+            except FarmTrouble:
+                if self._clock.monotonic() >= give_up_s:
+                    raise
+                await asyncio.sleep(backoff.next_s())
+
+    def _troubled(self, draft: Evidence, error: FarmError) -> Evidence:
+        trouble = Trouble(
+            code=error.code,
+            blame=error.blame,
+            transient=error.transient,
+            message=error.message,
+            hint=error.hint,
+        )
+        return replace(draft, trouble=trouble, finished_at=self._clock.now())
+
+
+def _lost_run(entry: Entry, phone: Phone) -> FarmError:
+    """Who is to blame for a run of an earlier life that the phone knows nothing of."""
+    before = entry.draft.before
+    if before is not None and before.boot_id is not None and before.boot_id != phone.boot_id:
+        return DeviceError(f"{phone.device.serial} restarted during run {entry.fence}")
+    return HostError(f"the agent was restarted while it started run {entry.fence}")
+
+
+async def _retried_once(call: Callable[[], Awaitable[None]]) -> None:
+    """A connection that breaks once says nothing of the phone (FAULTS 9)."""
+    try:
+        await call()
+    except (DeviceOffline, DeviceProtocol):
+        await call()
+
+
+def _filled(fill: Callable[[], Value]) -> Value:
+    try:
+        return fill()
+    except (KeyError, ValueError) as error:
+        raise FarmError(f"the plan has a placeholder that nothing fills: {error}") from error

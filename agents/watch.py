@@ -1,0 +1,198 @@
+"""Watches every phone of this host: probes it, reads what it is, and says when it can be used."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import structlog
+
+from agents.adb.client import AdbClient, AdbDevice
+from agents.admission import Admission
+from agents.backoff import Backoff
+from agents.hand import Hand
+from agents.inventory import Sighting, conflicts, device_id, phones
+from farm.clock import Clock
+from farm.core.device import DeviceFacts, Presence
+from farm.core.ids import DeviceId
+from farm.phone.adb_state import presence
+
+log = structlog.get_logger(__name__)
+
+#: Between looks at a phone that has nothing to do.
+LOOK_S = 60.0
+_REACHABLE = "device"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phone:
+    """A phone that can be used now."""
+
+    device: AdbDevice
+    facts: DeviceFacts
+    boot_id: str | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Transport:
+    """One row of adb's listing, with the task that looks after it."""
+
+    sighting: Sighting
+    #: adb's word for its state, and how often that changed: a blip must not be missed.
+    state: str = ""
+    changes: int = 0
+    stirred: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class PhoneWatch:
+    """All transports adb lists, each looked after in a task of its own: a bad phone holds up no other.
+
+    Invariant: a phone is probed again after each change of its transport, before it counts as online.
+    """
+
+    def __init__(
+        self, *, adb: AdbClient, hand: Hand, clock: Clock, random: Random, tasks: asyncio.TaskGroup
+    ) -> None:
+        self._adb = adb
+        self._hand = hand
+        self._random = random
+        self._admission = Admission(adb=adb, hand=hand, clock=clock)
+        self._clock = clock
+        self._tasks = tasks
+        self._transport_by_serial: dict[str, Transport] = {}
+        self._arrival = asyncio.Event()
+        self._conflicts: Mapping[DeviceId, tuple[str, ...]] = {}
+
+    def sightings(self) -> dict[DeviceId, Sighting]:
+        """Every phone adb lists, with the transport to use."""
+        return phones(self._listed())
+
+    def find(self, identity: DeviceId) -> Phone | None:
+        """A phone that is online."""
+        sighting = self.sightings().get(identity)
+        if sighting is None or sighting.presence is not Presence.ONLINE or sighting.facts is None:
+            return None
+        # A new object each time: it remembers features, which a phone may change while it is away.
+        device = self._adb.device(sighting.serial)
+        return Phone(device=device, facts=sighting.facts, boot_id=sighting.boot_id)
+
+    async def wait(self, identity: DeviceId) -> Phone:
+        """The phone as soon as it is online, however long that takes."""
+        while (phone := self.find(identity)) is None:
+            await self._arrival.wait()
+        return phone
+
+    def note_states(self, state_by_serial: Mapping[str, str]) -> None:
+        """Apply a listing of adb: complete, so what it leaves out is gone."""
+        for serial, state in state_by_serial.items():
+            self._note_state(self._transport(serial), state)
+        for serial in self._transport_by_serial.keys() - state_by_serial.keys():
+            # Its task stays for the next time: a phone that comes and goes is the same transport.
+            self._note_state(self._transport_by_serial[serial], "")
+
+    def note_server_down(self) -> None:
+        """Nothing is known of any phone until adb's server is back."""
+        for transport in self._transport_by_serial.values():
+            if transport.state:
+                self._note_state(transport, "adb server down")
+
+    def _listed(self) -> list[Sighting]:
+        return [each.sighting for each in self._transport_by_serial.values() if each.state]
+
+    def _transport(self, serial: str) -> Transport:
+        transport = self._transport_by_serial.get(serial)
+        if transport is None:
+            transport = Transport(sighting=Sighting(serial=serial, presence=Presence.ABSENT))
+            self._transport_by_serial[serial] = transport
+            self._tasks.create_task(self._look_after(transport), name=f"watch {serial}")
+        return transport
+
+    def _note_state(self, transport: Transport, state: str) -> None:
+        if state == transport.state:
+            return
+        before = self._presences()
+        transport.state = state
+        transport.changes += 1
+        transport.stirred.set()
+        transport.sighting = replace(
+            transport.sighting, presence=presence(state or None), detail=f"adb says: {state}"
+        )
+        self._tell_of_changes(before)
+
+    async def _look_after(self, transport: Transport) -> None:
+        """Probe the phone whenever its transport changed, and with back-off while it does not answer."""
+        backoff = Backoff(self._random, cap_s=60.0)
+        while True:
+            transport.stirred.clear()
+            if transport.state != _REACHABLE:
+                await transport.stirred.wait()
+                continue
+            changes = transport.changes
+            sighting = await self._admission.look(transport.sighting)
+            if transport.changes == changes:
+                self._see(transport, sighting)
+                await self._stay(transport, backoff)
+            # However often it comes and goes, and whatever it says, it is asked once in a second at most.
+            await asyncio.sleep(1.0)
+
+    async def _stay(self, transport: Transport, backoff: Backoff) -> None:
+        """Wait until the phone must be probed again; have a look at a healthy one now and then."""
+        if transport.sighting.presence is not Presence.ONLINE:
+            await _stirred_within(transport, backoff.next_s())
+            return
+        backoff.reset()
+        while not await _stirred_within(transport, LOOK_S):
+            if self._may_look(transport.sighting):
+                condition = await self._admission.condition(transport.sighting)
+                if condition is None or condition.boot_id != transport.sighting.boot_id:
+                    return
+                transport.sighting = replace(transport.sighting, condition=condition)
+
+    def _may_look(self, sighting: Sighting) -> bool:
+        """Whether a look disturbs nobody: nothing runs here, nor is measured on the same CPU."""
+        identity = device_id(sighting)
+        if identity is None or self._hand.holds(identity):
+            return False
+        domain = sighting.facts.cpu_domain if sighting.facts else None
+        return domain is None or domain not in self.measuring_domains()
+
+    def measuring_domains(self) -> set[str]:
+        """The CPUs that are being measured and have other users on this host."""
+        known = self.sightings()
+        facts = [known[identity].facts for identity in self._hand.measuring() if identity in known]
+        return {each.cpu_domain for each in facts if each is not None and each.cpu_domain is not None}
+
+    def _see(self, transport: Transport, sighting: Sighting) -> None:
+        before = self._presences()
+        transport.sighting = sighting
+        self._tell_of_changes(before)
+
+    def _presences(self) -> dict[DeviceId, Presence]:
+        return {identity: sighting.presence for identity, sighting in self.sightings().items()}
+
+    def _tell_of_changes(self, before: Mapping[DeviceId, Presence]) -> None:
+        after = self.sightings()
+        for identity in before.keys() | after.keys():
+            now = after[identity].presence if identity in after else Presence.ABSENT
+            if now is not before.get(identity, Presence.ABSENT):
+                detail = after[identity].detail if identity in after else None
+                log.info("presence_changed", device_id=identity, presence=now, detail=detail)
+                self._hand.changed.set()
+        self._tell_of_conflicts()
+        self._arrival.set()
+        self._arrival = asyncio.Event()
+
+    def _tell_of_conflicts(self) -> None:
+        found = conflicts(self._listed())
+        for identity, serials in found.items():
+            if self._conflicts.get(identity) != serials:
+                log.error("identity_claimed_twice", device_id=identity, serials=serials)
+        self._conflicts = found
+
+
+async def _stirred_within(transport: Transport, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            return await transport.stirred.wait()
+    return False
