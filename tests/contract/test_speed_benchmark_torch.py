@@ -1,0 +1,171 @@
+"""The program on virtual phones and the adapter on the farm, speaking to each other for real."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from farm.core.condition import Gates
+from farm.core.evidence import Evidence, ExitRecord
+from farm.core.ids import digest_of
+from farm.core.measurement import Reading, RunFailure
+from farm.core.plan import PlanFile, RunPlan, SettingValue, filled_argv
+from farm.core.variant import Format, Precision
+from farm.harness.adapter import RunRequest
+from farm.harness.speed_benchmark_torch import FLAGS, SpeedBenchmarkTorch
+from farm.variants.build import BuiltVariant
+
+PROGRAM = Path(__file__).parents[2] / "harnesses" / "speed_benchmark_torch"
+HARNESS = SpeedBenchmarkTorch()
+
+Run = Callable[..., Evidence]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run the program as a phone's shell would, with its Python on PATH and nothing else of this process."""
+    python = tmp_path / "bin" / "benchfarm-python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+
+    def go(*words: str | Path) -> Evidence:
+        argv = (str(PROGRAM), *map(str, words))
+        started = time.monotonic()
+        ran = subprocess.run(
+            argv,
+            env={"PATH": f"{python.parent}:{os.defpath}"},
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+        )
+        code = ran.returncode if ran.returncode >= 0 else 128 - ran.returncode
+        return Evidence(
+            fence=1,
+            argv=argv,
+            exit=ExitRecord(code=code, duration_s=time.monotonic() - started),
+            stdout=ran.stdout.decode(),
+            stderr=ran.stderr.decode(),
+        )
+
+    return go
+
+
+def plan_of(variant: BuiltVariant, **settings: SettingValue) -> RunPlan:
+    program = PROGRAM.read_bytes()
+    request = RunRequest(
+        variant=variant.manifest,
+        variant_file=PlanFile(
+            name="m", digest=variant.manifest.digest, size_bytes=variant.manifest.size_bytes
+        ),
+        program=PlanFile(name="p", digest=digest_of(program), size_bytes=len(program)),
+        backend="cpu",
+        settings={**{name: flag.default for name, flag in FLAGS.items()}, **settings},
+        timeout_s=60.0,
+        gates=Gates(),
+    )
+    return HARNESS.plan(request)
+
+
+def words_of(plan: RunPlan, variant: BuiltVariant) -> list[str]:
+    paths = {"program": str(PROGRAM), "model": str(variant.path)}
+    return filled_argv(plan, work="/nowhere", path_by_name=paths)[1:]
+
+
+def pick(variants: Sequence[BuiltVariant], precision: Precision, format: Format) -> BuiltVariant:
+    (found,) = [
+        variant
+        for variant in variants
+        if (variant.manifest.recipe.precision, variant.manifest.recipe.format) == (precision, format)
+    ]
+    return found
+
+
+@pytest.fixture
+def lite(variants: Sequence[BuiltVariant]) -> BuiltVariant:
+    return pick(variants, Precision.FLOAT32, Format.LITE)
+
+
+@pytest.mark.parametrize("format", list(Format))
+@pytest.mark.parametrize("precision", list(Precision))
+def test_a_planned_run_comes_back_as_one_sample_an_iteration(
+    run: Run, variants: Sequence[BuiltVariant], precision: Precision, format: Format
+) -> None:
+    variant = pick(variants, precision, format)
+    plan = plan_of(variant, iter=12, warmup=2)
+    evidence = run(*words_of(plan, variant))
+    reading = HARNESS.parse(plan, evidence)
+    assert isinstance(reading, Reading), reading
+    assert evidence.exit is not None
+    assert len(reading.samples_ns) == 12
+    assert 100_000 < statistics.median(reading.samples_ns) < evidence.exit.duration_s * 1e9 / 12
+    assert evidence.stderr == ""
+
+
+def test_stdout_has_the_tools_own_lines_and_no_others(run: Run, lite: BuiltVariant) -> None:
+    lines = run(*words_of(plan_of(lite, iter=2), lite)).stdout.splitlines()
+    assert lines[:3] == ["Starting benchmark.", "Running warmup runs.", "Main runs."]
+    assert [line.split(" {")[0] for line in lines[3:5]] == ["PyTorchObserver"] * 2
+    assert lines[5].startswith("Main run finished. Microseconds per iter: ")
+    assert len(lines) == 6
+
+
+def test_inputs_can_come_from_the_command_line(run: Run, lite: BuiltVariant) -> None:
+    words = ("--model", lite.path, "--input_dims=1,3,224,224", "--input_type", "float", "--iter=2")
+    evidence = run(*words)
+    reading = HARNESS.parse(plan_of(lite, iter=2), evidence)
+    assert isinstance(reading, Reading)
+    assert reading.mean_ns is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code", "code"),
+    [
+        (["--use_bundled_input=4"], 1, "variant.no_bundled_input"),
+        (["--use_bundled_input=0", "--bogus=1"], 1, "run.bad_flags"),
+        (["--use_bundled_input=0", "--report_pep=maybe"], 1, "run.bad_flags"),
+        (["--use_bundled_input=0", "--warmup"], 1, "run.bad_flags"),
+        (["--use_bundled_input=0", "--vulkan=true"], 134, "run.backend_missing"),
+        (["--use_bundled_input=0", "--iter=-1"], 134, "run.crashed"),
+        (["--input_dims=1,3,224,224", "--input_type=int8"], 134, "run.crashed"),
+        (["--input_dims=1,3,8", "--input_type=float"], 134, "run.crashed"),
+    ],
+)
+def test_what_cannot_be_run_ends_as_the_real_tool_does(
+    run: Run, lite: BuiltVariant, words: list[str], exit_code: int, code: str
+) -> None:
+    evidence = run(f"--model={lite.path}", *words)
+    failure = HARNESS.parse(plan_of(lite), evidence)
+    assert isinstance(failure, RunFailure)
+    assert evidence.exit is not None
+    assert (evidence.exit.code, failure.code) == (exit_code, code)
+
+
+@pytest.mark.parametrize("content", [b"", b"no model at all", None])
+def test_a_model_file_that_is_none_aborts_the_program(
+    run: Run, lite: BuiltVariant, tmp_path: Path, content: bytes | None
+) -> None:
+    path = tmp_path / "broken.ptl"
+    path.write_bytes(lite.path.read_bytes()[:1_000_000] if content is None else content)
+    failure = HARNESS.parse(plan_of(lite), run(f"--model={path}", "--use_bundled_input=0"))
+    assert isinstance(failure, RunFailure)
+    assert failure.code == "variant.unreadable"
+    assert not list(tmp_path.glob("core*"))
+
+
+def test_a_missing_model_file_is_named(run: Run, lite: BuiltVariant) -> None:
+    failure = HARNESS.parse(plan_of(lite), run("--model=/nowhere/m.pt", "--use_bundled_input=0"))
+    assert isinstance(failure, RunFailure)
+    assert "/nowhere/m.pt" in failure.message
+
+
+def test_help_ends_well(run: Run) -> None:
+    evidence = run("--help")
+    assert evidence.exit is not None
+    assert evidence.exit.code == 0
+    assert "--use_bundled_input=0" in evidence.stdout
