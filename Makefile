@@ -15,14 +15,18 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: help
 help:
-	@echo "make demo   set up, run one matrix on two virtual phones, print the speedup table"
-	@echo "make test   set up, run all checks and tests"
-	@echo "make lint   ruff, mypy and the import contracts only"
-	@echo "make clean  remove the virtual environment and the demo's data"
+	@echo "make demo     set up, run one matrix on two virtual phones, print the speedup table"
+	@echo "make install  set up only"
+	@echo "make test     set up, run all checks and tests"
+	@echo "make lint     ruff, mypy and the import contracts only"
+	@echo "make clean    remove the virtual environment and the demo's data"
 
 .PHONY: demo
 demo: $(VENV)/.installed
 	@$(BIN)/farm demo
+
+.PHONY: install
+install: $(VENV)/.installed
 
 .PHONY: test
 test: lint

@@ -12,13 +12,13 @@ from farm.core.ids import DeviceId, MatrixId
 from farm.core.matrix import (
     Cell,
     Expansion,
-    Key,
     KnownHarness,
     KnownVariant,
     MatrixPlan,
     RejectedCell,
-    label,
+    label_by,
     round_order,
+    varying_axes,
 )
 from farm.core.problem import unknown_harness
 from farm.core.selector import KnownDevice
@@ -102,7 +102,7 @@ def _store_matrix(
     *,
     now: datetime,
 ) -> MatrixId:
-    keys = _keys(expansion)
+    varying = _varying(expansion)
     return matrices.add_matrix(
         connection,
         name=plan.name,
@@ -110,20 +110,21 @@ def _store_matrix(
         spec=spec.model_dump(mode="json"),
         rounds=plan.rounds,
         seed=seed,
-        rejected=[_rejected(cell, keys) for cell in expansion.rejected],
+        rejected=[_rejected(cell, varying) for cell in expansion.rejected],
         now=now,
     )
 
 
-def _keys(expansion: Expansion) -> list[Key]:
-    """All cells' keys: labels say what tells a cell from the others."""
-    return [cell.key for cell in expansion.cells] + [cell.key for cell in expansion.rejected]
+def _varying(expansion: Expansion) -> frozenset[str]:
+    """The axes by which cells are told from each other, rejected ones included."""
+    keys = [cell.key for cell in expansion.cells] + [cell.key for cell in expansion.rejected]
+    return varying_axes(keys)
 
 
-def _rejected(cell: RejectedCell, keys: Sequence[Key]) -> dict[str, object]:
+def _rejected(cell: RejectedCell, varying: frozenset[str]) -> dict[str, object]:
     return {
         "device_id": cell.device_id,
-        "label": label(cell.key, keys),
+        "label": label_by(cell.key, varying),
         "reason": f"{cell.reason} ({cell.hint})" if cell.hint else cell.reason,
     }
 
@@ -132,7 +133,7 @@ def _store_cells(
     connection: Connection, matrix_id: MatrixId, expansion: Expansion, programs: dict[str, Program]
 ) -> None:
     abi_by_device = {device.device_id: device.facts.abi for device in _known_devices(connection)}
-    keys = _keys(expansion)
+    varying = _varying(expansion)
     rows = [
         {
             "cell_index": cell.index,
@@ -142,7 +143,7 @@ def _store_cells(
             "backend": cell.backend,
             "settings": dict(cell.settings),
             "replica": cell.replica,
-            "label": label(cell.key, keys, replica=cell.replica),
+            "label": label_by(cell.key, varying, replica=cell.replica),
             "baseline_index": cell.baseline_index,
         }
         for cell in expansion.cells

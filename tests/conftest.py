@@ -1,0 +1,27 @@
+"""Fixtures that several folders of tests use."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from farm_rig import FarmRig, HostRig
+
+
+@pytest.fixture
+def farm(tmp_path: Path) -> Iterator[FarmRig]:
+    """An empty farm with the programs it comes with."""
+    rig = FarmRig(tmp_path)
+    yield rig
+    rig.close()
+
+
+@pytest.fixture
+def host(farm: FarmRig) -> HostRig:
+    """A host with two healthy phones, on a farm that has both variants of the usual matrix."""
+    farm.variant("float32")
+    farm.variant("int8-core")
+    host = farm.host()
+    host.plug_in("phone-1")
+    host.plug_in("phone-2")
+    host.earn_health()
+    return host

@@ -1,0 +1,282 @@
+"""A farm without HTTP for tests: a real database, real services, hosts and phones played by the test."""
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from fake_clock import FakeClock
+from pydantic import SecretStr
+from sqlalchemy.engine import Connection
+
+from farm.blobs.disk import DiskBlobs
+from farm.core.attempt import AttemptState
+from farm.core.device import DeviceFacts, Presence
+from farm.core.errors import Blame
+from farm.core.evidence import Evidence, ExitRecord, Trouble
+from farm.core.ids import AttemptId, HostId, MatrixId, SessionId, digest_of
+from farm.core.plan import RunPlan
+from farm.core.variant import Format, Manifest, Precision, Recipe, TensorSpec
+from farm.services.bootstrap import register_own_programs
+from farm.services.exchange import exchange
+from farm.services.identity import create_join_token, enroll
+from farm.services.matrices import matrix_view
+from farm.services.reap import reap
+from farm.services.registering import register_artifact, register_variant
+from farm.services.sessions import open_session
+from farm.services.settle import settle
+from farm.services.speedups import list_speedups
+from farm.services.submit import submit_matrix
+from farm.store.database import Database, sqlite_url
+from farm.store.migrate import upgrade
+from farm.wire.agent import (
+    Assignment,
+    AttemptReport,
+    DeviceReport,
+    Enrollment,
+    Exchange,
+    ExchangeAnswer,
+    Report,
+    ReportAnswer,
+    SessionAnswer,
+    SessionOpening,
+)
+from farm.wire.matrix import matrix_spec
+from farm.wire.views import MatrixView, SpeedupView, VariantView
+
+T = TypeVar("T")
+
+
+class FarmRig:
+    """A farm's database and services under a clock that the test moves."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = FakeClock()
+        self.database = Database(sqlite_url(folder / "farm.sqlite3"))
+        upgrade(self.database.engine)
+        self.blobs = DiskBlobs(folder / "blobs")
+        self.up_since = self.clock.now()
+        register_own_programs(self.database, self.blobs, now=self.clock.now())
+
+    def host(self, name: str = "bench-1", *, auto_admit: bool = True) -> "HostRig":
+        """An enrolled host with an open session."""
+        token = self.write(create_join_token, auto_admit=auto_admit, now=self.clock.now())
+        self.write(enroll, Enrollment(host=name, join_token=SecretStr(token)), now=self.clock.now())
+        host = HostRig(self, HostId(name))
+        host.restart()
+        return host
+
+    def variant(
+        self, precision: str = "float32", format: str = "torchscript", model: str = "mobilenet_v2"
+    ) -> VariantView:
+        """A registered variant whose file has the right records and runs nowhere."""
+        content = model_file(format, marker=f"{model}/{precision}")
+        digest = digest_of(content)
+        self.blobs.put([content], digest)
+        self.write(register_artifact, digest, len(content), now=self.clock.now())
+        manifest = Manifest(
+            model=model,
+            recipe=Recipe(precision=Precision(precision), format=Format(format)),
+            digest=digest,
+            size_bytes=len(content),
+            backends=("cpu",),
+            inputs=(TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),),
+            recipe_digest=digest_of(f"{model}/{precision}/{format}".encode()),
+        )
+        return self.write(register_variant, manifest, self.blobs, now=self.clock.now())
+
+    def submit(self, **changes: Any) -> MatrixId:
+        """A matrix of two precisions on every virtual device."""
+        spec = {
+            "name": "test",
+            "harness": "speed_benchmark_torch",
+            "axes": {
+                "model": "mobilenet_v2",
+                "precision": ["float32", "int8-core"],
+                "format": "torchscript",
+                "backend": "cpu",
+            },
+            "settings": {"iter": 5},
+            "devices": {"virtual": True},
+            "rounds": 5,
+            "baseline": {"precision": "float32"},
+            "seed": 7,
+            **changes,
+        }
+        return self.write(submit_matrix, matrix_spec(spec), now=self.clock.now(), actor="user")
+
+    def matrix(self, matrix_id: MatrixId) -> MatrixView:
+        return self.read(matrix_view, matrix_id, now=self.clock.now())
+
+    def speedups(self, matrix_id: MatrixId | None = None) -> list[SpeedupView]:
+        return self.read(list_speedups, matrix_id=matrix_id)
+
+    def reap(self) -> None:
+        self.write(reap, now=self.clock.now(), up_since=self.up_since)
+
+    def write(self, service: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        return self.database.write(service, *args, **kwargs)
+
+    def read(self, service: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        return self.database.read(service, *args, **kwargs)
+
+    def rows(self, sql: str, **values: Any) -> list[dict[str, Any]]:
+        """What a query of the test's own finds."""
+
+        def query(connection: Connection) -> list[dict[str, Any]]:
+            return [dict(row) for row in connection.execute(sa.text(sql), values).mappings()]
+
+        return self.read(query)
+
+    def close(self) -> None:
+        self.database.close()
+
+
+class HostRig:
+    """A host whose agent is played by the test."""
+
+    def __init__(self, farm: FarmRig, host_id: HostId) -> None:
+        self.farm = farm
+        self.host_id = host_id
+        self.session_id = SessionId(0)
+        self.seq = 0
+        self.phones: dict[str, DeviceReport] = {}
+
+    def restart(self, journal: Sequence[AttemptReport] = ()) -> SessionAnswer:
+        """Open a new session, as an agent does when it starts."""
+        opening = SessionOpening(boot_id="boot-1", agent_version="test", attempts=tuple(journal))
+        answer = self.farm.write(open_session, self.host_id, opening, now=self.farm.clock.now())
+        self.session_id, self.seq = answer.session_id, 0
+        return answer
+
+    def plug_in(self, device_id: str, **facts: Any) -> None:
+        """Attach a phone; the farm sees it at the next exchange."""
+        self.phones[device_id] = phone(device_id, **facts)
+
+    def exchange(self, attempts: Iterable[AttemptReport] = (), *, seq: int | None = None) -> ExchangeAnswer:
+        """One exchange, with all phones as they are."""
+        self.seq += 1
+        said = Exchange(
+            seq=self.seq if seq is None else seq,
+            devices=tuple(self.phones.values()),
+            attempts=tuple(attempts),
+        )
+        now = self.farm.clock.now()
+        return self.farm.write(exchange, self.host_id, self.session_id, said, now=now).answer
+
+    def report(self, attempt_id: AttemptId, evidence: Evidence) -> ReportAnswer:
+        """Report an attempt."""
+        return self.report_bytes(attempt_id, report_body(evidence))
+
+    def report_bytes(self, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
+        return self.farm.write(settle, self.host_id, attempt_id, body, now=self.farm.clock.now())
+
+    def clean(self, assignment: Assignment) -> None:
+        """Clean the phone up after an attempt; the farm learns of it at the next exchange."""
+        before = self.phones[assignment.device_id]
+        self.phones[assignment.device_id] = before.model_copy(update={"cleaned_fence": assignment.fence})
+
+    def run(self, answer: Callable[[Assignment], Evidence] | None = None, *, limit: int = 1000) -> int:
+        """Exchange, run and report until there is nothing to do; how many attempts that took."""
+        done = 0
+        while assignments := self.exchange().assignments:
+            for assignment in assignments:
+                self.farm.clock.advance(1)
+                self.report(assignment.attempt_id, (answer or good_evidence)(assignment))
+                self.clean(assignment)
+                done += 1
+                if done > limit:
+                    raise AssertionError(f"more than {limit} attempts")
+        return done
+
+    def earn_health(self) -> None:
+        """Run the checks of all phones that are plugged in."""
+        self.run()
+
+
+def phone(device_id: str, *, presence: Presence = Presence.ONLINE, **facts: Any) -> DeviceReport:
+    """A virtual phone as an agent reports it."""
+    known = {
+        "serialno": device_id,
+        "device_model": "virtual phone",
+        "soc": "host CPU",
+        "android": "virtual",
+        "api_level": 34,
+        "abis": ("x86_64",),
+        "work_root": "/tmp/work",
+        "virtual": True,
+        **facts,
+    }
+    return DeviceReport(device_id=device_id, serial=device_id, presence=presence, facts=DeviceFacts(**known))
+
+
+def phase(assignment: Assignment, state: AttemptState, reason: str | None = None) -> AttemptReport:
+    """What an agent says of an attempt it has in hand."""
+    return AttemptReport(attempt_id=assignment.attempt_id, fence=assignment.fence, phase=state, reason=reason)
+
+
+def report_body(evidence: Evidence) -> bytes:
+    """A report's bytes as an agent spools them."""
+    return Report(evidence=evidence).model_dump_json().encode()
+
+
+def plan_of(assignment: Assignment) -> RunPlan:
+    """The plan of a fresh assignment."""
+    if assignment.plan is None:
+        raise AssertionError("the attempt was started already")
+    return assignment.plan
+
+
+def good_evidence(assignment: Assignment, *, sample_us: float = 1000.0) -> Evidence:
+    """Evidence of a run that went well: a check that passes, or a benchmark of equal samples."""
+    plan = plan_of(assignment)
+    if plan.harness == "device_check":
+        size = int(plan.settings["payload_bytes"])
+        stdout = f"shell_exit 7\npayload_sha256 {plan.settings['payload_sha256']}\ncopied_bytes {2 * size}\n"
+        return ended(assignment, stdout, code=23)
+    return ended(assignment, torch_output([sample_us] * int(plan.settings["iter"])))
+
+
+def ended(assignment: Assignment, stdout: str, *, code: int = 0, stderr: str = "") -> Evidence:
+    """Evidence of a run that ended by itself."""
+    return Evidence(
+        fence=assignment.fence,
+        argv=("./program",),
+        exit=ExitRecord(code=code, duration_s=1.0),
+        stdout=stdout,
+        stderr=stderr,
+    )
+
+
+def device_trouble(assignment: Assignment, blame: Blame = Blame.DEVICE) -> Evidence:
+    """Evidence of a phone that went away before the run ended."""
+    trouble = Trouble(
+        code="device.offline", blame=blame, transient=True, message="the phone is gone", hint="look at it"
+    )
+    return Evidence(fence=assignment.fence, trouble=trouble)
+
+
+def torch_output(samples_us: Sequence[float]) -> str:
+    """What speed_benchmark_torch prints, version C."""
+    lines = [
+        "PyTorchObserver "
+        + json.dumps({"type": "NET", "unit": "us", "metric": "latency", "value": f"{us:g}"})
+        for us in samples_us
+    ]
+    mean = sum(samples_us) / len(samples_us)
+    last = f"Main run finished. Microseconds per iter: {mean:g}. Iters per second: {1e6 / mean:g}"
+    return "\n".join(["Starting benchmark.", "Running warmup runs.", "Main runs.", *lines, last]) + "\n"
+
+
+def model_file(format: str, *, marker: str) -> bytes:
+    """A zip with the records of a TorchScript archive."""
+    names = ["data.pkl", "constants.pkl", "code/__torch__.py", "version"]
+    names += ["bytecode.pkl"] if format == "lite" else []
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in names:
+            archive.writestr(zipfile.ZipInfo(f"model/{name}"), f"{marker} {name}")
+    return out.getvalue()
