@@ -105,7 +105,7 @@ def follow(farm: "FarmClient", matrix_id: MatrixId) -> "MatrixView":
     from farm.cli.watch import watch_again, watch_matrix
 
     try:
-        view = watch_matrix(farm, matrix_id, err())
+        view = watch_matrix(lambda: farm.matrix(matrix_id), err())
     except KeyboardInterrupt:
         talk(watch_again(matrix_id))
         raise typer.Exit(130) from None

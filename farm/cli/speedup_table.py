@@ -12,7 +12,7 @@ from farm.core.units import ratio_text
 from farm.wire.views import SpeedupView
 
 LEGEND = (
-    "speedup = baseline time / candidate time, over rounds: above 1 the candidate is quicker.",
+    "speedup = baseline time / candidate time: above 1 the candidate is quicker.",
     "same = within the equivalence margin; undecided = the interval spans 1 or is missing.",
 )
 TWIN_LEGEND = (

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,9 +15,6 @@ from farm.core.ids import MatrixId
 from farm.core.units import elapsed_text
 from farm.wire.views import MatrixView
 
-if TYPE_CHECKING:
-    from farm.client import FarmClient
-
 POLL_S = 1.0
 #: Without a terminal a line is written when something changed, and not more often than this.
 LINE_EVERY_S = 5.0
@@ -29,16 +25,21 @@ _BAR_WIDTH = 20
 
 
 def watch_matrix(
-    farm: "FarmClient", matrix_id: MatrixId, console: Console, *, poll_s: float = POLL_S
+    look: Callable[[], MatrixView],
+    console: Console,
+    *,
+    poll_s: float = POLL_S,
+    line_every_s: float = LINE_EVERY_S,
+    patience_s: float = PATIENCE_S,
 ) -> MatrixView:
-    """Show a matrix until it is finished.
+    """Show a matrix until it is finished, asking `look` for it.
 
     Raises:
-        FarmTrouble: the farm went away and did not come back for `PATIENCE_S`.
+        FarmTrouble: the farm went away and did not come back for `patience_s`.
         KeyboardInterrupt: the person wants to go; the matrix goes on.
     """
-    seen = _looks(farm, matrix_id, poll_s)
-    return _as_bars(seen, console) if console.is_terminal else _as_lines(seen, console)
+    looks = _looks(look, poll_s, patience_s)
+    return _as_bars(looks, console) if console.is_terminal else _as_lines(looks, console, line_every_s)
 
 
 def watch_again(matrix_id: MatrixId) -> str:
@@ -50,16 +51,16 @@ Look = tuple[MatrixView, bool]
 """The matrix as last seen, and whether the farm answers now."""
 
 
-def _looks(farm: "FarmClient", matrix_id: MatrixId, poll_s: float) -> Iterator[Look]:
+def _looks(look: Callable[[], MatrixView], poll_s: float, patience_s: float) -> Iterator[Look]:
     """A look at the matrix every `poll_s`, the last one when it is finished."""
-    view, answered_s = farm.matrix(matrix_id), time.monotonic()
+    view, answered_s = look(), time.monotonic()
     yield view, True
     while view.finished_at is None:
         time.sleep(poll_s)
         try:
-            view = farm.matrix(matrix_id)
+            view = look()
         except FarmTrouble:
-            if time.monotonic() - answered_s > PATIENCE_S:
+            if time.monotonic() - answered_s > patience_s:
                 raise
             yield view, False
         else:
@@ -72,8 +73,8 @@ def _as_bars(looks: Iterator[Look], console: Console) -> MatrixView:
         return _each(looks, lambda view, answers: live.update(bars(view, answers=answers), refresh=True))
 
 
-def _as_lines(looks: Iterator[Look], console: Console) -> MatrixView:
-    lines = _ChangedLines(lambda line: console.print(line, markup=False, soft_wrap=True))
+def _as_lines(looks: Iterator[Look], console: Console, every_s: float) -> MatrixView:
+    lines = _ChangedLines(lambda line: console.print(line, markup=False, soft_wrap=True), every_s)
     return _each(looks, lines.look)
 
 
@@ -115,16 +116,17 @@ def status_line(view: MatrixView, *, answers: bool = True) -> str:
 
 
 class _ChangedLines:
-    """Says what changed, at most every `LINE_EVERY_S`, and the end at once."""
+    """Says what changed, at most every `every_s`, and the end at once."""
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None], every_s: float) -> None:
         self._write = write
+        self._every_s = every_s
         self._said: object = None
         self._said_at_s = float("-inf")
 
     def look(self, view: MatrixView, answers: bool) -> None:
         news = (view.progress, answers)
-        is_due = time.monotonic() - self._said_at_s >= LINE_EVERY_S
+        is_due = time.monotonic() - self._said_at_s >= self._every_s
         if news != self._said and (is_due or view.finished_at is not None):
             self._said, self._said_at_s = news, time.monotonic()
             devices = [progress_line(device) for device in view.progress if view.finished_at is None]

@@ -1,0 +1,138 @@
+"""Listings as people see them, at 80 columns."""
+
+import io
+from collections.abc import Sequence
+
+import pytest
+from rich.console import Console, RenderableType
+from sample_views import (
+    cell_view,
+    device_view,
+    harness_view,
+    job_view,
+    matrix_view,
+    progress,
+    speedup_view,
+    variant_view,
+)
+
+from farm.cli import render, words
+from farm.cli.matrix_report import failures, matrix_report
+from farm.wire.views import MatrixView
+
+
+def shown(renderable: RenderableType, width: int = 80) -> list[str]:
+    stream = io.StringIO()
+    Console(file=stream, width=width, highlight=False).print(renderable)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_a_device_is_listed_with_what_it_is_and_what_it_does() -> None:
+    phones = [device_view(), device_view(device_id="phone-2", job_id=7)]
+    assert shown(render.device_table(phones), 120) == [
+        "device   phone                android                state                 now",
+        "phone-1  Pixel 7a, Tensor G2  14, API 34, arm64-v8a  online, good, active  free",
+        "phone-2  Pixel 7a, Tensor G2  14, API 34, arm64-v8a  online, good, active  job 7",
+    ]
+
+
+def test_a_device_that_gets_no_work_says_why() -> None:
+    sick = device_view(
+        presence="offline", detail="no answer", health="unknown", waiting_for=("the phone is not online", "b")
+    )
+    text = "\n".join(shown(render.device_table([sick]), 200))
+    assert "offline (no answer), unknown, active" in text
+    assert "the phone is not online; b" in text
+
+
+def test_a_device_nobody_knows_anything_of_is_listed_all_the_same() -> None:
+    nothing = device_view(device_model=None, soc=None, android=None, api_level=None, abi=None)
+    assert "phone-1  unknown phone  -" in shown(render.device_table([nothing]), 120)[1]
+
+
+def test_variants_and_harnesses_show_size_and_digest() -> None:
+    assert shown(render.variant_table([variant_view()]), 100) == [
+        "variant                           backends  input                   size        digest",
+        "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32  14.2 MB  277089d91c0b",
+    ]
+    assert shown(render.harness_table([harness_view()]))[1].startswith(
+        "speed_benchmark_torch  x86_64  7.10 kB"
+    )
+
+
+def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
+    assert shown(render.matrix_table([matrix_view()]), 100) == [
+        "matrix  name  state    cells  rounds  jobs  so far",
+        "3       demo  running      8       5    40  24 succeeded, 1 failed, 15 queued; 1 cells rejected",
+    ]
+
+
+def test_a_job_says_why_it_failed_with_its_code_and_brackets_as_they_are() -> None:
+    text = shown(render.job_table([job_view()]), 140)[1]
+    assert text.endswith("the program died of signal 11 [SIGSEGV] [run.crashed]")
+    assert "phone-1  1      failed  9, 12     float32 torchscript" in text
+
+
+def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
+    assert shown(matrix_report(matrix_view()), 120) == [
+        "matrix 3 (demo): running",
+        "8 cells x 5 rounds with speed_benchmark_torch, 40 jobs: 24 succeeded, 1 failed, 15 queued; "
+        "about 2 min 5 s left",
+        "phone-1: 12 of 20, running float32 lite",
+        "phone-2: 12 of 20, waiting: another phone on the same CPU is busy",
+        "",
+        "device   cell          jobs                   measurements     time",
+        "phone-1  float32 lite  4 succeeded, 1 failed  4 valid       43.1 ms",
+        "phone-1, float32 lite: the program died of signal 11 (1 time)",
+        "phone-2, float32 lite: no jobs, excluded",
+    ]
+
+
+def test_a_finished_matrix_shows_no_progress() -> None:
+    view = matrix_view(finished_at=matrix_view().created_at, state="finished", eta_s=None)
+    assert not any("12 of 20" in line for line in shown(matrix_report(view)))
+
+
+def test_a_rejection_on_every_device_names_none() -> None:
+    view = matrix_view(
+        cell_list=(), rejected_list=[{"device_id": None, "label": "int8-core", "reason": "no such file"}]
+    )
+    assert list(failures(view)) == ["int8-core: no jobs, no such file"]
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_no_listing_cuts_anything_off(width: int) -> None:
+    tables: Sequence[RenderableType] = [
+        render.device_table([device_view(detail="a reason of many words " * 5)]),
+        render.variant_table([variant_view()]),
+        render.matrix_table([matrix_view()]),
+        render.job_table([job_view()]),
+        matrix_report(matrix_view()),
+    ]
+    assert not any("…" in line for table in tables for line in shown(table, width))
+
+
+def test_doing_says_done_running_waiting_or_about_to_start() -> None:
+    from farm.cli.matrix_report import doing
+
+    assert doing(progress()) == "running float32 lite"
+    assert doing(progress(finished=20, current=None)) == "done"
+    assert doing(progress(current=None, waiting_for=("a", "b"))) == "waiting: a; b"
+    assert doing(progress(current=None)) == "next job is about to start"
+
+
+def test_change_names_a_shared_unit_once() -> None:
+    assert words.change(43.1e6, 18.7e6) == "43.1 → 18.7 ms"
+    assert words.change(1.0e9, 98.3e6) == "1.00 s → 98.3 ms"
+    assert words.change(None, 98.3e6) == "- → 98.3 ms"
+
+
+def test_counts_leave_out_what_did_not_happen() -> None:
+    assert words.counts({"queued": 2, "failed": 0, "succeeded": 1}) == "1 succeeded, 2 queued"
+    assert words.counts({}) == "-"
+
+
+def test_views_of_tests_are_views_of_the_wire() -> None:
+    assert MatrixView.model_validate_json(matrix_view().model_dump_json()) == matrix_view()
+    assert speedup_view().verdict == "faster"
+    assert cell_view().value_ns == 43_100_000.0

@@ -1,0 +1,108 @@
+"""The speedup table as people see it."""
+
+from sample_views import speedup_view, twin_view
+
+from farm.cli.speedup_table import speedup_table
+from farm.core.speedup import Verdict
+
+UNFINISHED = speedup_view(
+    candidate="int8-core lite",
+    rounds=4,
+    excluded=1,
+    ci_low=None,
+    ci_high=None,
+    detectable=None,
+    verdict=Verdict.UNDECIDED,
+    reason="4 usable rounds, at least 5 make an interval",
+)
+
+WIDE = """\
+phone-1  (Pixel 7a, Tensor G2)
+mobilenet_v2, speed_benchmark_torch, matrix 3; baseline float32 torchscript
+candidate                  speedup   95 % interval            time  difference     rounds  verdict
+int8-core torchscript        2.31x    2.28 to 2.34  43.1 → 18.7 ms    -24.4 ms          5  faster
+float32 torchscript (A/A)   1.001x  0.994 to 1.007  43.1 → 43.1 ms    -30.0 µs          5  same
+int8-core lite               2.31x               -  43.1 → 18.7 ms    -24.4 ms  4 (1 out)  undecided
+note: int8-core lite: 4 usable rounds, at least 5 make an interval
+smallest difference these rounds could show: 1.2% to 2.1%
+
+speedup = baseline time / candidate time: above 1 the candidate is quicker.
+same = within the equivalence margin; undecided = the interval spans 1 or is missing.
+A/A: the baseline against its own twin. It should not come out faster or slower:
+     where it does, that device's other rows cannot be trusted either."""
+
+NARROW = """\
+candidate
+  speedup   95 % interval            time  difference     rounds  verdict
+int8-core torchscript
+    2.31x    2.28 to 2.34  43.1 → 18.7 ms    -24.4 ms          5  faster
+float32 torchscript (A/A)
+   1.001x  0.994 to 1.007  43.1 → 43.1 ms    -30.0 µs          5  same
+int8-core lite
+    2.31x               -  43.1 → 18.7 ms    -24.4 ms  4 (1 out)  undecided
+"""
+
+VIEWS = [speedup_view(), twin_view(), UNFINISHED]
+
+
+def plain(*views: object, width: int = 120) -> str:
+    return speedup_table(views, width=width).plain  # type: ignore[arg-type]
+
+
+def test_a_wide_terminal_gets_one_line_for_each_candidate() -> None:
+    assert plain(*VIEWS) == WIDE
+
+
+def test_at_80_columns_a_candidate_has_a_line_of_its_own_and_nothing_is_cut() -> None:
+    table = plain(*VIEWS, width=80)
+    assert NARROW in table
+
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_each_device_is_a_block_that_says_once_what_it_is() -> None:
+    table = plain(speedup_view(), speedup_view(device="phone-2", device_model="Galaxy S23", soc=None))
+    assert table.count("phone-1  (Pixel 7a, Tensor G2)") == 1
+    assert table.count("phone-2  (Galaxy S23)") == 1
+
+
+def test_a_virtual_phone_is_called_one_whatever_its_model() -> None:
+    host = speedup_view(virtual=True, device_model=None, soc="Some CPU @ 2 GHz")
+    named = speedup_view(virtual=True, device_model="virtual phone (x86_64)", soc="Some CPU")
+    assert "(virtual phone: Some CPU @ 2 GHz)" in plain(host)
+    assert "(virtual phone (x86_64), Some CPU)" in plain(named)
+
+
+def test_a_baseline_of_its_own_is_named_beside_each_candidate() -> None:
+    table = plain(speedup_view(candidate="int8 nnapi", baseline="int8 cpu"), speedup_view())
+    assert "int8 nnapi vs int8 cpu" in table
+    assert "int8-core torchscript vs float32 torchscript" in table
+    assert "baseline float32 torchscript" not in table
+
+
+def test_a_comparison_without_any_round_shows_dashes_and_why() -> None:
+    nothing = {"speedup": None, "ci_low": None, "ci_high": None, "baseline_ns": None, "candidate_ns": None}
+    none = speedup_view(
+        **nothing,
+        rounds=0,
+        detectable=None,
+        verdict="undecided",
+        reason="0 usable rounds",
+        difference_ns=None,
+    )
+    table = plain(none)
+    assert "int8-core torchscript        -              -  - → -           -       0  undecided" in table
+    assert "note: int8-core torchscript: 0 usable rounds" in table
+    assert "smallest difference" not in table
+
+
+def test_times_that_differ_much_both_have_their_unit() -> None:
+    assert "1.20 s → 98.3 ms" in plain(speedup_view(baseline_ns=1.2e9, candidate_ns=98.3e6))
+
+
+def test_a_slower_candidate_has_a_difference_with_a_plus() -> None:
+    assert "+24.4 ms" in plain(speedup_view(baseline_ns=18_660_000.0, candidate_ns=43_100_000.0))
+
+
+def test_without_twins_the_legend_does_not_speak_of_them() -> None:
+    assert "A/A" not in plain(speedup_view())
