@@ -144,5 +144,22 @@ def test_recipes_are_told_apart_without_torch() -> None:
     assert ran.stdout.split() == [str(2 * len(CATALOGUE)), "False"]
 
 
+def test_without_torch_the_way_to_get_it_is_said() -> None:
+    code = (
+        "from farm.core.errors import InvalidInput\n"
+        "from farm.core.variant import Format, Precision, Recipe\n"
+        "from farm.variants.recipe import recipe_digest\n"
+        "try:\n"
+        "    recipe_digest('resnet18', Recipe(precision=Precision.FLOAT32, format=Format.LITE))\n"
+        "except InvalidInput as error:\n"
+        "    print(error, '|', error.hint)\n"
+    )
+    root = Path(__file__).parents[2]
+    words = [sys.executable, "-S", "-c", code]  # -S: no site-packages, so nothing is installed
+    ran = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
+    assert "torch is not installed" in ran.stdout
+    assert "make install" in ran.stdout
+
+
 def test_a_recipe_has_the_same_digest_every_time() -> None:
     assert recipe_digest("resnet18", FLOAT32_LITE) == recipe_digest("resnet18", FLOAT32_LITE)
