@@ -1,0 +1,57 @@
+"""The settings our adb server runs with."""
+
+from pathlib import Path
+
+from agents.adb.server import forbid_adbutils_servers, is_server, server_environment
+
+FOLDER = Path("/folder")
+OPERATOR = {
+    "HOME": "/home/op",
+    "PATH": "/bin",
+    "ADB_TRACE": "all",
+    "ANDROID_ADB_SERVER_PORT": "5037",
+    "ADB_MDNS": "1",
+}
+
+
+def test_the_operators_adb_settings_do_not_leak_into_our_server() -> None:
+    environment = server_environment(OPERATOR, FOLDER, True, None)
+
+    assert environment == {
+        "HOME": "/home/op",
+        "PATH": "/bin",
+        "TMPDIR": "/folder/tmp",
+        "ADB_MDNS": "0",
+        "ADB_EMU": "0",
+        "ADB_REJECT_KILL_SERVER": "1",
+    }
+
+
+def test_without_usb_nothing_is_written_in_the_operators_home() -> None:
+    environment = server_environment(OPERATOR, FOLDER, False, None)
+
+    assert environment["ADB_USB"] == "0"
+    assert environment["HOME"] == "/folder/home"
+
+
+def test_a_shared_key_goes_before_the_operators() -> None:
+    outer = {**OPERATOR, "ADB_VENDOR_KEYS": "/operators"}
+
+    assert server_environment(outer, FOLDER, True, None)["ADB_VENDOR_KEYS"] == "/operators"
+    assert server_environment(outer, FOLDER, True, "/labs")["ADB_VENDOR_KEYS"] == "/labs"
+
+
+def test_a_server_is_known_by_its_whole_command_line() -> None:
+    ours = ["/somewhere/adb", "-P", "5100", "server", "nodaemon"]
+
+    assert is_server(ours, 5100)
+    assert not is_server(ours, 5101)
+    assert not is_server([*ours, "x"], 5100)
+    assert not is_server([], 5100)
+
+
+def test_adbutils_is_left_without_a_binary_to_start() -> None:
+    environment: dict[str, str] = {}
+    forbid_adbutils_servers(environment)
+
+    assert environment["ADBUTILS_ADB_PATH"].endswith("/false")
