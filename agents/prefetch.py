@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 
 
 class Prefetch:
-    """Brings artifacts into the host's cache, one at a time, and never while it could disturb a measurement."""
+    """Brings artifacts into the host's cache, one at a time, never while that disturbs a measurement."""
 
     def __init__(
         self, *, blobs: BlobCache, is_disturbing: Callable[[], bool], tasks: asyncio.TaskGroup
