@@ -16,7 +16,7 @@ MIN_API_LEVEL = 26
 _TOOLS = ("sha256sum", "setsid", "flock", "timeout", "grep", "env")
 _DEADLINE_S = 20.0
 
-_COMMAND = section_command(
+FACTS_COMMAND = section_command(
     {
         "getprop": "getprop",
         "machine": "uname -m",
@@ -42,17 +42,17 @@ async def read_facts(device: AdbDevice) -> DeviceFacts:
         DeviceUnfit: it can run nothing: too old an Android, a tool missing, nowhere to write.
         DeviceError: the phone went away, was too slow, or cut its answer short.
     """
-    result = await device.shell(_COMMAND, deadline_s=_DEADLINE_S)
+    result = await device.shell(FACTS_COMMAND, deadline_s=_DEADLINE_S)
     said = output_by_section(result.stdout.decode(errors="replace"))
     if "setsid" not in said:
         raise DeviceProtocol(f"{device.serial} answered only {sorted(said)} when asked what it is")
     if reason := unfitness(said):
         raise DeviceUnfit(f"{device.serial} {reason}")
-    return _facts(said, device.serial)
+    return device_facts(said, device.serial)
 
 
 def unfitness(said: Mapping[str, str]) -> str | None:
-    """Why the phone can run nothing, by its answers; None when it can."""
+    """Why the phone can run nothing, by its answers to FACTS_COMMAND; None when it can."""
     level = facts.api_level(properties(said["getprop"]))
     missing = [word for word in said["missing"].split() if word != "checked"]
     if level is not None and level < MIN_API_LEVEL:
@@ -66,7 +66,8 @@ def unfitness(said: Mapping[str, str]) -> str | None:
     return None
 
 
-def _facts(said: Mapping[str, str], serial: str) -> DeviceFacts:
+def device_facts(said: Mapping[str, str], serial: str) -> DeviceFacts:
+    """What a phone is, by its answers; `serial` stands in where it has no number of its own."""
     known = properties(said["getprop"])
     machine = facts.abi_of_machine(said["machine"])
     return DeviceFacts(

@@ -51,9 +51,11 @@ async def ensure_cached(
         DigestMismatch: the local copy is damaged.
         DeviceError: the phone went away, or was too slow.
     """
-    valid = await _verified(device, work_root, files)
+    valid = await _verified(device, work_root, files) if files else set()
+    # Of equal files the executable one comes last, and counts.
+    missing = sorted((file for file in files if file.digest not in valid), key=lambda file: file.executable)
     pushed_bytes = 0
-    for file in {file.digest: file for file in files if file.digest not in valid}.values():
+    for file in {file.digest: file for file in missing}.values():
         pushed_bytes += await _push_verified(device, work_root, file, await local_path(file.digest))
     return CacheResult(
         path_by_name={file.name: cache_path(work_root, file.digest) for file in files},

@@ -9,7 +9,8 @@ from farm.clock import Clock
 from farm.core.condition import Condition, Gates, closed_gates
 
 _DEADLINE_S = 10.0
-_READ_AWAKE = "settings get global stay_on_while_plugged_in"
+_STAY_ON = "global stay_on_while_plugged_in"
+_READ_AWAKE = f"settings get {_STAY_ON}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,8 @@ async def restore_awake(device: AdbDevice, awake: StayAwake) -> None:
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
-    if awake.before is not None and awake.before.isdigit():
-        command = f"settings put global stay_on_while_plugged_in {awake.before}"
-        await device.shell(command, deadline_s=_DEADLINE_S)
+    if awake.before is None:
+        return
+    # `settings get` says null of what was never set.
+    change = f"put {_STAY_ON} {awake.before}" if awake.before.isdigit() else f"delete {_STAY_ON}"
+    await device.shell(f"settings {change}", deadline_s=_DEADLINE_S)

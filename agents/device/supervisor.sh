@@ -22,7 +22,8 @@ readonly PATIENCE_STEPS=20
 
 self=$0 command=$1 work=$2 fence=$3 argument=${4:-0}
 run=$work/runs/$fence
-read -r boot </proc/sys/kernel/random/boot_id
+boot=unknown
+{ read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null
 
 say() { echo "supervisor: $*" >&2; }
 
@@ -65,7 +66,7 @@ find_mark() {
   {
     flock 9
     if [ ! -s "$work/id" ]; then
-      read -r uuid </proc/sys/kernel/random/uuid
+      { read -r uuid </proc/sys/kernel/random/uuid; } 2>/dev/null || uuid=$$-$(date +%s)
       write "$work/id" "$uuid"
     fi
   } 9>"$work/lock"
@@ -80,7 +81,7 @@ look() {
   # The name in brackets may hold anything, a bracket too.
   set -- ${line##*) }
   [ "${1:-Z}" != Z ] || return 1
-  session=$4 born=${20}
+  session=$4 born=${20:-}
 }
 
 # Sets `pid` to the live process that record $1 names; fails when that one is gone.

@@ -1,0 +1,115 @@
+"""Probe, facts, conditions and gates, over a real adb server."""
+
+import asyncio
+import platform
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agents.adb.client import AdbDevice
+from agents.device.conditions import read_condition
+from agents.device.facts import read_facts
+from agents.device.prepare import keep_awake, restore_awake, wait_for_gates
+from agents.device.probe import probe
+from agents.virtual.faults import Faults, set_faults
+from agents.virtual.pool import PhoneHandle
+from farm.clock import SystemClock
+from farm.core.condition import Condition, Gates, ThermalStatus
+from farm.core.device import Presence
+
+pytestmark = pytest.mark.anyio
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+NOW = datetime(2024, 5, 6, tzinfo=UTC)
+GATES = Gates(min_storage_bytes=0, wait_s=0)
+
+
+async def condition_when(device: AdbDevice, work_root: str, claim: Callable[[Condition], bool]) -> Condition:
+    """The first condition that a change of the phone's faults shows in."""
+    async with asyncio.timeout(20):
+        while not claim(found := await read_condition(device, work_root, NOW)):
+            pass
+    return found
+
+
+async def test_a_phone_that_answers_end_to_end_is_online(device: AdbDevice) -> None:
+    assert await probe(device) is Presence.ONLINE
+
+
+async def test_a_phone_that_is_still_booting_is_not_online(device: AdbDevice) -> None:
+    await device.shell("setprop sys.boot_completed 0", deadline_s=10)
+    assert await probe(device) is Presence.BOOTING
+
+
+async def test_a_phone_that_hangs_is_offline_within_the_deadline(
+    device: AdbDevice, phone: PhoneHandle
+) -> None:
+    set_faults(phone.state, Faults(hang=True))
+    async with asyncio.timeout(20):
+        while await probe(device, deadline_s=0.3) is Presence.ONLINE:
+            pass
+    assert await probe(device, deadline_s=0.3) is Presence.OFFLINE
+
+
+async def test_a_phone_says_what_it_is(device: AdbDevice, phone: PhoneHandle) -> None:
+    facts = await read_facts(device)
+    assert facts.serialno == phone.serial
+    assert facts.virtual
+    assert facts.cpu_domain
+    assert facts.work_root.startswith(str(phone.state))
+    assert facts.cores
+    assert facts.memory_bytes
+    assert facts.memory_bytes > 2**28
+    assert facts.abi in {"x86_64", "arm64-v8a"}
+    assert facts.kernel == platform.release()
+
+
+async def test_a_condition_is_read_off_the_phone(
+    device: AdbDevice, work_root: str, phone: PhoneHandle
+) -> None:
+    hot = Faults(thermal_status=2, skin_c=44.5, battery_level_pct=55, battery_c=31.5, charging=False)
+    set_faults(phone.state, hot)
+    found = await condition_when(device, work_root, lambda found: found.skin_c == 44.5)
+    assert found.thermal_status is ThermalStatus.MODERATE
+    assert (found.battery_level_pct, found.battery_c, found.charging) == (55, 31.5, False)
+    assert found.taken_at == NOW
+    assert found.boot_id == BOOT_ID
+    for value in (found.uptime_s, found.load_1m, found.memory_available_bytes, found.storage_free_bytes):
+        assert value is not None
+
+
+async def test_open_gates_are_passed_at_once(device: AdbDevice, work_root: str) -> None:
+    ready = await wait_for_gates(device, work_root, GATES, clock=SystemClock(), interval_s=60)
+    assert ready.shut == ()
+
+
+async def test_a_gate_that_stays_shut_puts_the_run_off_with_its_reason(
+    device: AdbDevice, work_root: str, phone: PhoneHandle
+) -> None:
+    set_faults(phone.state, Faults(thermal_status=1))
+    await condition_when(device, work_root, lambda found: found.thermal_status == 1)
+    ready = await wait_for_gates(device, work_root, GATES, clock=SystemClock(), interval_s=60)
+    assert ready.shut == ("thermal status LIGHT, at most NONE",)
+
+
+async def test_a_gate_that_opens_in_time_is_waited_for(
+    device: AdbDevice, work_root: str, phone: PhoneHandle
+) -> None:
+    set_faults(phone.state, Faults(thermal_status=1))
+    await condition_when(device, work_root, lambda found: found.thermal_status == 1)
+    gates = Gates(min_storage_bytes=0, wait_s=30)
+    waiting = asyncio.create_task(
+        wait_for_gates(device, work_root, gates, clock=SystemClock(), interval_s=0.02)
+    )
+    set_faults(phone.state, Faults())
+    ready = await waiting
+    assert ready.shut == ()
+    assert ready.condition.thermal_status is ThermalStatus.NONE
+
+
+async def test_keeping_a_phone_awake_is_read_back_and_put_back(device: AdbDevice) -> None:
+    awake = await keep_awake(device)
+    await restore_awake(device, awake)
+    again = await keep_awake(device)
+    assert awake.before == again.before
