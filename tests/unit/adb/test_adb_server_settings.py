@@ -9,8 +9,8 @@ OPERATOR = {
     "HOME": "/home/op",
     "PATH": "/bin",
     "ADB_TRACE": "all",
-    "ANDROID_ADB_SERVER_PORT": "5037",
     "ADB_MDNS": "1",
+    "ANDROID_ADB_SERVER_PORT": "5037",
 }
 
 

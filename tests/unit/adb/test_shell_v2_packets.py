@@ -7,7 +7,7 @@ from agents.adb.client import state_by_serial
 from agents.adb.shell_v2 import HEADER, Collector, PacketId, packet, stdin_packets
 
 
-@given(st.binary(max_size=200_000))
+@given(st.binary(max_size=70_000))
 def test_input_is_cut_into_packets_and_closed(data: bytes) -> None:
     raw = stdin_packets(data)
 

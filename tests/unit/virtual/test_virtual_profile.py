@@ -8,7 +8,7 @@ from agents.virtual.faults import FaultBox, Faults, faults_of, set_faults
 from agents.virtual.profile import dumpsys_battery, dumpsys_thermalservice, getprop_text, properties, soc_of
 from agents.virtual.shell_service import ShellRequest, shell_request
 
-X86 = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Some CPU @ 2.00GHz\nflags\t\t:\n\nprocessor\t: 1\n"
+X86 = "vendor_id\t: GenuineIntel\nmodel name\t: Some CPU @ 2.00GHz\nflags\t\t:\n\nprocessor\t: 1\n"
 ARM = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
 
 
