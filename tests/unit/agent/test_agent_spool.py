@@ -1,0 +1,91 @@
+"""Evidence on disk, in every state a crash can leave it in."""
+
+import errno
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from fake_clock import FakeClock
+
+from agents.durable import disk_errors_named, write_durably
+from agents.spool import KEEP_REFUSED_BYTES, Spool
+from farm.core.errors import HostDiskFull
+from farm.core.ids import AttemptId
+
+ONE, TWO = AttemptId(1), AttemptId(2)
+
+
+def test_a_report_waits_until_it_is_acknowledged(tmp_path: Path) -> None:
+    Spool(tmp_path).put(ONE, b"evidence")
+    later = Spool(tmp_path)
+    assert later.pending() == [ONE]
+    assert later.find(ONE) == b"evidence"
+    later.acknowledge(ONE)
+    assert Spool(tmp_path).pending() == []
+
+
+def test_the_bytes_of_a_report_never_change(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    spool.put(ONE, b"first")
+    spool.put(ONE, b"second")
+    assert spool.find(ONE) == b"first"
+
+
+def test_a_crash_before_the_rename_leaves_no_report(tmp_path: Path) -> None:
+    (tmp_path / "1.json.tmp").write_bytes(b"half a rep")
+    spool = Spool(tmp_path)
+    assert spool.pending() == []
+    assert list(tmp_path.glob("*.tmp")) == []
+
+
+def test_reports_are_pending_in_the_order_of_their_attempts(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for attempt_id in (10, 9, 100):
+        spool.put(AttemptId(attempt_id), b"x")
+    assert spool.pending() == [9, 10, 100]
+
+
+def test_acknowledging_twice_is_harmless(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    spool.put(ONE, b"x")
+    spool.acknowledge(ONE)
+    spool.acknowledge(ONE)
+    assert spool.find(ONE) is None
+
+
+def test_a_refused_report_is_kept_for_a_week(tmp_path: Path) -> None:
+    spool, clock = Spool(tmp_path), FakeClock()
+    spool.put(ONE, b"refused")
+    spool.refuse(ONE, clock.now())
+    assert spool.pending() == []
+    assert (tmp_path / "refused" / "1.json").read_bytes() == b"refused"
+    clock.advance(timedelta(days=6).total_seconds())
+    spool.refuse(TWO, clock.now())
+    assert (tmp_path / "refused" / "1.json").exists()
+    clock.advance(timedelta(days=2).total_seconds())
+    spool.refuse(TWO, clock.now())
+    assert not (tmp_path / "refused" / "1.json").exists()
+
+
+def test_refused_reports_have_a_bounded_size(tmp_path: Path) -> None:
+    spool, clock = Spool(tmp_path), FakeClock()
+    for attempt_id in (1, 2, 3):
+        spool.put(AttemptId(attempt_id), b"")
+        os.truncate(tmp_path / f"{attempt_id}.json", KEEP_REFUSED_BYTES // 2)
+        spool.refuse(AttemptId(attempt_id), clock.now())
+        clock.advance(60)
+    assert sorted(path.stem for path in (tmp_path / "refused").iterdir()) == ["2", "3"]
+
+
+def test_a_full_disk_is_named_as_such(tmp_path: Path) -> None:
+    with (
+        pytest.raises(HostDiskFull, match=r"no space left for 1\.json"),
+        disk_errors_named(tmp_path / "1.json"),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_durable_file_has_the_mode_that_was_asked_for(tmp_path: Path) -> None:
+    write_durably(tmp_path / "secret", b"x", mode=0o600)
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
