@@ -138,8 +138,10 @@ class AdbDevice:
         if self._features is None:
             async with smart_socket(self._client.port) as socket:
                 await self._reach(socket, f"host-serial:{self.serial}:features")
-                self._features = frozenset((await socket.read_block()).decode(errors="replace").split(","))
-        return self._features
+                words = (await socket.read_block()).decode(errors="replace").split(",")
+            # A phone still greeting has none yet: that must not be remembered.
+            self._features = frozenset(words) - {""} or None
+        return self._features or frozenset()
 
     @asynccontextmanager
     async def _service(self, service: str) -> AsyncIterator[SmartSocket]:

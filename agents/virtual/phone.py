@@ -8,13 +8,9 @@ import asyncio
 import fcntl
 import json
 import os
-import shlex
 import shutil
-import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import TextIO
 
@@ -23,11 +19,12 @@ from agents.virtual import profile
 from agents.virtual.command import Shell
 from agents.virtual.connection import Connection, Service
 from agents.virtual.faults import FaultBox, Faults
+from agents.virtual.folder import lay_out, replace_file, shell_environment, write_dumpsys
 from agents.virtual.journal import FILE as JOURNAL
 from agents.virtual.packets import MAX_DATA_BYTES
 from agents.virtual.shell_service import shell_request, shell_service
 from agents.virtual.sync_service import sync_service
-from agents.virtual.watch import PHONE_VARIABLE, RunWatch
+from agents.virtual.watch import RunWatch
 
 #: How often processes and faults are looked at: 0.6 % of one core, with 100 processes on a busy machine.
 TICK_S = 0.1
@@ -63,10 +60,10 @@ class VirtualPhone:
         self._setup = setup
         self._state = setup.state.resolve()
         self._lock = _locked(self._state)
-        self._properties = _lay_out(self._state, setup.serial)
+        self._properties = lay_out(self._state, setup.serial)
         self._shell = Shell(
             program=setup.shell,
-            environment=shell_environment(os.environ, self._state, setup),
+            environment=shell_environment(os.environ, self._state, setup.serial, setup.shell),
             folder=self._state / "data",
         )
         self._faults = FaultBox(self._state)
@@ -100,7 +97,7 @@ class VirtualPhone:
         if faults == self._shown and faults.vanish == (self._server is None):
             return
         self._shown = faults
-        _write_dumpsys(self._state, faults)
+        write_dumpsys(self._state, faults)
         if faults.hang:
             self._awake.clear()
         else:
@@ -163,55 +160,7 @@ class VirtualPhone:
             "serial": self._setup.serial,
             "started_at": datetime.now(UTC).isoformat(),
         }
-        _replace(self._state / RECORD, json.dumps(record))
-
-
-def shell_environment(outer: Mapping[str, str], state: Path, setup: PhoneSetup) -> dict[str, str]:
-    """The whole environment of commands: nothing of ours leaks into what is measured.
-
-    The tools are the host's, after the phone's own; a virtual environment's are not among them.
-    """
-    ours = str(Path(sys.prefix) / "bin")
-    path = [part for part in outer.get("PATH", os.defpath).split(os.pathsep) if part and part != ours]
-    return {
-        "PATH": os.pathsep.join([str(state / "bin"), *path]),
-        "HOME": str(state / "data"),
-        "TMPDIR": str(state / "tmp"),
-        "SHELL": setup.shell,
-        "USER": "shell",
-        "ANDROID_DATA": str(state / "data"),
-        PHONE_VARIABLE: setup.serial,
-    }
-
-
-def _lay_out(state: Path, serial: str) -> dict[str, str]:
-    work_root = state / "data" / "local" / "tmp"
-    for folder in (work_root, state / "tmp", state / "bin", state / "dumpsys", state / "settings"):
-        folder.mkdir(parents=True, exist_ok=True)
-    for script in files("agents.virtual").joinpath("bin").iterdir():
-        _install(state / "bin" / script.name, script.read_text())
-    # A shebang takes no path with spaces, nor one that is not known before; a name on PATH serves.
-    _install(state / "bin" / "benchfarm-python", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
-    cpuinfo = Path("/proc/cpuinfo").read_text()
-    values = profile.properties(serial, work_root, cpuinfo, profile.cpu_domain())
-    _replace(state / "properties", profile.getprop_text(values))
-    return values
-
-
-def _install(path: Path, text: str) -> None:
-    _replace(path, text, mode=0o755)
-
-
-def _replace(path: Path, text: str, mode: int = 0o644) -> None:
-    draft = path.with_name(f".{path.name}.new")
-    draft.write_text(text)
-    draft.chmod(mode)
-    draft.replace(path)
-
-
-def _write_dumpsys(state: Path, faults: Faults) -> None:
-    _replace(state / "dumpsys" / "battery", profile.dumpsys_battery(faults))
-    _replace(state / "dumpsys" / "thermalservice", profile.dumpsys_thermalservice(faults))
+        replace_file(self._state / RECORD, json.dumps(record))
 
 
 def _recorded_port(state: Path) -> int:

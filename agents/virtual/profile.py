@@ -2,7 +2,6 @@
 
 import hashlib
 import platform
-import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -119,8 +118,3 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "none"
-
-
-def interpreter() -> str:
-    """What `benchfarm-python` runs."""
-    return sys.executable

@@ -1,0 +1,70 @@
+"""The folder of a virtual phone: its commands, its properties, and the environment of what runs in it.
+
+bin/                Android's commands, found first on PATH
+properties          what getprop prints
+dumpsys/ settings/  what those answer
+data/local/tmp/     the work root
+phone.json port lock faults.json journal.jsonl
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from agents.virtual import profile
+from agents.virtual.faults import Faults
+from agents.virtual.watch import PHONE_VARIABLE
+
+
+def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell: str) -> dict[str, str]:
+    """The whole environment of commands: nothing of ours leaks into what is measured.
+
+    The tools are the host's, after the phone's own; a virtual environment's are not among them.
+    """
+    ours = str(Path(sys.prefix) / "bin")
+    path = [part for part in outer.get("PATH", os.defpath).split(os.pathsep) if part and part != ours]
+    return {
+        "PATH": os.pathsep.join([str(state / "bin"), *path]),
+        "HOME": str(state / "data"),
+        "TMPDIR": str(state / "tmp"),
+        "SHELL": shell,
+        "USER": "shell",
+        "ANDROID_DATA": str(state / "data"),
+        PHONE_VARIABLE: serial,
+    }
+
+
+def lay_out(state: Path, serial: str) -> dict[str, str]:
+    """Make what is missing, write the rest anew, and give the phone's properties."""
+    work_root = state / "data" / "local" / "tmp"
+    for folder in (work_root, state / "tmp", state / "bin", state / "dumpsys", state / "settings"):
+        folder.mkdir(parents=True, exist_ok=True)
+    for script in files("agents.virtual").joinpath("bin").iterdir():
+        _install(state / "bin" / script.name, script.read_text())
+    # A shebang takes no path with spaces, nor one that is not known before; a name on PATH serves.
+    _install(state / "bin" / "benchfarm-python", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    values = profile.properties(serial, work_root, cpuinfo, profile.cpu_domain())
+    replace_file(state / "properties", profile.getprop_text(values))
+    return values
+
+
+def _install(path: Path, text: str) -> None:
+    replace_file(path, text, mode=0o755)
+
+
+def replace_file(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file that readers see whole: the old one or the new one."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.write_text(text)
+    draft.chmod(mode)
+    draft.replace(path)
+
+
+def write_dumpsys(state: Path, faults: Faults) -> None:
+    """What dumpsys is to answer from now on."""
+    replace_file(state / "dumpsys" / "battery", profile.dumpsys_battery(faults))
+    replace_file(state / "dumpsys" / "thermalservice", profile.dumpsys_thermalservice(faults))
