@@ -7,9 +7,14 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.render import add_row, listing
-from farm.cli.words import counts, duration_or_nothing, joined, plural
+from farm.cli.words import counts, duration_or_nothing, plural
+from farm.core.job import JobState
+from farm.core.measurement import Outcome, Quality
 from farm.core.units import elapsed_text
 from farm.wire.views import CellView, DeviceProgress, MatrixView
+
+#: States and outcomes of a job that nobody needs to be told of.
+_GOING_WELL = (JobState.QUEUED, JobState.ACTIVE, Outcome.SUCCEEDED)
 
 
 def matrix_report(view: MatrixView) -> RenderableType:
@@ -28,7 +33,7 @@ def headline(view: MatrixView) -> str:
 
 def _summary(view: MatrixView) -> str:
     shape = f"{plural(view.cells, 'cell')} x {plural(view.rounds, 'round')} with {view.harness}"
-    eta = f"; about {elapsed_text(view.eta_s)} left" if view.eta_s is not None else ""
+    eta = f"; about {elapsed_text(view.eta_s)} left" if view.eta_s and view.finished_at is None else ""
     return f"{shape}, {plural(view.jobs, 'job')}: {counts(view.jobs_by_outcome)}{eta}"
 
 
@@ -43,7 +48,7 @@ def doing(device: DeviceProgress) -> str:
         return "done"
     if device.current:
         return f"running {device.current}"
-    return f"waiting: {joined(device.waiting_for)}" if device.waiting_for else "next job is about to start"
+    return f"waiting: {device.waiting_for[0]}" if device.waiting_for else "next job is about to start"
 
 
 def cell_table(cells: Sequence[CellView]) -> Table:
@@ -57,10 +62,18 @@ def cell_table(cells: Sequence[CellView]) -> Table:
 
 def failures(view: MatrixView) -> Iterator[str]:
     """What did not work, one line each: cells with problems, cells that got no jobs."""
-    for cell in view.cell_list:
-        for problem, times in cell.problems.items():
-            yield f"{cell.device_id}, {cell.label}: {problem} ({plural(times, 'time')})"
+    yield from (_trouble(cell) for cell in view.cell_list if cell.problems)
     yield from rejections(view)
+
+
+def _trouble(cell: CellView) -> str:
+    """How often what went wrong in a cell, and the reason that came up most."""
+    ended = {word: times for word, times in cell.jobs_by_outcome.items() if word not in _GOING_WELL}
+    left_out = {word: times for word, times in cell.measurements_by_quality.items() if word != Quality.VALID}
+    worst = max(cell.problems, key=lambda problem: cell.problems[problem])
+    more = len(cell.problems) - 1
+    others = f"; {plural(more, 'other reason')}" if more else ""
+    return f"{cell.device_id}, {cell.label}: {counts({**ended, **left_out})} ({worst}{others})"
 
 
 def rejections(view: MatrixView) -> Iterator[str]:

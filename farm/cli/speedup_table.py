@@ -13,11 +13,12 @@ from farm.wire.views import SpeedupView
 
 LEGEND = (
     "speedup = baseline time / candidate time: above 1 the candidate is quicker.",
-    "same = within the equivalence margin; undecided = the interval spans 1 or is missing.",
+    "same = the interval is within the margin; undecided = it spans 1, or is missing.",
 )
+OUT_LEGEND = "(n out) = n blocks left out: one side is not valid, or the block was run again."
 TWIN_LEGEND = (
-    "A/A: the baseline against its own twin. It should not come out faster or slower:",
-    "     where it does, that device's other rows cannot be trusted either.",
+    "A/A: the baseline against its twin. Where that comes out faster or slower,",
+    "     the other rows of the device cannot be trusted either.",
 )
 
 _HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdict")
@@ -49,6 +50,8 @@ def _group_key(view: SpeedupView) -> tuple[str, str, str, int]:
 
 def _legend(views: Iterable[SpeedupView]) -> Iterator[str]:
     yield from LEGEND
+    if any(view.excluded for view in views):
+        yield OUT_LEGEND
     if any(view.aa for view in views):
         yield from TWIN_LEGEND
 

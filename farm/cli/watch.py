@@ -111,7 +111,7 @@ def status_line(view: MatrixView, *, answers: bool = True) -> str:
             f"{said}, {view.state} after {elapsed_text((view.finished_at - view.created_at).total_seconds())}"
         )
     if view.eta_s is None:
-        return f"{said}, time left not known before the first job ends"
+        return f"{said}, time left not known yet"
     return f"{said}, about {elapsed_text(view.eta_s)} left"
 
 

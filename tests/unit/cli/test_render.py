@@ -83,7 +83,7 @@ def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
         "",
         "device   cell          jobs                   measurements     time",
         "phone-1  float32 lite  4 succeeded, 1 failed  4 valid       43.1 ms",
-        "phone-1, float32 lite: the program died of signal 11 (1 time)",
+        "phone-1, float32 lite: 1 failed (the program died of signal 11)",
         "phone-2, float32 lite: no jobs, excluded",
     ]
 
@@ -91,6 +91,13 @@ def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
 def test_a_finished_matrix_shows_no_progress() -> None:
     view = matrix_view(finished_at=matrix_view().created_at, state="finished", eta_s=None)
     assert not any("12 of 20" in line for line in shown(matrix_report(view)))
+
+
+def test_what_went_wrong_in_a_cell_is_one_line_however_often_it_did() -> None:
+    problems = {"noisy: spans 30 %": 1, "noisy: spans 40 %": 2, "failed: signal 11": 1}
+    cell = cell_view(measurements_by_quality={"valid": 1, "noisy": 3}, problems=problems)
+    said = "phone-1, float32 lite: 1 failed, 3 noisy (noisy: spans 40 %; 2 other reasons)"
+    assert list(failures(matrix_view(cell_list=(cell,), rejected_list=()))) == [said]
 
 
 def test_a_rejection_on_every_device_names_none() -> None:
@@ -117,7 +124,7 @@ def test_doing_says_done_running_waiting_or_about_to_start() -> None:
 
     assert doing(progress()) == "running float32 lite"
     assert doing(progress(finished=20, current=None)) == "done"
-    assert doing(progress(current=None, waiting_for=("a", "b"))) == "waiting: a; b"
+    assert doing(progress(current=None, waiting_for=("a", "b"))) == "waiting: a"
     assert doing(progress(current=None)) == "next job is about to start"
 
 

@@ -27,9 +27,10 @@ note: int8-core lite: 4 usable rounds, at least 5 make an interval
 smallest difference these rounds could show: 1.2% to 2.1%
 
 speedup = baseline time / candidate time: above 1 the candidate is quicker.
-same = within the equivalence margin; undecided = the interval spans 1 or is missing.
-A/A: the baseline against its own twin. It should not come out faster or slower:
-     where it does, that device's other rows cannot be trusted either."""
+same = the interval is within the margin; undecided = it spans 1, or is missing.
+(n out) = n blocks left out: one side is not valid, or the block was run again.
+A/A: the baseline against its twin. Where that comes out faster or slower,
+     the other rows of the device cannot be trusted either."""
 
 NARROW = """\
 candidate

@@ -96,8 +96,8 @@ def test_bars_say_what_runs_and_why_nothing_does() -> None:
     assert "matrix 3: 24 of 40 jobs, about 2 min 5 s left" in text
 
 
-def test_before_the_first_job_ended_nobody_knows_how_long_it_takes() -> None:
-    assert status_line(matrix_view(eta_s=None)).endswith("time left not known before the first job ends")
+def test_before_jobs_have_ended_nobody_knows_how_long_it_takes() -> None:
+    assert status_line(matrix_view(eta_s=None)).endswith("time left not known yet")
 
 
 def test_who_leaves_is_told_how_to_come_back() -> None:
