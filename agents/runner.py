@@ -52,6 +52,8 @@ GATE_INTERVAL_S = 5.0
 WAIT_MARGIN_S = 60.0
 #: A phone that is away may come back within this time before its attempt is called lost (FAULTS 1 to 3).
 AWAY_S = 90.0
+#: As long as the gates' last look is worth anything.
+START_AWAY_S = 20.0
 #: A farm that is away may come back within this time before a job that needs its files is put off.
 FARM_AWAY_S = 60.0
 
@@ -80,7 +82,7 @@ class Runner:
             advance: records a phase; nothing of it happens on the phone before that returned.
             adopt: the run was started before this process was.
         """
-        draft = entry.draft
+        draft = replace(entry.draft, adopted=adopt)
 
         async def remember(phase: Phase, so_far: Evidence) -> None:
             nonlocal draft
@@ -89,10 +91,10 @@ class Runner:
 
         try:
             if adopt:
-                return await self._adopted(entry)
+                return await self._adopted(entry, draft)
             return await self._run(entry, remember)
         except FarmError as error:
-            if isinstance(error, FarmTrouble) and draft.started_at is None:
+            if isinstance(error, FarmTrouble | AdbServerDown) and draft.started_at is None:
                 return PutOff(reason=error.message)
             return self._troubled(draft, error)
         except Exception as error:
@@ -146,13 +148,12 @@ class Runner:
             await start_run(phone.device, work_root, entry.fence, draft.argv, env, plan.timeout_s)
 
         # Starting is idempotent: what an answer that was lost had started is left as it is.
-        await _retried_once(start)
+        await self._patiently(start, START_AWAY_S)
         evidence = await self._finished(entry, phone, draft)
         await self._restore(phone, awake)
         return evidence
 
-    async def _adopted(self, entry: Entry) -> Evidence:
-        draft = replace(entry.draft, adopted=True)
+    async def _adopted(self, entry: Entry, draft: Evidence) -> Evidence:
         try:
             async with asyncio.timeout(AWAY_S):
                 phone = await self._phones.wait(entry.device_id)
@@ -179,7 +180,7 @@ class Runner:
             limit_bytes = entry.plan.output_limit_bytes
             return await collect_run(phone.device, work_root, entry.fence, limit_bytes=limit_bytes)
 
-        collected = await self._patiently(collect)
+        collected = await self._patiently(collect, AWAY_S)
         return replace(
             draft,
             exit=collected.exit,
@@ -206,10 +207,10 @@ class Runner:
         except (DeviceError, AdbServerDown) as error:
             log.warning("screen_not_restored", code=error.code, reason=error.message)
 
-    async def _patiently(self, call: Callable[[], Awaitable[Value]]) -> Value:
-        """The value of a call that may be repeated, while the phone is away for a short time."""
-        backoff = Backoff(self._random, cap_s=5.0)
-        give_up_s = self._clock.monotonic() + AWAY_S
+    async def _patiently(self, call: Callable[[], Awaitable[Value]], away_s: float) -> Value:
+        """The value of a call that may be repeated, while the phone or adb's server is away for a moment."""
+        backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
+        give_up_s = self._clock.monotonic() + away_s
         while True:
             try:
                 return await call()
@@ -246,14 +247,6 @@ def _lost_run(entry: Entry, phone: Phone) -> FarmError:
     if before is not None and before.boot_id is not None and before.boot_id != phone.boot_id:
         return DeviceError(f"{phone.device.serial} restarted during run {entry.fence}")
     return HostError(f"the agent was restarted while it started run {entry.fence}")
-
-
-async def _retried_once(call: Callable[[], Awaitable[None]]) -> None:
-    """A connection that breaks once says nothing of the phone (FAULTS 9)."""
-    try:
-        await call()
-    except (DeviceOffline, DeviceProtocol):
-        await call()
 
 
 def _filled(fill: Callable[[], Value]) -> Value:

@@ -1,0 +1,52 @@
+"""An agent in this process, with a real adb server, real virtual phones, and a farm that the test plays."""
+
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from played_farm import TOKEN, PlayedFarm, serving
+from pydantic import SecretStr
+
+from agents.config import AgentConfig
+from agents.virtual.faults import Faults, set_faults
+from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def phone(tmp_path: Path) -> Iterator[PhoneHandle]:
+    phone = start_phones(1, tmp_path / "phones")[0]
+    yield phone
+    set_faults(phone.state, Faults())
+    stop_phones(tmp_path / "phones")
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def config(tmp_path: Path, phone: PhoneHandle, port: int) -> AgentConfig:
+    return AgentConfig(
+        farm_url=f"http://127.0.0.1:{port}",
+        host="bench-1",
+        data_dir=tmp_path / "agent",
+        join_token=SecretStr(TOKEN),
+        adb_connect=(phone.address,),
+        adb_usb=False,
+    )
+
+
+@pytest.fixture
+async def played(port: int) -> AsyncIterator[PlayedFarm]:
+    farm = PlayedFarm()
+    async with serving(farm.app, port):
+        yield farm

@@ -1,0 +1,154 @@
+"""Attempts on a real virtual phone behind a real adb server, for a farm that the test plays."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from played_farm import PlayedFarm, living
+
+from agents.config import AgentConfig
+from agents.virtual.pool import PhoneHandle
+from farm.core.attempt import AttemptState
+from farm.core.condition import Gates
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_run_comes_back_as_evidence_and_the_phone_is_clean_after_it(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+) -> None:
+    played.assign(3, phone.serial, "echo out; echo err >&2; exit 7")
+    async with living(config):
+        evidence = await played.reported(3)
+        await played.until(lambda: played.cleaned(phone.serial) == 3)
+    assert evidence.exit is not None
+    assert (evidence.exit.code, evidence.stdout, evidence.stderr) == (7, "out\n", "err\n")
+    assert evidence.trouble is None
+    assert evidence.before is not None
+    assert evidence.after is not None
+    assert not evidence.adopted
+    assert list((config.data_dir / "attempts").iterdir()) == []
+    assert not (config.data_dir / "spool" / "3.json").exists()
+
+
+async def test_a_file_travels_to_the_phone_once(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+) -> None:
+    file = played.add_file(b"some weights" * 1000)
+    read = ("sh", "-c", "wc -c <${file_data}")
+    async with living(config):
+        played.assign(1, phone.serial, "", files=(file,), argv=read)
+        first = await played.reported(1)
+        played.assign(2, phone.serial, "", files=(file,), argv=read)
+        second = await played.reported(2)
+    assert first.stdout.strip() == second.stdout.strip() == "12000"
+    assert first.pushed_bytes == 12000
+    assert second.pushed_bytes == 0
+
+
+async def test_a_run_that_never_ends_is_ended_and_says_so(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+) -> None:
+    played.assign(1, phone.serial, "echo begun; sleep 600", timeout_s=0.5)
+    async with living(config):
+        evidence = await played.reported(1)
+    assert evidence.exit is not None
+    assert evidence.exit.timed_out
+    assert evidence.stdout == "begun\n"
+
+
+async def test_a_phone_that_is_not_fit_gives_the_job_back_with_the_reason(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+) -> None:
+    gates = Gates(min_storage_bytes=2**60, wait_s=0.0)
+    async with living(config):
+        played.assign(1, phone.serial, "true", gates=gates)
+        await played.until(lambda: 1 in played.given_back)
+        await played.until(lambda: played.cleaned(phone.serial) == 1)
+    assert "MiB free" in played.given_back[1]
+    assert 1 not in played.reports
+
+
+async def test_a_plan_that_names_what_is_not_there_is_reported_as_trouble(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+) -> None:
+    played.assign(1, phone.serial, "", argv=("${file_absent}",))
+    async with living(config):
+        evidence = await played.reported(1)
+    assert evidence.trouble is not None
+    assert "file_absent" in evidence.trouble.message
+    assert evidence.exit is None
+
+
+async def test_an_attempt_the_farm_drops_is_ended_on_the_phone(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm, tmp_path: Path
+) -> None:
+    witness = tmp_path / "alive"
+    played.assign(1, phone.serial, f"echo $$ >{witness}.new; mv {witness}.new {witness}; sleep 600")
+    async with living(config):
+        await played.until(lambda: bool(played.exchanges) and played.phase(1) is AttemptState.MEASURING)
+        await played.until(witness.exists)
+        played.assignments.clear()
+        await played.until(lambda: played.cleaned(phone.serial) == 1)
+    assert not is_alive(int(witness.read_text()))
+    assert 1 not in played.reports
+
+
+async def test_a_run_outlives_its_agent_and_is_adopted_by_the_next_life(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm, tmp_path: Path
+) -> None:
+    go, begun = tmp_path / "go", tmp_path / "begun"
+    os.mkfifo(go)
+    pipe = os.open(go, os.O_RDWR)
+    played.assign(1, phone.serial, f"echo begun; >{begun}; read word <{go}; echo $word")
+    async with living(config):
+        await played.until(begun.exists)
+    async with living(config):
+        await played.until(lambda: len(played.openings) == 2)
+        os.write(pipe, b"done\n")
+        evidence = await played.reported(1)
+    assert [(each.attempt_id, each.phase) for each in played.openings[1].attempts] == [(1, "measuring")]
+    os.close(pipe)
+    assert evidence.adopted
+    assert evidence.stdout == "begun\ndone\n"
+    assert evidence.before is not None
+
+
+async def test_a_run_the_farm_gave_up_meanwhile_is_ended_by_the_next_life(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm, tmp_path: Path
+) -> None:
+    witness = tmp_path / "alive"
+    played.assign(1, phone.serial, f"echo $$ >{witness}.new; mv {witness}.new {witness}; sleep 600")
+    async with living(config):
+        await played.until(lambda: bool(played.exchanges) and played.phase(1) is AttemptState.MEASURING)
+        await played.until(witness.exists)
+    assert is_alive(int(witness.read_text()))
+    played.assignments.clear()
+    async with living(config):
+        await played.until(lambda: len(played.openings) == 2 and played.cleaned(phone.serial) == 1)
+    assert not is_alive(int(witness.read_text()))
+    assert list((config.data_dir / "attempts").iterdir()) == []
+
+
+async def test_a_killed_adb_server_costs_no_run(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+) -> None:
+    played.assign(1, phone.serial, "sleep 2; echo done")
+    async with living(config):
+        await played.until(lambda: bool(played.exchanges) and played.phase(1) is AttemptState.MEASURING)
+        record = json.loads((config.data_dir / "adb" / "adb-server.json").read_text())
+        os.kill(record["pid"], signal.SIGKILL)
+        evidence = await played.reported(1)
+        assert evidence.stdout == "done\n"
+        await played.until(lambda: played.cleaned(phone.serial) == 1)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be noted by its parent does not."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return False
+    return fields[0] != "Z"

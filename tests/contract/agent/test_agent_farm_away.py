@@ -1,0 +1,103 @@
+"""The agent and a farm that vanishes, comes back, or does not want it."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from played_farm import PlayedFarm, living, serving
+from pydantic import SecretStr
+from structlog.testing import capture_logs
+
+from agents.config import AgentConfig
+from agents.daemon import run_agent
+from agents.hostlock import AgentRunningError
+from agents.virtual.pool import PhoneHandle
+from farm.clock import SystemClock
+from farm.core.attempt import AttemptState
+from farm.core.errors import AuthError
+
+pytestmark = pytest.mark.anyio
+
+
+async def until_exists(path: Path) -> None:
+    async with asyncio.timeout(20):
+        await asyncio.to_thread(poll, path.exists)
+
+
+def poll(condition: Callable[[], bool]) -> None:
+    while not condition():
+        time.sleep(0.02)
+
+
+async def test_evidence_waits_for_a_farm_that_went_away(
+    config: AgentConfig, phone: PhoneHandle, port: int
+) -> None:
+    farm = PlayedFarm()
+    farm.assign(1, phone.serial, "sleep 0.5; echo done")
+    async with living(config):
+        async with serving(farm.app, port):
+            await farm.until(lambda: bool(farm.exchanges) and farm.phase(1) is AttemptState.MEASURING)
+        spooled = config.data_dir / "spool" / "1.json"
+        await until_exists(spooled)
+        body = spooled.read_bytes()
+        async with serving(farm.app, port):
+            evidence = await farm.reported(1)
+            await farm.until(lambda: farm.cleaned(phone.serial) == 1)
+    assert evidence.stdout == "done\n"
+    assert farm.reports[1][0] == body
+
+
+async def test_an_agent_waits_for_a_farm_that_is_not_there_yet(config: AgentConfig, port: int) -> None:
+    farm = PlayedFarm()
+    async with living(config) as agent:
+        await asyncio.sleep(0.05)
+        assert not agent.done()
+        async with serving(farm.app, port):
+            await farm.until(lambda: bool(farm.exchanges))
+
+
+async def test_a_fenced_session_is_followed_by_a_new_one(config: AgentConfig, played: PlayedFarm) -> None:
+    async with living(config):
+        await played.until(lambda: bool(played.exchanges))
+        played.fenced = True
+        await played.until(lambda: len(played.openings) == 2)
+        heard = len(played.exchanges)
+        await played.until(lambda: len(played.exchanges) > heard)
+    assert played.exchanges[-1].seq < heard + 10
+
+
+async def test_a_wrong_join_token_ends_the_agent_with_a_hint(config: AgentConfig, played: PlayedFarm) -> None:
+    wrong = config.model_copy(update={"join_token": SecretStr("wrong")})
+    with pytest.raises(AuthError, match="join token") as caught:
+        await run_agent(wrong, SystemClock())
+    assert "join token" in caught.value.hint
+
+
+async def test_a_credential_is_kept_private_and_used_again(config: AgentConfig, played: PlayedFarm) -> None:
+    async with living(config):
+        await played.until(lambda: bool(played.exchanges))
+    kept = config.data_dir / "credential.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    without_token = config.model_copy(update={"join_token": None})
+    async with living(without_token):
+        await played.until(lambda: len(played.openings) == 2)
+
+
+async def test_a_second_agent_on_the_same_folder_ends_at_once(
+    config: AgentConfig, played: PlayedFarm
+) -> None:
+    async with living(config):
+        await played.until(lambda: bool(played.openings))
+        with pytest.raises(AgentRunningError):
+            await run_agent(config, SystemClock())
+
+
+async def test_nothing_of_a_secret_is_logged(config: AgentConfig, played: PlayedFarm) -> None:
+    with capture_logs() as logs:
+        async with living(config):
+            await played.until(lambda: bool(played.exchanges))
+    assert logs
+    assert "a-credential" not in str(logs)
+    assert "the-right-token" not in str(logs)
