@@ -65,6 +65,7 @@ def _on_farm_error(_request: Request, error: Exception) -> Response:
             blame=error.blame,
             transient=error.transient,
             hint=error.hint,
+            places=tuple(error.places) if isinstance(error, InvalidInput) else (),
         )
     )
 

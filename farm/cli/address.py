@@ -31,7 +31,7 @@ def find_running(folder: Path) -> str | None:
         url, pid = str(said["url"]), int(said["pid"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return url if _is_running(pid) else None
+    return url if pid > 0 and _is_running(pid) else None
 
 
 def connect() -> "FarmClient":

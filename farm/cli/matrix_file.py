@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farm.core.errors import FarmError, InvalidInput
+from farm.core.errors import InvalidInput
 from farm.wire.matrix import matrix_spec
-from farm.wire.matrix_text import load_matrix
+from farm.wire.matrix_text import line_of, load_matrix
 from farm.wire.views import MatrixView
 
 if TYPE_CHECKING:
@@ -22,9 +22,13 @@ def submit_file(farm: "FarmClient", file: Path) -> MatrixView:
     try:
         spec = load_matrix(text)
         matrix_spec(spec, text=text)
+    except InvalidInput as error:
+        raise _located(error, str(file)) from error
+    try:
         return farm.submit_matrix(spec)
     except InvalidInput as error:
-        raise _in_file(error, file) from error
+        # The farm was not sent the file: what it says of places is looked up in the lines here.
+        raise _located(error, _with_lines(file, text, error)) from error
 
 
 def _text(file: Path) -> str:
@@ -36,5 +40,14 @@ def _text(file: Path) -> str:
         raise InvalidInput(f"{file}: {error.strerror}", hint="`examples/demo.yaml` is a matrix") from error
 
 
-def _in_file(error: FarmError, file: Path) -> FarmError:
-    return type(error)(f"{file}: {error.message}", hint=error.hint)
+def _with_lines(file: Path, text: str, error: InvalidInput) -> str:
+    """`my.yaml, line 12`, as far as the error knows a place."""
+    found = {line_of(text, place) for place in error.places}
+    lines = sorted(line for line in found if line is not None)
+    if not lines:
+        return str(file)
+    return f"{file}, {'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines))}"
+
+
+def _located(error: InvalidInput, where: str) -> InvalidInput:
+    return type(error)(f"{where}: {error.message}", hint=error.hint)

@@ -30,6 +30,7 @@ FarmError
 Retry, health, HTTP status, exit code and outcome follow from these attributes, never from message text.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import ClassVar
 
@@ -72,6 +73,8 @@ class InvalidInput(FarmError):
     code = "input.invalid"
     blame = Blame.USER
     default_hint = "correct the input and try again"
+    #: Where in what was sent: keys and list positions, from its root.
+    places: Sequence[tuple[str | int, ...]] = ()
 
 
 class MatrixInvalid(InvalidInput):
@@ -85,6 +88,7 @@ class SelectorEmpty(InvalidInput):
     """A device selector matches no device of the farm."""
 
     code = "matrix.selector_empty"
+    places = (("devices",),)
     default_hint = "`farm devices` lists what can be selected"
 
 

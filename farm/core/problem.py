@@ -46,7 +46,9 @@ def matrix_invalid(problems: Sequence[MatrixProblem], lines: Sequence[int | None
         for problem, line in zip(problems, numbers, strict=True)
     ]
     message = told[0] if len(told) == 1 else "\n".join([f"{len(told)} problems", *told])
-    return MatrixInvalid(message, hint=_hints(problems) or None)
+    error = MatrixInvalid(message, hint=_hints(problems) or None)
+    error.places = tuple(problem.path for problem in problems)
+    return error
 
 
 def _hints(problems: Sequence[MatrixProblem]) -> str:

@@ -26,3 +26,5 @@ class Problem(BaseModel):
     blame: str
     transient: bool
     hint: str
+    #: Where in the request's document: keys and list positions, from its root.
+    places: tuple[tuple[str | int, ...], ...] = ()

@@ -29,6 +29,8 @@ def error_of(problem: Problem) -> FarmError:
     """
     kind = error_class_by_code().get(problem.code) or _fallback(problem.blame)
     error = kind(problem.detail, hint=problem.hint)
+    if isinstance(error, InvalidInput):
+        error.places = problem.places
     error.__cause__ = ProblemError(problem)
     return error
 
