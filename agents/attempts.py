@@ -160,7 +160,7 @@ class Attempts:
             try:
                 await self._disk.call(self._put, held.entry.attempt_id, evidence)
             except HostDiskFull as error:
-                log.error("evidence_not_spooled", reason=error.message, hint=error.hint)  # noqa: TRY400
+                log.warning("evidence_not_spooled", reason=error.message, hint=error.hint)
                 await asyncio.sleep(backoff.next_s())
             else:
                 return

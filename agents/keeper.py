@@ -88,7 +88,7 @@ class AdbKeeper:
         try:
             await self._server.start()
         except AdbServerDown as error:
-            log.error("adb_server_not_started", reason=error.message, hint=error.hint)  # noqa: TRY400
+            log.warning("adb_server_not_started", reason=error.message, hint=error.hint)
             return
         self._adb.port = self._server.port
         log.info("adb_server_started", port=self._server.port)
