@@ -18,7 +18,7 @@ from farm.clock import SystemClock
 from farm.core.attempt import AttemptState
 from farm.core.device import Presence
 from farm.core.evidence import Evidence
-from farm.core.ids import AttemptId, DeviceId, Digest, JobId
+from farm.core.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
 from farm.core.plan import PlanFile, RunPlan
 from farm.wire.agent import (
     Assignment,
@@ -111,7 +111,7 @@ class PlayedFarm:
     async def _enroll(self, said: Enrollment) -> Response:
         if said.join_token.get_secret_value() != TOKEN:
             return _problem(401, "auth.invalid", "the join token is unknown")
-        return _json(EnrollmentAnswer(host_id=said.host, credential="a-credential"))  # type: ignore[arg-type]
+        return _json(EnrollmentAnswer(host_id=HostId(said.host), credential="a-credential"))
 
     async def _open(self, said: SessionOpening, request: Request) -> Response:
         if request.headers.get("Authorization") != "Bearer a-credential":
@@ -126,7 +126,7 @@ class PlayedFarm:
         )
         number = len(self.openings)
         await self._tell()
-        return _json(SessionAnswer(session_id=number, epoch=number, beat_s=10.0, orders=orders))  # type: ignore[arg-type]
+        return _json(SessionAnswer(session_id=SessionId(number), epoch=number, beat_s=10.0, orders=orders))
 
     async def _exchange(self, session_id: int, said: Exchange) -> Response:
         if self.fenced or session_id != len(self.openings):

@@ -1,5 +1,6 @@
 """`farm-agent` as a process: exit codes, hints, and an end by signal."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -54,9 +55,9 @@ async def test_sigterm_ends_an_agent_in_order(
     token.write_text(TOKEN)
     options = {"farm-url": config.farm_url, "data-dir": config.data_dir, "join-token-file": token}
     arguments = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    agent = subprocess.Popen([*COMMAND, "--no-adb-usb", *arguments], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
+    agent = await asyncio.create_subprocess_exec(*COMMAND, "--no-adb-usb", *arguments, stdout=subprocess.PIPE)
     await played.until(lambda: bool(played.exchanges))
     agent.send_signal(signal.SIGTERM)
-    out, _ = agent.communicate(timeout=20)
-    assert (agent.returncode, out) == (0, "")
+    out, _ = await agent.communicate()
+    assert (agent.returncode, out) == (0, b"")
     assert not (config.data_dir / "adb" / "adb-server.json").exists()

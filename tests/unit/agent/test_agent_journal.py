@@ -8,14 +8,14 @@ from structlog.testing import capture_logs
 from agents.journal import Journal, new_entry
 from farm.core.attempt import AttemptState
 from farm.core.evidence import Evidence
-from farm.core.ids import AttemptId
+from farm.core.ids import AttemptId, Digest
 from farm.core.plan import PlanFile, RunPlan
 
 PLAN = RunPlan(
     harness="test",
     backend="cpu",
     settings={"iter": 3, "fast": True, "name": "x", "share": 0.5},
-    files=(PlanFile(name="model", digest="a" * 64, size_bytes=3),),  # type: ignore[arg-type]
+    files=(PlanFile(name="model", digest=Digest("a" * 64), size_bytes=3),),
     argv=("${file_model}", "--work", "${work}"),
     env={"A": "b"},
     timeout_s=5.0,
