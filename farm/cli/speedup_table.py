@@ -7,8 +7,8 @@ from itertools import groupby
 from rich.text import Text
 
 from farm.cli.words import NOTHING, change, duration_or_nothing, phone
-from farm.core.speedup import Verdict
 from farm.core.units import ratio_text
+from farm.core.verdict import Verdict
 from farm.wire.views import SpeedupView
 
 LEGEND = (

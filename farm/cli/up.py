@@ -42,7 +42,7 @@ def up(
     from farm.daemon import UpOptions, run
     from farm.logconfig import configure_logging
 
-    config = _config(data_dir=data or data_dir(), bind=bind, port=port)
+    config = _config(data_dir=(data or data_dir()).absolute(), bind=bind, port=port)
     configure_logging()
     run(
         UpOptions(
@@ -81,7 +81,7 @@ def welcome(url: str, config: "FarmConfig", *, virtual: int, agent: bool) -> str
     phones = f"{virtual} virtual" if virtual else "on USB"
     lines = [
         f"The farm listens at {url}",
-        f"  data    {config.data_dir.absolute()}",
+        f"  data    {config.data_dir}",
         f"  phones  {phones if agent else 'looked after by other agents only'}",
         after_up(config.data_dir),
         "Ctrl-C stops it.",

@@ -10,8 +10,8 @@ from farm.core.condition import Gates
 from farm.core.ids import DeviceId, VariantId
 from farm.core.plan import SettingValue
 from farm.core.selector import Selector
-from farm.core.speedup import DEFAULT_MARGIN
 from farm.core.variant import Manifest
+from farm.core.verdict import DEFAULT_MARGIN
 
 #: Value by axis: all of a cell's, or some that pick cells. Besides these axes, every harness flag can be one.
 Key = Mapping[str, SettingValue]

@@ -4,29 +4,16 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from farm.core.measurement import Quality, SampleKind
 from farm.core.stats import t_quantile
+from farm.core.verdict import DEFAULT_MARGIN, Verdict
 
 #: Fewer rounds give a ratio but no interval.
 MIN_ROUNDS = 5
-DEFAULT_MARGIN = 0.02
 CONFIDENCE = 0.95
 #: The chance to find an effect of the size of the minimum detectable one.
 POWER = 0.8
-
-
-class Verdict(StrEnum):
-    """What may be said of a candidate."""
-
-    #: The whole interval is above 1, and not within the equivalence margin.
-    FASTER = "faster"
-    SLOWER = "slower"
-    #: The whole interval lies within the equivalence margin.
-    SAME = "same"
-    #: The interval spans 1 and reaches beyond the margin, or there is none.
-    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from farm.core.matrix import DEFAULT_NOISE_LIMIT, MAX_ROUNDS, MatrixPlan
 from farm.core.plan import SettingValue
 from farm.core.problem import MatrixProblem, matrix_invalid, name_hint
 from farm.core.selector import Selector
-from farm.core.speedup import DEFAULT_MARGIN
+from farm.core.verdict import DEFAULT_MARGIN
 from farm.wire.matrix_text import line_of, load_matrix
 
 _GATES = Gates()

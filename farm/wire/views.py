@@ -9,8 +9,8 @@ from farm.core.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, Ma
 from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome, Quality
 from farm.core.plan import SettingValue
-from farm.core.speedup import Verdict
 from farm.core.variant import Manifest
+from farm.core.verdict import Verdict
 from farm.wire.base import Wire
 
 

@@ -17,7 +17,7 @@ from farm.core.attempt import AttemptState
 from farm.core.errors import AuthError, Blame, InvalidInput, NotFound, ReportConflict, SessionFenced
 from farm.core.ids import AttemptId
 from farm.core.retry import MAX_GIVE_BACKS
-from farm.core.speedup import Verdict
+from farm.core.verdict import Verdict
 from farm.services.exchange import exchange
 from farm.wire.agent import Assignment, Exchange
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from farm.core.device import Admin, Health, Presence
 from farm.core.ids import CellId, DeviceId, HostId, JobId, MatrixId, VariantId, digest_of
 from farm.core.job import JobKind, JobState
-from farm.core.speedup import Verdict
 from farm.core.variant import Format, Manifest, Precision, Recipe, TensorSpec
+from farm.core.verdict import Verdict
 from farm.wire.views import (
     CellView,
     DeviceProgress,

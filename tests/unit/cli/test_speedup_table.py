@@ -3,7 +3,7 @@
 from sample_views import speedup_view, twin_view
 
 from farm.cli.speedup_table import speedup_table
-from farm.core.speedup import Verdict
+from farm.core.verdict import Verdict
 
 UNFINISHED = speedup_view(
     candidate="int8-core lite",

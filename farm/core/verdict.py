@@ -1,0 +1,18 @@
+"""What may be said of a candidate; apart from how it is found, so that who only reads it loads no scipy."""
+
+from enum import StrEnum
+
+#: How far from 1 a speedup is still the same, as a fraction.
+DEFAULT_MARGIN = 0.02
+
+
+class Verdict(StrEnum):
+    """What may be said of a candidate."""
+
+    #: The whole interval is above 1, and not within the equivalence margin.
+    FASTER = "faster"
+    SLOWER = "slower"
+    #: The whole interval lies within the equivalence margin.
+    SAME = "same"
+    #: The interval spans 1 and reaches beyond the margin, or there is none.
+    UNDECIDED = "undecided"
