@@ -48,7 +48,8 @@ def exchange(
     wanted: list[DeviceId] = []
     if hosts.record_beat(connection, session_id, seq=said.seq, now=now):
         _note_attempts(connection, session, said.attempts, now=now)
-        wanted = note_devices(connection, host_id, said.devices, now=now)
+        held = {report.attempt_id for report in said.attempts}
+        wanted = note_devices(connection, host_id, said.devices, held=held, now=now)
     return look(connection, host_id, session_id, said, wanted, now=now)
 
 

@@ -1,12 +1,13 @@
 """Notes what an agent sees of its phones, and starts the checks by which phones earn their health."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
+from farm.core.attempt import AttemptState
 from farm.core.device import Admin, Health, Presence
-from farm.core.ids import DeviceId, HostId
+from farm.core.ids import AttemptId, DeviceId, HostId
 from farm.store import devices, hosts, jobs
 from farm.store.devices import Device
 from farm.wire.agent import DeviceReport
@@ -16,11 +17,16 @@ _CHECKED_ON_RETURN = (Health.UNKNOWN, Health.SUSPECT, Health.BAD)
 
 
 def note_devices(
-    connection: Connection, host_id: HostId, reports: Sequence[DeviceReport], *, now: datetime
+    connection: Connection,
+    host_id: HostId,
+    reports: Sequence[DeviceReport],
+    *,
+    held: Collection[AttemptId],
+    now: datetime,
 ) -> list[DeviceId]:
     """Apply a complete list of a host's phones: those it leaves out are absent.
 
-    Returns the phones whose facts are wanted.
+    `held` are the attempts the agent has in hand. Returns the phones whose facts are wanted.
     """
     listed = {DeviceId(report.device_id): report for report in reports}
     known = {device.device_id: device for device in devices.list_devices(connection, host_id=host_id)}
@@ -32,12 +38,18 @@ def note_devices(
     return [
         device_id
         for device_id, report in listed.items()
-        if not _note_device(connection, host_id, device_id, report, now=now)
+        if not _note_device(connection, host_id, device_id, report, held=held, now=now)
     ]
 
 
 def _note_device(
-    connection: Connection, host_id: HostId, device_id: DeviceId, report: DeviceReport, *, now: datetime
+    connection: Connection,
+    host_id: HostId,
+    device_id: DeviceId,
+    report: DeviceReport,
+    *,
+    held: Collection[AttemptId],
+    now: datetime,
 ) -> bool:
     """Apply one report; False when the farm has no facts of the phone yet."""
     device = _known_device(connection, host_id, device_id, report, now=now)
@@ -60,12 +72,26 @@ def _note_device(
         detail=report.detail,
         facts_id=facts_id,
         condition=report.condition,
-        cleaned_fence=report.cleaned_fence,
+        cleaned_fence=_cleaned_fence(device, report, held),
         now=now,
     )
     if presence is Presence.ONLINE and device.presence is not Presence.ONLINE:
         _check_on_arrival(connection, device, now=now)
     return facts_id is not None or report.presence is not Presence.ONLINE
+
+
+def _cleaned_fence(device: Device, report: DeviceReport, held: Collection[AttemptId]) -> int:
+    """Up to which token the phone is clean.
+
+    The agent may never have heard of an attempt that was given back, and then cannot quote its token. Nothing
+    of it ran, and once the agent does not hold it, nothing will.
+    """
+    nothing_ran = (
+        device.last_attempt_state is AttemptState.GIVEN_BACK
+        and device.last_attempt_id not in held
+        and device.cleaned_fence == device.fence - 1
+    )
+    return max(device.fence if nothing_ran else 0, report.cleaned_fence)
 
 
 def _known_device(

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
+from farm.core.attempt import AttemptState
 from farm.core.condition import Condition
 from farm.core.device import Admin, DeviceFacts, DeviceState, Health, Presence
 from farm.core.ids import AttemptId, DeviceId, FactsId, HostId, JobId, digest_of
@@ -41,6 +42,7 @@ class Device:
     job_id: JobId | None
     #: The attempt of its last claim, live or not.
     last_attempt_id: AttemptId | None
+    last_attempt_state: AttemptState | None
 
     def state(self, *, cpu_busy: bool = False) -> DeviceState:
         """What decides whether it can be given work."""
@@ -77,6 +79,7 @@ def list_devices(
             device_facts.c.facts,
             live.c.job_id.label("live_job_id"),
             last.c.attempt_id.label("last_attempt_id"),
+            last.c.state.label("last_state"),
             is_live.label("session_live"),
         )
         .outerjoin(device_facts, device_facts.c.facts_id == devices.c.facts_id)
@@ -114,6 +117,7 @@ def _device(row: sa.Row[Any]) -> Device:
         session_live=bool(row.session_live),
         job_id=row.live_job_id,
         last_attempt_id=row.last_attempt_id,
+        last_attempt_state=None if row.last_state is None else AttemptState(row.last_state),
     )
 
 
@@ -180,7 +184,8 @@ def update_seen(
 ) -> None:
     """Note what the agent sees of a device now; a changed presence gets its event row.
 
-    A clean-up record quoting a token above the last claim, or below what is recorded, changes nothing.
+    A clean-up record quoting a token below what is recorded changes nothing. One above the last claim comes
+    from a phone that another database served, or this one before it was restored: no token is given twice.
     """
     values: dict[str, Any] = {
         "host_id": host_id,
@@ -193,8 +198,8 @@ def update_seen(
         values["facts_id"] = facts_id
     if condition is not None:
         values["condition"] = _CONDITION.dump_python(condition, mode="json")
-    if device.cleaned_fence < cleaned_fence <= device.fence:
-        values["cleaned_fence"] = cleaned_fence
+    if cleaned_fence > device.cleaned_fence:
+        values |= {"cleaned_fence": cleaned_fence, "fence": max(cleaned_fence, device.fence)}
     connection.execute(devices.update().where(devices.c.device_id == device.device_id).values(values))
     if presence is not device.presence:
         record_event(

@@ -211,10 +211,3 @@ def move_job(
         cause=cause,
     )
     return True
-
-
-def counts_by_outcome(connection: Connection, matrix_id: MatrixId) -> dict[str, int]:
-    """Jobs of a matrix by outcome, or by state while they have none."""
-    word = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
-    query = sa.select(word, sa.func.count()).where(jobs.c.matrix_id == matrix_id).group_by(word)
-    return {name: count for name, count in connection.execute(query)}

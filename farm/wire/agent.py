@@ -14,7 +14,8 @@ from farm.core.plan import RunPlan
 from farm.wire.base import WIRE_VERSION, Wire
 
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x20/\x7f]+$")]
-Fence = Annotated[int, Field(ge=0)]
+#: Well below what any database's integers hold.
+Fence = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class Enrollment(Wire):
