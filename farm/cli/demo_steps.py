@@ -25,7 +25,6 @@ MODEL = "mobilenet_v2"
 PRECISIONS = ("float32", "int8-core")
 FORMATS = ("torchscript", "lite")
 PHONES = 2
-STEPS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +41,14 @@ class DemoResult:
 class _Steps:
     """Tells each step when it is done."""
 
-    def __init__(self) -> None:
-        self._number = 0
+    def __init__(self, total: int) -> None:
+        self._number, self._total = 0, total
         self._since_s = time.monotonic()
 
     def done(self, what: str) -> None:
         now_s = time.monotonic()
         self._number += 1
-        talk(f"[{self._number}/{STEPS}] {what} ({elapsed_text(now_s - self._since_s)})")
+        talk(f"[{self._number}/{self._total}] {what} ({elapsed_text(now_s - self._since_s)})")
         self._since_s = now_s
 
 
@@ -73,17 +72,22 @@ def run_demo(folder: Path, matrix_file: Path) -> DemoResult:
     Raises:
         FarmError: a step failed; the end of the log of the farm that was started has been shown.
     """
-    steps, running = _Steps(), find_running(folder)
+    running = find_running(folder)
+    # A farm of somebody else's is not stopped, which is one step less.
+    steps = _Steps(4 if running else 5)
     with ExitStack() as started:
         url = running or _start(folder, started)
         steps.done(f"using the farm at {url}" if running else f"started a farm at {url}, data in {folder}")
         farm = started.enter_context(FarmClient(url))
         try:
-            return _run(farm, folder, matrix_file, steps, farm_goes_on=bool(running))
+            result = _run(farm, folder, matrix_file, steps, farm_goes_on=bool(running))
         except FarmError:
             if not running:
                 talk(log_tail(folder / LOG_NAME))
             raise
+    if not running:
+        steps.done("stopped the farm and its phones")
+    return result
 
 
 def _start(folder: Path, started: ExitStack) -> str:

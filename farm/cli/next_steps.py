@@ -17,8 +17,7 @@ def farm_command() -> str:
     found = shutil.which("farm")
     if found and Path(found).absolute() == script:
         return "farm"
-    path = script if not script.is_relative_to(Path.cwd()) else script.relative_to(Path.cwd())
-    return shlex.quote(str(path))
+    return _from_here(script)
 
 
 def after_demo(folder: Path, matrix_id: MatrixId, *, farm_goes_on: bool) -> str:
@@ -29,7 +28,7 @@ def after_demo(folder: Path, matrix_id: MatrixId, *, farm_goes_on: bool) -> str:
         (f"{farm} speedups", "this table, from the database"),
         (f"{farm} matrix show {matrix_id}", "every cell, and what went wrong"),
         (f"{farm} devices", "the phones"),
-        (f"{farm} matrix submit examples/demo.yaml --watch", "once more"),
+        (f"{farm} matrix submit {_example()} --watch", "once more"),
     ]
     return "\n".join(["", "Next:", *_export(folder), *_aligned(lines)])
 
@@ -39,15 +38,25 @@ def after_up(folder: Path) -> str:
     farm = farm_command()
     lines = [
         (f"{farm} devices", "the phones, and why one gets no work"),
-        (f"{farm} variants build mobilenet_v2", "a model file to measure"),
-        (f"{farm} matrix submit examples/demo.yaml --watch", "a matrix of your own looks like this one"),
+        (f"{farm} variants build mobilenet_v2 --precision float32,int8-core --format torchscript,lite", ""),
+        (f"{farm} matrix submit {_example()} --watch", ""),
     ]
     return "\n".join(["In another terminal:", *_export(folder), *_aligned(lines)])
 
 
 def _aligned(lines: Sequence[tuple[str, str]]) -> list[str]:
-    width = max(len(command) for command, _ in lines)
-    return [f"  {command:{width}}  # {why}" for command, why in lines]
+    width = max(len(command) for command, why in lines if why)
+    return [f"  {command:{width}}  # {why}" if why else f"  {command}" for command, why in lines]
+
+
+def _example() -> str:
+    """The example matrix of the checkout this runs from, as seen from here."""
+    return _from_here(Path(__file__).parents[2] / "examples" / "demo.yaml")
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def _export(folder: Path) -> list[str]:

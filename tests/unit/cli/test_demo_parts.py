@@ -1,0 +1,86 @@
+"""The parts of the demo and of `farm up` that can be tried without a farm."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sample_views import device_view, matrix_view
+
+from farm.cli.child import log_tail, stop
+from farm.cli.matrix import exit_code_of
+from farm.cli.next_steps import after_demo, after_up
+from farm.cli.readiness import is_ready, what_for
+from farm.core.ids import MatrixId
+
+#: Says that it is up, then ends tidily at SIGINT, or only when it is killed.
+TIDY = (
+    "import signal; signal.signal(signal.SIGINT, lambda *_: exit(0)); print('up', flush=True); signal.pause()"
+)
+
+
+def test_a_phone_is_ready_when_it_is_online_good_and_active_even_while_busy() -> None:
+    assert is_ready(device_view(job_id=7, waiting_for=("the phone is busy with another job",)))
+    assert not is_ready(device_view(presence="offline"))
+    assert not is_ready(device_view(health="unknown"))
+    assert not is_ready(device_view(admin="cordoned"))
+
+
+def test_what_phones_wait_for_names_each_with_its_first_reason() -> None:
+    unchecked = device_view(device_id="v-1", health="unknown", waiting_for=("not checked yet", "busy"))
+    assert what_for([device_view(), unchecked]) == "v-1: not checked yet"
+    assert what_for([]) == "none has been seen yet"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        ({"succeeded": 50}, 0),
+        ({"succeeded": 49, "unsupported": 1}, 0),
+        ({"succeeded": 49, "failed": 1}, 3),
+        ({"succeeded": 49, "inconclusive": 1}, 4),
+        ({"failed": 1, "expired": 1}, 3),
+    ],
+)
+def test_a_watched_matrix_ends_with_the_code_of_what_went_wrong(outcomes: dict[str, int], code: int) -> None:
+    assert exit_code_of(matrix_view(jobs_by_outcome=outcomes)) == code
+
+
+def test_a_child_that_listens_to_sigint_ends_tidily() -> None:
+    child = subprocess.Popen([sys.executable, "-c", TIDY], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    with child.stdout:
+        child.stdout.readline()
+        stop(child)
+    assert child.returncode == 0
+
+
+def test_a_child_that_has_ended_already_is_no_trouble() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    stop(child)
+    assert child.returncode == 0
+
+
+def test_the_end_of_a_log_comes_with_where_the_log_is(tmp_path: Path) -> None:
+    log = tmp_path / "farm-up.log"
+    log.write_text("".join(f"line {number}\n" for number in range(100)))
+    said = log_tail(log)
+    assert said.startswith(f"the end of {log}:")
+    assert said.endswith("line 99")
+    assert "line 50" not in said
+
+
+def test_next_steps_name_another_data_folder_only_when_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FARM_DATA_DIR", str(tmp_path))
+    assert "FARM_DATA_DIR" not in after_up(tmp_path)
+    assert f"export FARM_DATA_DIR={tmp_path / 'other'}" in after_up(tmp_path / "other")
+
+
+def test_after_the_demo_a_farm_is_started_again_unless_it_goes_on(tmp_path: Path) -> None:
+    assert "up --virtual 2" in after_demo(tmp_path, MatrixId(3), farm_goes_on=False)
+    goes_on = after_demo(tmp_path, MatrixId(3), farm_goes_on=True)
+    assert "up --virtual" not in goes_on
+    assert "matrix show 3" in goes_on
