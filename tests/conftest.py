@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 from farm_rig import FarmRig, HostRig
+from invariants import check_invariants
 
 
 @pytest.fixture
 def farm(tmp_path: Path) -> Iterator[FarmRig]:
-    """An empty farm with the programs it comes with."""
+    """An empty farm with the programs it comes with; whatever the test did, no invariant may be broken."""
     rig = FarmRig(tmp_path)
     yield rig
     rig.close()
+    check_invariants(rig.path)
 
 
 @pytest.fixture

@@ -55,7 +55,8 @@ class FarmRig:
 
     def __init__(self, folder: Path) -> None:
         self.clock = FakeClock()
-        self.database = Database(sqlite_url(folder / "farm.sqlite3"))
+        self.path = folder / "farm.sqlite3"
+        self.database = Database(sqlite_url(self.path))
         upgrade(self.database.engine)
         self.blobs = DiskBlobs(folder / "blobs")
         self.up_since = self.clock.now()

@@ -25,7 +25,8 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
         raise NotFound(
             f"there is no attempt {attempt_id}", hint="`farm matrix jobs ID` lists a matrix's attempts"
         )
-    reports = attempts.reports_of(connection, attempt_id)
+    # The report that counted goes last, to be shown; where none did, the latest is.
+    reports = sorted(attempts.reports_of(connection, attempt_id), key=lambda report: report.counted)
     measurement = measurements.find_measurement(connection, attempt_id)
     return AttemptView(
         attempt_id=attempt.attempt_id,

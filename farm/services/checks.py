@@ -1,23 +1,27 @@
 """Health checks: the files they need, and what their outcome does to a phone."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import cache
 from importlib.resources import files
 from itertools import count, islice
 
 from sqlalchemy.engine import Connection
 
-from farm.core.device import Health
+from farm.core.device import Admin, Health
 from farm.core.errors import Blame
 from farm.core.health import is_suspicious
 from farm.core.ids import DeviceId, digest_of
 from farm.core.measurement import Outcome
 from farm.core.plan import PlanFile
 from farm.store import attempts, devices, jobs
+from farm.store.devices import Device
 
 _PAYLOAD_BYTES = 1024 * 1024
 #: How many of a device's last attempts are looked at.
 RECENT_ATTEMPTS = 5
+#: How long after a check that gave no answer the next one begins.
+CHECK_AGAIN_AFTER = timedelta(seconds=60)
 
 
 def check_program() -> bytes:
@@ -34,7 +38,8 @@ def _noise() -> Iterator[bytes]:
     return (bytes.fromhex(digest_of(b"benchfarm check payload %d" % number)) for number in count())
 
 
-def check_files(connection: Connection) -> tuple[PlanFile, PlanFile]:
+@cache
+def check_files() -> tuple[PlanFile, PlanFile]:
     """Script and payload of a check, as the plan names them."""
     program, payload = check_program(), check_payload()
     return (
@@ -44,16 +49,49 @@ def check_files(connection: Connection) -> tuple[PlanFile, PlanFile]:
 
 
 def judge_check(
-    connection: Connection, device_id: DeviceId, outcome: Outcome, message: str, *, now: datetime
+    connection: Connection,
+    device_id: DeviceId,
+    outcome: Outcome,
+    blame: Blame | None,
+    *,
+    now: datetime,
+    cause: str,
 ) -> None:
-    """Turn the end of a check into the phone's health."""
-    to = Health.GOOD if outcome is Outcome.SUCCEEDED else Health.BAD
-    devices.move_health(connection, device_id, sources=list(Health), to=to, now=now, cause=message)
+    """Turn the end of a check into the phone's health; one that host or farm spoiled says nothing of it."""
+    if outcome is Outcome.INCONCLUSIVE and blame is not Blame.DEVICE:
+        return
+    passed = outcome is Outcome.SUCCEEDED
+    devices.move_health(
+        connection,
+        device_id,
+        sources=list(Health),
+        to=Health.GOOD if passed else Health.BAD,
+        now=now,
+        cause="it passed its check" if passed else cause,
+    )
+
+
+def check_where_needed(connection: Connection, device: Device, *, arrived: bool, now: datetime) -> None:
+    """Queue a check of an online phone whose health only a check can tell.
+
+    A phone that failed its check is checked again when it comes back: somebody may have seen to it. Others
+    are checked again some time after a check that ended without an answer.
+
+    Args:
+        device: the phone, online now.
+        arrived: it was not online before.
+    """
+    unknown = device.health in (Health.UNKNOWN, Health.SUSPECT)
+    if device.admin is not Admin.ACTIVE or not (unknown or (device.health is Health.BAD and arrived)):
+        return
+    last = jobs.last_check_finished_at(connection, device.device_id)
+    if arrived or last is None or now - last >= CHECK_AGAIN_AFTER:
+        jobs.add_check(connection, device.device_id, now=now, cause=f"its health is {device.health}")
 
 
 def watch_health(connection: Connection, device_id: DeviceId, *, now: datetime) -> None:
-    """After an attempt: a good phone that was to blame too often becomes suspect, and is checked."""
-    blames = attempts.recent_blames(connection, device_id, RECENT_ATTEMPTS)
+    """After an attempt: a good phone that was to blame too often since its check is suspect and checked."""
+    blames = attempts.blames_since_check(connection, device_id, RECENT_ATTEMPTS)
     if not is_suspicious(blames):
         return
     failures = blames.count(Blame.DEVICE)

@@ -22,31 +22,29 @@ from farm.store.jobs import Job
 _GATES = TypeAdapter(Gates)
 
 
-def claim_jobs(connection: Connection, host_id: HostId, session_id: SessionId, *, now: datetime) -> int:
-    """Claim the next job of every free phone of a host; how many were claimed.
+def claim_jobs(connection: Connection, host_id: HostId, session_id: SessionId, *, now: datetime) -> None:
+    """Claim the next job of every free phone of a host.
 
     Phones that share a CPU take turns: the one that ran longest ago goes first.
     """
     busy_cpus = attempts.busy_cpus(connection)
     candidates = devices.list_devices(connection, host_id=host_id)
-    claimed = 0
     for device in sorted(candidates, key=lambda device: device.last_attempt_id or 0):
         state = device.state(cpu_busy=device.cpu_domain in busy_cpus)
         if blockers(state, check=True):
             continue
         job = jobs.queue_head(connection, device.device_id, checks_only=bool(blockers(state, check=False)))
-        if job is not None and _claim(connection, job, device, session_id, now=now):
-            claimed += 1
-            if device.cpu_domain is not None:
-                busy_cpus.add(device.cpu_domain)
-    return claimed
+        if job is None or not _claim(connection, job, device, session_id, now=now):
+            continue
+        if device.cpu_domain is not None:
+            busy_cpus.add(device.cpu_domain)
 
 
 def _claim(connection: Connection, job: Job, device: Device, session_id: SessionId, *, now: datetime) -> bool:
-    """Make the job's next attempt; False when another claimant was quicker."""
+    """Make the job's next attempt; False when another claimant was quicker, and then nothing is changed."""
     plan = plan_of(connection, job)
-    try:
-        with connection.begin_nested():
+    with connection.begin_nested() as savepoint:
+        try:
             attempt = attempts.add_attempt(
                 connection,
                 job_id=job.job_id,
@@ -59,24 +57,27 @@ def _claim(connection: Connection, job: Job, device: Device, session_id: Session
                 plan=plan,
                 now=now,
             )
-    except sa.exc.IntegrityError:
-        return False
-    jobs.move_job(
-        connection,
-        job,
-        JobEvent.CLAIMED,
-        now=now,
-        actor="farm",
-        cause=f"attempt {attempt.attempt_id}",
-        values={"attempt_id": attempt.attempt_id},
-    )
-    return True
+        except sa.exc.IntegrityError:
+            savepoint.rollback()
+            return False
+        moved = jobs.move_job(
+            connection,
+            job,
+            JobEvent.CLAIMED,
+            now=now,
+            actor="farm",
+            cause=f"attempt {attempt.attempt_id}",
+            values={"attempt_id": attempt.attempt_id},
+        )
+        if not moved:
+            savepoint.rollback()
+        return moved
 
 
 def plan_of(connection: Connection, job: Job) -> RunPlan:
     """What an agent is to do for a job."""
     if job.kind is JobKind.CHECK or job.cell_id is None or job.matrix_id is None:
-        return device_check.plan(*check_files(connection))
+        return device_check.plan(*check_files())
     cell = matrices.get_cell(connection, job.cell_id)
     matrix = matrices.find_matrix(connection, job.matrix_id)
     if matrix is None:

@@ -1,17 +1,29 @@
 """How an attempt ends without a report, and what becomes of its job then."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptEvent, AttemptState
 from farm.core.errors import Blame
-from farm.core.job import JobEvent
+from farm.core.job import JobEvent, JobKind
 from farm.core.measurement import Outcome
 from farm.core.retry import MAX_GIVE_BACKS, may_retry
+from farm.services.checks import judge_check
 from farm.store import attempts, jobs
 from farm.store.attempts import Attempt
 from farm.store.jobs import Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How an attempt or a job ended. `blame` is None when it ended well, or when nothing ran."""
+
+    outcome: Outcome
+    blame: Blame | None = None
+    code: str | None = None
+    message: str = ""
 
 
 def give_back(connection: Connection, attempt: Attempt, *, now: datetime, actor: str, reason: str) -> bool:
@@ -28,25 +40,22 @@ def give_back(connection: Connection, attempt: Attempt, *, now: datetime, actor:
     job = jobs.find_job(connection, attempt.job_id)
     if not moved or job is None or job.attempt_id != attempt.attempt_id:
         return moved
-    given_back = [
-        tried
-        for tried in attempts.attempts_of(connection, job.job_id)
-        if tried.state is AttemptState.GIVEN_BACK
-    ]
-    if len(given_back) < MAX_GIVE_BACKS:
+    given_back = attempts.count_attempts(connection, job.job_id, AttemptState.GIVEN_BACK)
+    if given_back < MAX_GIVE_BACKS:
         jobs.move_job(connection, job, JobEvent.REQUEUED, now=now, actor=actor, cause=reason)
     else:
-        message = f"put off {len(given_back)} times, last because {reason}"
-        finish_job(
-            connection, job, Outcome.INCONCLUSIVE, code="job.put_off", message=message, now=now, actor=actor
-        )
+        message = f"put off {given_back} times, last because {reason}"
+        ending = Ending(outcome=Outcome.INCONCLUSIVE, code="job.put_off", message=message)
+        finish_job(connection, job, ending, now=now, actor=actor)
     return moved
 
 
-def lose(connection: Connection, attempt: Attempt, *, now: datetime, cause: str) -> bool:
-    """The attempt's session is gone: the job is queued again within its budget. A late report still counts
-    while this attempt is the job's current one."""
-    code = "host.lost"
+def lose(
+    connection: Connection, attempt: Attempt, *, now: datetime, cause: str, code: str = "host.lost"
+) -> bool:
+    """Nothing more is heard of the attempt: the job is queued again within its budget. A late report still
+    counts while this attempt is the job's current one."""
+    ending = Ending(outcome=Outcome.INCONCLUSIVE, blame=Blame.HOST, code=code, message=cause)
     moved = attempts.move_attempt(
         connection,
         attempt,
@@ -54,41 +63,32 @@ def lose(connection: Connection, attempt: Attempt, *, now: datetime, cause: str)
         now=now,
         actor="farm",
         cause=cause,
-        values={"outcome": Outcome.INCONCLUSIVE, "blame": Blame.HOST, "code": code, "message": cause},
+        values={"outcome": ending.outcome, "blame": ending.blame, "code": code, "message": cause},
     )
     job = jobs.find_job(connection, attempt.job_id)
     if moved and job is not None and job.attempt_id == attempt.attempt_id:
-        retry_or_finish(connection, job, code=code, message=cause, now=now, actor="farm")
+        retry_or_finish(connection, job, ending, now=now, actor="farm")
     return moved
 
 
-def retry_or_finish(
-    connection: Connection, job: Job, *, code: str, message: str, now: datetime, actor: str
-) -> None:
+def retry_or_finish(connection: Connection, job: Job, ending: Ending, *, now: datetime, actor: str) -> None:
     """Queue a job again after an inconclusive attempt, or finish it when its budget is used up."""
     if may_retry(attempts.past_tries(connection, job.job_id)):
-        jobs.move_job(connection, job, JobEvent.REQUEUED, now=now, actor=actor, cause=message)
+        jobs.move_job(connection, job, JobEvent.REQUEUED, now=now, actor=actor, cause=ending.message)
     else:
-        finish_job(connection, job, Outcome.INCONCLUSIVE, code=code, message=message, now=now, actor=actor)
+        finish_job(connection, job, ending, now=now, actor=actor)
 
 
-def finish_job(
-    connection: Connection,
-    job: Job,
-    outcome: Outcome,
-    *,
-    code: str | None,
-    message: str | None,
-    now: datetime,
-    actor: str,
-) -> None:
-    """End a job for good."""
-    jobs.move_job(
+def finish_job(connection: Connection, job: Job, ending: Ending, *, now: datetime, actor: str) -> None:
+    """End a job for good; the end of a check is the phone's health."""
+    finished = jobs.move_job(
         connection,
         job,
         JobEvent.FINISHED,
         now=now,
         actor=actor,
-        cause=outcome if code is None else f"{outcome}: {code}",
-        values={"outcome": outcome, "code": code, "message": message},
+        cause=ending.outcome if ending.code is None else f"{ending.outcome}: {ending.code}",
+        values={"outcome": ending.outcome, "code": ending.code, "message": ending.message or None},
     )
+    if finished and job.kind is JobKind.CHECK:
+        judge_check(connection, job.device_id, ending.outcome, ending.blame, now=now, cause=ending.message)

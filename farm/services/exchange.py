@@ -6,26 +6,21 @@ from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.attempt import AttemptEvent, AttemptState
+from farm.core.attempt import AttemptState
 from farm.core.errors import SessionFenced
 from farm.core.ids import DeviceId, Digest, HostId, SessionId
-from farm.services.claim import claim_jobs, plan_of
-from farm.services.ending import give_back
+from farm.services.checks import check_files
+from farm.services.claim import claim_jobs
 from farm.services.inventory import note_devices
-from farm.store import attempts, devices, hosts, jobs
+from farm.services.phases import note_attempts
+from farm.store import attempts, hosts, jobs
 from farm.store.attempts import Attempt
 from farm.store.hosts import Session
 from farm.store.tables import SessionState
-from farm.wire.agent import Assignment, AttemptReport, Exchange, ExchangeAnswer
+from farm.wire.agent import Assignment, Exchange, ExchangeAnswer
 
 #: A grant that an agent has not started after this long, counted from sending, needs a newer answer.
 START_WITHIN_S = 30.0
-
-_EVENT_BY_PHASE = {
-    AttemptState.PREPARING: AttemptEvent.PREPARED,
-    AttemptState.MEASURING: AttemptEvent.STARTED,
-    AttemptState.REPORTING: AttemptEvent.ENDED,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +39,12 @@ def exchange(
     Raises:
         SessionFenced: the session is not the host's current one.
     """
-    session = _current(connection, host_id, session_id, now=now)
+    session = _current(connection, host_id, session_id)
     wanted: list[DeviceId] = []
     if hosts.record_beat(connection, session_id, seq=said.seq, now=now):
-        _note_attempts(connection, session, said.attempts, now=now)
+        if session.state is SessionState.SILENT:
+            hosts.move_session(connection, session, SessionState.LIVE, now=now, cause="its agent is back")
+        note_attempts(connection, session, said.attempts, now=now)
         held = {report.attempt_id for report in said.attempts}
         wanted = note_devices(connection, host_id, said.devices, held=held, now=now)
     return look(connection, host_id, session_id, said, wanted, now=now)
@@ -67,7 +64,7 @@ def look(
     Raises:
         SessionFenced: the session is not the host's current one.
     """
-    session = _current(connection, host_id, session_id, now=now)
+    session = _current(connection, host_id, session_id)
     if session.exchange_seq == said.seq:
         claim_jobs(connection, host_id, session_id, now=now)
     owned = attempts.live_attempts(connection, session_id=session_id)
@@ -81,36 +78,13 @@ def look(
     return Exchanged(answer=answer, is_news=_is_news(said, answer))
 
 
-def _current(connection: Connection, host_id: HostId, session_id: SessionId, *, now: datetime) -> Session:
+def _current(connection: Connection, host_id: HostId, session_id: SessionId) -> Session:
     session = hosts.find_session(connection, session_id)
     if session is None or session.host_id != host_id:
         raise SessionFenced(f"host {host_id} has no session {session_id}")
-    if session.state is SessionState.SILENT:
-        hosts.move_session(connection, session, SessionState.LIVE, now=now, cause="its agent is back")
-    elif session.state is not SessionState.LIVE:
+    if session.state not in (SessionState.LIVE, SessionState.SILENT):
         raise SessionFenced(f"session {session_id} is {session.state}")
     return session
-
-
-def _note_attempts(
-    connection: Connection, session: Session, reports: Sequence[AttemptReport], *, now: datetime
-) -> None:
-    """Move attempts to the phases the agent reports; what quotes another fence or session changes nothing."""
-    owned = {
-        attempt.attempt_id: attempt
-        for attempt in attempts.live_attempts(connection, session_id=session.session_id)
-    }
-    actor = f"agent:{session.host_id}"
-    for report in reports:
-        attempt = owned.get(report.attempt_id)
-        if attempt is None or attempt.fence != report.fence:
-            continue
-        if report.phase is AttemptState.GIVEN_BACK:
-            give_back(
-                connection, attempt, now=now, actor=actor, reason=report.reason or "the agent put it off"
-            )
-        elif event := _EVENT_BY_PHASE.get(report.phase):
-            attempts.move_attempt(connection, attempt, event, now=now, actor=actor)
 
 
 def _assignment(attempt: Attempt) -> Assignment:
@@ -125,12 +99,10 @@ def _assignment(attempt: Attempt) -> Assignment:
 
 
 def _upcoming(connection: Connection, host_id: HostId) -> tuple[Digest, ...]:
-    """What the host's phones will need next, soonest first."""
-    digests: dict[Digest, None] = {}
-    for device in devices.list_devices(connection, host_id=host_id):
-        for job in jobs.queued_next(connection, device.device_id, 1):
-            digests.update((file.digest, None) for file in plan_of(connection, job).files)
-    return tuple(digests)
+    """The files that the next job of each of the host's phones needs, each once."""
+    for_check = tuple(file.digest for file in check_files())
+    needed = (job.digests or for_check for job in jobs.upcoming(connection, host_id))
+    return tuple(dict.fromkeys(digest for digests in needed for digest in digests))
 
 
 def _is_news(said: Exchange, answer: ExchangeAnswer) -> bool:

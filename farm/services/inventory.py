@@ -6,14 +6,12 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptState
-from farm.core.device import Admin, Health, Presence
+from farm.core.device import Admin, Presence
 from farm.core.ids import AttemptId, DeviceId, HostId
-from farm.store import devices, hosts, jobs
+from farm.services.checks import check_where_needed
+from farm.store import devices, hosts
 from farm.store.devices import Device
 from farm.wire.agent import DeviceReport
-
-#: A phone that failed its check is checked again when it comes back: somebody may have seen to it.
-_CHECKED_ON_RETURN = (Health.UNKNOWN, Health.SUSPECT, Health.BAD)
 
 
 def note_devices(
@@ -38,26 +36,33 @@ def note_devices(
     return [
         device_id
         for device_id, report in listed.items()
-        if not _note_device(connection, host_id, device_id, report, held=held, now=now)
+        if not _note_device(
+            connection,
+            host_id,
+            known.get(device_id) or _device_of_elsewhere(connection, host_id, report, now=now),
+            report,
+            held=held,
+            now=now,
+        )
     ]
 
 
 def _note_device(
     connection: Connection,
     host_id: HostId,
-    device_id: DeviceId,
+    device: Device,
     report: DeviceReport,
     *,
     held: Collection[AttemptId],
     now: datetime,
 ) -> bool:
     """Apply one report; False when the farm has no facts of the phone yet."""
-    device = _known_device(connection, host_id, device_id, report, now=now)
-    if device.host_id != host_id and device.session_live and device.presence is Presence.ONLINE:
-        # I21: a phone is online in one place; the second claimant is not believed.
+    if device.host_id != host_id and _stays(device, report):
         return True
     facts_id = (
-        devices.put_facts(connection, device_id, report.facts, now=now) if report.facts else device.facts_id
+        devices.put_facts(connection, device.device_id, report.facts, now=now)
+        if report.facts
+        else device.facts_id
     )
     # Without facts nothing can be planned for it, so it is not online yet.
     presence = (
@@ -75,9 +80,23 @@ def _note_device(
         cleaned_fence=_cleaned_fence(device, report, held),
         now=now,
     )
-    if presence is Presence.ONLINE and device.presence is not Presence.ONLINE:
-        _check_on_arrival(connection, device, now=now)
+    if presence is Presence.ONLINE:
+        arrived = device.presence is not Presence.ONLINE
+        check_where_needed(connection, device, arrived=arrived, now=now)
     return facts_id is not None or report.presence is not Presence.ONLINE
+
+
+def _stays(device: Device, report: DeviceReport) -> bool:
+    """Whether a phone stays with its present host though another one reports it.
+
+    I21: it is online in one place, and the second claimant is not believed. One that only sees something of
+    it takes it from nobody who still does.
+    """
+    if not device.session_live:
+        return False
+    if report.presence is Presence.ONLINE:
+        return device.presence is Presence.ONLINE
+    return device.presence is not Presence.ABSENT
 
 
 def _cleaned_fence(device: Device, report: DeviceReport, held: Collection[AttemptId]) -> int:
@@ -94,22 +113,15 @@ def _cleaned_fence(device: Device, report: DeviceReport, held: Collection[Attemp
     return max(device.fence if nothing_ran else 0, report.cleaned_fence)
 
 
-def _known_device(
-    connection: Connection, host_id: HostId, device_id: DeviceId, report: DeviceReport, *, now: datetime
+def _device_of_elsewhere(
+    connection: Connection, host_id: HostId, report: DeviceReport, *, now: datetime
 ) -> Device:
+    """A phone that this host did not have before: another host's, or a new one."""
+    device_id = DeviceId(report.device_id)
     found = devices.find_device(connection, device_id)
     if found is not None:
         return found
     admin = Admin.ACTIVE if hosts.is_auto_admitting(connection, host_id) else Admin.PENDING
-    devices.add_device(
+    return devices.add_device(
         connection, device_id=device_id, host_id=host_id, serial=report.serial, admin=admin, now=now
     )
-    added = devices.find_device(connection, device_id)
-    if added is None:
-        raise LookupError(f"device {device_id} was added a moment ago")
-    return added
-
-
-def _check_on_arrival(connection: Connection, device: Device, *, now: datetime) -> None:
-    if device.admin is Admin.ACTIVE and device.health in _CHECKED_ON_RETURN:
-        jobs.add_check(connection, device.device_id, now=now, cause=f"its health is {device.health}")

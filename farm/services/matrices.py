@@ -8,12 +8,12 @@ from statistics import median
 from sqlalchemy.engine import Connection
 
 from farm.core.errors import NotFound
-from farm.core.ids import CellId, DeviceId, MatrixId
+from farm.core.ids import AttemptId, CellId, DeviceId, MatrixId
 from farm.core.job import JobState
 from farm.core.measurement import Outcome, Quality
 from farm.services.devices import waiting_reasons
 from farm.store import attempts, jobs, matrices, measurements
-from farm.store.jobs import Job
+from farm.store.jobs import Job, Tally
 from farm.store.matrices import CellRow, Matrix
 from farm.store.measurements import Measurement
 from farm.wire.views import CellView, DeviceProgress, JobView, MatrixSummary, MatrixView, RejectedView
@@ -33,8 +33,10 @@ def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
 
 def list_matrix_summaries(connection: Connection) -> list[MatrixSummary]:
     """All matrices, newest first."""
+    tallies = jobs.tallies(connection)
+    cells = matrices.cell_counts(connection)
     return [
-        _summary(matrix, jobs.list_jobs(connection, matrix.matrix_id), _cell_count(connection, matrix))
+        _summary(matrix, tallies.get(matrix.matrix_id, Tally()), cells.get(matrix.matrix_id, 0))
         for matrix in matrices.list_matrices(connection)
     ]
 
@@ -50,7 +52,7 @@ def matrix_view(connection: Connection, matrix_id: MatrixId, *, now: datetime) -
     cells = matrices.list_cells(connection, matrix_id)
     measured = measurements.accepted_measurements(connection, matrix_id)
     return MatrixView(
-        **dict(_summary(matrix, own_jobs, len(cells))),
+        **dict(_summary(matrix, _tally(own_jobs), len(cells))),
         harness=matrix.harness,
         progress=_progress(own_jobs, cells, waiting_reasons(connection)),
         eta_s=_eta_s(own_jobs, now),
@@ -67,35 +69,33 @@ def list_job_views(connection: Connection, matrix_id: MatrixId) -> list[JobView]
     """
     get_matrix(connection, matrix_id)
     label_by_cell = {cell.cell_id: cell.label for cell in matrices.list_cells(connection, matrix_id)}
+    attempts_by_job = attempts.attempt_ids_of(connection, matrix_id)
     return [
-        _job_view(connection, job, label_by_cell.get(job.cell_id, "") if job.cell_id else "")
+        _job_view(job, label_by_cell[job.cell_id] if job.cell_id else "", attempts_by_job.get(job.job_id, ()))
         for job in jobs.list_jobs(connection, matrix_id)
     ]
 
 
-def _cell_count(connection: Connection, matrix: Matrix) -> int:
-    return len(matrices.list_cells(connection, matrix.matrix_id))
+def _tally(own_jobs: Iterable[Job]) -> Tally:
+    tally = Tally()
+    for job in own_jobs:
+        tally.add(job.outcome or job.state, 1, job.finished_at)
+    return tally
 
 
-def _summary(matrix: Matrix, own_jobs: Sequence[Job], cells: int) -> MatrixSummary:
-    open_jobs = [job for job in own_jobs if job.state is not JobState.FINISHED]
-    ends = [job.finished_at for job in own_jobs if job.finished_at is not None]
+def _summary(matrix: Matrix, tally: Tally, cells: int) -> MatrixSummary:
     return MatrixSummary(
         matrix_id=matrix.matrix_id,
         name=matrix.name,
-        state="running" if open_jobs else "finished",
+        state="running" if tally.is_open else "finished",
         rounds=matrix.rounds,
         cells=cells,
         rejected=len(matrix.rejected),
-        jobs=len(own_jobs),
-        jobs_by_outcome=_by_outcome(own_jobs),
+        jobs=sum(tally.jobs_by_outcome.values()),
+        jobs_by_outcome=tally.jobs_by_outcome,
         created_at=matrix.created_at,
-        finished_at=None if open_jobs else max(ends, default=matrix.created_at),
+        finished_at=None if tally.is_open else tally.last_finished_at or matrix.created_at,
     )
-
-
-def _by_outcome(own_jobs: Iterable[Job]) -> dict[str, int]:
-    return dict(Counter(str(job.outcome or job.state) for job in own_jobs))
 
 
 def _progress(
@@ -181,14 +181,14 @@ def _cell_view(
         replica=cell.replica,
         baseline=None if cell.baseline_index is None else label_by_index[cell.baseline_index],
         jobs=len(own),
-        jobs_by_outcome=_by_outcome(own),
+        jobs_by_outcome=_tally(own).jobs_by_outcome,
         measurements_by_quality=dict(Counter(str(measurement.quality) for measurement in measured)),
         value_ns=median(valid) if valid else None,
         problems=dict(Counter(problems)),
     )
 
 
-def _job_view(connection: Connection, job: Job, label: str) -> JobView:
+def _job_view(job: Job, label: str, tried: tuple[AttemptId, ...]) -> JobView:
     return JobView(
         job_id=job.job_id,
         kind=job.kind,
@@ -201,5 +201,5 @@ def _job_view(connection: Connection, job: Job, label: str) -> JobView:
         outcome=job.outcome,
         code=job.code,
         message=job.message,
-        attempts=tuple(attempt.attempt_id for attempt in attempts.attempts_of(connection, job.job_id)),
+        attempts=tried,
     )

@@ -97,12 +97,9 @@ def _series(connection: Connection, cell: CellRow, matrix: Matrix) -> SeriesId:
 def _repeat_block(connection: Connection, job: Job, matrix: Matrix, *, cause: str, now: datetime) -> None:
     """Queue every cell of the job's device and round once more, unless that is done or the budget used up."""
     repeat = job.repeat + 1
-    queued = [
-        other.repeat
-        for other in jobs.list_jobs(connection, matrix.matrix_id)
-        if other.device_id == job.device_id and other.round == job.round
-    ]
-    if repeat >= MAX_BLOCKS or repeat in queued:
+    if repeat >= MAX_BLOCKS or jobs.has_block(
+        connection, matrix.matrix_id, job.device_id, round=job.round, repeat=repeat
+    ):
         return
     cells = [
         cell for cell in matrices.list_cells(connection, matrix.matrix_id) if cell.device_id == job.device_id

@@ -8,6 +8,7 @@ from farm.core.attempt import AttemptState
 from farm.core.ids import HostId
 from farm.services.ending import give_back, lose
 from farm.services.identity import check_wire_version
+from farm.services.phases import note_phase
 from farm.store import attempts, hosts
 from farm.store.attempts import Attempt
 from farm.store.tables import SessionState
@@ -47,6 +48,8 @@ def open_session(
     for attempt in owned:
         if attempt.attempt_id in adopted:
             attempts.hand_over(connection, attempt, session.session_id)
+            # At once: a grant that looks unstarted would be taken back.
+            note_phase(connection, attempt, journal[attempt.attempt_id], now=now)
         else:
             _end(connection, attempt, now=now)
     orders = tuple(

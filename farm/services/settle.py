@@ -1,6 +1,5 @@
 """Turns a report into what it means: outcome, measurement, health, retries; exactly once."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import TypeAdapter, ValidationError
@@ -14,8 +13,8 @@ from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome, Reading, RunFailure
 from farm.harness import device_check
 from farm.harness.registry import get_harness
-from farm.services.checks import judge_check, watch_health
-from farm.services.ending import finish_job, retry_or_finish
+from farm.services.checks import watch_health
+from farm.services.ending import Ending, finish_job, retry_or_finish
 from farm.services.measuring import record_measurement
 from farm.store import attempts, jobs
 from farm.store.attempts import Attempt
@@ -23,16 +22,6 @@ from farm.store.jobs import Job
 from farm.wire.agent import Report, ReportAnswer
 
 _REPORT = TypeAdapter(Report)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ending:
-    """How an attempt ended. `blame` is None when it ended well."""
-
-    outcome: Outcome
-    blame: Blame | None = None
-    code: str | None = None
-    message: str = ""
 
 
 def settle(
@@ -54,8 +43,7 @@ def settle(
     if attempt.host_id != host_id:
         raise AuthError(f"attempt {attempt_id} is not of host {host_id}")
     digest = digest_of(body)
-    stored = attempts.reports_of(connection, attempt_id)
-    if any(report.report_digest == digest for report in stored):
+    if digest in attempts.report_digests(connection, attempt_id):
         return _answer(attempt)
     if attempt.report_digest is not None:
         raise ReportConflict(f"attempt {attempt_id} was settled by report {attempt.report_digest}")
@@ -100,18 +88,9 @@ def _answer(attempt: Attempt) -> ReportAnswer:
 
 def _settle_counted(
     connection: Connection, job: Job, attempt: Attempt, evidence: Evidence, digest: str, *, now: datetime
-) -> _Ending:
+) -> Ending:
     reading = _read(job, attempt, evidence)
-    if isinstance(reading, RunFailure):
-        message = f"{reading.message}: {reading.line}" if reading.line else reading.message
-        ending = _Ending(
-            outcome=reading.outcome,
-            blame=reading.blame,
-            code=reading.code,
-            message=f"{message} ({reading.hint})",
-        )
-    else:
-        ending = _Ending(outcome=Outcome.SUCCEEDED)
+    ending = _ending(reading)
     actor = f"agent:{attempt.host_id}"
     attempts.move_attempt(
         connection,
@@ -131,7 +110,7 @@ def _settle_counted(
     if isinstance(reading, Reading):
         record_measurement(connection, job, attempt, evidence, reading, now=now)
     _end_job(connection, job, ending, now=now, actor=actor)
-    if job.kind is JobKind.BENCHMARK:
+    if job.kind is JobKind.BENCHMARK and ending.blame is Blame.DEVICE:
         watch_health(connection, attempt.device_id, now=now)
     return ending
 
@@ -143,19 +122,20 @@ def _read(job: Job, attempt: Attempt, evidence: Evidence) -> Reading | RunFailur
     return get_harness(attempt.plan.harness).parse(attempt.plan, evidence)
 
 
-def _end_job(connection: Connection, job: Job, ending: _Ending, *, now: datetime, actor: str) -> None:
-    message = ending.message or None
+def _ending(reading: Reading | RunFailure | None) -> Ending:
+    if not isinstance(reading, RunFailure):
+        return Ending(outcome=Outcome.SUCCEEDED)
+    message = f"{reading.message}: {reading.line}" if reading.line else reading.message
+    return Ending(
+        outcome=reading.outcome,
+        blame=reading.blame,
+        code=reading.code,
+        message=f"{message} ({reading.hint})",
+    )
+
+
+def _end_job(connection: Connection, job: Job, ending: Ending, *, now: datetime, actor: str) -> None:
     if ending.outcome is not Outcome.INCONCLUSIVE:
-        finish_job(connection, job, ending.outcome, code=ending.code, message=message, now=now, actor=actor)
+        finish_job(connection, job, ending, now=now, actor=actor)
     elif job.state is JobState.ACTIVE:
-        retry_or_finish(
-            connection,
-            job,
-            code=ending.code or "job.inconclusive",
-            message=ending.message,
-            now=now,
-            actor=actor,
-        )
-    ended = jobs.find_job(connection, job.job_id)
-    if job.kind is JobKind.CHECK and ended is not None and ended.outcome is not None:
-        judge_check(connection, job.device_id, ended.outcome, message or "it passed its check", now=now)
+        retry_or_finish(connection, job, ending, now=now, actor=actor)

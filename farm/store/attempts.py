@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,12 +13,13 @@ from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptEvent, AttemptState, advance
 from farm.core.errors import Blame
-from farm.core.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, SessionId
+from farm.core.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, MatrixId, SessionId
+from farm.core.job import JobKind
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
 from farm.core.retry import PastTry
 from farm.store.events import record_event
-from farm.store.tables import LIVE_SQL, attempts, evidence
+from farm.store.tables import LIVE_SQL, attempts, evidence, jobs
 
 _PLAN = TypeAdapter(RunPlan)
 
@@ -57,7 +59,7 @@ def _attempt(row: sa.Row[Any]) -> Attempt:
         cpu_domain=row.cpu_domain,
         state=AttemptState(row.state),
         outcome=None if row.outcome is None else Outcome(row.outcome),
-        blame=None if row.blame is None else Blame(row.blame),
+        blame=_blame(row.blame),
         code=row.code,
         message=row.message,
         plan=_PLAN.validate_python(row.plan),
@@ -65,6 +67,10 @@ def _attempt(row: sa.Row[Any]) -> Attempt:
         claimed_at=row.claimed_at,
         finished_at=row.finished_at,
     )
+
+
+def _blame(word: str | None) -> Blame | None:
+    return None if word is None else Blame(word)
 
 
 def add_attempt(
@@ -144,30 +150,50 @@ def busy_cpus(connection: Connection) -> set[str]:
     return set(connection.execute(query).scalars())
 
 
-def attempts_of(connection: Connection, job_id: JobId) -> list[Attempt]:
-    """All attempts of a job, oldest first."""
-    query = sa.select(attempts).where(attempts.c.job_id == job_id).order_by(attempts.c.attempt_id)
-    return [_attempt(row) for row in connection.execute(query)]
+def attempt_ids_of(connection: Connection, matrix_id: MatrixId) -> dict[JobId, tuple[AttemptId, ...]]:
+    """The attempts of each job of a matrix, oldest first; jobs never tried are missing."""
+    query = (
+        sa.select(attempts.c.job_id, attempts.c.attempt_id)
+        .join(jobs, jobs.c.job_id == attempts.c.job_id)
+        .where(jobs.c.matrix_id == matrix_id)
+        .order_by(attempts.c.attempt_id)
+    )
+    found: dict[JobId, tuple[AttemptId, ...]] = {}
+    for job_id, attempt_id in connection.execute(query):
+        found[job_id] = (*found.get(job_id, ()), attempt_id)
+    return found
+
+
+def count_attempts(connection: Connection, job_id: JobId, state: AttemptState) -> int:
+    """How many attempts of a job are in a state."""
+    query = sa.select(sa.func.count()).where(attempts.c.job_id == job_id, attempts.c.state == state)
+    return connection.execute(query).scalar_one()
 
 
 def past_tries(connection: Connection, job_id: JobId) -> list[PastTry]:
     """The finished and lost attempts of a job, oldest first; give-backs cost nothing."""
+    query = (
+        sa.select(attempts.c.outcome, attempts.c.blame, attempts.c.device_id)
+        .where(attempts.c.job_id == job_id, attempts.c.outcome.is_not(None))
+        .order_by(attempts.c.attempt_id)
+    )
     return [
-        PastTry(outcome=attempt.outcome, blame=attempt.blame, device_id=attempt.device_id)
-        for attempt in attempts_of(connection, job_id)
-        if attempt.outcome is not None
+        PastTry(outcome=Outcome(row.outcome), blame=_blame(row.blame), device_id=row.device_id)
+        for row in connection.execute(query)
     ]
 
 
-def recent_blames(connection: Connection, device_id: DeviceId, count: int) -> list[Blame | None]:
-    """Who was to blame in the device's last ended attempts, newest first."""
+def blames_since_check(connection: Connection, device_id: DeviceId, count: int) -> list[Blame | None]:
+    """Who was to blame in the device's last ended attempts, newest first, back to its last check."""
     query = (
-        sa.select(attempts.c.blame)
+        sa.select(attempts.c.blame, jobs.c.kind)
+        .join(jobs, jobs.c.job_id == attempts.c.job_id)
         .where(attempts.c.device_id == device_id, attempts.c.outcome.is_not(None))
         .order_by(attempts.c.fence.desc())
         .limit(count)
     )
-    return [None if blame is None else Blame(blame) for blame in connection.execute(query).scalars()]
+    rows = connection.execute(query).all()
+    return [_blame(row.blame) for row in takewhile(lambda row: row.kind != JobKind.CHECK, rows)]
 
 
 def move_attempt(
@@ -245,6 +271,12 @@ def add_report(
             received_at=now,
         )
     )
+
+
+def report_digests(connection: Connection, attempt_id: AttemptId) -> set[Digest]:
+    """The reports of an attempt that were kept, counted or not."""
+    query = sa.select(evidence.c.report_digest).where(evidence.c.attempt_id == attempt_id)
+    return set(connection.execute(query).scalars())
 
 
 def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredReport]:

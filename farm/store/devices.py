@@ -123,7 +123,7 @@ def _device(row: sa.Row[Any]) -> Device:
 
 def add_device(
     connection: Connection, *, device_id: DeviceId, host_id: HostId, serial: str, admin: Admin, now: datetime
-) -> None:
+) -> Device:
     """A phone the farm sees for the first time."""
     connection.execute(
         devices.insert().values(
@@ -148,6 +148,8 @@ def add_device(
         subject_id=device_id,
         to_state=admin,
     )
+    (added,) = list_devices(connection, device_id=device_id)
+    return added
 
 
 def put_facts(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *, now: datetime) -> FactsId:
@@ -201,6 +203,16 @@ def update_seen(
     if cleaned_fence > device.cleaned_fence:
         values |= {"cleaned_fence": cleaned_fence, "fence": max(cleaned_fence, device.fence)}
     connection.execute(devices.update().where(devices.c.device_id == device.device_id).values(values))
+    if host_id != device.host_id:
+        record_event(
+            connection,
+            at=now,
+            actor=f"agent:{host_id}",
+            kind="device_moved",
+            subject="device",
+            subject_id=device.device_id,
+            cause=f"from host {device.host_id} to {host_id}",
+        )
     if presence is not device.presence:
         record_event(
             connection,

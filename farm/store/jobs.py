@@ -1,18 +1,19 @@
 """Jobs: the queue of each device, and the moves of a job, each a compare-and-set with its event row."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
+from farm.core.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, MatrixId
 from farm.core.job import JobEvent, JobKind, JobState, advance
 from farm.core.measurement import Outcome
 from farm.store.events import record_event
-from farm.store.tables import jobs
+from farm.store.tables import cells, devices, jobs, programs, variants
 
 #: Checks go before everything users ask for.
 CHECK_PRIORITY = 1_000_000
@@ -57,6 +58,32 @@ def _job(row: sa.Row[Any]) -> Job:
         created_at=row.created_at,
         finished_at=row.finished_at,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upcoming:
+    """The artifacts that a device's next job needs; none for a check, which belongs to no cell."""
+
+    digests: tuple[Digest, ...]
+
+
+@dataclass(slots=True)
+class Tally:
+    """Jobs of a matrix by outcome, or by state while they have none."""
+
+    jobs_by_outcome: dict[str, int] = field(default_factory=dict)
+    last_finished_at: datetime | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a job is left to do."""
+        return any(state in self.jobs_by_outcome for state in (JobState.QUEUED, JobState.ACTIVE))
+
+    def add(self, word: str, count: int, finished_at: datetime | None) -> None:
+        """Count jobs of one outcome, of which the last ended then."""
+        self.jobs_by_outcome[word] = self.jobs_by_outcome.get(word, 0) + count
+        if finished_at is not None:
+            self.last_finished_at = max(finished_at, self.last_finished_at or finished_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +160,17 @@ def add_check(connection: Connection, device_id: DeviceId, *, now: datetime, cau
     return job_id
 
 
+def last_check_finished_at(connection: Connection, device_id: DeviceId) -> datetime | None:
+    """When the last check of a device ended."""
+    query = (
+        sa.select(jobs.c.finished_at)
+        .where(jobs.c.device_id == device_id, jobs.c.kind == JobKind.CHECK)
+        .order_by(jobs.c.job_id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar()
+
+
 def queue_head(connection: Connection, device_id: DeviceId, *, checks_only: bool) -> Job | None:
     """The job a device is to run next. An index lookup, whatever the length of the queue."""
     query = (
@@ -148,15 +186,27 @@ def queue_head(connection: Connection, device_id: DeviceId, *, checks_only: bool
     return None if row is None else _job(row)
 
 
-def queued_next(connection: Connection, device_id: DeviceId, count: int) -> list[Job]:
-    """The next jobs of a device, in order."""
-    query = (
-        sa.select(jobs)
-        .where(jobs.c.device_id == device_id, jobs.c.state == JobState.QUEUED)
+def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:
+    """The next job of each device of a host that has one queued."""
+    head = (
+        sa.select(jobs.c.job_id)
+        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == JobState.QUEUED)
         .order_by(jobs.c.priority.desc(), jobs.c.job_id)
-        .limit(count)
+        .limit(1)
+        .correlate(devices)
+        .scalar_subquery()
     )
-    return [_job(row) for row in connection.execute(query)]
+    query = (
+        sa.select(variants.c.digest.label("variant"), programs.c.digest.label("program"))
+        .select_from(devices)
+        .join(jobs, jobs.c.job_id == head)
+        .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
+        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+        .outerjoin(programs, programs.c.program_id == cells.c.program_id)
+        .where(devices.c.host_id == host_id)
+        .order_by(devices.c.device_id)
+    )
+    return [Upcoming(digests=tuple(filter(None, row))) for row in connection.execute(query)]
 
 
 def find_job(connection: Connection, job_id: JobId) -> Job | None:
@@ -169,6 +219,21 @@ def list_jobs(connection: Connection, matrix_id: MatrixId) -> list[Job]:
     """The jobs of a matrix, in the order they were queued."""
     query = sa.select(jobs).where(jobs.c.matrix_id == matrix_id).order_by(jobs.c.job_id)
     return [_job(row) for row in connection.execute(query)]
+
+
+def has_block(
+    connection: Connection, matrix_id: MatrixId, device_id: DeviceId, *, round: int, repeat: int
+) -> bool:
+    """Whether a repeat of a round was queued on a device already."""
+    query = sa.select(
+        sa.exists().where(
+            jobs.c.matrix_id == matrix_id,
+            jobs.c.device_id == device_id,
+            jobs.c.round == round,
+            jobs.c.repeat == repeat,
+        )
+    )
+    return bool(connection.execute(query).scalar())
 
 
 def move_job(
@@ -211,3 +276,17 @@ def move_job(
         cause=cause,
     )
     return True
+
+
+def tallies(connection: Connection) -> dict[MatrixId, Tally]:
+    """How far each matrix is; one without jobs is missing."""
+    word = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
+    query = (
+        sa.select(jobs.c.matrix_id, word, sa.func.count(), sa.func.max(jobs.c.finished_at))
+        .where(jobs.c.matrix_id.is_not(None))
+        .group_by(jobs.c.matrix_id, word)
+    )
+    found: defaultdict[MatrixId, Tally] = defaultdict(Tally)
+    for matrix_id, name, count, ended_at in connection.execute(query):
+        found[matrix_id].add(name, count, ended_at)
+    return dict(found)

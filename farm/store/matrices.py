@@ -105,6 +105,12 @@ def _matrix(row: sa.Row[Any]) -> Matrix:
     )
 
 
+def cell_counts(connection: Connection) -> dict[MatrixId, int]:
+    """How many cells each matrix has; one without is missing."""
+    query = sa.select(cells.c.matrix_id, sa.func.count().label("cell_count")).group_by(cells.c.matrix_id)
+    return {row.matrix_id: row.cell_count for row in connection.execute(query)}
+
+
 def list_cells(connection: Connection, matrix_id: MatrixId) -> list[CellRow]:
     """The cells of a matrix, by index."""
     query = _cells().where(cells.c.matrix_id == matrix_id).order_by(cells.c.cell_index)

@@ -38,6 +38,9 @@ class Measurement:
     measured_at: datetime
 
 
+_COLUMNS = [measurements.c[name] for name in Measurement.__dataclass_fields__]
+
+
 def put_series(
     connection: Connection,
     *,
@@ -129,7 +132,7 @@ def add_measurement(
 def accepted_measurements(connection: Connection, matrix_id: MatrixId) -> list[Measurement]:
     """The accepted measurements of a matrix, oldest first."""
     query = (
-        sa.select(measurements)
+        sa.select(*_COLUMNS)
         .join(cells, cells.c.cell_id == measurements.c.cell_id)
         .where(cells.c.matrix_id == matrix_id, measurements.c.accepted)
         .order_by(measurements.c.measurement_id)
@@ -140,7 +143,7 @@ def accepted_measurements(connection: Connection, matrix_id: MatrixId) -> list[M
 def find_measurement(connection: Connection, attempt_id: AttemptId) -> Measurement | None:
     """What came of one attempt."""
     row = connection.execute(
-        sa.select(measurements).where(measurements.c.attempt_id == attempt_id)
+        sa.select(*_COLUMNS).where(measurements.c.attempt_id == attempt_id)
     ).one_or_none()
     return None if row is None else _measurement(row)
 

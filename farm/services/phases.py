@@ -1,0 +1,49 @@
+"""Notes how far an agent says its attempts are."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.attempt import AttemptEvent, AttemptState
+from farm.services.ending import give_back, lose
+from farm.store import attempts
+from farm.store.attempts import Attempt
+from farm.store.hosts import Session
+from farm.wire.agent import AttemptReport
+
+_EVENT_BY_PHASE = {
+    AttemptState.PREPARING: AttemptEvent.PREPARED,
+    AttemptState.MEASURING: AttemptEvent.STARTED,
+    AttemptState.REPORTING: AttemptEvent.ENDED,
+}
+
+
+def note_attempts(
+    connection: Connection, session: Session, reports: Sequence[AttemptReport], *, now: datetime
+) -> None:
+    """Apply a full list of what an agent has in hand; what quotes another fence or session changes nothing.
+
+    An attempt that the agent had begun and lists no longer is lost: it let go of it, for one because the farm
+    refused its report for good. Nothing else would ever end it while the agent lives.
+    """
+    owned = attempts.live_attempts(connection, session_id=session.session_id)
+    report_by_id = {report.attempt_id: report for report in reports}
+    for attempt in owned:
+        report = report_by_id.get(attempt.attempt_id)
+        if report is not None:
+            note_phase(connection, attempt, report, now=now)
+        elif attempt.state is not AttemptState.CLAIMED:
+            lose(connection, attempt, now=now, cause="its agent let go of it", code="host.let_go")
+
+
+def note_phase(connection: Connection, attempt: Attempt, report: AttemptReport, *, now: datetime) -> None:
+    """Move a live attempt to the phase its agent reports, unless that quotes another fence."""
+    actor = f"agent:{attempt.host_id}"
+    if attempt.fence != report.fence:
+        return
+    if report.phase is AttemptState.GIVEN_BACK:
+        reason = report.reason or "the agent put it off"
+        give_back(connection, attempt, now=now, actor=actor, reason=reason)
+    elif event := _EVENT_BY_PHASE.get(report.phase):
+        attempts.move_attempt(connection, attempt, event, now=now, actor=actor)
