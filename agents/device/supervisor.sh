@@ -156,20 +156,25 @@ put_down() {
 }
 
 watch() {
-  nap=
-  trap 'kill "$nap" 2>/dev/null; exit' TERM
   look_at_clock
   deadline=$((tenths + argument))
   while [ "$tenths" -lt "$deadline" ]; do
     left=$((deadline - tenths))
     [ "$left" -lt "$NAP_TENTHS" ] || left=$NAP_TENTHS
-    sleep "$((left / 10)).$((left % 10))" &
-    nap=$!
-    wait "$nap"
+    sleep "$((left / 10)).$((left % 10))"
     look_at_clock
   done
   : >"$run/timed_out"
   put_down of_run "$run"
+}
+
+# Ends the watchdog and its nap. Not by a trap: mksh loses a signal that comes just before it begins to wait.
+dismiss() {
+  kill -s KILL "$1" 2>/dev/null
+  wait "$1" 2>/dev/null
+  for stray in $(in_session $$); do
+    [ "$stray" = $$ ] || kill -s KILL "$stray" 2>/dev/null
+  done
 }
 
 record_exit() {
@@ -208,8 +213,7 @@ supervise() {
   code=$?
   read -r ended rest </proc/uptime
   # After a time-out the watchdog is at work and ends by itself.
-  [ -e "$run/timed_out" ] || kill "$watchdog" 2>/dev/null
-  wait "$watchdog"
+  if [ -e "$run/timed_out" ]; then wait "$watchdog"; else dismiss "$watchdog"; fi
   put_down in_session "$harness" || say "some of session $harness live on"
   record_exit "$code" "$started" "$ended"
 }

@@ -1,4 +1,4 @@
-"""A run plan: all an agent needs to know to run one job on one phone. The agent knows nothing of harnesses."""
+"""A run plan: all an agent needs to run one job on one phone. The agent knows nothing of harnesses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

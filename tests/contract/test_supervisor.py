@@ -117,6 +117,18 @@ def _alive(pid: int) -> bool:
     return state != "Z"
 
 
+def _of_session(leader: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            session = int(stat.read_text().rpartition(") ")[2].split()[3])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if session == leader:
+            found.append(int(stat.parent.name))
+    return found
+
+
 def _pid(file: Path) -> int:
     _eventually(lambda: file.exists() and file.read_text().strip().isdigit())
     return int(file.read_text())
@@ -131,6 +143,20 @@ def test_an_exit_code_is_recorded(phone: Phone, code: int) -> None:
 @pytest.mark.parametrize(("name", "code"), [("SEGV", 139), ("KILL", 137)])
 def test_a_death_by_signal_is_128_more_than_the_signal(phone: Phone, name: str, code: int) -> None:
     assert phone.run(1, f"kill -s {name} $$").code == code
+
+
+def test_a_short_run_is_over_when_its_program_is(phone: Phone) -> None:
+    began = time.monotonic()
+    for fence in range(1, 26):
+        phone.run(fence, "exit 0")
+    # One watchdog that sleeps on would take its whole nap: mksh can lose a signal.
+    assert time.monotonic() - began < 25
+
+
+def test_a_run_leaves_no_process_behind(phone: Phone) -> None:
+    phone.run(1, "exit 0")
+    supervisor = int((phone.folder(1) / "supervisor").read_text().split()[0])
+    _eventually(lambda: not _of_session(supervisor))
 
 
 def test_a_command_that_does_not_exist_is_127(phone: Phone) -> None:

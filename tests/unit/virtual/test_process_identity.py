@@ -18,7 +18,12 @@ def test_a_process_that_ignores_the_gentle_signal_is_ended_by_the_next() -> None
 
 
 def test_a_stranger_is_not_signalled() -> None:
-    with subprocess.Popen(["cat"], stdin=-1) as stranger:
+    with subprocess.Popen(["cat"], stdin=-1, stdout=-1, bufsize=0) as stranger:
+        assert stranger.stdin is not None
+        assert stranger.stdout is not None
+        # Once it answers it is surely cat: right after the spawn, /proc may still show nothing.
+        stranger.stdin.write(b"x")
+        stranger.stdout.read(1)
         assert end_process(stranger.pid, lambda _: False, deadline_s=1)
         assert start_ticks(stranger.pid) is not None
         assert command_line(stranger.pid) == ["cat"]
