@@ -48,6 +48,12 @@ class AgentConfig(BaseSettings):
                 raise ValueError(f"{address!r} is not HOST:PORT")
         return value
 
+    @field_validator("data_dir", "adb_key")
+    @classmethod
+    def _is_absolute(cls, value: Path | None) -> Path | None:
+        # adb changes its current folder before it looks for its key.
+        return None if value is None else value.absolute()
+
     @field_validator("farm_url")
     @classmethod
     def _is_http(cls, value: str) -> str:

@@ -48,11 +48,16 @@ def fingerprint(machine: str) -> str:
     return f"benchfarm/virtual/{machine}:{_version('benchfarm')}/{interpreter}/torch-{_version('torch')}"
 
 
+#: What CPUID calls the makers of x86 CPUs.
+_MAKER_BY_VENDOR_ID = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel"}
+
+
 def soc_of(cpuinfo: str) -> tuple[str, str]:
     """Manufacturer and model of the CPU. Kernels for ARM give numbers only; they stay numbers."""
     values = _cpu_values(cpuinfo)
     if "model name" in values:
-        return values.get("vendor_id", "unknown"), values["model name"]
+        vendor = values.get("vendor_id", "unknown")
+        return _MAKER_BY_VENDOR_ID.get(vendor, vendor), values["model name"]
     part = f"{values.get('CPU implementer', '?')}:{values.get('CPU part', '?')}"
     return "unknown", values.get("Hardware", f"CPU {part}")
 

@@ -13,7 +13,7 @@ ARM = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
 
 
 def test_the_soc_is_the_hosts_cpu() -> None:
-    assert soc_of(X86) == ("GenuineIntel", "Some CPU @ 2.00GHz")
+    assert soc_of(X86) == ("Intel", "Some CPU @ 2.00GHz")
     assert soc_of(ARM) == ("unknown", "CPU 0x41:0xd0c")
     assert soc_of("") == ("unknown", "CPU ?:?")
 
