@@ -19,7 +19,9 @@ class Battery:
 
 
 def battery(text: str) -> Battery:
-    """The first value of each key counts: vendors add keys of their own behind."""
+    """The first value of each key counts: vendors add keys of their own behind. No battery, no values."""
+    if any(line.strip() == "present: false" for line in lines(text)):
+        return Battery()
     values = _numbers(text)
     level, scale = values.get("level"), values.get("scale", 100)
     tenths = values.get("temperature")

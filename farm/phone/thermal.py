@@ -11,6 +11,7 @@ _STATUS = re.compile(r"\s*Thermal Status:\s*(\d)")
 _TEMPERATURE = re.compile(
     r"\s*Temperature\{mValue=(-?\d+(?:\.\d+)?(?:E-?\d+)?), mType=(-?\d+), mName=(.+), mStatus=\d+\}"
 )
+_NOT_READY = "HAL Ready: false"
 _CURRENT, _CACHED = "Current temperatures from HAL:", "Cached temperatures:"
 #: android.os.Temperature: TYPE_SKIN. Volts, amperes and percent are types 6 (BCL_VOLTAGE) to 8.
 _SKIN, _NO_TEMPERATURES = 3, range(6, 9)
@@ -45,9 +46,14 @@ def thermal(text: str) -> Thermal:
 
 
 def thermal_status(text: str) -> ThermalStatus | None:
-    """The phone's thermal status; None for one that Android does not know."""
+    """The phone's thermal status; None for one that Android does not know.
+
+    NONE is also what the service says before any HAL reported to it, and then it is no statement.
+    """
     found = (_STATUS.fullmatch(line) for line in lines(text))
     number = next((int(match[1]) for match in found if match), None)
+    if number == ThermalStatus.NONE and any(line.strip() == _NOT_READY for line in lines(text)):
+        return None
     return ThermalStatus(number) if number is not None and number in set(ThermalStatus) else None
 
 

@@ -105,7 +105,7 @@ async def test_a_gate_that_opens_in_time_is_waited_for(
     set_faults(phone.state, Faults())
     ready = await waiting
     assert ready.shut == ()
-    assert ready.condition.thermal_status is ThermalStatus.NONE
+    assert ready.condition.thermal_status is None  # a cool virtual phone has no HAL that would say so
 
 
 async def test_keeping_a_phone_awake_is_read_back_and_put_back(device: AdbDevice) -> None:

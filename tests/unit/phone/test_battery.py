@@ -48,3 +48,8 @@ def test_the_level_is_a_share_of_the_scale() -> None:
 
 def test_a_missing_service_says_nothing() -> None:
     assert battery("Can't find service: battery") == Battery()
+
+
+def test_a_phone_without_a_battery_says_nothing_of_one() -> None:
+    text = "Current Battery Service state:\n  status: 2\n  present: false\n  level: 100\n  scale: 100\n"
+    assert battery(text) == Battery()

@@ -1,5 +1,5 @@
 from farm.core.condition import ThermalStatus
-from farm.phone.thermal import Thermal, thermal
+from farm.phone.thermal import Thermal, thermal, thermal_status
 
 HIDL = """\
 IsStatusOverride: false
@@ -64,3 +64,9 @@ def test_a_missing_service_says_nothing() -> None:
 
 def test_a_status_that_android_does_not_know_is_none() -> None:
     assert thermal("Thermal Status: 9\n").status is None
+
+
+def test_no_throttling_is_no_statement_while_no_hal_reports() -> None:
+    text = "IsStatusOverride: false\nThermal Status: {}\nCached temperatures:\nHAL Ready: false\n"
+    assert thermal_status(text.format(0)) is None
+    assert thermal_status(text.format(3)) is ThermalStatus.SEVERE
