@@ -1,4 +1,4 @@
-"""What must never happen (FAULTS), looked for in a farm's SQLite file: events against tables, over all time."""
+"""What must never happen (FAULTS), looked for in a farm's SQLite file: its events against its tables."""
 
 import sqlite3
 from collections import Counter, defaultdict

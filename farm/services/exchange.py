@@ -67,7 +67,7 @@ def look(
     session = _current(connection, host_id, session_id)
     if session.exchange_seq == said.seq:
         claim_jobs(connection, host_id, session_id, now=now)
-    owned = attempts.live_attempts(connection, session_id=session_id)
+    owned = attempts.live_attempts(connection, session_id)
     answer = ExchangeAnswer(
         seq=said.seq,
         assignments=tuple(_assignment(attempt) for attempt in owned),

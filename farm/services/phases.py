@@ -27,7 +27,7 @@ def note_attempts(
     An attempt that the agent had begun and lists no longer is lost: it let go of it, for one because the farm
     refused its report for good. Nothing else would ever end it while the agent lives.
     """
-    owned = attempts.live_attempts(connection, session_id=session.session_id)
+    owned = attempts.live_attempts(connection, session.session_id)
     report_by_id = {report.attempt_id: report for report in reports}
     for attempt in owned:
         report = report_by_id.get(attempt.attempt_id)

@@ -26,7 +26,7 @@ def reap(connection: Connection, *, now: datetime, up_since: datetime) -> None:
     for session in _overdue(connection, SessionState.SILENT, now, up_since, LOST_AFTER):
         _lose_session(connection, session, now=now)
     if now - up_since >= UNSTARTED_AFTER:
-        for attempt in attempts.live_attempts(connection, claimed_before=now - UNSTARTED_AFTER):
+        for attempt in attempts.unstarted_attempts(connection, claimed_before=now - UNSTARTED_AFTER):
             give_back(connection, attempt, now=now, actor="farm", reason="the agent did not start it")
 
 
@@ -42,7 +42,7 @@ def _lose_session(connection: Connection, session: Session, *, now: datetime) ->
     cause = f"host {session.host_id} has not been heard of for {LOST_AFTER.total_seconds():.0f} s"
     if not hosts.move_session(connection, session, SessionState.LOST, now=now, cause=cause):
         return
-    for attempt in attempts.live_attempts(connection, session_id=session.session_id):
+    for attempt in attempts.live_attempts(connection, session.session_id):
         lose(connection, attempt, now=now, cause=cause)
     for device in devices.list_devices(connection, host_id=session.host_id):
         if device.presence is not Presence.ABSENT:

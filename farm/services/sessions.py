@@ -31,7 +31,7 @@ def open_session(
     """
     check_wire_version(opening.wire_version)
     older = hosts.current_session(connection, host_id)
-    owned = attempts.live_attempts(connection, session_id=older.session_id) if older else []
+    owned = attempts.live_attempts(connection, older.session_id) if older else []
     if older:
         hosts.move_session(connection, older, SessionState.CLOSED, now=now, cause="a newer session opened")
     session = hosts.add_session(

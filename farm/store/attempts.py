@@ -19,7 +19,7 @@ from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
 from farm.core.retry import PastTry
 from farm.store.events import record_event
-from farm.store.tables import LIVE_SQL, attempts, evidence, jobs
+from farm.store.tables import attempts, evidence, is_live, jobs
 
 _PLAN = TypeAdapter(RunPlan)
 
@@ -127,26 +127,29 @@ def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | Non
     return None if row is None else _attempt(row)
 
 
-def live_attempts(
-    connection: Connection,
-    *,
-    session_id: SessionId | None = None,
-    claimed_before: datetime | None = None,
-) -> list[Attempt]:
-    """Live attempts: of one session, or those that were claimed long ago and never moved."""
-    query = sa.select(attempts).where(attempts.c.state.in_(LIVE_SQL)).order_by(attempts.c.attempt_id)
-    if session_id is not None:
-        query = query.where(attempts.c.session_id == session_id)
-    if claimed_before is not None:
-        query = query.where(attempts.c.state == AttemptState.CLAIMED, attempts.c.claimed_at < claimed_before)
-    return [_attempt(row) for row in connection.execute(query)]
+def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt]:
+    """The live attempts of a session, oldest first."""
+    query = sa.select(attempts).where(is_live(attempts), attempts.c.session_id == session_id)
+    return _oldest_first(connection, query)
+
+
+def unstarted_attempts(connection: Connection, *, claimed_before: datetime) -> list[Attempt]:
+    """Live attempts that were claimed before a moment and never moved, oldest first."""
+    query = sa.select(attempts).where(
+        is_live(attempts), attempts.c.state == AttemptState.CLAIMED, attempts.c.claimed_at < claimed_before
+    )
+    return _oldest_first(connection, query)
+
+
+def _oldest_first(connection: Connection, query: sa.Select[Any]) -> list[Attempt]:
+    # Sorted here: for an ORDER BY, SQLite would walk the whole table instead of the index of live rows.
+    rows = [_attempt(row) for row in connection.execute(query)]
+    return sorted(rows, key=lambda attempt: attempt.attempt_id)
 
 
 def busy_cpus(connection: Connection) -> set[str]:
     """CPU domains on which something runs."""
-    query = sa.select(attempts.c.cpu_domain).where(
-        attempts.c.state.in_(LIVE_SQL), attempts.c.cpu_domain.is_not(None)
-    )
+    query = sa.select(attempts.c.cpu_domain).where(is_live(attempts), attempts.c.cpu_domain.is_not(None))
     return set(connection.execute(query).scalars())
 
 
@@ -238,7 +241,7 @@ def hand_over(connection: Connection, attempt: Attempt, session_id: SessionId) -
     """Give a live attempt to the next session of its host."""
     connection.execute(
         attempts.update()
-        .where(attempts.c.attempt_id == attempt.attempt_id, attempts.c.state.in_(LIVE_SQL))
+        .where(attempts.c.attempt_id == attempt.attempt_id, is_live(attempts))
         .values(session_id=session_id)
     )
 

@@ -14,7 +14,16 @@ from farm.core.condition import Condition
 from farm.core.device import Admin, DeviceFacts, DeviceState, Health, Presence
 from farm.core.ids import AttemptId, DeviceId, FactsId, HostId, JobId, digest_of
 from farm.store.events import record_event
-from farm.store.tables import LIVE_SQL, SessionState, attempts, device_facts, devices, sessions
+from farm.store.tables import (
+    OPEN_SESSION,
+    SessionState,
+    attempts,
+    device_facts,
+    devices,
+    is_live,
+    is_one_of,
+    sessions,
+)
 
 _FACTS = TypeAdapter(DeviceFacts)
 _CONDITION = TypeAdapter(Condition)
@@ -70,8 +79,10 @@ def list_devices(
     """Devices in the order of their ids; of one host, or one device, where asked."""
     live = sa.alias(attempts)
     last = sa.alias(attempts)
-    is_live = sa.exists().where(
-        sessions.c.host_id == devices.c.host_id, sessions.c.state == SessionState.LIVE
+    connected = sa.exists().where(
+        sessions.c.host_id == devices.c.host_id,
+        sessions.c.state == SessionState.LIVE,
+        is_one_of(sessions.c.state, OPEN_SESSION),
     )
     query = (
         sa.select(
@@ -80,10 +91,10 @@ def list_devices(
             live.c.job_id.label("live_job_id"),
             last.c.attempt_id.label("last_attempt_id"),
             last.c.state.label("last_state"),
-            is_live.label("session_live"),
+            connected.label("session_live"),
         )
         .outerjoin(device_facts, device_facts.c.facts_id == devices.c.facts_id)
-        .outerjoin(live, sa.and_(live.c.device_id == devices.c.device_id, live.c.state.in_(LIVE_SQL)))
+        .outerjoin(live, sa.and_(live.c.device_id == devices.c.device_id, is_live(live)))
         .outerjoin(last, sa.and_(last.c.device_id == devices.c.device_id, last.c.fence == devices.c.fence))
         .order_by(devices.c.device_id)
     )

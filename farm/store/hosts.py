@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.ids import HostId, SessionId
 from farm.store.events import record_event
-from farm.store.tables import HostState, SessionState, hosts, join_tokens, sessions
+from farm.store.tables import OPEN_SESSION, HostState, SessionState, hosts, is_one_of, join_tokens, sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def current_session(connection: Connection, host_id: HostId) -> Session | None:
     row = connection.execute(
         sa.select(sessions).where(
             sessions.c.host_id == host_id,
-            sessions.c.state.in_([SessionState.LIVE, SessionState.SILENT]),
+            is_one_of(sessions.c.state, OPEN_SESSION),
         )
     ).one_or_none()
     return None if row is None else _session(row)
@@ -183,8 +183,10 @@ def record_beat(connection: Connection, session_id: SessionId, *, seq: int, now:
 
 
 def sessions_beaten_before(connection: Connection, state: SessionState, moment: datetime) -> list[Session]:
-    """Sessions in a state whose last beat is older than the moment."""
+    """Open sessions in a state whose last beat is older than the moment."""
     rows = connection.execute(
-        sa.select(sessions).where(sessions.c.state == state, sessions.c.beat_at < moment)
+        sa.select(sessions).where(
+            is_one_of(sessions.c.state, OPEN_SESSION), sessions.c.state == state, sessions.c.beat_at < moment
+        )
     )
     return [_session(row) for row in rows]

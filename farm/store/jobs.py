@@ -13,7 +13,7 @@ from farm.core.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, Ma
 from farm.core.job import JobEvent, JobKind, JobState, advance
 from farm.core.measurement import Outcome
 from farm.store.events import record_event
-from farm.store.tables import cells, devices, jobs, programs, variants
+from farm.store.tables import cells, devices, jobs, programs, variants, word
 
 #: Checks go before everything users ask for.
 CHECK_PRIORITY = 1_000_000
@@ -79,9 +79,9 @@ class Tally:
         """Whether a job is left to do."""
         return any(state in self.jobs_by_outcome for state in (JobState.QUEUED, JobState.ACTIVE))
 
-    def add(self, word: str, count: int, finished_at: datetime | None) -> None:
-        """Count jobs of one outcome, of which the last ended then."""
-        self.jobs_by_outcome[word] = self.jobs_by_outcome.get(word, 0) + count
+    def add(self, state: str, count: int, finished_at: datetime | None) -> None:
+        """Count jobs of one outcome or state, of which the last ended then."""
+        self.jobs_by_outcome[state] = self.jobs_by_outcome.get(state, 0) + count
         if finished_at is not None:
             self.last_finished_at = max(finished_at, self.last_finished_at or finished_at)
 
@@ -127,7 +127,9 @@ def add_check(connection: Connection, device_id: DeviceId, *, now: datetime, cau
     """Queue a health check; None when one is open already."""
     open_check = connection.execute(
         sa.select(jobs.c.job_id).where(
-            jobs.c.device_id == device_id, jobs.c.kind == JobKind.CHECK, jobs.c.state != JobState.FINISHED
+            jobs.c.device_id == device_id,
+            jobs.c.kind == word(JobKind.CHECK),
+            jobs.c.state != word(JobState.FINISHED),
         )
     ).scalar_one_or_none()
     if open_check is not None:
@@ -175,7 +177,7 @@ def queue_head(connection: Connection, device_id: DeviceId, *, checks_only: bool
     """The job a device is to run next. An index lookup, whatever the length of the queue."""
     query = (
         sa.select(jobs)
-        .where(jobs.c.device_id == device_id, jobs.c.state == JobState.QUEUED)
+        .where(jobs.c.device_id == device_id, jobs.c.state == word(JobState.QUEUED))
         .order_by(jobs.c.priority.desc(), jobs.c.job_id)
         .limit(1)
         .with_for_update(skip_locked=True)
@@ -190,7 +192,7 @@ def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:
     """The next job of each device of a host that has one queued."""
     head = (
         sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == JobState.QUEUED)
+        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
         .order_by(jobs.c.priority.desc(), jobs.c.job_id)
         .limit(1)
         .correlate(devices)
@@ -204,7 +206,6 @@ def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:
         .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
         .outerjoin(programs, programs.c.program_id == cells.c.program_id)
         .where(devices.c.host_id == host_id)
-        .order_by(devices.c.device_id)
     )
     return [Upcoming(digests=tuple(filter(None, row))) for row in connection.execute(query)]
 
@@ -280,11 +281,11 @@ def move_job(
 
 def tallies(connection: Connection) -> dict[MatrixId, Tally]:
     """How far each matrix is; one without jobs is missing."""
-    word = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
+    state = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
     query = (
-        sa.select(jobs.c.matrix_id, word, sa.func.count(), sa.func.max(jobs.c.finished_at))
+        sa.select(jobs.c.matrix_id, state, sa.func.count(), sa.func.max(jobs.c.finished_at))
         .where(jobs.c.matrix_id.is_not(None))
-        .group_by(jobs.c.matrix_id, word)
+        .group_by(jobs.c.matrix_id, state)
     )
     found: defaultdict[MatrixId, Tally] = defaultdict(Tally)
     for matrix_id, name, count, ended_at in connection.execute(query):

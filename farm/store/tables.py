@@ -1,5 +1,6 @@
 """The schema: every table, with the rule each constraint enforces and the query each index serves."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -49,9 +50,27 @@ def _where(condition: str) -> dict[str, Any]:
     return {"sqlite_where": sa.text(condition), "postgresql_where": sa.text(condition)}
 
 
-#: The live states, as they stand in partial indexes and queries.
-LIVE_SQL = [state.value for state in LIVE]
-_LIVE_SQL = "state IN ({})".format(", ".join(f"'{state}'" for state in LIVE_SQL))
+_LIVE_SQL = "state IN ({})".format(", ".join(f"'{state}'" for state in LIVE))
+
+
+def word(value: StrEnum) -> sa.BindParameter[str]:
+    """A word of ours written into the statement itself, as it stands in a partial index.
+
+    Neither SQLite nor a prepared statement of PostgreSQL sees that a partial index serves a query whose words
+    are parameters.
+    """
+    return sa.bindparam(None, value.value, type_=sa.Text(), literal_execute=True)
+
+
+def is_one_of(column: sa.ColumnElement[Any], words: Iterable[StrEnum]) -> sa.ColumnElement[bool]:
+    """As `word`, for several of them."""
+    values = [value.value for value in words]
+    return column.in_(sa.bindparam(None, values, expanding=True, literal_execute=True))
+
+
+def is_live(of: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Whether a row of attempts, or of an alias, is somebody's lease."""
+    return is_one_of(of.c.state, LIVE)
 
 
 class HostState(StrEnum):
@@ -69,6 +88,10 @@ class SessionState(StrEnum):
     SILENT = "silent"
     LOST = "lost"
     CLOSED = "closed"
+
+
+#: The one session of a host that may call is in one of these.
+OPEN_SESSION = (SessionState.LIVE, SessionState.SILENT)
 
 
 hosts = sa.Table(

@@ -1,0 +1,67 @@
+"""The checker of invariants sees what it is there to see."""
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, phase
+from invariants import check_invariants, violations
+
+from farm.core.attempt import AttemptState
+
+
+@pytest.fixture
+def busy_farm(farm: FarmRig, host: HostRig) -> Path:
+    """One job measured, one retried and active again, one measuring."""
+    farm.submit(rounds=2)
+    first, second = host.exchange().assignments
+    host.report(first.attempt_id, good_evidence(first))
+    host.report(second.attempt_id, device_trouble(second))
+    host.clean(first)
+    host.clean(second)
+    third, fourth = host.exchange().assignments
+    host.exchange([phase(third, AttemptState.MEASURING), phase(fourth, AttemptState.PREPARING)])
+    return farm.path
+
+
+def broken_by(database: Path, statement: str) -> Sequence[str]:
+    """What the checker says once somebody has tampered with a copy of the rows."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        assert connection.execute(statement).rowcount > 0
+        found = list(violations(connection))
+        connection.execute("ROLLBACK")
+    return found
+
+
+def test_an_honest_history_breaks_nothing(busy_farm: Path) -> None:
+    check_invariants(busy_farm)
+
+
+@pytest.mark.parametrize(
+    ("rule", "statement"),
+    [
+        ("I17", "UPDATE jobs SET state = 'queued' WHERE state = 'active'"),
+        ("I17", "UPDATE devices SET health = 'bad'"),
+        ("I17", "UPDATE sessions SET state = 'lost' WHERE state = 'live'"),
+        ("I17", "DELETE FROM events WHERE kind = 'attempt_measuring'"),
+        ("I6", "UPDATE events SET from_state = 'finished' WHERE kind = 'job_requeued'"),
+        ("I9", "UPDATE sessions SET state = 'lost' WHERE state = 'live'"),
+        ("I3", "UPDATE devices SET fence = 1"),
+        ("I7", "UPDATE devices SET cleaned_fence = 99"),
+        ("I5", "DELETE FROM measurements"),
+        ("I5", "UPDATE measurements SET variant_digest = 'elsewhere'"),
+        ("I4", "UPDATE measurements SET attempt_id = 1"),
+        ("I4", "UPDATE evidence SET counted = 0"),
+        ("I14", "DELETE FROM events WHERE kind = 'device_health_changed'"),
+        ("I14", "DELETE FROM events WHERE kind = 'device_presence_changed'"),
+        ("I16", "UPDATE jobs SET repeat = 3 WHERE kind = 'benchmark'"),
+        ("I16", "UPDATE attempts SET job_id = 3, blame = 'variant' WHERE state = 'finished'"),
+    ],
+)
+def test_tampering_is_found(busy_farm: Path, rule: str, statement: str) -> None:
+    found = broken_by(busy_farm, statement)
+    assert any(re.match(rf"{rule}\b", each) for each in found), found

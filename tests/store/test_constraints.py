@@ -1,0 +1,181 @@
+"""The database itself forbids what must never be, whoever writes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from rows import ATTEMPT, CELL, CHECK, DEVICE, DIGEST, JOB, MEASUREMENT, NOW, SERIES, SESSION, add
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from farm.core.attempt import LIVE
+from farm.store import tables
+from farm.store.database import Database
+from farm.store.tables import metadata
+
+Insert = tuple[sa.Table, dict[str, Any]]
+
+FINISHED = {"state": "finished", "outcome": "succeeded", "finished_at": NOW}
+EVIDENCE = {"attempt_id": 1, "report_digest": DIGEST, "counted": True, "body": b"", "received_at": NOW}
+HOST_ROW = {"state": "active", "auto_admit": True, "created_at": NOW}
+
+#: What is broken: the rows before, and the row that must be refused.
+BROKEN: dict[str, Sequence[Insert]] = {
+    "uq_attempts_one_live_per_device": [
+        (tables.jobs, {**JOB, "round": 2}),
+        (tables.attempts, ATTEMPT),
+        (tables.attempts, {**ATTEMPT, "job_id": 2, "fence": 2}),
+    ],
+    "uq_attempts_one_live_per_job": [
+        (tables.attempts, ATTEMPT),
+        (tables.attempts, {**ATTEMPT, "device_id": "phone-2"}),
+    ],
+    "uq_attempts_one_live_per_cpu": [
+        (tables.jobs, {**JOB, "round": 2}),
+        (tables.attempts, {**ATTEMPT, "cpu_domain": "cpu"}),
+        (tables.attempts, {**ATTEMPT, "job_id": 2, "device_id": "phone-2", "cpu_domain": "cpu"}),
+    ],
+    "uq_attempts_device_id_fence": [
+        (tables.attempts, {**ATTEMPT, "state": "lost"}),
+        (tables.attempts, ATTEMPT),
+    ],
+    "uq_sessions_one_live_per_host": [(tables.sessions, {**SESSION, "epoch": 2, "state": "silent"})],
+    "uq_sessions_host_id_epoch": [(tables.sessions, {**SESSION, "state": "closed"})],
+    "uq_hosts_credential_hash": [(tables.hosts, {**HOST_ROW, "host_id": "bench-2", "credential_hash": "x"})],
+    "uq_jobs_one_open_check_per_device": [(tables.jobs, CHECK), (tables.jobs, CHECK)],
+    "uq_jobs_cell_id_round_repeat": [(tables.jobs, JOB)],
+    "uq_cells_matrix_id_cell_index": [(tables.cells, {**CELL, "cell_index": 0})],
+    "uq_measurements_one_accepted_per_job": [
+        (tables.attempts, ATTEMPT),
+        (tables.attempts, {**ATTEMPT, "state": "lost", "fence": 2}),
+        (tables.measurements, MEASUREMENT),
+        (tables.measurements, {**MEASUREMENT, "attempt_id": 2}),
+    ],
+    "uq_measurements_attempt_id": [
+        (tables.attempts, ATTEMPT),
+        (tables.measurements, MEASUREMENT),
+        (tables.measurements, {**MEASUREMENT, "accepted": False}),
+    ],
+    "uq_evidence_attempt_id_report_digest": [
+        (tables.attempts, ATTEMPT),
+        (tables.evidence, EVIDENCE),
+        (tables.evidence, {**EVIDENCE, "counted": False}),
+    ],
+    "uq_series_series_digest": [(tables.series, SERIES)],
+    "ck_jobs_outcome_exactly_when_finished": [(tables.jobs, {**JOB, "round": 2, "state": "finished"})],
+    "ck_jobs_outcome_exactly_when_finished ": [(tables.jobs, {**JOB, "round": 2, "outcome": "failed"})],
+    "ck_jobs_benchmark_has_cell": [(tables.jobs, {**JOB, "cell_id": None})],
+    "ck_jobs_benchmark_has_cell ": [(tables.jobs, {**CHECK, "cell_id": 1, "matrix_id": 1})],
+    "ck_jobs_state_known": [(tables.jobs, {**JOB, "round": 2, "state": "paused"})],
+    "ck_jobs_kind_known": [(tables.jobs, {**CHECK, "kind": "other"})],
+    "ck_jobs_outcome_known": [(tables.jobs, {**JOB, **FINISHED, "round": 2, "outcome": "fine"})],
+    "ck_attempts_state_known": [(tables.attempts, {**ATTEMPT, "state": "thinking"})],
+    "ck_attempts_outcome_known": [(tables.attempts, {**ATTEMPT, "outcome": "fine"})],
+    "ck_hosts_state_known": [
+        (tables.hosts, {**HOST_ROW, "host_id": "b", "credential_hash": "y", "state": "gone"})
+    ],
+    "ck_sessions_state_known": [(tables.sessions, {**SESSION, "epoch": 2, "state": "gone"})],
+    "ck_devices_presence_known": [(tables.devices, {**DEVICE, "device_id": "p", "presence": "near"})],
+    "ck_devices_health_known": [(tables.devices, {**DEVICE, "device_id": "p", "health": "fine"})],
+    "ck_devices_admin_known": [(tables.devices, {**DEVICE, "device_id": "p", "admin": "maybe"})],
+    "ck_artifacts_digest_is_sha256": [
+        (tables.artifacts, {"digest": "short", "size_bytes": 1, "created_at": NOW})
+    ],
+    "ck_measurements_quality_known": [
+        (tables.attempts, ATTEMPT),
+        (tables.measurements, {**MEASUREMENT, "quality": "fine"}),
+    ],
+    "ck_measurements_kind_known": [
+        (tables.attempts, ATTEMPT),
+        (tables.measurements, {**MEASUREMENT, "kind": "guess"}),
+    ],
+    "uq_device_facts_device_id_facts_digest": [
+        (tables.device_facts, {"device_id": "p", "facts_digest": "d", "facts": {}, "taken_at": NOW}),
+        (tables.device_facts, {"device_id": "p", "facts_digest": "d", "facts": {}, "taken_at": NOW}),
+    ],
+    "uq_variants_name_digest": [
+        (
+            tables.variants,
+            {
+                "name": "v",
+                "model": "m",
+                "recipe_digest": "r",
+                "digest": DIGEST,
+                "manifest": {},
+                "created_at": NOW,
+            },
+        )
+    ],
+    "uq_programs_harness_abi_digest": [
+        (tables.programs, {"harness": "h", "abi": "x86_64", "digest": DIGEST, "created_at": NOW})
+    ],
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_the_database_refuses_what_breaks_the_rule(filled: Database, rule: str) -> None:
+    *before, broken = BROKEN[rule]
+
+    def prepare(connection: Connection) -> None:
+        for table, row in before:
+            add(connection, table, row)
+
+    filled.write(prepare)
+    with pytest.raises(IntegrityError) as caught:
+        filled.write(add, *broken)
+    assert named(rule) in str(caught.value.orig), caught.value.orig
+
+
+def named(rule: str) -> str:
+    """What SQLite's message says: a check's name, or the columns of a unique index."""
+    name = rule.strip()
+    if name.startswith("ck_"):
+        return name
+    for table in metadata.tables.values():
+        for item in [*table.indexes, *table.constraints]:
+            if item.name == name:
+                assert isinstance(item, sa.Index | sa.UniqueConstraint)
+                return ", ".join(f"{table.name}.{column.name}" for column in item.columns)
+    raise LookupError(name)
+
+
+def test_every_rule_of_the_schema_is_tried() -> None:
+    uniques = {
+        str(item.name)
+        for table in metadata.tables.values()
+        for item in [*table.indexes, *table.constraints]
+        if isinstance(item, sa.UniqueConstraint | sa.CheckConstraint)
+        or (isinstance(item, sa.Index) and item.unique)
+    }
+    assert uniques == {rule.strip() for rule in BROKEN}
+
+
+@pytest.mark.parametrize("state", LIVE)
+def test_every_live_state_holds_the_device(filled: Database, state: str) -> None:
+    filled.write(add, tables.jobs, {**JOB, "round": 2})
+    filled.write(add, tables.attempts, {**ATTEMPT, "state": state})
+    with pytest.raises(IntegrityError):
+        filled.write(add, tables.attempts, {**ATTEMPT, "job_id": 2, "fence": 2})
+
+
+@pytest.mark.parametrize("state", ["finished", "given_back", "lost"])
+def test_an_attempt_that_is_over_holds_nothing(filled: Database, state: str) -> None:
+    filled.write(add, tables.attempts, {**ATTEMPT, "state": state, "cpu_domain": "cpu"})
+    filled.write(add, tables.attempts, {**ATTEMPT, "fence": 2, "cpu_domain": "cpu"})
+
+
+def test_a_closed_session_makes_room_for_the_next(filled: Database) -> None:
+    filled.write(lambda connection: connection.execute(tables.sessions.update().values(state="closed")))
+    filled.write(add, tables.sessions, {**SESSION, "epoch": 2})
+
+
+def test_a_job_may_have_many_measurements_that_are_not_accepted(filled: Database) -> None:
+    for fence in (1, 2):
+        filled.write(add, tables.attempts, {**ATTEMPT, "state": "lost", "fence": fence})
+        filled.write(add, tables.measurements, {**MEASUREMENT, "attempt_id": fence, "accepted": False})
+
+
+def test_a_row_cannot_refer_to_what_does_not_exist(filled: Database) -> None:
+    with pytest.raises(IntegrityError, match="FOREIGN KEY"):
+        filled.write(add, tables.attempts, {**ATTEMPT, "job_id": 99})

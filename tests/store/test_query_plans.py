@@ -1,0 +1,138 @@
+"""Hot queries stay index lookups: what SQLite says it would do, for the statements the code really sends."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from rows import NOW
+from sqlalchemy.engine import Connection
+
+from farm.core.ids import AttemptId, CellId, DeviceId, HostId, JobId, MatrixId, SessionId
+from farm.store import attempts, devices, hosts, jobs, matrices, measurements
+from farm.store.database import Database
+from farm.store.tables import SessionState
+
+Plan = list[str]
+
+
+def plans(database: Database, query: Callable[[Connection], object]) -> list[Plan]:
+    """How SQLite carries out each statement that `query` sends."""
+
+    def explained(connection: Connection) -> list[Plan]:
+        with sent_by(connection) as sent:
+            query(connection)
+        return [
+            [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values)]
+            for sql, values in sent
+            if not sql.startswith("INSERT")
+        ]
+
+    return database.write(explained)
+
+
+@contextmanager
+def sent_by(connection: Connection) -> Iterator[list[tuple[str, Any]]]:
+    """The statements that go over a connection while the block runs."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(_c: object, _cursor: object, sql: str, values: Any, _context: object, _many: bool) -> None:
+        sent.append((sql, values))
+
+    sa.event.listen(connection, "before_cursor_execute", note)
+    yield sent
+    sa.event.remove(connection, "before_cursor_execute", note)
+
+
+PHONE, HOST, JOB = DeviceId("phone-1"), HostId("bench-1"), JobId(1)
+
+HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
+    "the head of a queue": (lambda c: jobs.queue_head(c, PHONE, checks_only=False), "ix_jobs_queue"),
+    "the head of a queue of checks": (
+        lambda c: jobs.queue_head(c, PHONE, checks_only=True),
+        "ix_jobs_queue",
+    ),
+    "what a host needs next": (lambda c: jobs.upcoming(c, HOST), "ix_jobs_queue"),
+    "whether a check is open": (
+        lambda c: jobs.add_check(c, PHONE, now=NOW, cause="test"),
+        "uq_jobs_one_open_check_per_device",
+    ),
+    "what a session owns": (
+        lambda c: attempts.live_attempts(c, SessionId(1)),
+        "ix_attempts_session_live",
+    ),
+    "grants nobody started": (
+        lambda c: attempts.unstarted_attempts(c, claimed_before=NOW - timedelta(hours=1)),
+        "_live",
+    ),
+    "CPUs on which something runs": (attempts.busy_cpus, "uq_attempts_one_live_per_cpu"),
+    "the tries of a job": (lambda c: attempts.past_tries(c, JOB), "ix_attempts_job_id"),
+    "the last blames of a device": (
+        lambda c: attempts.blames_since_check(c, PHONE, 5),
+        "attempts_1 (device_id=?)",
+    ),
+    "the reports of an attempt": (
+        lambda c: attempts.report_digests(c, AttemptId(1)),
+        "evidence_1 (attempt_id=?)",
+    ),
+    "the phones of a host": (lambda c: devices.list_devices(c, host_id=HOST), "ix_devices_host_id"),
+    "the live attempts of phones": (
+        lambda c: devices.list_devices(c, host_id=HOST),
+        "uq_attempts_one_live_per_device",
+    ),
+    "a host by its credential": (
+        lambda c: hosts.find_host_by_credential(c, "x"),
+        "hosts_2 (credential_hash=?)",
+    ),
+    "a host's session": (lambda c: hosts.current_session(c, HOST), "uq_sessions_one_live_per_host"),
+    "sessions that went quiet": (
+        lambda c: hosts.sessions_beaten_before(c, SessionState.LIVE, NOW),
+        "uq_sessions_one_live_per_host",
+    ),
+    "the jobs of a matrix": (lambda c: jobs.list_jobs(c, MatrixId(1)), "ix_jobs_matrix_id"),
+    "the cells of a matrix": (lambda c: matrices.list_cells(c, MatrixId(1)), "cells_1 (matrix_id=?)"),
+    "one cell": (lambda c: matrices.get_cell(c, CellId(1)), "INTEGER PRIMARY KEY"),
+    "the measurements of a matrix": (
+        lambda c: measurements.accepted_measurements(c, MatrixId(1)),
+        "ix_measurements_cell_id",
+    ),
+    "the measurement of an attempt": (
+        lambda c: measurements.find_measurement(c, AttemptId(1)),
+        "measurements_1 (attempt_id=?)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_hot_query_uses_its_index_and_scans_no_table(filled: Database, name: str) -> None:
+    query, index = HOT[name]
+    found = plans(filled, query)
+    assert any(index in step for plan in found for step in plan), found
+    assert not [step for plan in found for step in plan if is_table_scan(step)], found
+
+
+def is_table_scan(step: str) -> bool:
+    """A scan that no index narrows; a scan of a small partial index is one row for each thing alive."""
+    return step.startswith("SCAN") and "INDEX" not in step and step != "SCAN CONSTANT ROW"
+
+
+@pytest.mark.parametrize("checks_only", [False, True])
+def test_the_head_of_a_queue_is_found_without_sorting(filled: Database, checks_only: bool) -> None:
+    (plan,) = plans(filled, lambda c: jobs.queue_head(c, PHONE, checks_only=checks_only))
+    assert not any("B-TREE" in step for step in plan), plan
+    assert len(plan) == 1
+
+
+def test_what_comes_next_is_found_without_sorting_the_queues(filled: Database) -> None:
+    (plan,) = plans(filled, lambda c: jobs.upcoming(c, HOST))
+    inside = plan[plan.index("CORRELATED SCALAR SUBQUERY 1") :]
+    assert not any("B-TREE" in step for step in inside), plan
+
+
+def test_listing_matrices_takes_a_fixed_number_of_statements(filled: Database) -> None:
+    def listing(connection: Connection) -> object:
+        return jobs.tallies(connection), matrices.cell_counts(connection), matrices.list_matrices(connection)
+
+    assert len(plans(filled, listing)) == 3
