@@ -120,7 +120,8 @@ class FarmProcess(Process):
     ) -> None:
         super().__init__(command, folder.with_suffix(".log"), environment)
         self.folder = folder
-        self.database = Database(sqlite_url(FarmConfig(data_dir=folder).database_path))
+        self.database_path = FarmConfig(data_dir=folder).database_path
+        self.database = Database(sqlite_url(self.database_path))
         self.blobs = DiskBlobs(FarmConfig(data_dir=folder).blobs_dir)
         self._base = self.command
         self._port = 0

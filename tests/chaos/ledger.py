@@ -1,4 +1,4 @@
-"""What a farm's database says happened, checked against its own rules; reads the file with SQLite alone."""
+"""What must be in a farm's database when all went well, whatever was killed; beyond `invariants`."""
 
 import hashlib
 import sqlite3
@@ -9,8 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-_LIVE = {"claimed", "preparing", "measuring", "reporting"}
-
 
 class Ledger:
     """The tables of a farm that may still run, as they were when this was made."""
@@ -19,12 +17,10 @@ class Ledger:
         with closing(sqlite3.connect(path, timeout=10)) as database:
             database.row_factory = sqlite3.Row
             database.execute("BEGIN")
-            self.events = _rows(database, "events", "event_id")
             self.jobs = _rows(database, "jobs", "job_id")
             self.attempts = _rows(database, "attempts", "attempt_id")
             self.measurements = _rows(database, "measurements", "measurement_id")
             self.evidence = _rows(database, "evidence", "evidence_id")
-            self.devices = _rows(database, "devices", "device_id")
 
     def unfinished(self) -> list[int]:
         """Jobs that are still to do."""
@@ -56,40 +52,6 @@ class Ledger:
             digest = hashlib.sha256(zlib.decompress(row["body"])).hexdigest()
             assert digest == row["report_digest"]
             assert not row["counted"] or digest == finished[row["attempt_id"]]["report_digest"]
-
-    def check_fences(self) -> None:
-        """The number of a device only rises, and is the last one it gave out (I3)."""
-        for device in self.devices:
-            own = [row["fence"] for row in self.attempts if row["device_id"] == device["device_id"]]
-            assert own == sorted(set(own))
-            assert device["fence"] == own[-1]
-            assert device["cleaned_fence"] <= device["fence"]
-
-    def check_replay(self) -> None:
-        """The events rebuild every state (I17), through one live attempt a device, job and CPU (I1, I2)."""
-        attempt_by_id = {str(row["attempt_id"]): row for row in self.attempts}
-        states: dict[tuple[str, str], str] = {}
-        for job in self.jobs:
-            if job["kind"] == "benchmark":
-                # Created by their matrix's one event.
-                states["job", str(job["job_id"])] = "queued"
-        for event in self.events:
-            key = event["subject"], event["subject_id"]
-            if event["subject"] not in ("job", "attempt"):
-                continue
-            assert states.get(key) == event["from_state"], dict(event)
-            states[key] = event["to_state"]
-            live = [
-                attempt_by_id[id]
-                for (subject, id), state in states.items()
-                if subject == "attempt" and state in _LIVE
-            ]
-            for lease in ("device_id", "job_id", "cpu_domain"):
-                held = [row[lease] for row in live if row[lease] is not None]
-                assert len(held) == len(set(held)), f"{lease} held twice at {dict(event)}"
-        recorded = {("job", str(row["job_id"])): row["state"] for row in self.jobs}
-        recorded |= {("attempt", str(row["attempt_id"])): row["state"] for row in self.attempts}
-        assert states == recorded
 
 
 def _rows(database: sqlite3.Connection, table: str, key: str) -> Sequence[Any]:

@@ -53,6 +53,7 @@ def _kill_often(stage: Stage, killer: Killer, random: Random) -> Counter[Moment]
         assert stage.ledger().unfinished(), f"the matrix was over before all kills: {kills}"
         hit = killer.kill_at(moment)
         kills[hit] += 1
+        stage.ledger()
         if hit is not moment:
             waiting.insert(0, moment)
         stage.farm.start()
