@@ -1,0 +1,119 @@
+"""The migrations make the schema that the code describes, forwards and backwards."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import Connection, Engine
+
+from farm.store.database import create_engine, sqlite_url
+from farm.store.migrate import MIGRATIONS, upgrade
+from farm.store.tables import metadata
+
+SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
+    "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "farm.sqlite3"
+
+
+@pytest.fixture
+def engine(path: Path) -> Iterator[Engine]:
+    made = create_engine(sqlite_url(path))
+    yield made
+    made.dispose()
+
+
+def config(connection: Connection | None = None) -> Config:
+    made = Config()
+    made.set_main_option("script_location", str(MIGRATIONS))
+    made.attributes["connection"] = connection
+    return made
+
+
+def downgrade(engine: Engine, to: str) -> None:
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        command.downgrade(config(connection), to)
+
+
+def schema(engine: Engine) -> list[tuple[str, ...]]:
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql(SCHEMA)
+        return [tuple(row) for row in rows if row.name != "alembic_version"]
+
+
+def test_upgrading_an_empty_database_gives_the_schema_of_the_code(engine: Engine) -> None:
+    upgrade(engine)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+def test_indexes_and_checks_are_the_same_as_those_of_the_code(engine: Engine, tmp_path: Path) -> None:
+    # compare_metadata knows neither CHECK constraints nor the conditions of partial indexes.
+    upgrade(engine)
+    other = create_engine(sqlite_url(tmp_path / "other.sqlite3"))
+    with other.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        metadata.create_all(connection)
+    assert [rules(each) for each in schema(engine)] == [rules(each) for each in schema(other)]
+    other.dispose()
+
+
+def rules(row: tuple[str, ...]) -> tuple[str, str, list[str]]:
+    """A table's or index's name with its conditions, in no particular spelling."""
+    kind, name, _, sql = row
+    text = " ".join(sql.replace("\n", " ").replace("\t", " ").replace('"', "").split())
+    parts = [part for part in text.split("CONSTRAINT ") if part.startswith(("ck_", "uq_", "fk_"))]
+    where = [text.partition(" WHERE ")[2]]
+    return kind, name, sorted(part.strip(" ,)") for part in parts) + where
+
+
+def test_upgrading_again_changes_nothing(engine: Engine) -> None:
+    upgrade(engine)
+    before = schema(engine)
+    upgrade(engine)
+    assert schema(engine) == before
+
+
+def test_downgrading_leaves_nothing_and_can_be_undone(engine: Engine) -> None:
+    upgrade(engine)
+    before = schema(engine)
+    downgrade(engine, "base")
+    assert schema(engine) == []
+    upgrade(engine)
+    assert schema(engine) == before
+
+
+def test_there_is_one_head() -> None:
+    assert len(ScriptDirectory.from_config(config()).get_heads()) == 1
+
+
+def test_a_database_is_upgraded_while_somebody_reads_it(engine: Engine, path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("PRAGMA journal_mode=WAL")
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+        upgrade(engine)
+        assert reader.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+        reader.execute("COMMIT")
+        assert reader.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
+
+
+def test_a_migration_that_fails_leaves_the_database_as_it_was(engine: Engine) -> None:
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        connection.exec_driver_sql("CREATE TABLE jobs (in_the_way INTEGER)")
+    before = schema(engine)
+    with pytest.raises(sa.exc.OperationalError, match="already exists"):
+        upgrade(engine)
+    assert schema(engine) == before

@@ -1,0 +1,63 @@
+"""Retries never exceed their budget (I16), whatever the attempts of a job end like."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farm.core.errors import Blame
+from farm.core.ids import DeviceId
+from farm.core.measurement import Outcome
+from farm.core.retry import BUDGET_BY_BLAME, MAX_ATTEMPTS, PastTry, may_retry
+
+TRIES = st.builds(
+    PastTry,
+    outcome=st.sampled_from(Outcome),
+    blame=st.one_of(st.none(), st.sampled_from(Blame)),
+    device_id=st.sampled_from([DeviceId("phone-1"), DeviceId("phone-2")]),
+)
+INCONCLUSIVE = st.builds(
+    PastTry,
+    outcome=st.just(Outcome.INCONCLUSIVE),
+    blame=st.sampled_from([Blame.DEVICE, Blame.HOST, Blame.FARM]),
+    device_id=st.just(DeviceId("phone-1")),
+)
+
+
+def tried(endings: list[PastTry]) -> list[PastTry]:
+    """What a farm would really try: attempts until the first that may not be followed by another."""
+    done: list[PastTry] = []
+    for ending in endings:
+        done.append(ending)
+        if not may_retry(done):
+            break
+    return done
+
+
+@given(endings=st.lists(TRIES, min_size=1, max_size=40))
+def test_no_history_leads_to_more_attempts_than_the_budget(endings: list[PastTry]) -> None:
+    done = tried(endings)
+    assert len(done) <= MAX_ATTEMPTS
+    for blame, lost in Counter(past.blame for past in done if past.blame).items():
+        assert lost <= BUDGET_BY_BLAME[blame] + 1
+
+
+@given(endings=st.lists(INCONCLUSIVE, min_size=MAX_ATTEMPTS, max_size=20))
+def test_trouble_without_end_ends_the_job(endings: list[PastTry]) -> None:
+    assert not may_retry(tried(endings))
+
+
+@given(endings=st.lists(TRIES, min_size=1, max_size=6))
+def test_only_an_inconclusive_end_is_tried_again(endings: list[PastTry]) -> None:
+    if may_retry(endings):
+        assert endings[-1].outcome is Outcome.INCONCLUSIVE
+
+
+@given(blame=st.sampled_from([Blame.USER, Blame.VARIANT]))
+def test_what_the_user_or_the_variant_did_is_not_tried_again(blame: Blame) -> None:
+    past = PastTry(outcome=Outcome.INCONCLUSIVE, blame=blame, device_id=DeviceId("phone-1"))
+    assert not may_retry([past])
+
+
+def test_every_party_has_a_budget() -> None:
+    assert set(BUDGET_BY_BLAME) == set(Blame)

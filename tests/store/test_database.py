@@ -1,0 +1,197 @@
+"""Whole transactions: all of a service or nothing, one writer at a time, readers beside it."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+from rows import NOW
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine import Connection
+
+from farm.core.errors import FarmBusy
+from farm.store.database import Database, sqlite_url
+from farm.store.migrate import upgrade
+from farm.store.tables import UtcTime, artifacts
+
+
+def put(connection: Connection, number: int) -> None:
+    connection.execute(artifacts.insert().values(digest=f"{number:064}", size_bytes=number, created_at=NOW))
+
+
+def count(connection: Connection) -> int:
+    return connection.execute(sa.select(sa.func.count()).select_from(artifacts)).scalar_one()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Another process's transaction, as far as SQLite is concerned."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def test_a_service_that_fails_leaves_nothing_behind(database: Database) -> None:
+    def fails(connection: Connection) -> None:
+        put(connection, 1)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        database.write(fails)
+    assert database.read(count) == 0
+    database.write(put, 1)
+    assert database.read(count) == 1
+
+
+def test_a_failed_savepoint_leaves_the_rest_of_the_service(database: Database) -> None:
+    def put_both(connection: Connection) -> None:
+        with connection.begin_nested():
+            put(connection, 2)
+            put(connection, 1)
+
+    def tries(connection: Connection) -> None:
+        put(connection, 1)
+        with pytest.raises(sa.exc.IntegrityError):
+            put_both(connection)
+        put(connection, 3)
+
+    database.write(tries)
+    assert database.read(count) == 2
+
+
+def test_a_database_that_somebody_else_locked_is_busy_and_not_a_hang(
+    database: Database, tmp_path: Path
+) -> None:
+    with locked(tmp_path / "farm.sqlite3"):
+        with pytest.raises(FarmBusy, match="locked") as caught:
+            database.write(put, 1)
+        assert caught.value.transient
+        assert database.read(count) == 0
+    database.write(put, 1)
+
+
+def test_a_mistake_of_ours_is_not_called_busy(database: Database) -> None:
+    def asks(connection: Connection) -> None:
+        connection.exec_driver_sql("SELECT * FROM nowhere")
+
+    for run in (database.write, database.read):
+        with pytest.raises(sa.exc.OperationalError, match="nowhere"):
+            run(asks)
+
+
+def test_a_full_disk_is_trouble_that_may_pass_and_keeps_no_half(database: Database) -> None:
+    def fill(connection: Connection) -> None:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+        try:
+            for number in range(10_000):
+                put(connection, number)
+        finally:
+            connection.exec_driver_sql("PRAGMA max_page_count=1000000")
+
+    with pytest.raises(FarmBusy, match="full"):
+        database.write(fill)
+    assert database.read(count) == 0
+
+
+def test_a_reader_cannot_write(database: Database) -> None:
+    with pytest.raises(sa.exc.OperationalError, match="readonly"):
+        database.read(put, 1)
+    database.write(put, 1)
+    assert database.read(count) == 1
+
+
+def test_writers_of_many_threads_all_commit(database: Database) -> None:
+    def work(first: int) -> None:
+        for number in range(first, first + 10):
+            database.write(put, number)
+
+    threads = [threading.Thread(target=work, args=(10 * n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert database.read(count) == 80
+
+
+def test_two_farms_on_one_file_take_turns(database: Database, tmp_path: Path) -> None:
+    other = Database(sqlite_url(tmp_path / "farm.sqlite3"))
+
+    def work(own: Database, first: int) -> None:
+        for number in range(first, first + 20):
+            own.write(put, number)
+
+    patient = Database(sqlite_url(tmp_path / "farm.sqlite3"))
+    threads = [
+        threading.Thread(target=work, args=(own, first)) for own, first in ((other, 0), (patient, 100))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    other.close()
+    patient.close()
+    assert database.read(count) == 40
+
+
+def test_a_reader_sees_one_snapshot_while_others_write(database: Database) -> None:
+    def looks_twice(connection: Connection) -> tuple[int, int]:
+        before = count(connection)
+        database.write(put, 1)
+        return before, count(connection)
+
+    assert database.read(looks_twice) == (0, 0)
+    assert database.read(count) == 1
+
+
+def test_reading_and_writing_work_from_an_event_loop(database: Database) -> None:
+    async def both() -> int:
+        async with asyncio.TaskGroup() as group:
+            for number in range(20):
+                group.create_task(database.write_async(put, number))
+        return await database.read_async(count)
+
+    assert asyncio.run(both()) == 20
+
+
+def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "farm.sqlite3"
+    for number in range(3):
+        own = Database(sqlite_url(path))
+        upgrade(own.engine)
+        own.write(put, number)
+        own.close()
+    again = Database(sqlite_url(path))
+    assert again.read(count) == 3
+    again.close()
+
+
+MOMENTS = st.datetimes(
+    min_value=datetime(1900, 1, 1),  # noqa: DTZ001
+    max_value=datetime(2200, 1, 1),  # noqa: DTZ001
+    timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-8))]),
+)
+
+
+@given(moment=MOMENTS)
+def test_times_come_back_as_the_same_moment_in_utc(moment: datetime) -> None:
+    dialect, kind = sqlite.dialect(), UtcTime()
+    stored = kind.process_bind_param(moment, dialect)
+    assert isinstance(stored, int)
+    found = kind.process_result_value(stored, dialect)
+    assert found == moment
+    assert found is not None
+    assert found.tzinfo is UTC
+
+
+def test_no_time_stays_no_time() -> None:
+    assert UtcTime().process_bind_param(None, sqlite.dialect()) is None
+    assert UtcTime().process_result_value(None, sqlite.dialect()) is None

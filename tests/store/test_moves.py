@@ -1,0 +1,171 @@
+"""Compare-and-set moves: a lost race is a value, and leaves no event."""
+
+from collections.abc import Callable
+
+import pytest
+from rows import ATTEMPT, CHECK, NOW, PHONE, add
+from sqlalchemy.engine import Connection
+
+from farm.core.attempt import AttemptEvent
+from farm.core.device import Health
+from farm.core.ids import AttemptId, DeviceId, HostId, JobId, MatrixId, SessionId
+from farm.core.job import JobEvent, JobState
+from farm.core.measurement import Outcome
+from farm.core.plan import RunPlan
+from farm.store import attempts, devices, hosts, jobs, tables
+from farm.store.database import Database
+from farm.store.hosts import SessionState
+
+PLAN = RunPlan(harness="h", backend="cpu", files=(), argv=("true",), timeout_s=1.0)
+
+
+def events(connection: Connection) -> int:
+    return len(connection.execute(tables.events.select()).all())
+
+
+def the_job(connection: Connection) -> jobs.Job:
+    found = jobs.find_job(connection, JobId(1))
+    assert found is not None
+    return found
+
+
+def the_attempt(connection: Connection) -> attempts.Attempt:
+    return attempts.add_attempt(
+        connection,
+        job_id=JobId(1),
+        device_id=DeviceId(PHONE),
+        host_id=HostId("bench-1"),
+        session_id=SessionId(1),
+        facts_id=None,
+        fence=1,
+        cpu_domain=None,
+        plan=PLAN,
+        now=NOW,
+    )
+
+
+def race(connection: Connection, move: Callable[[], bool]) -> list[tuple[bool, int]]:
+    """The same move twice, from the same row as it was read before; after each, how many events there are."""
+    return [(move(), events(connection)) for _ in range(2)]
+
+
+def test_a_job_moves_once_from_where_it_was_read(filled: Database) -> None:
+    def moves(connection: Connection) -> list[tuple[bool, int]]:
+        job = the_job(connection)
+        return race(
+            connection, lambda: jobs.move_job(connection, job, JobEvent.CLAIMED, now=NOW, actor="test")
+        )
+
+    assert filled.write(moves) == [(True, 1), (False, 1)]
+
+
+def test_a_job_does_not_move_when_its_attempt_changed_meanwhile(filled: Database) -> None:
+    def moves(connection: Connection) -> bool:
+        job = the_job(connection)
+        connection.execute(tables.jobs.update().values(attempt_id=7))
+        return jobs.move_job(connection, job, JobEvent.CLAIMED, now=NOW, actor="test")
+
+    assert not filled.write(moves)
+    assert filled.read(events) == 0
+
+
+@pytest.mark.parametrize("event", list(JobEvent))
+def test_a_finished_job_never_moves(filled: Database, event: JobEvent) -> None:
+    def moves(connection: Connection) -> tuple[bool, jobs.Job]:
+        outcome = {"outcome": Outcome.FAILED}
+        jobs.move_job(
+            connection, the_job(connection), JobEvent.FINISHED, now=NOW, actor="test", values=outcome
+        )
+        done = the_job(connection)
+        return jobs.move_job(connection, done, event, now=NOW, actor="test"), the_job(connection)
+
+    moved, job = filled.write(moves)
+    assert not moved
+    assert (job.state, job.outcome, job.finished_at) == (JobState.FINISHED, Outcome.FAILED, NOW)
+
+
+@pytest.mark.parametrize("event", list(AttemptEvent))
+def test_an_attempt_moves_once_from_where_it_was_read(filled: Database, event: AttemptEvent) -> None:
+    def moves(connection: Connection) -> list[tuple[bool, int]]:
+        attempt = the_attempt(connection)
+        return race(
+            connection, lambda: attempts.move_attempt(connection, attempt, event, now=NOW, actor="test")
+        )
+
+    # One event is the claim's.
+    assert filled.write(moves) == [(True, 2), (False, 2)]
+
+
+def test_a_session_moves_once(filled: Database) -> None:
+    def moves(connection: Connection) -> list[tuple[bool, int]]:
+        session = hosts.current_session(connection, HostId("bench-1"))
+        assert session is not None
+        return race(
+            connection,
+            lambda: hosts.move_session(connection, session, SessionState.LOST, now=NOW, cause="test"),
+        )
+
+    assert filled.write(moves) == [(True, 1), (False, 1)]
+
+
+def test_health_moves_from_where_it_may_and_once(filled: Database) -> None:
+    def moves(connection: Connection) -> list[tuple[bool, int]]:
+        return race(
+            connection,
+            lambda: devices.move_health(
+                connection,
+                DeviceId(PHONE),
+                sources=[Health.GOOD],
+                to=Health.SUSPECT,
+                now=NOW,
+                cause="test",
+            ),
+        )
+
+    assert filled.write(moves) == [(True, 1), (False, 1)]
+
+
+def test_an_older_beat_changes_nothing(filled: Database) -> None:
+    def beats(connection: Connection) -> list[bool]:
+        return [hosts.record_beat(connection, SessionId(1), seq=seq, now=NOW) for seq in (3, 2, 3, 4)]
+
+    assert filled.write(beats) == [True, False, False, True]
+
+
+def test_a_second_check_of_a_device_is_not_queued(filled: Database) -> None:
+    def adds(connection: Connection) -> list[bool]:
+        return [
+            jobs.add_check(connection, DeviceId(PHONE), now=NOW, cause="test") is not None for _ in range(2)
+        ]
+
+    assert filled.write(adds) == [True, False]
+    assert filled.read(events) == 1
+
+
+def test_fences_only_rise(filled: Database) -> None:
+    assert [filled.write(devices.raise_fence, DeviceId(PHONE)) for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_check_goes_before_everything_users_asked_for(filled: Database) -> None:
+    filled.write(add, tables.jobs, CHECK, priority=jobs.CHECK_PRIORITY)
+    head = filled.write(jobs.queue_head, DeviceId(PHONE), checks_only=False)
+    assert head is not None
+    assert head.job_id == 2
+
+
+def test_tallies_count_jobs_by_outcome_or_state(filled: Database) -> None:
+    done = {"state": "finished", "outcome": "succeeded", "finished_at": NOW}
+    for round in (2, 3):
+        filled.write(
+            add, tables.jobs, {**CHECK, "kind": "benchmark"}, matrix_id=1, cell_id=1, round=round, **done
+        )
+    tally = filled.read(jobs.tallies)[MatrixId(1)]
+    assert tally.jobs_by_outcome == {"queued": 1, "succeeded": 2}
+    assert tally.is_open
+    assert tally.last_finished_at == NOW
+
+
+def test_the_attempts_of_a_matrix_are_listed_by_job(filled: Database) -> None:
+    filled.write(add, tables.attempts, ATTEMPT, state="lost")
+    filled.write(add, tables.attempts, ATTEMPT, fence=2)
+    assert filled.read(attempts.attempt_ids_of, MatrixId(1)) == {JobId(1): (AttemptId(1), AttemptId(2))}
