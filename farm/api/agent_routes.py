@@ -20,6 +20,7 @@ from farm.wire.agent import (
     SessionAnswer,
     SessionOpening,
 )
+from farm.wire.base import Count
 
 router = APIRouter(prefix="/api/v1/agent", tags=["agent"])
 
@@ -42,7 +43,7 @@ async def post_session(opening: SessionOpening, host: CallingHost, farm: Farm) -
 
 
 @router.post("/sessions/{session_id}/exchange")
-async def post_exchange(session_id: int, said: Exchange, host: CallingHost, farm: Farm) -> ExchangeAnswer:
+async def post_exchange(session_id: Count, said: Exchange, host: CallingHost, farm: Farm) -> ExchangeAnswer:
     """The agent's loop call; held for `wait_s` while there is nothing to say."""
     session = SessionId(session_id)
     async with farm.waiters.listening() as changed:
@@ -68,7 +69,7 @@ async def _changed_before(changed: asyncio.Event, deadline: float) -> bool:
 
 
 @router.post("/attempts/{attempt_id}/report")
-async def post_report(attempt_id: int, request: Request, host: CallingHost, farm: Farm) -> ReportAnswer:
+async def post_report(attempt_id: Count, request: Request, host: CallingHost, farm: Farm) -> ReportAnswer:
     """Settle an attempt; the same bytes again get the stored answer."""
     body = await _body(request)
     answer = await farm.database.write_async(settle, host, AttemptId(attempt_id), body, now=farm.clock.now())

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from farm import __version__
 from farm.api import agent_routes, routes
 from farm.api.context import Context
+from farm.api.loopback import LoopbackOnly
 from farm.api.problems import install_problem_handlers
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
@@ -16,9 +16,6 @@ from farm.config import FarmConfig
 from farm.services.bootstrap import register_own_programs
 from farm.store.database import Database, sqlite_url
 from farm.store.migrate import upgrade
-
-#: A page on the web must not reach a farm on loopback through a name of its own (DNS rebinding).
-_LOOPBACK_NAMES = ["127.0.0.1", "localhost", "::1", "[::1]", "testserver"]
 
 
 def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
@@ -44,10 +41,8 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
             database.close()
 
     # The interactive pages would load their scripts from elsewhere; /openapi.json needs nothing.
-    app = FastAPI(
-        title="benchfarm", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
-    )
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=_LOOPBACK_NAMES)
+    app = FastAPI(title="benchfarm", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.add_middleware(LoopbackOnly)
     app.include_router(routes.router)
     app.include_router(agent_routes.router)
     install_problem_handlers(app)

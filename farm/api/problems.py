@@ -1,5 +1,7 @@
 """Errors leave as problem documents (RFC 9457) with code, blame and hint."""
 
+from collections.abc import Mapping
+
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -44,19 +46,23 @@ def status_of(error: FarmError) -> int:
             return 503 if error.transient else 500
 
 
-def _response(problem: Problem) -> Response:
-    headers = {"Retry-After": "1"} if problem.status == 503 else None
+#: What HTTP wants beside a status (RFC 9110).
+_HEADERS_BY_STATUS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
+
+
+def problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    """A problem document as a response."""
     return JSONResponse(
         problem.model_dump(mode="json"),
         status_code=problem.status,
-        headers=headers,
+        headers={**_HEADERS_BY_STATUS.get(problem.status, {}), **(headers or {})},
         media_type="application/problem+json",
     )
 
 
 def _on_farm_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, FarmError)
-    return _response(
+    return problem_response(
         Problem(
             title=(type(error).__doc__ or "").strip().splitlines()[0],
             status=status_of(error),
@@ -73,7 +79,7 @@ def _on_farm_error(_request: Request, error: Exception) -> Response:
 def _on_invalid_request(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     places = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-    return _response(
+    return problem_response(
         Problem(
             title="The request makes no sense as written.",
             status=422,
@@ -88,7 +94,7 @@ def _on_invalid_request(_request: Request, error: Exception) -> Response:
 
 def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _response(
+    return problem_response(
         Problem(
             title=str(error.detail),
             status=error.status_code,
@@ -97,13 +103,14 @@ def _on_http_error(request: Request, error: Exception) -> Response:
             blame=Blame.USER,
             transient=False,
             hint="/openapi.json describes every call",
-        )
+        ),
+        error.headers,
     )
 
 
 def _on_bug(request: Request, error: Exception) -> Response:
     _log.error("request_failed", method=request.method, path=request.url.path, exc_info=error)
-    return _response(
+    return problem_response(
         Problem(
             title="The farm made a mistake.",
             status=500,

@@ -19,7 +19,7 @@ from farm.services.registering import (
 )
 from farm.services.speedups import list_speedups
 from farm.services.submit import submit_matrix
-from farm.wire.base import WIRE_VERSION
+from farm.wire.base import WIRE_VERSION, Count
 from farm.wire.matrix import matrix_spec
 from farm.wire.views import (
     AttemptView,
@@ -130,19 +130,19 @@ async def get_matrices(farm: Farm) -> list[MatrixSummary]:
 
 
 @router.get("/matrices/{matrix_id}")
-async def get_matrix(matrix_id: int, farm: Farm) -> MatrixView:
+async def get_matrix(matrix_id: Count, farm: Farm) -> MatrixView:
     """A matrix with its progress and cells."""
     return await farm.database.read_async(matrix_view, MatrixId(matrix_id), now=farm.clock.now())
 
 
 @router.get("/jobs")
-async def get_jobs(matrix_id: int, farm: Farm) -> list[JobView]:
+async def get_jobs(matrix_id: Count, farm: Farm) -> list[JobView]:
     """The jobs of a matrix, in the order they were queued."""
     return await farm.database.read_async(list_job_views, MatrixId(matrix_id))
 
 
 @router.get("/attempts/{attempt_id}")
-async def get_attempt(attempt_id: int, farm: Farm) -> AttemptView:
+async def get_attempt(attempt_id: Count, farm: Farm) -> AttemptView:
     """One attempt with plan, ending and evidence."""
     return await farm.database.read_async(attempt_view, AttemptId(attempt_id))
 
@@ -150,7 +150,7 @@ async def get_attempt(attempt_id: int, farm: Farm) -> AttemptView:
 @router.get("/speedups")
 async def get_speedups(
     farm: Farm,
-    matrix_id: int | None = None,
+    matrix_id: Count | None = None,
     device: str | None = Query(default=None, max_length=128),
     model: str | None = Query(default=None, max_length=128),
 ) -> list[SpeedupView]:

@@ -1,12 +1,14 @@
 """Artifacts as files of a folder, each named by its digest."""
 
+import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from farm.core.errors import DigestMismatch, InvalidInput
+from farm.core.errors import DigestMismatch, FarmTrouble, InvalidInput
 from farm.core.ids import Digest
 
 
@@ -14,8 +16,12 @@ class DiskBlobs:
     """A folder of artifacts. A file under its digest's name is whole and verified, or it is not there."""
 
     def __init__(self, folder: Path) -> None:
+        """Open a folder; what an earlier life did not finish receiving is removed."""
         self.folder = folder
-        (folder / "incoming").mkdir(parents=True, exist_ok=True)
+        incoming = folder / "incoming"
+        incoming.mkdir(parents=True, exist_ok=True)
+        for left in incoming.iterdir():
+            left.unlink()
 
     def path(self, digest: Digest) -> Path:
         """Where an artifact is, or would be."""
@@ -31,14 +37,12 @@ class DiskBlobs:
 
         Raises:
             DigestMismatch: the bytes have another digest; nothing is kept.
+            FarmTrouble: the disk is full or broken; nothing is kept.
         """
-        incoming = _Incoming(self, digest)
-        try:
+        with self._incoming(digest) as incoming:
             for chunk in chunks:
                 incoming.write(chunk)
             return incoming.commit()
-        finally:
-            incoming.discard()
 
     async def put_stream(self, chunks: AsyncIterable[bytes], digest: Digest, *, limit_bytes: int) -> int:
         """As `put`, from a request's body.
@@ -46,16 +50,29 @@ class DiskBlobs:
         Raises:
             DigestMismatch: the bytes have another digest; nothing is kept.
             InvalidInput: there are more of them than allowed.
+            FarmTrouble: the disk is full or broken; nothing is kept.
         """
-        incoming = _Incoming(self, digest)
-        try:
+        with self._incoming(digest) as incoming:
             async for chunk in chunks:
                 incoming.write(chunk)
                 if incoming.size_bytes > limit_bytes:
                     raise InvalidInput(f"an artifact has at most {limit_bytes} bytes")
-            return incoming.commit()
-        finally:
-            incoming.discard()
+            # Off the event loop: waiting for the disk takes as long as the disk does.
+            return await asyncio.to_thread(incoming.commit)
+
+    @contextmanager
+    def _incoming(self, digest: Digest) -> Iterator["_Incoming"]:
+        try:
+            incoming = _Incoming(self, digest)
+            try:
+                yield incoming
+            finally:
+                incoming.discard()
+        except OSError as error:
+            raise FarmTrouble(
+                f"artifact {digest} cannot be stored: {error.strerror or error}",
+                hint="free space in the farm's data folder",
+            ) from error
 
 
 class _Incoming:
@@ -85,8 +102,19 @@ class _Incoming:
         target = self._blobs.path(self._digest)
         target.parent.mkdir(exist_ok=True)
         self._path.replace(target)
+        # The database will say that the file is there: its name must be on disk by then, too.
+        _sync_folder(target.parent)
+        _sync_folder(self._blobs.folder)
         return self.size_bytes
 
     def discard(self) -> None:
         self._file.close()
         self._path.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

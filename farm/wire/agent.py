@@ -11,11 +11,10 @@ from farm.core.evidence import Evidence
 from farm.core.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
-from farm.wire.base import WIRE_VERSION, Wire
+from farm.wire.base import WIRE_VERSION, Count, Wire
 
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x20/\x7f]+$")]
-#: Well below what any database's integers hold.
-Fence = Annotated[int, Field(ge=0, lt=2**53)]
+Fence = Count
 
 
 class Enrollment(Wire):
@@ -109,7 +108,7 @@ class Exchange(Wire):
     `devices` and `attempts` are complete: a device that is not listed is absent.
     """
 
-    seq: Annotated[int, Field(ge=1)]
+    seq: Annotated[Count, Field(ge=1)]
     #: How long the farm may hold the call while there is nothing to say.
     wait_s: Annotated[float, Field(ge=0, le=30)] = 0.0
     devices: tuple[DeviceReport, ...] = ()

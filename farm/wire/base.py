@@ -1,10 +1,16 @@
 """How everything on the wire behaves: unknown keys are refused, values are frozen."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 #: Raised when an older agent could no longer talk to the farm; the one before is served too.
 WIRE_VERSION = 1
 WIRE_VERSIONS_SERVED = (1,)
+
+
+#: A whole number that every database and every JSON reader holds exactly.
+Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class Wire(BaseModel):

@@ -19,8 +19,6 @@ from farm.store.migrate import MIGRATIONS, upgrade
 from farm.store.tables import metadata
 
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
-    "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
-)
 
 
 @pytest.fixture
