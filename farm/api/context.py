@@ -36,6 +36,11 @@ class Waiters:
         finally:
             self._events.discard(event)
 
+    @property
+    def count(self) -> int:
+        """How many exchanges are held."""
+        return len(self._events)
+
     def close(self) -> None:
         """Let everybody go."""
         self.closed = True
