@@ -63,7 +63,8 @@ class DeviceFacts:
     #: Where the agent may work on the phone: an absolute path.
     work_root: str
     virtual: bool = False
-    #: Devices with the same domain share a CPU and never run at the same time; None for a phone.
+    #: Devices with the same domain share a CPU and never run at the same time; None for a phone. Another one
+    #: after each boot of the host.
     cpu_domain: str | None = None
 
     @property

@@ -75,7 +75,6 @@ def _note_device(
         serial=report.serial,
         presence=presence,
         detail=report.detail,
-        facts_id=facts_id,
         condition=report.condition,
         cleaned_fence=_cleaned_fence(device, report, held),
         now=now,

@@ -1,7 +1,7 @@
 """Devices: one row a phone, with the facts of its present system build."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -42,6 +42,8 @@ class Device:
     admin: Admin
     facts_id: FactsId | None
     facts: DeviceFacts | None
+    #: Devices of one domain never run at the same time.
+    cpu_domain: str | None
     condition: Condition | None
     fence: int
     cleaned_fence: int
@@ -66,11 +68,6 @@ class Device:
             cleaned_fence=self.cleaned_fence,
             cpu_busy=cpu_busy,
         )
-
-    @property
-    def cpu_domain(self) -> str | None:
-        """Devices of one domain never run at the same time."""
-        return self.facts.cpu_domain if self.facts else None
 
 
 def list_devices(
@@ -121,6 +118,7 @@ def _device(row: sa.Row[Any]) -> Device:
         admin=Admin(row.admin),
         facts_id=row.facts_id,
         facts=None if row.facts is None else _FACTS.validate_python(row.facts, strict=False),
+        cpu_domain=row.cpu_domain,
         condition=None if row.condition is None else _CONDITION.validate_python(row.condition),
         fence=row.fence,
         cleaned_fence=row.cleaned_fence,
@@ -164,8 +162,20 @@ def add_device(
 
 
 def put_facts(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *, now: datetime) -> FactsId:
-    """Keep a snapshot of facts; the same facts again are the same snapshot."""
-    document = _FACTS.dump_python(facts, mode="json")
+    """Give a device its facts; the same facts as before are the same snapshot.
+
+    Which CPU a virtual phone shares is no fact that numbers depend on, and stays out of the snapshot.
+    """
+    facts_id = _snapshot(connection, device_id, replace(facts, cpu_domain=None), now=now)
+    connection.execute(
+        devices.update()
+        .where(devices.c.device_id == device_id)
+        .values(facts_id=facts_id, cpu_domain=facts.cpu_domain)
+    )
+    return facts_id
+
+
+def _snapshot(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *, now: datetime) -> FactsId:
     digest = digest_of(_FACTS.dump_json(facts))
     found = connection.execute(
         sa.select(device_facts.c.facts_id).where(
@@ -174,6 +184,7 @@ def put_facts(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *
     ).scalar_one_or_none()
     if found is not None:
         return FactsId(found)
+    document = _FACTS.dump_python(facts, mode="json")
     inserted = connection.execute(
         device_facts.insert()
         .values(device_id=device_id, facts_digest=digest, facts=document, taken_at=now)
@@ -190,7 +201,6 @@ def update_seen(
     serial: str,
     presence: Presence,
     detail: str | None,
-    facts_id: FactsId | None,
     condition: Condition | None,
     cleaned_fence: int,
     now: datetime,
@@ -207,8 +217,6 @@ def update_seen(
         "detail": detail,
         "seen_at": now,
     }
-    if facts_id is not None:
-        values["facts_id"] = facts_id
     if condition is not None:
         values["condition"] = _CONDITION.dump_python(condition, mode="json")
     if cleaned_fence > device.cleaned_fence:

@@ -167,6 +167,8 @@ devices = sa.Table(
     sa.Column("health", sa.Text, nullable=False),
     sa.Column("admin", sa.Text, nullable=False),
     sa.Column("facts_id", BigId, sa.ForeignKey("device_facts.facts_id")),
+    #: The CPU it shares with other devices now. No part of its facts: the number changes when its host boots.
+    sa.Column("cpu_domain", sa.Text),
     sa.Column("condition", sa.JSON),
     #: The fencing token of the last claim; only rises.
     sa.Column("fence", sa.BigInteger, nullable=False),

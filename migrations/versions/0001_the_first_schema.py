@@ -77,6 +77,7 @@ def upgrade() -> None:
         sa.Column("health", sa.Text(), nullable=False),
         sa.Column("admin", sa.Text(), nullable=False),
         sa.Column("facts_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("cpu_domain", sa.Text(), nullable=True),
         sa.Column("condition", sa.JSON(), nullable=True),
         sa.Column("fence", sa.BigInteger(), nullable=False),
         sa.Column("cleaned_fence", sa.BigInteger(), nullable=False),
