@@ -9,7 +9,7 @@ from farm.core.attempt import AttemptState
 from farm.core.device import Admin, Presence
 from farm.core.ids import AttemptId, DeviceId, HostId
 from farm.services.checks import check_where_needed
-from farm.store import devices, hosts
+from farm.store import device_facts, devices, hosts
 from farm.store.devices import Device
 from farm.wire.agent import DeviceReport
 
@@ -60,7 +60,7 @@ def _note_device(
     if device.host_id != host_id and _stays(device, report):
         return True
     facts_id = (
-        devices.put_facts(connection, device.device_id, report.facts, now=now)
+        device_facts.put_facts(connection, device.device_id, report.facts, now=now)
         if report.facts
         else device.facts_id
     )

@@ -21,13 +21,15 @@ def reap(connection: Connection, *, now: datetime, up_since: datetime) -> None:
     Args:
         up_since: when this farm began to listen; deadlines count from there at the earliest.
     """
+    # Before sessions: a grant that was never heard of must not count as a run that was lost, or its phone
+    # would wait for a clean-up that nobody knows of.
+    if now - up_since >= UNSTARTED_AFTER:
+        for attempt in attempts.unstarted_attempts(connection, claimed_before=now - UNSTARTED_AFTER):
+            give_back(connection, attempt, now=now, actor="farm", reason="the agent did not start it")
     for session in _overdue(connection, SessionState.LIVE, now, up_since, SILENT_AFTER):
         hosts.move_session(connection, session, SessionState.SILENT, now=now, cause="no exchange in time")
     for session in _overdue(connection, SessionState.SILENT, now, up_since, LOST_AFTER):
         _lose_session(connection, session, now=now)
-    if now - up_since >= UNSTARTED_AFTER:
-        for attempt in attempts.unstarted_attempts(connection, claimed_before=now - UNSTARTED_AFTER):
-            give_back(connection, attempt, now=now, actor="farm", reason="the agent did not start it")
 
 
 def _overdue(

@@ -1,7 +1,7 @@
 """Devices: one row a phone, with the facts of its present system build."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,8 @@ from sqlalchemy.engine import Connection
 from farm.core.attempt import AttemptState
 from farm.core.condition import Condition
 from farm.core.device import Admin, DeviceFacts, DeviceState, Health, Presence
-from farm.core.ids import AttemptId, DeviceId, FactsId, HostId, JobId, digest_of
+from farm.core.ids import AttemptId, DeviceId, FactsId, HostId, JobId
+from farm.store.device_facts import stored_facts
 from farm.store.events import record_event
 from farm.store.tables import (
     OPEN_SESSION,
@@ -25,7 +26,6 @@ from farm.store.tables import (
     sessions,
 )
 
-_FACTS = TypeAdapter(DeviceFacts)
 _CONDITION = TypeAdapter(Condition)
 
 
@@ -117,7 +117,7 @@ def _device(row: sa.Row[Any]) -> Device:
         health=Health(row.health),
         admin=Admin(row.admin),
         facts_id=row.facts_id,
-        facts=None if row.facts is None else _FACTS.validate_python(row.facts, strict=False),
+        facts=None if row.facts is None else stored_facts(row.facts),
         cpu_domain=row.cpu_domain,
         condition=None if row.condition is None else _CONDITION.validate_python(row.condition),
         fence=row.fence,
@@ -159,38 +159,6 @@ def add_device(
     )
     (added,) = list_devices(connection, device_id=device_id)
     return added
-
-
-def put_facts(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *, now: datetime) -> FactsId:
-    """Give a device its facts; the same facts as before are the same snapshot.
-
-    Which CPU a virtual phone shares is no fact that numbers depend on, and stays out of the snapshot.
-    """
-    facts_id = _snapshot(connection, device_id, replace(facts, cpu_domain=None), now=now)
-    connection.execute(
-        devices.update()
-        .where(devices.c.device_id == device_id)
-        .values(facts_id=facts_id, cpu_domain=facts.cpu_domain)
-    )
-    return facts_id
-
-
-def _snapshot(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *, now: datetime) -> FactsId:
-    digest = digest_of(_FACTS.dump_json(facts))
-    found = connection.execute(
-        sa.select(device_facts.c.facts_id).where(
-            device_facts.c.device_id == device_id, device_facts.c.facts_digest == digest
-        )
-    ).scalar_one_or_none()
-    if found is not None:
-        return FactsId(found)
-    document = _FACTS.dump_python(facts, mode="json")
-    inserted = connection.execute(
-        device_facts.insert()
-        .values(device_id=device_id, facts_digest=digest, facts=document, taken_at=now)
-        .returning(device_facts.c.facts_id)
-    )
-    return FactsId(inserted.scalar_one())
 
 
 def update_seen(

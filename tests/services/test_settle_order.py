@@ -30,7 +30,7 @@ from farm.core.device import Presence
 from farm.core.errors import Blame, ReportConflict, SessionFenced
 from farm.core.evidence import Evidence
 from farm.services.exchange import exchange
-from farm.wire.agent import Assignment, AttemptReport, Exchange, ReportAnswer, SessionAnswer
+from farm.wire.agent import Assignment, AttemptReport, DeviceReport, Exchange, ReportAnswer, SessionAnswer
 
 settings.register_profile("quick", max_examples=12, stateful_step_count=30)
 settings.register_profile("long", max_examples=100, stateful_step_count=60)
@@ -75,6 +75,8 @@ class Agent:
     host: HostRig
     held: dict[int, Held] = field(default_factory=dict)
     fences: dict[str, int] = field(default_factory=dict)
+    #: A phone that is away is cleaned up when it comes back.
+    cleaned: dict[str, int] = field(default_factory=dict)
 
     def exchange(self, *, answer_lost: bool = False) -> None:
         answer = self.host.exchange([held.report() for held in self.held.values()])
@@ -95,7 +97,10 @@ class Agent:
         self.held[assignment.attempt_id] = Held(assignment)
 
     def let_go(self, attempt_id: int) -> None:
-        self.host.clean(self.held.pop(attempt_id).assignment)
+        assignment = self.held.pop(attempt_id).assignment
+        self.cleaned[assignment.device_id] = assignment.fence
+        if assignment.device_id in self.host.phones:
+            self.host.clean(assignment)
 
     def obey(self, answer: SessionAnswer) -> None:
         for order in answer.orders:
@@ -143,7 +148,7 @@ class FarmInAnyOrder(RuleBasedStateMachine):
             }
             host.restart()
         self.agents = [Agent(host, fences=dict(cleaned)) for host in hosts]
-        self.unplugged: dict[str, tuple[int, object]] = {}
+        self.unplugged: dict[str, tuple[int, DeviceReport]] = {}
         self.sent: dict[bytes, tuple[int, int, ReportAnswer | None]] = {}
         self.matrix_id = self.farm.submit(rounds=1)
 
@@ -231,13 +236,13 @@ class FarmInAnyOrder(RuleBasedStateMachine):
         self.farm.up_since = self.farm.clock.now()
         self.farm.reap()
 
-    @rule(device_id=st.sampled_from(sorted(_PHONES)), to=st.sampled_from([0, 1, None]))
-    def plug(self, device_id: str, to: int | None) -> None:
-        """Unplug a phone, or put it where nothing of it is in hand elsewhere: maybe on the other host."""
+    @rule(device_id=st.sampled_from(sorted(_PHONES)))
+    def plug(self, device_id: str) -> None:
+        """Unplug a phone, or put it back."""
         where = next((n for n, agent in enumerate(self.agents) if device_id in agent.host.phones), None)
         if where is not None:
             self.unplugged[device_id] = where, self.agents[where].host.phones.pop(device_id)
-        elif to is not None:
+        else:
             self.put(device_id, self.unplugged[device_id][0])
 
     @rule(index=st.integers(0, 1))
@@ -308,7 +313,9 @@ class FarmInAnyOrder(RuleBasedStateMachine):
 
     def put(self, device_id: str, index: int) -> None:
         _, report = self.unplugged.pop(device_id)
-        self.agents[index].host.phones[device_id] = report  # type: ignore[assignment]
+        agent = self.agents[index]
+        fence = max(report.cleaned_fence, agent.cleaned.get(device_id, 0))
+        agent.host.phones[device_id] = report.model_copy(update={"cleaned_fence": fence})
 
     def reopen(self, agent: Agent) -> None:
         agent.obey(agent.host.restart([held.report() for held in agent.held.values()]))

@@ -1,0 +1,44 @@
+"""The schema: every table, with the rule each constraint enforces and the query each index serves."""
+
+from farm.store.tables.catalog import artifacts, programs, variants
+from farm.store.tables.columns import UtcTime, is_one_of, metadata, word
+from farm.store.tables.fleet import (
+    OPEN_SESSION,
+    HostState,
+    SessionState,
+    device_facts,
+    devices,
+    hosts,
+    join_tokens,
+    sessions,
+)
+from farm.store.tables.log import events
+from farm.store.tables.results import measurements, series
+from farm.store.tables.work import attempts, cells, evidence, is_live, jobs, matrices
+
+__all__ = [
+    "OPEN_SESSION",
+    "HostState",
+    "SessionState",
+    "UtcTime",
+    "artifacts",
+    "attempts",
+    "cells",
+    "device_facts",
+    "devices",
+    "events",
+    "evidence",
+    "hosts",
+    "is_live",
+    "is_one_of",
+    "jobs",
+    "join_tokens",
+    "matrices",
+    "measurements",
+    "metadata",
+    "programs",
+    "series",
+    "sessions",
+    "variants",
+    "word",
+]

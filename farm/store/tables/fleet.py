@@ -1,0 +1,119 @@
+"""Hosts, the sessions of their agents, and devices."""
+
+from enum import StrEnum
+
+import sqlalchemy as sa
+
+from farm.core.device import Admin, Health, Presence
+from farm.store.tables.columns import BigId, UtcTime, metadata, one_of, where
+
+
+class HostState(StrEnum):
+    """What the operator wants of a host."""
+
+    ACTIVE = "active"
+    DRAINING = "draining"
+    RETIRED = "retired"
+
+
+class SessionState(StrEnum):
+    """One life of an agent's process."""
+
+    LIVE = "live"
+    SILENT = "silent"
+    LOST = "lost"
+    CLOSED = "closed"
+
+
+#: The one session of a host that may call is in one of these.
+OPEN_SESSION = (SessionState.LIVE, SessionState.SILENT)
+
+
+hosts = sa.Table(
+    "hosts",
+    metadata,
+    sa.Column("host_id", sa.Text, primary_key=True),
+    sa.Column("state", sa.Text, nullable=False),
+    #: New phones of this host become active without an operator.
+    sa.Column("auto_admit", sa.Boolean, nullable=False),
+    sa.Column("credential_hash", sa.Text, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    one_of("state", HostState),
+    # A bearer token names one host.
+    sa.UniqueConstraint("credential_hash"),
+)
+
+join_tokens = sa.Table(
+    "join_tokens",
+    metadata,
+    sa.Column("token_hash", sa.Text, primary_key=True),
+    sa.Column("auto_admit", sa.Boolean, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("expires_at", UtcTime, nullable=False),
+    sa.Column("used_at", UtcTime),
+    sa.Column("used_by", sa.Text, sa.ForeignKey("hosts.host_id")),
+)
+
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("session_id", BigId, primary_key=True),
+    sa.Column("host_id", sa.Text, sa.ForeignKey("hosts.host_id"), nullable=False),
+    sa.Column("epoch", sa.Integer, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("boot_id", sa.Text, nullable=False),
+    sa.Column("agent_version", sa.Text, nullable=False),
+    #: The highest exchange that was applied; a lower one changes nothing.
+    sa.Column("exchange_seq", sa.BigInteger, nullable=False),
+    sa.Column("opened_at", UtcTime, nullable=False),
+    sa.Column("beat_at", UtcTime, nullable=False),
+    one_of("state", SessionState),
+    # An epoch is used once.
+    sa.UniqueConstraint("host_id", "epoch"),
+)
+# One life of an agent at a time.
+sa.Index(
+    "uq_sessions_one_live_per_host",
+    sessions.c.host_id,
+    unique=True,
+    **where("state IN ('live', 'silent')"),
+)
+
+device_facts = sa.Table(
+    "device_facts",
+    metadata,
+    sa.Column("facts_id", BigId, primary_key=True),
+    sa.Column("device_id", sa.Text, nullable=False),
+    sa.Column("facts_digest", sa.Text, nullable=False),
+    sa.Column("facts", sa.JSON, nullable=False),
+    sa.Column("taken_at", UtcTime, nullable=False),
+    # The same facts are one snapshot, however often they are reported.
+    sa.UniqueConstraint("device_id", "facts_digest"),
+)
+
+devices = sa.Table(
+    "devices",
+    metadata,
+    sa.Column("device_id", sa.Text, primary_key=True),
+    sa.Column("host_id", sa.Text, sa.ForeignKey("hosts.host_id"), nullable=False),
+    sa.Column("serial", sa.Text, nullable=False),
+    sa.Column("presence", sa.Text, nullable=False),
+    sa.Column("detail", sa.Text),
+    sa.Column("health", sa.Text, nullable=False),
+    sa.Column("admin", sa.Text, nullable=False),
+    sa.Column("facts_id", BigId, sa.ForeignKey("device_facts.facts_id")),
+    #: The CPU it shares with other devices now. No part of its facts: the number changes when its host boots.
+    sa.Column("cpu_domain", sa.Text),
+    sa.Column("condition", sa.JSON),
+    #: The fencing token of the last claim; only rises.
+    sa.Column("fence", sa.BigInteger, nullable=False),
+    #: Everything of runs up to this token is gone from the phone.
+    sa.Column("cleaned_fence", sa.BigInteger, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("seen_at", UtcTime, nullable=False),
+    one_of("presence", Presence),
+    one_of("health", Health),
+    one_of("admin", Admin),
+)
+# The exchange's look at the devices of its host.
+sa.Index("ix_devices_host_id", devices.c.host_id)

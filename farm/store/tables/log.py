@@ -1,0 +1,23 @@
+"""What happened: one row for each change of state."""
+
+import sqlalchemy as sa
+
+from farm.store.tables.columns import BigId, UtcTime, metadata
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("event_id", BigId, primary_key=True),
+    sa.Column("at", UtcTime, nullable=False),
+    #: Who did it: `agent:HOST`, `farm`, `user`.
+    sa.Column("actor", sa.Text, nullable=False),
+    #: `noun_verbed`.
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("subject_id", sa.Text, nullable=False),
+    sa.Column("from_state", sa.Text),
+    sa.Column("to_state", sa.Text),
+    sa.Column("cause", sa.Text),
+)
+# The story of one thing.
+sa.Index("ix_events_subject", events.c.subject, events.c.subject_id, events.c.event_id)

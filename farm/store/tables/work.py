@@ -1,0 +1,158 @@
+"""What is to be run and was: matrices, cells, jobs, attempts and their evidence."""
+
+import sqlalchemy as sa
+
+from farm.core.attempt import LIVE, AttemptState
+from farm.core.job import JobKind, JobState
+from farm.core.measurement import Outcome
+from farm.store.tables.columns import BigId, UtcTime, is_one_of, metadata, one_of, where
+
+_LIVE_SQL = "state IN ({})".format(", ".join(f"'{state}'" for state in LIVE))
+
+
+def is_live(of: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Whether a row of attempts, or of an alias, is somebody's lease."""
+    return is_one_of(of.c.state, LIVE)
+
+
+matrices = sa.Table(
+    "matrices",
+    metadata,
+    sa.Column("matrix_id", BigId, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("harness", sa.Text, nullable=False),
+    #: As submitted, with defaults filled in and the seed drawn.
+    sa.Column("spec", sa.JSON, nullable=False),
+    sa.Column("rounds", sa.Integer, nullable=False),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    #: Cells that get no jobs, with their reasons.
+    sa.Column("rejected", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+)
+
+cells = sa.Table(
+    "cells",
+    metadata,
+    sa.Column("cell_id", BigId, primary_key=True),
+    sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), nullable=False),
+    sa.Column("cell_index", sa.Integer, nullable=False),
+    sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), nullable=False),
+    sa.Column("variant_id", BigId, sa.ForeignKey("variants.variant_id"), nullable=False),
+    sa.Column("program_id", BigId, sa.ForeignKey("programs.program_id"), nullable=False),
+    sa.Column("backend", sa.Text, nullable=False),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("replica", sa.Integer, nullable=False),
+    sa.Column("label", sa.Text, nullable=False),
+    #: The cell this one is compared to, by its index.
+    sa.Column("baseline_index", sa.Integer),
+    # A cell of a matrix is stored once.
+    sa.UniqueConstraint("matrix_id", "cell_index"),
+)
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("job_id", BigId, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), nullable=False),
+    sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id")),
+    sa.Column("cell_id", BigId, sa.ForeignKey("cells.cell_id")),
+    sa.Column("round", sa.Integer, nullable=False),
+    #: 0, or how often this block (device and round) had to be measured again before.
+    sa.Column("repeat", sa.Integer, nullable=False),
+    sa.Column("priority", sa.Integer, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("outcome", sa.Text),
+    sa.Column("code", sa.Text),
+    sa.Column("message", sa.Text),
+    #: The attempt whose report counts.
+    sa.Column("attempt_id", BigId),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("finished_at", UtcTime),
+    one_of("kind", JobKind),
+    one_of("state", JobState),
+    one_of("outcome", Outcome),
+    # A job ends with an outcome, and only an ended job has one.
+    sa.CheckConstraint("(state = 'finished') = (outcome IS NOT NULL)", name="outcome_exactly_when_finished"),
+    # A benchmark belongs to a cell of a matrix, a check to neither.
+    sa.CheckConstraint(
+        "(kind = 'benchmark') = (cell_id IS NOT NULL AND matrix_id IS NOT NULL)", name="benchmark_has_cell"
+    ),
+    # A cell runs once per round and repeat of its block.
+    sa.UniqueConstraint("cell_id", "round", "repeat"),
+)
+# Claim: the head of a device's queue.
+sa.Index(
+    "ix_jobs_queue",
+    jobs.c.device_id,
+    jobs.c.priority.desc(),
+    jobs.c.job_id,
+    **where("state = 'queued'"),
+)
+# One check of a device at a time.
+sa.Index(
+    "uq_jobs_one_open_check_per_device",
+    jobs.c.device_id,
+    unique=True,
+    **where("kind = 'check' AND state <> 'finished'"),
+)
+# Progress and results of a matrix.
+sa.Index("ix_jobs_matrix_id", jobs.c.matrix_id, jobs.c.state)
+
+attempts = sa.Table(
+    "attempts",
+    metadata,
+    sa.Column("attempt_id", BigId, primary_key=True),
+    sa.Column("job_id", BigId, sa.ForeignKey("jobs.job_id"), nullable=False),
+    sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), nullable=False),
+    sa.Column("host_id", sa.Text, sa.ForeignKey("hosts.host_id"), nullable=False),
+    sa.Column("session_id", BigId, sa.ForeignKey("sessions.session_id"), nullable=False),
+    sa.Column("facts_id", BigId, sa.ForeignKey("device_facts.facts_id")),
+    sa.Column("fence", sa.BigInteger, nullable=False),
+    #: Copied from the facts at the claim: phones that share a CPU never run at the same time.
+    sa.Column("cpu_domain", sa.Text),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("outcome", sa.Text),
+    sa.Column("blame", sa.Text),
+    sa.Column("code", sa.Text),
+    sa.Column("message", sa.Text),
+    sa.Column("plan", sa.JSON, nullable=False),
+    #: SHA-256 of the report that settled it.
+    sa.Column("report_digest", sa.Text),
+    sa.Column("claimed_at", UtcTime, nullable=False),
+    sa.Column("finished_at", UtcTime),
+    one_of("state", AttemptState),
+    one_of("outcome", Outcome),
+    # A fencing token is given once per device.
+    sa.UniqueConstraint("device_id", "fence"),
+)
+# I1: the live attempt row is the device's lease.
+sa.Index("uq_attempts_one_live_per_device", attempts.c.device_id, unique=True, **where(_LIVE_SQL))
+# I2: a job is tried by one attempt at a time.
+sa.Index("uq_attempts_one_live_per_job", attempts.c.job_id, unique=True, **where(_LIVE_SQL))
+# Phones on one CPU would slow each other.
+sa.Index(
+    "uq_attempts_one_live_per_cpu",
+    attempts.c.cpu_domain,
+    unique=True,
+    **where(f"cpu_domain IS NOT NULL AND {_LIVE_SQL}"),
+)
+# The exchange's list of what a session owns.
+sa.Index("ix_attempts_session_live", attempts.c.session_id, **where(_LIVE_SQL))
+# The tries of a job.
+sa.Index("ix_attempts_job_id", attempts.c.job_id)
+
+evidence = sa.Table(
+    "evidence",
+    metadata,
+    sa.Column("evidence_id", BigId, primary_key=True),
+    sa.Column("attempt_id", BigId, sa.ForeignKey("attempts.attempt_id"), nullable=False),
+    sa.Column("report_digest", sa.Text, nullable=False),
+    #: False when it came too late to decide anything; kept all the same.
+    sa.Column("counted", sa.Boolean, nullable=False),
+    #: The report's bytes, zlib-compressed.
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("received_at", UtcTime, nullable=False),
+    # The same report again is the same evidence.
+    sa.UniqueConstraint("attempt_id", "report_digest"),
+)
