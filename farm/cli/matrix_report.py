@@ -28,6 +28,7 @@ def matrix_report(view: MatrixView) -> RenderableType:
 
 
 def headline(view: MatrixView) -> str:
+    """Which matrix it is, and how far."""
     return f"matrix {view.matrix_id} ({view.name}): {view.state}"
 
 

@@ -33,6 +33,7 @@ def add_row(table: Table, *cells: str) -> None:
 
 
 def device_table(devices: Sequence[DeviceView]) -> Table:
+    """Phones, with what each is doing or waits for."""
     table = listing(names=("device",), words=("phone", "android", "state", "now"))
     for device in devices:
         kind = phone(device.device_model, device.soc, virtual=device.virtual)
@@ -57,6 +58,7 @@ def _occupation(device: DeviceView) -> str:
 
 
 def variant_table(variants: Sequence[VariantView]) -> Table:
+    """Registered variants."""
     table = listing(names=("variant",), words=("backends", "input"), numbers=("size", "digest"))
     for view in variants:
         manifest = view.manifest
@@ -78,6 +80,7 @@ def _tensor(tensor: TensorSpec) -> str:
 
 
 def harness_table(harnesses: Sequence[HarnessView]) -> Table:
+    """Registered programs."""
     table = listing(names=("harness", "abi"), numbers=("size", "digest", "since"))
     for view in harnesses:
         size = size_text(view.size_bytes)
@@ -86,6 +89,7 @@ def harness_table(harnesses: Sequence[HarnessView]) -> Table:
 
 
 def matrix_table(matrices: Sequence[MatrixSummary]) -> Table:
+    """Matrices, one line each."""
     table = listing(names=("matrix", "name", "state"), numbers=("cells", "rounds", "jobs"), prose=("so far",))
     for view in matrices:
         so_far = counts(view.jobs_by_outcome)
@@ -97,6 +101,7 @@ def matrix_table(matrices: Sequence[MatrixSummary]) -> Table:
 
 
 def job_table(jobs: Sequence[JobView]) -> Table:
+    """The jobs of a matrix, with why one ended badly."""
     table = listing(names=("job", "device", "round", "state", "attempts"), words=("what", "why"))
     for job in jobs:
         round_text = str(job.round) if not job.repeat else f"{job.round}, repeat {job.repeat}"

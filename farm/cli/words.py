@@ -38,6 +38,7 @@ def change(before_ns: float | None, after_ns: float | None) -> str:
 
 
 def duration_or_nothing(ns: float | None) -> str:
+    """A duration in its best unit; `-` where it is not known."""
     return NOTHING if ns is None else duration_text(ns)
 
 
@@ -47,4 +48,5 @@ def moment(at: datetime | None) -> str:
 
 
 def joined(parts: Iterable[str]) -> str:
+    """Parts as one text; `-` where there are none."""
     return "; ".join(parts) or NOTHING

@@ -80,6 +80,7 @@ def _say(step: str) -> None:
 
 
 def main(words: list[str]) -> int:
+    """Build the variant that the words name; the exit code says how it went."""
     model, precision, format, path = words
     try:
         build(model, Recipe(precision=Precision(precision), format=Format(format)), Path(path))

@@ -1,0 +1,89 @@
+"""How the code is laid out and written, as far as a program can tell."""
+
+import ast
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+MAX_LINES = 300
+NOT_A_SUBJECT = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+
+
+def tracked() -> list[Path]:
+    """The project's own files: those git knows, or all of a copy that has no history."""
+    if (ROOT / ".git").exists():
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+        files = [ROOT / name for name in os.fsdecode(listed.stdout).split("\0") if name]
+    else:
+        files = [path for path in ROOT.rglob("*") if not any(p.startswith(".") for p in path.parts)]
+    return [path for path in files if path.is_file()]
+
+
+def sources(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_a_module_is_named_by_its_subject() -> None:
+    offenders = [name_of(path) for path in sources("farm", "agents", "tests") if path.stem in NOT_A_SUBJECT]
+    assert offenders == []
+
+
+def test_a_file_of_code_has_one_subject_and_so_few_lines() -> None:
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in sources("farm", "agents")}
+    assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
+
+
+def without_docstring(tree: ast.Module) -> Iterator[str]:
+    """Public classes and functions that do not say what they are; a method may do so by its name."""
+    if ast.get_docstring(tree) is None:
+        yield "the module"
+    for node in tree.body:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if not node.name.startswith("_") and ast.get_docstring(node) is None:
+            yield node.name
+
+
+@pytest.mark.parametrize("path", sources("farm", "agents"), ids=name_of)
+def test_everything_public_says_what_it_is(path: Path) -> None:
+    assert list(without_docstring(ast.parse(path.read_text()))) == []
+
+
+def test_torch_is_asked_for_in_the_makefile_only() -> None:
+    asking = re.compile(r"\btorch(vision)?\s*(==|>=|~=|<)\s*\d")
+    offenders = [
+        name_of(path)
+        for path in tracked()
+        if path.name == "pyproject.toml" or path.suffix in (".txt", ".cfg", ".sh", ".yaml", ".yml", ".toml")
+        if asking.search(path.read_text(errors="replace"))
+    ]
+    assert offenders == []
+    assert len(asking.findall((ROOT / "Makefile").read_text())) == 2
+
+
+def test_nothing_names_the_machine_it_was_written_on() -> None:
+    home = re.compile(r"(?<![\w.])/(home|Users|root)/[\w.]")
+    here = [f"{ROOT}/", f"{Path.home()}/"]
+    offenders = [
+        name_of(path)
+        for path in tracked()
+        if (text := path.read_text(errors="replace"))
+        # Tests may make up a home; nobody may name this one.
+        and (any(place in text for place in here) or ("tests" not in path.parts and home.search(text)))
+    ]
+    assert offenders == []
+
+
+def test_nothing_names_a_package_index() -> None:
+    index = re.compile(r"--(extra-)?index-url[ =]\S*//|(?<!\w)(index|extra-index)-url\s*=\s*\S")
+    offenders = [name_of(path) for path in tracked() if index.search(path.read_text(errors="replace"))]
+    assert offenders == []
