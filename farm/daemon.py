@@ -15,10 +15,10 @@ from typing import Any
 
 import structlog
 import uvicorn
-from agents.daemon import run_agent
 from fastapi import FastAPI
 
 from agents.config import AgentConfig
+from agents.daemon import run_agent
 from agents.virtual.pool import start_phones, stop_phones
 from farm.api.app import create_app
 from farm.api.context import Context
