@@ -7,6 +7,7 @@ import re
 
 from farm.core.errors import Blame
 from farm.core.evidence import Evidence, ExitRecord, Trouble
+from farm.core.ids import is_digest
 from farm.core.measurement import Outcome, RunFailure
 from farm.harness.failure_signs import ENDED, KIND_BY_EXIT_CODE, LAST_WORDS, NAME_BY_SIGNAL, SIGNS, Kind
 
@@ -83,7 +84,7 @@ def _failed(evidence: Evidence, ended: ExitRecord) -> RunFailure:
 
 
 def _failure(kind: Kind, evidence: Evidence, ended: ExitRecord, line: str | None) -> RunFailure:
-    said = f": {line}" if line else ", and it printed nothing"
+    said = "" if line else ", and it printed nothing"
     return RunFailure(
         code=kind.code,
         outcome=kind.outcome,
@@ -123,7 +124,9 @@ def _last_text(text: str) -> str | None:
 
 
 def _program(evidence: Evidence) -> str:
-    return evidence.argv[0].rpartition("/")[2] if evidence.argv else "the program"
+    name = evidence.argv[0].rpartition("/")[2] if evidence.argv else ""
+    # In a phone's cache files are named by their digests, which tell a person nothing.
+    return "the program" if not name or is_digest(name) else name
 
 
 def _exit_words(code: int) -> str:

@@ -1,10 +1,13 @@
 """Why a run gave no numbers, from texts of the kind that phones print."""
 
+from dataclasses import replace
+
 import pytest
 import run_samples as sample
 
 from farm.core.errors import Blame
 from farm.core.evidence import Evidence, Trouble
+from farm.core.ids import digest_of
 from farm.core.measurement import Outcome
 from farm.harness.failures import classify
 
@@ -96,6 +99,20 @@ def test_the_line_that_shows_a_failure_is_quoted_alone() -> None:
     failure = classify(sample.evidence(code=1, stderr=f"noise before\r\n{LINKER}\r\nnoise after\r\n"))
     assert failure is not None
     assert failure.line == LINKER
+
+
+def test_a_message_leaves_the_line_to_whoever_shows_both() -> None:
+    failure = classify(sample.evidence(code=1, stderr=LINKER))
+    assert failure is not None
+    assert LINKER not in failure.message
+
+
+def test_a_program_that_is_called_by_its_digest_is_called_the_program() -> None:
+    evidence = sample.evidence(code=139)
+    cached = f"/data/local/tmp/benchfarm/cache/{digest_of(b'program')}"
+    failure = classify(replace(evidence, argv=(cached, *evidence.argv[1:])))
+    assert failure is not None
+    assert failure.message.startswith("the program ")
 
 
 def test_an_error_behind_tracebacks_of_torchscript_is_the_one_quoted() -> None:
