@@ -30,7 +30,7 @@ install: $(VENV)/.installed
 
 .PHONY: test
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: lint
 lint: $(VENV)/.installed-dev
