@@ -230,9 +230,7 @@ class AgentProcess(Process):
     def stop(self) -> None:
         """End it, and the adb server that it left behind if it was killed."""
         super().stop()
-        record = find_record(self.folder / "adb")
-        if record is not None:
-            end_process(record.pid, lambda pid: is_server(command_line(pid), record.port), deadline_s=_STOP_S)
+        _end_adb_server(self.folder / "adb")
 
 
 @contextmanager
@@ -247,14 +245,23 @@ def running_farm(farm: FarmProcess) -> Iterator[FarmProcess]:
 
 
 @contextmanager
+def running_farm_with_agent(farm: FarmProcess) -> Iterator[FarmProcess]:
+    """Start a farm whose command embeds an agent and virtual phones; nothing of them is left at the end."""
+    try:
+        with running_farm(farm):
+            yield farm
+    finally:
+        _end_phones(farm.folder / "virtual")
+        _end_adb_server(farm.folder / "agent" / "adb")
+
+
+@contextmanager
 def running_phones(count: int, folder: Path, *, shell: str = "/bin/sh") -> Iterator[list[PhoneHandle]]:
     """Virtual phones; at the end they go, and whatever still runs on them."""
     try:
         yield start_phones(count, folder, shell=shell)
     finally:
-        stop_phones(folder)
-        for path in folder.glob(f"*/{journal.FILE}"):
-            _end_runs(path)
+        _end_phones(folder)
 
 
 @contextmanager
@@ -274,6 +281,18 @@ def runs_of(phones: Sequence[PhoneHandle]) -> list[RunSpan]:
 
 def _good(client: FarmClient) -> set[str]:
     return {str(device.device_id) for device in client.devices() if device.health is Health.GOOD}
+
+
+def _end_adb_server(folder: Path) -> None:
+    record = find_record(folder)
+    if record is not None:
+        end_process(record.pid, lambda pid: is_server(command_line(pid), record.port), deadline_s=_STOP_S)
+
+
+def _end_phones(folder: Path) -> None:
+    stop_phones(folder)
+    for path in folder.glob(f"*/{journal.FILE}"):
+        _end_runs(path)
 
 
 def _end_runs(path: Path) -> None:

@@ -58,6 +58,11 @@ def unsteady_program(*, noisy_every: int) -> bytes:
     ).encode()
 
 
+def failing_program(script: str) -> bytes:
+    """Starts as others do, then does what the script says."""
+    return f"{_START}{script}\n".encode()
+
+
 def stand_in_model(precision: str) -> tuple[Manifest, bytes]:
     """A model file that runs nowhere, with its manifest."""
     content = model_file("torchscript", marker=precision)

@@ -10,8 +10,6 @@ from stage import Stage, is_alive
 
 from farm.core.ids import MatrixId
 
-pytestmark = pytest.mark.xdist_group("chaos")
-
 
 @pytest.fixture
 def matrix_id(stage: Stage) -> MatrixId:

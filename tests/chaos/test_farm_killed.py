@@ -8,8 +8,6 @@ import pytest
 from killer import Killer, Moment
 from stage import Stage
 
-pytestmark = pytest.mark.xdist_group("chaos")
-
 SEED_VARIABLE = "BENCHFARM_CHAOS_SEED"
 KILLS = {
     Moment.MEASURING: 5,

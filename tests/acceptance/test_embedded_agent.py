@@ -1,0 +1,44 @@
+"""The embedded agent of `farm up --virtual` talks HTTP like any other."""
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+from farm_processes import FarmProcess, eventually, running_farm_with_agent
+from fastapi.routing import APIRoute
+
+from farm.api.agent_routes import router
+
+_FARM = (sys.executable, str(Path(__file__).with_name("farm_that_counts.py")))
+_BLOB = "GET /api/v1/blobs/{digest}"
+
+
+def test_the_embedded_agent_uses_every_route_of_the_agent_protocol(tmp_path: Path) -> None:
+    with running_farm_with_agent(FarmProcess(tmp_path / "farm", command=_FARM)) as farm:
+        with farm.client() as client:
+            eventually(lambda: [device.health for device in client.devices()] == ["good"], "it is checked")
+        counts = _requests(farm)
+    protocol = {_BLOB, *(f"POST {route.path}" for route in _routes())}
+    assert set(counts) == protocol
+    once = ["enroll", "sessions", "attempts/{attempt_id}/report"]
+    assert [counts[f"POST /api/v1/agent/{path}"] for path in once] == [1, 1, 1]
+    # Of a check: its program and its payload.
+    assert counts[_BLOB] == 2
+    assert counts["POST /api/v1/agent/sessions/{session_id}/exchange"] >= 3
+
+
+def _requests(farm: FarmProcess) -> Counter[str]:
+    """How often each route was called, by method and path; the test's own calls are left out."""
+    templates = [_BLOB, *(f"POST {route.path}" for route in _routes())]
+    pattern_by_template = {each: re.compile(re.sub(r"\{\w+\}", "[^/]+", each)) for each in templates}
+    lines = (farm.folder / "requests.txt").read_text().splitlines()
+    return Counter(
+        next((name for name, pattern in pattern_by_template.items() if pattern.fullmatch(line)), line)
+        for line in lines
+        if line != "GET /api/v1/devices"
+    )
+
+
+def _routes() -> list[APIRoute]:
+    return [route for route in router.routes if isinstance(route, APIRoute)]
