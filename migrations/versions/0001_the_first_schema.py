@@ -389,7 +389,6 @@ def upgrade() -> None:
         )
 
 
-
 def downgrade() -> None:
     with op.batch_alter_table("measurements", schema=None) as batch_op:
         batch_op.drop_index(
