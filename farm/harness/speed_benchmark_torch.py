@@ -33,7 +33,7 @@ class SpeedBenchmarkTorch:
     """Runs TorchScript and lite-interpreter files on the CPU, one observer line an iteration."""
 
     name: str = "speed_benchmark_torch"
-    parser_version: int = 1
+    parser_version: int = 2
     flags: Mapping[str, Flag] = FLAGS
     backends: Sequence[str] = ("cpu", *_BACKENDS_TO_COME)
     clock_covers: str = (
