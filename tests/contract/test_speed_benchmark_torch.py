@@ -161,7 +161,7 @@ def test_a_model_file_that_is_none_aborts_the_program(
 def test_a_missing_model_file_is_named(run: Run, lite: BuiltVariant) -> None:
     failure = HARNESS.parse(plan_of(lite), run("--model=/nowhere/m.pt", "--use_bundled_input=0"))
     assert isinstance(failure, RunFailure)
-    assert "/nowhere/m.pt" in failure.message
+    assert "/nowhere/m.pt" in (failure.line or "")
 
 
 def test_help_ends_well(run: Run) -> None:
