@@ -11,6 +11,7 @@ from farm.cli.building import build_and_register
 from farm.cli.child import LOG_NAME, child_farm, log_tail
 from farm.cli.matrix import exit_code_of, follow
 from farm.cli.matrix_file import submit_file
+from farm.cli.next_steps import leaving_demo
 from farm.cli.output import err, talk
 from farm.cli.readiness import wait_for_phones
 from farm.cli.words import counts, plural
@@ -108,7 +109,9 @@ def _run(
         f"{plural(len(variants), 'variant')} of {MODEL}: {built} built, {len(variants) - built} reused"
     )
 
-    view = follow(farm, submit_file(farm, matrix_file).matrix_id)
+    matrix_id = submit_file(farm, matrix_file).matrix_id
+    leaving = leaving_demo(folder, matrix_id, farm_goes_on=farm_goes_on)
+    view = follow(farm, matrix_id, leaving=leaving)
     steps.done(f"matrix {view.matrix_id} {view.state}, {view.jobs} jobs: {counts(view.jobs_by_outcome)}")
     return DemoResult(
         matrix_id=view.matrix_id,

@@ -96,18 +96,23 @@ def jobs_command(matrix_id: Id, as_json: Json = False) -> None:
         show(farm.jobs(MatrixId(matrix_id)), job_table, as_json=as_json)
 
 
-def follow(farm: "FarmClient", matrix_id: MatrixId) -> "MatrixView":
+def follow(farm: "FarmClient", matrix_id: MatrixId, *, leaving: str) -> "MatrixView":
     """Watch to the end, then say what went wrong.
 
+    Args:
+        farm: where the matrix is.
+        matrix_id: the matrix.
+        leaving: what to say to a person who presses Ctrl-C.
+
     Raises:
-        typer.Exit: the person pressed Ctrl-C; the matrix goes on.
+        typer.Exit: the person pressed Ctrl-C.
     """
-    from farm.cli.watch import watch_again, watch_matrix
+    from farm.cli.watch import watch_matrix
 
     try:
         view = watch_matrix(lambda: farm.matrix(matrix_id), err())
     except KeyboardInterrupt:
-        talk(watch_again(matrix_id))
+        talk(leaving)
         raise typer.Exit(130) from None
     _say_failures(view)
     return view
@@ -124,9 +129,10 @@ def exit_code_of(view: "MatrixView") -> int:
 
 
 def _follow(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
+    from farm.cli.next_steps import watch_again
     from farm.cli.speedups import print_speedups
 
-    view = follow(farm, matrix_id)
+    view = follow(farm, matrix_id, leaving=watch_again(matrix_id))
     if as_json:
         print_json(view.model_dump(mode="json"))
     else:

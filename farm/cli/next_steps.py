@@ -44,6 +44,25 @@ def after_up(folder: Path) -> str:
     return "\n".join(["In another terminal:", *_export(folder), *_aligned(lines)])
 
 
+def watch_again(matrix_id: MatrixId) -> str:
+    """For a person who leaves a matrix to the farm."""
+    command = f"{farm_command()} matrix watch {matrix_id}"
+    return f"Detached: matrix {matrix_id} goes on. Watch it again with: {command}"
+
+
+def leaving_demo(folder: Path, matrix_id: MatrixId, *, farm_goes_on: bool) -> str:
+    """For a person who leaves the demo's matrix; a farm that the demo started is stopped with it."""
+    if farm_goes_on:
+        return watch_again(matrix_id)
+    farm = farm_command()
+    lines = [
+        (f"{farm} up --virtual 2", "start the farm again; leave it running"),
+        (f"{farm} matrix watch {matrix_id}", "in another terminal"),
+    ]
+    said = f"Stopping the demo's farm, and matrix {matrix_id} with it. Nothing is lost; it goes on with:"
+    return "\n".join([said, *_export(folder), *_aligned(lines)])
+
+
 def _aligned(lines: Sequence[tuple[str, str]]) -> list[str]:
     width = max(len(command) for command, why in lines if why)
     return [f"  {command:{width}}  # {why}" if why else f"  {command}" for command, why in lines]

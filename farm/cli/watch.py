@@ -11,7 +11,6 @@ from rich.text import Text
 
 from farm.cli.matrix_report import doing, progress_line
 from farm.core.errors import FarmTrouble
-from farm.core.ids import MatrixId
 from farm.core.units import elapsed_text
 from farm.wire.views import MatrixView
 
@@ -40,11 +39,6 @@ def watch_matrix(
     """
     looks = _looks(look, poll_s, patience_s)
     return _as_bars(looks, console) if console.is_terminal else _as_lines(looks, console, line_every_s)
-
-
-def watch_again(matrix_id: MatrixId) -> str:
-    """What to say to a person who left."""
-    return f"Detached: matrix {matrix_id} goes on. Watch it again with: farm matrix watch {matrix_id}"
 
 
 Look = tuple[MatrixView, bool]

@@ -5,13 +5,16 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from sample_views import device_view, matrix_view
 
 from farm.cli.child import log_tail, stop
-from farm.cli.matrix import exit_code_of
-from farm.cli.next_steps import after_demo, after_up
+from farm.cli.matrix import exit_code_of, follow
+from farm.cli.next_steps import after_demo, after_up, leaving_demo, watch_again
 from farm.cli.readiness import is_ready, what_for
+from farm.client import FarmClient
 from farm.core.ids import MatrixId
+from farm.wire.views import MatrixView
 
 #: Says that it is up, then ends tidily at SIGINT, or only when it is killed.
 TIDY = (
@@ -84,3 +87,32 @@ def test_after_the_demo_a_farm_is_started_again_unless_it_goes_on(tmp_path: Path
     goes_on = after_demo(tmp_path, MatrixId(3), farm_goes_on=True)
     assert "up --virtual" not in goes_on
     assert "matrix show 3" in goes_on
+
+
+def test_who_leaves_a_demo_hears_that_its_farm_stops_and_what_resumes_it(tmp_path: Path) -> None:
+    said = leaving_demo(tmp_path, MatrixId(3), farm_goes_on=False)
+    assert said.startswith("Stopping the demo's farm, and matrix 3 with it.")
+    assert "Detached" not in said
+    commands = [line.split("#")[0].strip() for line in said.splitlines()[1:]]
+    assert commands[0] == f"export FARM_DATA_DIR={tmp_path}"
+    assert commands[1].endswith("farm up --virtual 2")
+    assert commands[2].endswith("farm matrix watch 3")
+
+
+def test_who_leaves_a_demo_on_a_farm_that_ran_before_hears_that_the_matrix_goes_on(tmp_path: Path) -> None:
+    assert leaving_demo(tmp_path, MatrixId(3), farm_goes_on=True) == watch_again(MatrixId(3))
+    assert watch_again(MatrixId(3)).endswith("farm matrix watch 3")
+
+
+class LeftFarm(FarmClient):
+    """A farm at which Ctrl-C is pressed."""
+
+    def matrix(self, matrix_id: MatrixId) -> MatrixView:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_says_what_the_caller_wants_said_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    with LeftFarm("http://127.0.0.1:9") as farm, pytest.raises(typer.Exit) as left:
+        follow(farm, MatrixId(3), leaving="what becomes of it")
+    assert left.value.exit_code == 130
+    assert capsys.readouterr().err == "what becomes of it\n"

@@ -7,9 +7,8 @@ import pytest
 from rich.console import Console
 from sample_views import NOON, matrix_view, progress
 
-from farm.cli.watch import bars, status_line, watch_again, watch_matrix
+from farm.cli.watch import bars, status_line, watch_matrix
 from farm.core.errors import FarmUnreachable, NotFound
-from farm.core.ids import MatrixId
 from farm.wire.views import MatrixView
 
 RUNNING = matrix_view(progress=(progress(),))
@@ -98,7 +97,3 @@ def test_bars_say_what_runs_and_why_nothing_does() -> None:
 
 def test_before_jobs_have_ended_nobody_knows_how_long_it_takes() -> None:
     assert status_line(matrix_view(eta_s=None)).endswith("time left not known yet")
-
-
-def test_who_leaves_is_told_how_to_come_back() -> None:
-    assert watch_again(MatrixId(3)).endswith("farm matrix watch 3")
