@@ -11,10 +11,11 @@ from farm.cli.building import build_and_register
 from farm.cli.child import LOG_NAME, child_farm, log_tail
 from farm.cli.matrix import exit_code_of, follow
 from farm.cli.matrix_file import submit_file
+from farm.cli.matrix_report import jobs_line
 from farm.cli.next_steps import leaving_demo
 from farm.cli.output import err, talk
 from farm.cli.readiness import wait_for_phones
-from farm.cli.words import counts, plural
+from farm.cli.words import plural
 from farm.client import FarmClient
 from farm.core.errors import FarmError, InvalidInput
 from farm.core.ids import MatrixId
@@ -112,7 +113,7 @@ def _run(
     matrix_id = submit_file(farm, matrix_file).matrix_id
     leaving = leaving_demo(folder, matrix_id, farm_goes_on=farm_goes_on)
     view = follow(farm, matrix_id, leaving=leaving)
-    steps.done(f"matrix {view.matrix_id} {view.state}, {view.jobs} jobs: {counts(view.jobs_by_outcome)}")
+    steps.done(f"matrix {view.matrix_id} {view.state}, {jobs_line(view)}")
     return DemoResult(
         matrix_id=view.matrix_id,
         speedups=farm.speedups(matrix_id=view.matrix_id),

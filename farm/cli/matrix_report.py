@@ -8,6 +8,7 @@ from rich.text import Text
 
 from farm.cli.render import add_row, listing
 from farm.cli.words import counts, duration_or_nothing, plural
+from farm.core.ids import DeviceId
 from farm.core.job import JobState
 from farm.core.measurement import Outcome, Quality
 from farm.core.units import elapsed_text
@@ -35,7 +36,26 @@ def headline(view: MatrixView) -> str:
 def _summary(view: MatrixView) -> str:
     shape = f"{plural(view.cells, 'cell')} x {plural(view.rounds, 'round')} with {view.harness}"
     eta = f"; about {elapsed_text(view.eta_s)} left" if view.eta_s and view.finished_at is None else ""
-    return f"{shape}, {plural(view.jobs, 'job')}: {counts(view.jobs_by_outcome)}{eta}"
+    return f"{shape}, {jobs_line(view)}{eta}"
+
+
+def jobs_line(view: MatrixView) -> str:
+    """`70 jobs (4 blocks measured again): 69 succeeded, 1 failed`."""
+    return f"{plural(view.jobs, 'job')}{measured_again(view)}: {counts(view.jobs_by_outcome)}"
+
+
+def measured_again(view: MatrixView) -> str:
+    """Why there are more jobs than cells x rounds; empty when there are not."""
+    blocks = sum(_extra_blocks(view).values())
+    return f" ({plural(blocks, 'block')} measured again)" if blocks else ""
+
+
+def _extra_blocks(view: MatrixView) -> dict[DeviceId, int]:
+    """By device: a block is repeated whole, so each of its cells has one job more."""
+    extra: dict[DeviceId, int] = {}
+    for cell in view.cell_list:
+        extra[cell.device_id] = max(extra.get(cell.device_id, 0), cell.jobs - view.rounds)
+    return extra
 
 
 def progress_line(device: DeviceProgress) -> str:

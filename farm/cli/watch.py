@@ -9,7 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.matrix_report import doing, progress_line
+from farm.cli.matrix_report import doing, measured_again, progress_line
 from farm.core.errors import FarmTrouble
 from farm.core.units import elapsed_text
 from farm.wire.views import MatrixView
@@ -97,7 +97,7 @@ def status_line(view: MatrixView, *, answers: bool = True) -> str:
     """How the whole stands: `matrix 3: 12 of 40 jobs, about 2 min 5 s left`."""
     finished = sum(device.finished for device in view.progress)
     total = sum(device.total for device in view.progress)
-    said = f"matrix {view.matrix_id}: {finished} of {total} jobs"
+    said = f"matrix {view.matrix_id}: {finished} of {total} jobs{measured_again(view)}"
     if not answers:
         return f"{said}; the farm does not answer, trying again"
     if view.finished_at is not None:

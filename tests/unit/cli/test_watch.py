@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from rich.console import Console
-from sample_views import NOON, matrix_view, progress
+from sample_views import NOON, cell_view, matrix_view, progress
 
+from farm.cli.matrix_report import jobs_line
 from farm.cli.watch import bars, status_line, watch_matrix
 from farm.core.errors import FarmUnreachable, NotFound
 from farm.wire.views import MatrixView
@@ -97,3 +98,17 @@ def test_bars_say_what_runs_and_why_nothing_does() -> None:
 
 def test_before_jobs_have_ended_nobody_knows_how_long_it_takes() -> None:
     assert status_line(matrix_view(eta_s=None)).endswith("time left not known yet")
+
+
+def test_a_total_that_grew_is_explained() -> None:
+    cells = (
+        cell_view(jobs=7),
+        cell_view(jobs=7, label="int8-core lite"),
+        cell_view(jobs=6, device_id="phone-2"),
+        cell_view(jobs=6, device_id="phone-2", label="int8-core lite"),
+    )
+    devices = (progress(total=14), progress(device_id="phone-2", total=12))
+    view = matrix_view(rounds=5, cells=4, jobs=26, cell_list=cells, progress=devices)
+    assert status_line(view).startswith("matrix 3: 24 of 26 jobs (3 blocks measured again), about")
+    assert jobs_line(view).startswith("26 jobs (3 blocks measured again): 24 succeeded")
+    assert "again" not in status_line(RUNNING)
