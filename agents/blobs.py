@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from agents.durable import TEMPORARY_SUFFIX, disk_errors_named, sweep_temporaries, sync_folder
@@ -33,6 +34,10 @@ class BlobCache:
         self._limit_bytes = limit_bytes
         self._verified: set[Digest] = set()
         self._lock_by_digest: defaultdict[Digest, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def distrust(self, digests: Iterable[Digest]) -> None:
+        """Have files looked at again before `fetch` names them: one of them was found damaged."""
+        self._verified.difference_update(digests)
 
     async def fetch(self, digest: Digest) -> Path:
         """The path of an artifact's bytes on this host; callers that ask at once share one download.

@@ -1,7 +1,7 @@
 """One attempt, from its plan to its evidence."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -21,7 +21,7 @@ from agents.device.execute import (
     start_run,
     wait_run,
 )
-from agents.device.files import ensure_cached
+from agents.device.files import CacheResult, LocalCopyDamaged, ensure_cached
 from agents.device.layout import run_folder
 from agents.device.prepare import StayAwake, keep_awake, restore_awake, wait_for_gates
 from agents.journal import Entry, Phase
@@ -40,7 +40,7 @@ from farm.core.errors import (
 )
 from farm.core.evidence import Evidence, Trouble
 from farm.core.ids import DeviceId, Digest
-from farm.core.plan import filled_argv, filled_env
+from farm.core.plan import PlanFile, filled_argv, filled_env
 
 log = structlog.get_logger(__name__)
 
@@ -124,7 +124,7 @@ class Runner:
             return PutOff(reason="the phone went away before the run could begin")
         await advance(AttemptState.PREPARING, entry.draft)
         plan, work_root = entry.plan, phone.facts.work_root
-        cached = await ensure_cached(phone.device, work_root, plan.files, self._local_path)
+        cached = await self._cached(phone, plan.files)
         awake = await keep_awake(phone.device)
         ready = await wait_for_gates(
             phone.device, work_root, plan.gates, clock=self._clock, interval_s=GATE_INTERVAL_S
@@ -152,6 +152,15 @@ class Runner:
         evidence = await self._finished(entry, phone, draft)
         await self._restore(phone, awake)
         return evidence
+
+    async def _cached(self, phone: Phone, files: Sequence[PlanFile]) -> CacheResult:
+        """The plan's files on the phone; a copy that was damaged on this host is fetched anew, once."""
+        try:
+            return await ensure_cached(phone.device, phone.facts.work_root, files, self._local_path)
+        except LocalCopyDamaged as error:
+            log.warning("host_copy_damaged", reason=error.message, hint=error.hint)
+        self._blobs.distrust(file.digest for file in files)
+        return await ensure_cached(phone.device, phone.facts.work_root, files, self._local_path)
 
     async def _adopted(self, entry: Entry, draft: Evidence) -> Evidence:
         try:

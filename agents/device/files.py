@@ -9,7 +9,7 @@ from shlex import quote
 
 from agents.adb.client import AdbDevice
 from agents.device.layout import cache_folder, cache_path
-from farm.core.errors import DigestMismatch, PushCorrupted, PushFailed
+from farm.core.errors import HostError, PushCorrupted, PushFailed
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile
 from farm.phone.digests import digest_by_path
@@ -21,6 +21,13 @@ SHELL_DEADLINE_S = 30.0
 BYTES_PER_S = 4 * 1024 * 1024
 
 LocalPath = Callable[[Digest], Awaitable[Path]]
+
+
+class LocalCopyDamaged(HostError):
+    """A file on this host does not have the digest it is kept under."""
+
+    code = "host.copy_damaged"
+    default_hint = "check the disk that holds the agent's data folder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +55,7 @@ async def ensure_cached(
     Raises:
         PushFailed: the phone took no file, or has no room for one.
         PushCorrupted: the file arrived with another digest, three times.
-        DigestMismatch: the local copy is damaged.
+        LocalCopyDamaged: the local copy is; whoever keeps it may get another and call again.
         DeviceError: the phone went away, or was too slow.
     """
     valid = await _verified(device, work_root, files) if files else set()
@@ -86,7 +93,7 @@ async def _push_verified(device: AdbDevice, work_root: str, file: PlanFile, sour
         if await _accepted(device, work_root, file):
             return sent_bytes
     if await asyncio.to_thread(_local_digest, source) != file.digest:
-        raise DigestMismatch(f"{source} is not {file.digest}")
+        raise LocalCopyDamaged(f"{source} is not {file.digest}")
     raise PushCorrupted(f"{device.serial} has other bytes than {file.digest} after {PUSHES} pushes")
 
 

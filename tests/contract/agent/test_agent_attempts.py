@@ -48,6 +48,22 @@ async def test_a_file_travels_to_the_phone_once(
     assert second.pushed_bytes == 0
 
 
+async def test_a_file_that_was_damaged_in_the_hosts_cache_costs_no_job(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+) -> None:
+    file = played.add_file(b"some weights" * 1000)
+    read = ("sh", "-c", "cat <${file_data}")
+    async with living(config):
+        played.assign(1, phone.serial, "", files=(file,), argv=read)
+        first = await played.reported(1)
+        (config.data_dir / "cache" / file.digest).write_bytes(b"rotten weights")
+        forget_on_phone(phone, file.digest)
+        played.assign(2, phone.serial, "", files=(file,), argv=read)
+        second = await played.reported(2)
+    assert second.trouble is None
+    assert second.stdout == first.stdout
+
+
 async def test_a_run_that_never_ends_is_ended_and_says_so(
     config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
 ) -> None:
@@ -143,6 +159,12 @@ async def test_a_killed_adb_server_costs_no_run(
         evidence = await played.reported(1)
         assert evidence.stdout == "done\n"
         await played.until(lambda: played.cleaned(phone.serial) == 1)
+
+
+def forget_on_phone(phone: PhoneHandle, digest: str) -> None:
+    """Take a file out of the phone's own cache."""
+    (path,) = phone.state.glob(f"**/benchfarm/cache/{digest}")
+    path.unlink()
 
 
 def is_alive(pid: int) -> bool:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agents.adb.client import AdbDevice
-from agents.device.files import ensure_cached
+from agents.device.files import LocalCopyDamaged, ensure_cached
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
-from farm.core.errors import DigestMismatch, PushCorrupted, PushFailed
+from farm.core.errors import Blame, PushCorrupted, PushFailed
 from farm.core.ids import Digest, digest_of
 from farm.core.plan import PlanFile
 
@@ -106,12 +106,13 @@ async def test_a_third_corrupted_push_is_the_phones_fault_and_never_seen_in_the_
     assert list((Path(work_root) / "benchfarm/cache").iterdir()) == []
 
 
-async def test_a_damaged_local_file_is_not_the_phones_fault(
+async def test_a_damaged_local_file_is_the_hosts_fault_and_may_pass(
     device: AdbDevice, work_root: str, local_path: LocalPath
 ) -> None:
     (await local_path(digest_of(CONTENT))).write_bytes(b"damaged")
-    with pytest.raises(DigestMismatch):
+    with pytest.raises(LocalCopyDamaged) as caught:
         await ensure_cached(device, work_root, FILES[:1], local_path)
+    assert (caught.value.blame, caught.value.transient) == (Blame.HOST, True)
 
 
 async def test_a_full_phone_refuses_with_its_reason(
