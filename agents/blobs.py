@@ -10,7 +10,7 @@ from pathlib import Path
 from agents.durable import TEMPORARY_SUFFIX, disk_errors_named, sweep_temporaries, sync_folder
 from agents.farm_api import FarmApi
 from farm.clock import Clock
-from farm.core.errors import FarmTrouble
+from farm.core.errors import ArtifactMissing, FarmTrouble, NotFound
 from farm.core.ids import Digest
 
 #: For one artifact, whatever its size; a slower link needs a bigger host cache, not a longer wait.
@@ -43,8 +43,7 @@ class BlobCache:
         """The path of an artifact's bytes on this host; callers that ask at once share one download.
 
         Raises:
-            FarmTrouble: the farm does not answer, or sends other bytes.
-            NotFound, ArtifactMissing: the farm does not have it.
+            FarmTrouble: the farm does not answer, sends other bytes, or has lost what its plan names.
             HostDiskFull: no room.
         """
         path = self._folder / digest
@@ -64,6 +63,9 @@ class BlobCache:
         try:
             async with asyncio.timeout(FETCH_DEADLINE_S):
                 found = await self._receive(part, digest)
+        except (NotFound, ArtifactMissing) as error:
+            # The farm named it, so that it is missing is nobody's mistake but the farm's.
+            raise FarmTrouble(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
         except TimeoutError as error:
             raise FarmTrouble(f"artifact {digest[:12]} took over {FETCH_DEADLINE_S:g} s") from error
         if found != digest:

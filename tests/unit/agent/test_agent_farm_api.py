@@ -17,6 +17,7 @@ from agents.durable import DiskThread
 from agents.farm_api import FarmApi, farm_client
 from agents.spool import Spool
 from farm.core.errors import (
+    ArtifactMissing,
     AuthError,
     FarmBusy,
     FarmError,
@@ -128,9 +129,12 @@ async def test_a_damaged_file_of_an_earlier_life_is_fetched_again(tmp_path: Path
     assert path.read_bytes() == CONTENT
 
 
-async def test_an_artifact_the_farm_does_not_have_is_not_asked_for_again(tmp_path: Path) -> None:
-    with pytest.raises(NotFound):
-        await cache(tmp_path, lambda request: problem(NotFound, 404)).fetch(DIGEST)
+@pytest.mark.parametrize("kind", [NotFound, ArtifactMissing])
+async def test_an_artifact_the_farm_has_lost_is_trouble_of_the_farm(
+    tmp_path: Path, kind: type[FarmError]
+) -> None:
+    with pytest.raises(FarmTrouble, match="has lost"):
+        await cache(tmp_path, lambda request: problem(kind, 404)).fetch(DIGEST)
 
 
 async def test_the_cache_is_trimmed_but_for_what_was_just_used(tmp_path: Path) -> None:
