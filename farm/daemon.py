@@ -8,10 +8,11 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import structlog
 import uvicorn
@@ -31,6 +32,9 @@ from farm.ticks import ticking
 _log = structlog.get_logger(__name__)
 
 ANNOUNCEMENT = "farm.json"
+LOCK = "farm.lock"
+#: A command that looks whether a farm runs here holds the lock for microseconds.
+_LOCK_TRIES, _LOCK_TRY_S = 5, 0.05
 #: Open connections get this long to end by themselves when the farm stops.
 _GRACE_S = 3
 
@@ -57,7 +61,7 @@ def run(options: UpOptions) -> None:
     config = options.config
     _check_loopback(config.bind)
     config.data_dir.mkdir(parents=True, exist_ok=True)
-    with _data_folder_lock(config.data_dir), _listening(config) as listener:
+    with data_folder_lock(config.data_dir), _listening(config) as listener:
         asyncio.run(_serve(options, listener, SystemClock()))
 
 
@@ -184,17 +188,28 @@ def _check_loopback(bind: str) -> None:
 
 
 @contextlib.contextmanager
-def _data_folder_lock(folder: Path) -> Iterator[None]:
-    """Two farms on one database would each be right about half of it."""
-    with (folder / "farm.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+def data_folder_lock(folder: Path) -> Iterator[None]:
+    """Two farms on one database would each be right about half of it.
+
+    Raises:
+        InvalidInput: another farm runs there.
+    """
+    with (folder / LOCK).open("w") as lock:
+        if not any(_locks(lock, wait_s) for wait_s in (0.0, *[_LOCK_TRY_S] * _LOCK_TRIES)):
             raise InvalidInput(
                 f"a farm already runs in {folder}",
                 hint="stop it, or give this one a folder of its own: --data",
-            ) from error
+            )
         yield
+
+
+def _locks(lock: TextIO, wait_s: float) -> bool:
+    time.sleep(wait_s)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

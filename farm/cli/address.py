@@ -1,5 +1,6 @@
 """Where the farm is: FARM_URL, the farm that runs in the data folder, or the usual address."""
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -12,6 +13,9 @@ DEFAULT_URL = "http://127.0.0.1:8470"
 DEFAULT_DATA_DIR = "farm-data"
 #: Written into the data folder by a running farm: {"url": ..., "pid": ...}.
 ANNOUNCEMENT = "farm.json"
+#: Locked by a running farm, and by nobody else for longer than a look takes; the kernel drops the lock with
+#: the process, so it says what no pid can: pids are used again.
+LOCK = "farm.lock"
 
 
 def data_dir() -> Path:
@@ -27,11 +31,10 @@ def farm_url() -> str:
 def find_running(folder: Path) -> str | None:
     """The address of the farm that runs in a data folder; None when none does, or nobody can tell."""
     try:
-        said = json.loads((folder / ANNOUNCEMENT).read_text())
-        url, pid = str(said["url"]), int(said["pid"])
+        url = str(json.loads((folder / ANNOUNCEMENT).read_text())["url"])
+        return url if _is_locked(folder / LOCK) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return url if pid > 0 and _is_running(pid) else None
 
 
 def connect() -> "FarmClient":
@@ -41,11 +44,10 @@ def connect() -> "FarmClient":
     return FarmClient(farm_url())
 
 
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True
+def _is_locked(path: Path) -> bool:
+    with path.open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

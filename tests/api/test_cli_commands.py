@@ -1,17 +1,20 @@
 """The `farm` command against the farm's own API: what it prints, where, and how it ends."""
 
+import fcntl
 import json
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from served_farm import problem, scripted_server, served_farm
 
-from farm.cli.address import ANNOUNCEMENT, find_running
+from farm.cli.address import ANNOUNCEMENT, LOCK, find_running
 from farm.cli.exits import exit_code
 from farm.cli.main import main
-from farm.core.errors import Blame
+from farm.core.errors import Blame, InvalidInput
+from farm.daemon import data_folder_lock
 
 MATRIX = """\
 name: small
@@ -161,18 +164,39 @@ def test_the_farm_that_runs_in_the_data_folder_is_found(
 ) -> None:
     monkeypatch.delenv("FARM_URL", raising=False)
     monkeypatch.setenv("FARM_DATA_DIR", str(tmp_path))
-    with scripted_server({"GET /api/v1/devices": (200, [])}) as address:
+    with scripted_server({"GET /api/v1/devices": (200, [])}) as address, data_folder_lock(tmp_path):
         announce(tmp_path, {"url": address, "pid": os.getpid()})
         assert run("devices", "--json") == 0
     assert json.loads(capsys.readouterr().out) == []
 
 
-@pytest.mark.parametrize(
-    "said", ["", "[]", "{}", '{"url": "http://x"}', '{"url": "x", "pid": -1}', '{"url": "x", "pid": "?"}']
-)
+def test_a_farm_that_was_killed_is_not_found_although_its_pid_was_given_to_another(tmp_path: Path) -> None:
+    with data_folder_lock(tmp_path):
+        announce(tmp_path, {"url": "http://127.0.0.1:9", "pid": os.getpid()})
+        assert find_running(tmp_path) == "http://127.0.0.1:9"
+    assert find_running(tmp_path) is None
+
+
+@pytest.mark.parametrize("said", ["", "[]", "{}", '{"pid": 1}', "\\"])
 def test_an_announcement_that_makes_no_sense_announces_nothing(tmp_path: Path, said: str) -> None:
     (tmp_path / ANNOUNCEMENT).write_text(said)
-    assert find_running(tmp_path) is None
+    with data_folder_lock(tmp_path):
+        assert find_running(tmp_path) is None
+
+
+def test_who_looks_for_a_farm_does_not_keep_one_from_starting(tmp_path: Path) -> None:
+    (tmp_path / LOCK).touch()
+    with (tmp_path / LOCK).open() as look:
+        fcntl.flock(look, fcntl.LOCK_SH)
+        over = threading.Timer(0.05, fcntl.flock, (look, fcntl.LOCK_UN))
+        over.start()
+        with data_folder_lock(tmp_path):
+            over.join()
+
+
+def test_two_farms_cannot_share_a_data_folder(tmp_path: Path) -> None:
+    with data_folder_lock(tmp_path), pytest.raises(InvalidInput, match="already runs"):
+        data_folder_lock(tmp_path).__enter__()
 
 
 def announce(folder: Path, document: object) -> None:
