@@ -8,25 +8,30 @@ from farm.core.variant import Format
 from farm.core.variant_file import format_of
 
 
-def check_model_file(path: Path) -> Format:
+def check_model_file(path: Path, *, called: str | None = None) -> Format:
     """The format of a model file, from its content.
+
+    Args:
+        path: where it is.
+        called: how errors name it; by its path where nothing is said.
 
     Raises:
         VariantInvalid: it cannot be read, or is neither TorchScript nor a lite-interpreter archive.
     """
+    name = called or str(path)
     try:
         names = _record_names(path)
     except OSError as error:
-        raise VariantInvalid(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise VariantInvalid(f"{name}: cannot be read: {error.strerror or error}") from error
     except zipfile.BadZipFile as error:
         raise VariantInvalid(
-            f"{path}: not a model file: {_first_look(path)}",
+            f"{name}: not a model file: {_first_look(path)}",
             hint="TorchScript and lite files are zip archives; if this was one, it was cut short",
         ) from error
     try:
         return format_of(names)
     except VariantInvalid as error:
-        raise VariantInvalid(f"{path}: {error.message}", hint=error.hint) from error
+        raise VariantInvalid(f"{name}: {error.message}", hint=error.hint) from error
 
 
 def _record_names(path: Path) -> list[str]:

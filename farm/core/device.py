@@ -140,6 +140,6 @@ def blockers(device: DeviceState, *, check: bool) -> list[Blocker]:
         found.append(Blocker.BUSY)
     if device.cleaned_fence < device.fence:
         found.append(Blocker.NOT_CLEANED)
-    if device.cpu_busy and not device.busy:
+    elif device.cpu_busy and not device.busy:
         found.append(Blocker.CPU_SHARED)
     return found

@@ -25,6 +25,8 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
     }
 )
 
+#: Our own program says on stderr which int8 kernels the machine chose at load; the Android binary does not.
+_ENGINE = "quantized engine: "
 _ALWAYS_GIVEN = ("use_bundled_input", "warmup", "iter", "pthreadpool_size")
 _BACKENDS_TO_COME = {"nnapi": "NNAPI", "vulkan": "Vulkan"}
 
@@ -112,7 +114,9 @@ def _reading(plan: RunPlan, evidence: Evidence, last: LastLine) -> Reading | Run
 
 def _proof(plan: RunPlan, evidence: Evidence) -> str:
     argv = evidence.argv or plan.argv
-    return f"cpu by construction: a file made for cpu, and no --vulkan in: {' '.join(argv)}"
+    proof = f"cpu by construction: a file made for cpu, and no --vulkan in: {' '.join(argv)}"
+    engines = [line for line in evidence.stderr.splitlines() if line.startswith(_ENGINE)]
+    return "; ".join([proof, *engines[:1]])
 
 
 def _expected_samples(plan: RunPlan) -> int:

@@ -15,6 +15,7 @@ from farm.harness import device_check
 from farm.harness.adapter import RunRequest
 from farm.harness.registry import get_harness
 from farm.services.checks import check_files
+from farm.services.devices import cpus_in_use
 from farm.store import attempts, catalog, devices, jobs, matrices
 from farm.store.devices import Device
 from farm.store.jobs import Job
@@ -27,7 +28,7 @@ def claim_jobs(connection: Connection, host_id: HostId, session_id: SessionId, *
 
     Phones that share a CPU take turns: the one that ran longest ago goes first.
     """
-    busy_cpus = attempts.busy_cpus(connection)
+    busy_cpus = cpus_in_use(connection)
     candidates = devices.list_devices(connection, host_id=host_id)
     for device in sorted(candidates, key=lambda device: device.last_attempt_id or 0):
         state = device.state(cpu_busy=device.cpu_domain in busy_cpus)

@@ -11,8 +11,13 @@ from farm.wire.views import DeviceView
 
 def list_device_views(connection: Connection) -> list[DeviceView]:
     """All devices, by id."""
-    busy = attempts.busy_cpus(connection)
+    busy = cpus_in_use(connection)
     return [_view(device, busy) for device in devices.list_devices(connection)]
+
+
+def cpus_in_use(connection: Connection) -> set[str]:
+    """CPU domains on which a run is alive, or may have left something alive."""
+    return attempts.busy_cpus(connection) | devices.uncleaned_cpus(connection)
 
 
 def waiting_reasons(connection: Connection) -> dict[DeviceId, tuple[str, ...]]:

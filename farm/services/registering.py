@@ -50,7 +50,7 @@ def register_variant(
         raise DigestMismatch(
             f"the file of {name} has {size_bytes} bytes, its manifest says {manifest.size_bytes}"
         )
-    found = check_model_file(blobs.path(manifest.digest))
+    found = check_model_file(blobs.path(manifest.digest), called=f"the file of {name}")
     if found is not manifest.recipe.format:
         raise VariantInvalid(f"the file of {name} is {found}, its manifest says {manifest.recipe.format}")
     return variant_view(catalog.put_variant(connection, manifest, now=now))

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+import structlog
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.engine import Connection
 
@@ -22,6 +23,8 @@ from farm.store.jobs import Job
 from farm.wire.agent import Report, ReportAnswer
 
 _REPORT = TypeAdapter(Report)
+_BUGS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_log = structlog.get_logger(__name__)
 
 
 def settle(
@@ -117,9 +120,22 @@ def _settle_counted(
 
 def _read(job: Job, attempt: Attempt, evidence: Evidence) -> Reading | RunFailure | None:
     """What the evidence says; None for a check that was passed."""
-    if job.kind is JobKind.CHECK:
-        return device_check.failure(attempt.plan, evidence)
-    return get_harness(attempt.plan.harness).parse(attempt.plan, evidence)
+    try:
+        if job.kind is JobKind.CHECK:
+            return device_check.failure(attempt.plan, evidence)
+        return get_harness(attempt.plan.harness).parse(attempt.plan, evidence)
+    except _BUGS as error:
+        # An adapter never raises. Should one do so, its phone must not be held until somebody mends it.
+        _log.error(
+            "adapter_failed", attempt_id=attempt.attempt_id, harness=attempt.plan.harness, exc_info=error
+        )
+        return RunFailure(
+            code="harness.adapter_failed",
+            outcome=Outcome.INCONCLUSIVE,
+            blame=Blame.FARM,
+            message=f"the adapter of {attempt.plan.harness} failed on this output: {type(error).__name__}",
+            hint="the evidence is kept; report this with it",
+        )
 
 
 def _ending(reading: Reading | RunFailure | None) -> Ending:

@@ -81,11 +81,6 @@ def list_variants(connection: Connection) -> list[Variant]:
     return [_variant(row) for row in connection.execute(sa.select(variants).order_by(variants.c.variant_id))]
 
 
-def newest_variants(connection: Connection) -> list[Variant]:
-    """The newest variant of each name: what a new matrix uses."""
-    return list({variant.name: variant for variant in list_variants(connection)}.values())
-
-
 def get_variants(connection: Connection, ids: Sequence[VariantId]) -> dict[VariantId, Variant]:
     """Variants by id; ids that do not exist are missing."""
     rows = connection.execute(sa.select(variants).where(variants.c.variant_id.in_(ids)))

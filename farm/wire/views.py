@@ -1,17 +1,23 @@
 """What the farm tells people and scripts: the documents behind every listing and `--json`."""
 
+import re
 from datetime import datetime
 from typing import Any
 
+from pydantic import field_validator
+
 from farm.core.condition import Condition
 from farm.core.device import Admin, Health, Presence
-from farm.core.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, MatrixId, VariantId
+from farm.core.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, MatrixId, VariantId, is_digest
 from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome, Quality
 from farm.core.plan import SettingValue
 from farm.core.variant import Manifest
 from farm.core.verdict import Verdict
 from farm.wire.base import Wire
+
+#: A model, a backend, a memory format: what stands in matrices, labels and file names.
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class FarmView(Wire):
@@ -64,6 +70,20 @@ class VariantRegistration(Wire):
     """POST /api/v1/variants: the file itself goes to PUT /api/v1/blobs/{digest} first."""
 
     manifest: Manifest
+
+    @field_validator("manifest")
+    @classmethod
+    def _is_named_as_matrices_can(cls, manifest: Manifest) -> Manifest:
+        recipe = manifest.recipe
+        words = (manifest.model, recipe.memory_format, recipe.target, *manifest.backends)
+        for word in words:
+            if not _WORD.fullmatch(word):
+                raise ValueError(f"{word[:80]!r} is no name: letters, digits, `.`, `_` and `-`, 64 at most")
+        if not manifest.backends:
+            raise ValueError("a variant runs on one backend at least")
+        if not is_digest(manifest.recipe_digest):
+            raise ValueError("recipe_digest is no digest")
+        return manifest
 
 
 class HarnessView(Wire):

@@ -209,6 +209,32 @@ def test_a_variant_without_its_file_is_refused(farm: HttpFarm) -> None:
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": ""},
+        {"model": "a b"},
+        {"model": "../x"},
+        {"model": "x" * 65},
+        {"backends": ()},
+        {"recipe_digest": "borrowed"},
+    ],
+)
+def test_a_variant_that_no_matrix_could_name_is_refused(farm: HttpFarm, changes: dict[str, Any]) -> None:
+    refused(register_variant(farm, **changes), 422, "input.invalid")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x03\x04 cut short"])
+def test_a_file_that_is_no_model_is_refused_without_telling_where_the_farm_keeps_it(
+    farm: HttpFarm, tmp_path: Path, content: bytes
+) -> None:
+    upload(farm, content)
+    answer = register_variant(farm, digest=digest_of(content), size_bytes=len(content))
+    problem = refused(answer, 422, "variant.invalid")
+    assert "mobilenet_v2/float32/torchscript" in problem["detail"]
+    assert str(tmp_path) not in problem["detail"]
+
+
+@pytest.mark.parametrize(
     "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example", ""]
 )
 def test_a_request_made_for_another_name_is_refused(farm: HttpFarm, host: str) -> None:
