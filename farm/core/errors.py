@@ -5,7 +5,6 @@ FarmError
 │   ├── MatrixInvalid            matrix.invalid
 │   ├── SelectorEmpty            matrix.selector_empty
 │   ├── VariantInvalid           variant.invalid
-│   ├── BundleInvalid            harness.invalid
 │   └── ArtifactMissing          artifact.missing
 ├── DigestMismatch               artifact.digest_mismatch
 ├── NotFound                     not_found
@@ -97,13 +96,6 @@ class VariantInvalid(InvalidInput):
 
     code = "variant.invalid"
     default_hint = "`farm variants build MODEL` makes files the farm knows"
-
-
-class BundleInvalid(InvalidInput):
-    """A harness file cannot be registered."""
-
-    code = "harness.invalid"
-    default_hint = "`farm harness list` shows what is registered"
 
 
 class ArtifactMissing(InvalidInput):

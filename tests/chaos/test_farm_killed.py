@@ -12,9 +12,9 @@ SEED_VARIABLE = "BENCHFARM_CHAOS_SEED"
 KILLS = {
     Moment.MEASURING: 5,
     Moment.SPOOLED: 5,
-    Moment.SETTLING: 4,
+    Moment.SETTLING: 5,
     Moment.COMMITTED: 3,
-    Moment.ANY: 3,
+    Moment.ANY: 2,
 }
 #: Of two cells on two phones each.
 ROUNDS = 8
