@@ -176,7 +176,11 @@ class Attempts:
     async def _give_back(self, held: Held, reason: str) -> None:
         held.entry = replace(held.entry, phase=AttemptState.GIVEN_BACK, reason=reason)
         self._hand.changed.set()
-        await self._disk.call(self._journal.write, held.entry)
+        try:
+            await self._disk.call(self._journal.write, held.entry)
+        except HostDiskFull as error:
+            # What the journal has instead, an earlier phase or nothing, means as much: nothing ran.
+            log.warning("give_back_not_journaled", reason=error.message, hint=error.hint)
 
     async def _abandon(self, held: Held, running: asyncio.Task[None] | None) -> None:
         if running is not None:

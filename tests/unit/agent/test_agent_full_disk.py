@@ -1,0 +1,102 @@
+"""An agent whose disk is full keeps going, and its attempts come to their ends."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+from agent_factories import assignment, entry
+from fake_clock import FakeClock
+
+from agents.adb.client import AdbClient
+from agents.attempts import Attempts
+from agents.blobs import BlobCache
+from agents.decide import Decision
+from agents.delivery import Delivery
+from agents.durable import DiskThread
+from agents.farm_api import FarmApi
+from agents.hand import Hand
+from agents.journal import Journal
+from agents.runner import Runner
+from agents.spool import Spool
+from agents.watch import PhoneWatch
+from farm.core.attempt import AttemptState
+from farm.core.ids import AttemptId
+
+pytestmark = pytest.mark.anyio
+NOBODY = 1
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An agent's attempts without a phone or a farm."""
+
+    attempts: Attempts
+    hand: Hand
+    journal: Journal
+    folder: Path
+
+    def fill_disk_for(self, attempt_id: int) -> None:
+        """Have the journal's next writes of this attempt find no space: the kernel says so itself."""
+        (self.folder / f"{attempt_id}.json.tmp").symlink_to("/dev/full")
+
+    async def given_back(self, attempt_id: int) -> str | None:
+        """Wait until the farm would be told that an attempt is given back, and for the disk after that."""
+        held = self.hand.held_by_id[AttemptId(attempt_id)]
+        async with asyncio.timeout(5):
+            while held.entry.phase is not AttemptState.GIVEN_BACK:
+                await self.hand.changed.wait()
+                self.hand.changed.clear()
+        return held.entry.reason
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    hand, clock, random, disk = Hand(), FakeClock(), Random(1), DiskThread()
+    journal, spool = Journal(tmp_path / "attempts"), Spool(tmp_path / "spool")
+    api = FarmApi(httpx.AsyncClient(base_url=f"http://127.0.0.1:{NOBODY}"))
+    async with asyncio.TaskGroup() as tasks:
+        watch = PhoneWatch(adb=AdbClient(NOBODY), hand=hand, clock=clock, random=random, tasks=tasks)
+        blobs = BlobCache(tmp_path / "cache", api, clock, limit_bytes=0)
+        attempts = Attempts(
+            hand=hand,
+            runner=Runner(phones=watch, blobs=blobs, clock=clock, random=random),
+            delivery=Delivery(api, spool, disk, clock, random),
+            journal=journal,
+            spool=spool,
+            disk=disk,
+            random=random,
+            tasks=tasks,
+        )
+        yield Stage(attempts, hand, journal, tmp_path / "attempts")
+        await disk.call(lambda: None)
+        for held in hand.held_by_id.values():
+            # Nobody cleans a phone that is not there; a task that failed has failed the group already.
+            assert held.task is not None
+            assert not held.task.done()
+            held.task.cancel()
+    disk.close()
+
+
+async def test_an_attempt_is_given_back_by_an_agent_that_starts_on_a_full_disk(stage: Stage) -> None:
+    stage.journal.write(entry(1, phase=AttemptState.PREPARING))
+    stage.fill_disk_for(1)
+    await stage.attempts.recover()
+    assert await stage.given_back(1) == "the agent was restarted"
+    assert [each.phase for each in stage.journal.entries()] == [AttemptState.PREPARING]
+
+
+async def test_an_attempt_is_put_off_on_a_full_disk(stage: Stage) -> None:
+    stage.fill_disk_for(1)
+    stage.attempts.apply(Decision(start=(assignment(1),)))
+    reason = await stage.given_back(1)
+    assert reason is not None
+    assert "phone went away" in reason
