@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from farm.core.errors import InvalidInput
 
 #: Where a farm listens when nobody says otherwise.
 DEFAULT_PORT = 8470
@@ -32,3 +35,13 @@ class FarmConfig(BaseSettings):
     def blobs_dir(self) -> Path:
         """Artifacts by digest."""
         return self.data_dir / "blobs"
+
+
+def invalid_setting(error: ValidationError, prefix: str) -> InvalidInput:
+    """The error for settings that cannot be, naming the first by its environment variable."""
+    first = error.errors(include_url=False)[0]
+    name = f"{prefix}{first['loc'][0]}".upper()
+    value = first["input"]
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else value
+    said = first["msg"].removeprefix("Value error, ")
+    return InvalidInput(f"{name}={text}: {said}", hint=f"set or unset {name}")

@@ -26,7 +26,7 @@ from farm.api.context import Context
 from farm.clock import Clock, SystemClock
 from farm.config import FarmConfig
 from farm.core.errors import InvalidInput
-from farm.services.identity import create_join_token
+from farm.embedded_agent import agent_config, give_join_token, with_phones
 from farm.ticks import ticking
 
 _log = structlog.get_logger(__name__)
@@ -56,13 +56,16 @@ def run(options: UpOptions) -> None:
     """Run a farm until SIGINT or SIGTERM.
 
     Raises:
-        InvalidInput: the address is not on loopback or taken, or another farm uses the data folder.
+        InvalidInput: the address is not on loopback or taken, the data folder cannot be used or another farm
+            uses it, or a setting of the agent cannot be.
     """
     config = options.config
     _check_loopback(config.bind)
-    config.data_dir.mkdir(parents=True, exist_ok=True)
+    _make_data_folder(config.data_dir)
     with data_folder_lock(config.data_dir), _listening(config) as listener:
-        asyncio.run(_serve(options, listener, SystemClock()))
+        # Before anything is started that would have to be stopped.
+        agent = agent_config(config, _url(listener)) if options.agent else None
+        asyncio.run(_serve(options, agent, listener, SystemClock()))
 
 
 class _Server(uvicorn.Server):
@@ -73,9 +76,10 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _serve(options: UpOptions, listener: socket.socket, clock: Clock) -> None:
-    config = options.config
-    app = create_app(config, clock)
+async def _serve(
+    options: UpOptions, agent: AgentConfig | None, listener: socket.socket, clock: Clock
+) -> None:
+    app = create_app(options.config, clock)
     server = _Server(
         uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE_S)
     )
@@ -85,7 +89,7 @@ async def _serve(options: UpOptions, listener: socket.socket, clock: Clock) -> N
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await _started(server, serving)
-        async with _beside(options, app, _url(listener), clock) as beside:
+        async with _beside(options, agent, app, _url(listener), clock) as beside:
             await _first(stopping.wait(), serving, *beside)
             context_of(app).waiters.close()
     finally:
@@ -109,7 +113,7 @@ def context_of(app: FastAPI) -> Context:
 
 @contextlib.asynccontextmanager
 async def _beside(
-    options: UpOptions, app: FastAPI, url: str, clock: Clock
+    options: UpOptions, agent: AgentConfig | None, app: FastAPI, url: str, clock: Clock
 ) -> AsyncIterator[list[asyncio.Task[None]]]:
     """What runs beside the API: ticks, phones, the agent. Yields the tasks whose end is the farm's end."""
     context = context_of(app)
@@ -123,9 +127,9 @@ async def _beside(
     ):
         addresses = await asyncio.to_thread(_phones, options.virtual, folder / "virtual")
         tasks: list[asyncio.Task[None]] = []
-        if options.agent:
-            agent = _agent_config(context, url, addresses, clock)
-            tasks.append(asyncio.create_task(run_agent(agent, clock)))
+        if agent is not None:
+            give_join_token(agent, context, clock)
+            tasks.append(asyncio.create_task(run_agent(with_phones(agent, addresses), clock)))
         _announce(folder, url)
         options.announce(url)
         try:
@@ -151,25 +155,6 @@ def _phones(count: int, folder: Path) -> tuple[str, ...]:
     return tuple(phone.address for phone in start_phones(count, folder)) if count else ()
 
 
-def _agent_config(context: Context, url: str, addresses: tuple[str, ...], clock: Clock) -> AgentConfig:
-    """The embedded agent: it enrolls and talks HTTP like any other, and its phones are admitted at once."""
-    folder = context.config.data_dir / "agent"
-    folder.mkdir(exist_ok=True)
-    token_file = folder / "join-token"
-    token = context.database.write(create_join_token, auto_admit=True, now=clock.now())
-    _write_private(token_file, token)
-    own = AgentConfig(farm_url=url, data_dir=folder, join_token_file=token_file)
-    # Phones on USB stay the operator's choice: FARM_AGENT_ADB_USB says so where only virtual ones are used.
-    usb = own.adb_usb and not addresses if "adb_usb" not in own.model_fields_set else own.adb_usb
-    return own.model_copy(update={"adb_connect": (*own.adb_connect, *addresses), "adb_usb": usb})
-
-
-def _write_private(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-
-
 def _announce(folder: Path, url: str) -> None:
     """Tell commands that look into the data folder where the farm is."""
     draft = folder / f"{ANNOUNCEMENT}.new"
@@ -185,6 +170,17 @@ def _check_loopback(bind: str) -> None:
         f"this version serves loopback addresses only, and {bind} is none: it has no tokens for people yet",
         hint="use --bind 127.0.0.1, and an SSH tunnel to reach it from elsewhere",
     )
+
+
+def _make_data_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / LOCK).touch()
+    except OSError as error:
+        raise InvalidInput(
+            f"the data folder {folder} cannot be used: {error.strerror}",
+            hint="choose a place that you may write to, with --data or FARM_DATA_DIR",
+        ) from error
 
 
 @contextlib.contextmanager

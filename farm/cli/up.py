@@ -7,7 +7,6 @@ import typer
 
 from farm.cli.address import data_dir
 from farm.cli.output import talk
-from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from farm.config import FarmConfig
@@ -63,15 +62,13 @@ def _config(**given: Path | str | int | None) -> "FarmConfig":
     """
     from pydantic import ValidationError
 
-    from farm.config import FarmConfig
+    from farm.config import FarmConfig, invalid_setting
 
     values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     try:
         return FarmConfig(**values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = "FARM_" + "_".join(map(str, first["loc"])).upper()
-        raise InvalidInput(f"{name}={first['input']}: {first['msg']}", hint=f"set or unset {name}") from error
+        raise invalid_setting(error, "FARM_") from error
 
 
 def welcome(url: str, config: "FarmConfig", *, virtual: int, agent: bool) -> str:

@@ -1,0 +1,49 @@
+"""`farm up` where it cannot start: a sentence and a hint, and nothing is left running."""
+
+from pathlib import Path
+
+import pytest
+
+from farm.cli.main import main
+
+
+def up(*words: str) -> int:
+    """The exit code of `farm up`."""
+    with pytest.raises(SystemExit) as left:
+        main(["up", "--port", "0", *words])
+    return int(left.value.code or 0)
+
+
+@pytest.mark.parametrize("place", ["file/farm", "file"])
+def test_a_data_folder_that_cannot_be_made_is_named_with_a_hint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    (tmp_path / "file").touch()
+    assert up("--data", str(tmp_path / place)) == 2
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: the data folder {tmp_path / place} cannot be used: ")
+    assert "--data" in hint
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("FARM_AGENT_ADB_CONNECT", "foo", "FARM_AGENT_ADB_CONNECT=foo: 'foo' is not HOST:PORT"),
+        ("FARM_AGENT_CACHE_LIMIT_BYTES", "-1", "FARM_AGENT_CACHE_LIMIT_BYTES=-1: "),
+        ("FARM_REAP_EVERY_S", "soon", "FARM_REAP_EVERY_S=soon: "),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named_and_no_phone_is_started(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    value: str,
+    said: str,
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert up("--data", str(tmp_path / "farm"), "--virtual", "1") == 2
+    error, hint = capsys.readouterr().err.splitlines()[-2:]
+    assert error.startswith(f"error: {said}")
+    assert hint == f"hint: set or unset {name}"
+    assert not (tmp_path / "farm" / "virtual").exists()
