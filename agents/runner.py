@@ -168,7 +168,11 @@ class Runner:
                 phone = await self._phones.wait(entry.device_id)
         except TimeoutError as error:
             raise DeviceOffline(f"{entry.device_id} did not come back within {AWAY_S:g} s") from error
-        if await run_status(phone.device, phone.facts.work_root, entry.fence) is RunStatus.UNKNOWN:
+
+        async def look() -> RunStatus:
+            return await run_status(phone.device, phone.facts.work_root, entry.fence)
+
+        if await self._patiently(look, AWAY_S) is RunStatus.UNKNOWN:
             raise _lost_run(entry, phone)
         return await self._finished(entry, phone, draft)
 
