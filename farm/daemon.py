@@ -19,14 +19,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from agents.config import AgentConfig
-from agents.daemon import run_agent
 from agents.virtual.pool import start_phones, stop_phones
 from farm.api.app import create_app
 from farm.api.context import Context
 from farm.clock import Clock, SystemClock
 from farm.config import FarmConfig
 from farm.core.errors import InvalidInput
-from farm.embedded_agent import agent_config, give_join_token, with_phones
+from farm.embedded_agent import agent_config, run_embedded_agent, with_phones
 from farm.ticks import ticking
 
 _log = structlog.get_logger(__name__)
@@ -128,8 +127,8 @@ async def _beside(
         addresses = await asyncio.to_thread(_phones, options.virtual, folder / "virtual")
         tasks: list[asyncio.Task[None]] = []
         if agent is not None:
-            give_join_token(agent, context, clock)
-            tasks.append(asyncio.create_task(run_agent(with_phones(agent, addresses), clock)))
+            own = with_phones(agent, addresses)
+            tasks.append(asyncio.create_task(run_embedded_agent(own, context, clock)))
         _announce(folder, url)
         options.announce(url)
         try:

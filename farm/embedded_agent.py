@@ -4,12 +4,16 @@ import os
 from pathlib import Path
 
 from pydantic import ValidationError
+from sqlalchemy.engine import Connection
 
 from agents.config import AgentConfig
+from agents.credential import find_credential
+from agents.daemon import run_agent
 from farm.api.context import Context
 from farm.clock import Clock
 from farm.config import FarmConfig, invalid_setting
-from farm.services.identity import create_join_token
+from farm.core.errors import AuthError
+from farm.services.identity import authenticate, create_join_token
 
 _JOIN_FILE = "join-token"
 
@@ -36,14 +40,30 @@ def with_phones(own: AgentConfig, addresses: tuple[str, ...]) -> AgentConfig:
     return own.model_copy(update={"adb_connect": (*own.adb_connect, *addresses), "adb_usb": usb})
 
 
-def give_join_token(own: AgentConfig, context: Context, clock: Clock) -> None:
-    """Put what the agent needs to enroll into its folder."""
+async def run_embedded_agent(own: AgentConfig, context: Context, clock: Clock) -> None:
+    """Run the agent until cancelled; raises like `run_agent`."""
     own.data_dir.mkdir(exist_ok=True)
-    token = context.database.write(create_join_token, auto_admit=True, now=clock.now())
-    _write_private(own.data_dir / _JOIN_FILE, token)
+    token_file = own.data_dir / _JOIN_FILE
+    token_file.unlink(missing_ok=True)
+    # An agent that the farm does not know, because one of their folders was made anew, enrolls with a token.
+    if not context.database.read(_is_enrolled, own.data_dir):
+        _write_private(
+            token_file, context.database.write(create_join_token, auto_admit=True, now=clock.now())
+        )
+    await run_agent(own, clock, ready=lambda: token_file.unlink(missing_ok=True))
+
+
+def _is_enrolled(connection: Connection, folder: Path) -> bool:
+    credential = find_credential(folder)
+    if credential is None:
+        return False
+    try:
+        authenticate(connection, credential.secret.get_secret_value())
+    except AuthError:
+        return False
+    return True
 
 
 def _write_private(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)

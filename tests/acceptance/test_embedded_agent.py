@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from farm.api.agent_routes import router
 
 _FARM = (sys.executable, str(Path(__file__).with_name("farm_that_counts.py")))
+_UP = (sys.executable, "-m", "farm.cli.main", "up", "--virtual", "1")
 _BLOB = "GET /api/v1/blobs/{digest}"
 
 
@@ -26,6 +27,43 @@ def test_the_embedded_agent_uses_every_route_of_the_agent_protocol(tmp_path: Pat
     # Of a check: its program and its payload.
     assert counts[_BLOB] == 2
     assert counts["POST /api/v1/agent/sessions/{session_id}/exchange"] >= 3
+
+
+def test_a_join_token_is_made_only_for_an_agent_that_the_farm_does_not_know(tmp_path: Path) -> None:
+    farm = FarmProcess(tmp_path / "farm", command=_UP)
+    with running_farm_with_agent(farm):
+        _await_agent(farm, sessions=1)
+        assert _tokens(farm) == 1
+        farm.stop()
+        farm.start()
+        _await_agent(farm, sessions=2)
+        assert _tokens(farm) == 1
+        farm.stop()
+        # A database made anew, and an agent that was enrolled with the old one.
+        farm.database.close()
+        for path in farm.folder.glob("farm.sqlite3*"):
+            path.unlink()
+        farm.start()
+        _await_agent(farm, sessions=1)
+        assert _tokens(farm) == 1
+
+
+def _await_agent(farm: FarmProcess, *, sessions: int) -> None:
+    """Returns when the agent of this life is at work, and its token gone."""
+    token = farm.folder / "agent" / "join-token"
+    eventually(
+        lambda: _count(farm, "SELECT count(*) FROM sessions WHERE exchange_seq > 0") == sessions,
+        "the agent exchanges",
+    )
+    eventually(lambda: not token.exists(), "the token is removed")
+
+
+def _tokens(farm: FarmProcess) -> int:
+    return _count(farm, "SELECT count(*) FROM join_tokens")
+
+
+def _count(farm: FarmProcess, query: str) -> int:
+    return int(farm.database.read(lambda connection: connection.exec_driver_sql(query).scalar_one()))
 
 
 def _requests(farm: FarmProcess) -> Counter[str]:
