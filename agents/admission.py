@@ -8,6 +8,7 @@ from agents.adb.client import AdbClient, AdbDevice
 from agents.device.conditions import read_condition
 from agents.device.execute import clean_run
 from agents.device.facts import read_facts
+from agents.device.prepare import restore_awake
 from agents.device.probe import probe
 from agents.fences import read_fence
 from agents.hand import Hand
@@ -81,4 +82,5 @@ class Admission:
         fence = await read_fence(device, sighting.facts.work_root)
         if fence > 0:
             await clean_run(device, sighting.facts.work_root, fence)
+        await restore_awake(device, sighting.facts.work_root)
         self._hand.note_cleaned(identity, fence)

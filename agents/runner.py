@@ -23,7 +23,7 @@ from agents.device.execute import (
 )
 from agents.device.files import CacheResult, LocalCopyDamaged, ensure_cached
 from agents.device.layout import run_folder
-from agents.device.prepare import StayAwake, keep_awake, restore_awake, wait_for_gates
+from agents.device.prepare import keep_awake, restore_awake, wait_for_gates
 from agents.journal import Entry, Phase
 from agents.watch import Phone, PhoneWatch
 from farm.clock import Clock
@@ -102,12 +102,16 @@ class Runner:
             return self._troubled(draft, HostError(f"the agent failed: {error!r}"))
 
     async def clear(self, device_id: DeviceId, fence: int) -> None:
-        """End and remove everything of runs up to `fence` on the phone, as soon as it can be reached."""
+        """End and remove everything of runs up to `fence` on the phone, as soon as it can be reached.
+
+        However an attempt ends, or is left by an earlier life, it comes here: so the screen is put back here.
+        """
         backoff = Backoff(self._random, cap_s=60.0)
         while True:
             phone = await self._phones.wait(device_id)
             try:
                 await clean_run(phone.device, phone.facts.work_root, fence)
+                await restore_awake(phone.device, phone.facts.work_root)
             except FarmError as error:
                 log.warning(
                     "clean_failed", device_id=device_id, fence=fence, code=error.code, reason=error.message
@@ -125,12 +129,11 @@ class Runner:
         await advance(AttemptState.PREPARING, entry.draft)
         plan, work_root = entry.plan, phone.facts.work_root
         cached = await self._cached(phone, plan.files)
-        awake = await keep_awake(phone.device)
+        await keep_awake(phone.device, work_root)
         ready = await wait_for_gates(
             phone.device, work_root, plan.gates, clock=self._clock, interval_s=GATE_INTERVAL_S
         )
         if ready.shut:
-            await self._restore(phone, awake)
             return PutOff(reason="; ".join(ready.shut))
         work = run_folder(work_root, entry.fence)
         draft = replace(
@@ -149,9 +152,7 @@ class Runner:
 
         # Starting is idempotent: what an answer that was lost had started is left as it is.
         await self._patiently(start, START_AWAY_S)
-        evidence = await self._finished(entry, phone, draft)
-        await self._restore(phone, awake)
-        return evidence
+        return await self._finished(entry, phone, draft)
 
     async def _cached(self, phone: Phone, files: Sequence[PlanFile]) -> CacheResult:
         """The plan's files on the phone; a copy that was damaged on this host is fetched anew, once."""
@@ -212,13 +213,6 @@ class Runner:
         except (DeviceError, AdbServerDown) as error:
             log.warning("condition_unread", code=error.code, reason=error.message)
             return None
-
-    async def _restore(self, phone: Phone, awake: StayAwake) -> None:
-        """Put the screen back as it was; what goes wrong here spoils no finished run."""
-        try:
-            await restore_awake(phone.device, awake)
-        except (DeviceError, AdbServerDown) as error:
-            log.warning("screen_not_restored", code=error.code, reason=error.message)
 
     async def _patiently(self, call: Callable[[], Awaitable[Value]], away_s: float) -> Value:
         """The value of a call that may be repeated, while the phone or adb's server is away for a moment."""

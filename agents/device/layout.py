@@ -8,6 +8,11 @@ def work_folder(work_root: str) -> str:
     return f"{work_root}/benchfarm"
 
 
+def stay_on_record(work_root: str) -> str:
+    """What the phone's screen is to do again once nothing of ours runs; there only until then."""
+    return f"{work_folder(work_root)}/stay_on"
+
+
 def cache_folder(work_root: str) -> str:
     """Verified files, named by their digests."""
     return f"{work_folder(work_root)}/cache"

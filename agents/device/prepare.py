@@ -1,16 +1,18 @@
-"""Before a run: wait until the phone is fit for measuring, and keep it awake."""
+"""Around a run: wait until the phone is fit for measuring, keep it awake, let it sleep again."""
 
 import asyncio
 from dataclasses import dataclass
+from shlex import quote
 
 from agents.adb.client import AdbDevice
 from agents.device.conditions import read_condition
+from agents.device.layout import stay_on_record, work_folder
 from farm.clock import Clock
 from farm.core.condition import Condition, Gates, closed_gates
 
 _DEADLINE_S = 10.0
+#: Android keeps a bit mask of chargers there.
 _STAY_ON = "global stay_on_while_plugged_in"
-_READ_AWAKE = f"settings get {_STAY_ON}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,39 +43,36 @@ async def wait_for_gates(
         await asyncio.sleep(min(interval_s, gates.wait_s - waited_s))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StayAwake:
-    """Android's stay_on_while_plugged_in, a bit mask of chargers, as read; None where there is none."""
+async def keep_awake(device: AdbDevice, work_root: str) -> None:
+    """Turn the screen on and have it stay so while plugged in, where the phone can.
 
-    before: str | None
-    after: str | None
-
-
-async def keep_awake(device: AdbDevice) -> StayAwake:
-    """Turn the screen on and have it stay so while plugged in, where the phone can; read back what it did.
+    What there was before is written down on the phone first, once, so that whoever cleans up puts it back:
+    we, a later life of ours, or another host.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
+    record = quote(stay_on_record(work_root))
     command = (
-        f"({_READ_AWAKE}; svc power stayon true; input keyevent KEYCODE_WAKEUP; {_READ_AWAKE}) 2>/dev/null"
+        f"mkdir -p {quote(work_folder(work_root))}; "
+        f"{{ [ -s {record} ] || {{ settings get {_STAY_ON} >{record}.new && "
+        f"mv -f {record}.new {record}; }}; }} && "
+        "svc power stayon true; input keyevent KEYCODE_WAKEUP"
     )
-    result = await device.shell(command, deadline_s=_DEADLINE_S)
-    match result.stdout.decode(errors="replace").split():
-        case [before, *_, after]:
-            return StayAwake(before=before, after=after)
-        case _:
-            return StayAwake(before=None, after=None)
+    await device.shell(f"{{ {command}; }} >/dev/null 2>&1", deadline_s=_DEADLINE_S)
 
 
-async def restore_awake(device: AdbDevice, awake: StayAwake) -> None:
-    """Put back what `keep_awake` found.
+async def restore_awake(device: AdbDevice, work_root: str) -> None:
+    """Put back what `keep_awake` found; nothing when it was not called, or this has been done.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
-    if awake.before is None:
-        return
+    record = quote(stay_on_record(work_root))
     # `settings get` says null of what was never set.
-    change = f"put {_STAY_ON} {awake.before}" if awake.before.isdigit() else f"delete {_STAY_ON}"
-    await device.shell(f"settings {change}", deadline_s=_DEADLINE_S)
+    put_back = (
+        f"case $before in null) settings delete {_STAY_ON} ;; "
+        f"'' | *[!0-9]*) ;; *) settings put {_STAY_ON} $before ;; esac"
+    )
+    command = f"[ ! -s {record} ] || {{ read -r before <{record}; {put_back}; }} && rm -f {record}"
+    await device.shell(f"{{ {command}; }} >/dev/null 2>&1", deadline_s=_DEADLINE_S)

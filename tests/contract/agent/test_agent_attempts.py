@@ -98,6 +98,16 @@ async def test_a_plan_that_names_what_is_not_there_is_reported_as_trouble(
     assert evidence.exit is None
 
 
+async def test_a_run_that_went_wrong_leaves_the_screen_as_it_was(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+) -> None:
+    screen = screen_setting(phone, "3\n")
+    async with living(config):
+        played.assign(1, phone.serial, "", argv=("${file_absent}",))
+        await played.until(lambda: played.cleaned(phone.serial) == 1)
+    assert screen.read_text() == "3\n"
+
+
 async def test_an_attempt_the_farm_drops_is_ended_on_the_phone(
     config: AgentConfig, phone: PhoneHandle, played: PlayedFarm, tmp_path: Path
 ) -> None:
@@ -135,16 +145,18 @@ async def test_a_run_outlives_its_agent_and_is_adopted_by_the_next_life(
 async def test_a_run_the_farm_gave_up_meanwhile_is_ended_by_the_next_life(
     config: AgentConfig, phone: PhoneHandle, played: PlayedFarm, tmp_path: Path
 ) -> None:
-    witness = tmp_path / "alive"
+    witness, screen = tmp_path / "alive", screen_setting(phone, "3\n")
     played.assign(1, phone.serial, f"echo $$ >{witness}.new; mv {witness}.new {witness}; sleep 600")
     async with living(config):
         await played.until(lambda: bool(played.exchanges) and played.phase(1) is AttemptState.MEASURING)
         await played.until(witness.exists)
     assert is_alive(int(witness.read_text()))
+    assert screen.read_text() == "15\n"
     played.assignments.clear()
     async with living(config):
         await played.until(lambda: len(played.openings) == 2 and played.cleaned(phone.serial) == 1)
     assert not is_alive(int(witness.read_text()))
+    assert screen.read_text() == "3\n"
     assert list((config.data_dir / "attempts").iterdir()) == []
 
 
@@ -159,6 +171,14 @@ async def test_a_killed_adb_server_costs_no_run(
         evidence = await played.reported(1)
         assert evidence.stdout == "done\n"
         await played.until(lambda: played.cleaned(phone.serial) == 1)
+
+
+def screen_setting(phone: PhoneHandle, value: str) -> Path:
+    """Set when the phone's screen stays on; gives where the phone keeps that."""
+    setting = phone.state / "settings/global/stay_on_while_plugged_in"
+    setting.parent.mkdir(parents=True, exist_ok=True)
+    setting.write_text(value)
+    return setting
 
 
 def forget_on_phone(phone: PhoneHandle, digest: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from agents.adb.client import AdbDevice
 from agents.device.conditions import read_condition
 from agents.device.facts import read_facts
+from agents.device.layout import stay_on_record
 from agents.device.prepare import keep_awake, restore_awake, wait_for_gates
 from agents.device.probe import probe
 from agents.virtual.faults import Faults, set_faults
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.anyio
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 NOW = datetime(2024, 5, 6, tzinfo=UTC)
 GATES = Gates(min_storage_bytes=0, wait_s=0)
+STAY_ON = "global stay_on_while_plugged_in"
 
 
 async def condition_when(device: AdbDevice, work_root: str, claim: Callable[[Condition], bool]) -> Condition:
@@ -108,8 +110,34 @@ async def test_a_gate_that_opens_in_time_is_waited_for(
     assert ready.condition.thermal_status is None  # a cool virtual phone has no HAL that would say so
 
 
-async def test_keeping_a_phone_awake_is_read_back_and_put_back(device: AdbDevice) -> None:
-    awake = await keep_awake(device)
-    await restore_awake(device, awake)
-    again = await keep_awake(device)
-    assert awake.before == again.before
+@pytest.mark.parametrize("before", ["null", "3"])
+async def test_a_phone_is_kept_awake_and_put_back_whoever_does_that(
+    device: AdbDevice, work_root: str, before: str
+) -> None:
+    if before != "null":
+        await device.shell(f"settings put {STAY_ON} {before}", deadline_s=10)
+    await keep_awake(device, work_root)
+    # An agent that was killed here does so again, in its next life, with its own setting in place.
+    await keep_awake(device, work_root)
+    assert await stay_on(device) == "15"
+    await restore_awake(device, work_root)
+    assert await stay_on(device) == before
+
+
+async def test_a_phone_that_nobody_kept_awake_is_left_as_it_is(device: AdbDevice, work_root: str) -> None:
+    await keep_awake(device, work_root)
+    await restore_awake(device, work_root)
+    await device.shell(f"settings put {STAY_ON} 7", deadline_s=10)
+    await restore_awake(device, work_root)
+    assert await stay_on(device) == "7"
+
+
+async def test_what_cannot_be_put_back_is_not_changed(device: AdbDevice, work_root: str) -> None:
+    await device.shell(f"mkdir -p {stay_on_record(work_root)}.new", deadline_s=10)
+    await keep_awake(device, work_root)
+    assert await stay_on(device) == "null"
+    await restore_awake(device, work_root)
+
+
+async def stay_on(device: AdbDevice) -> str:
+    return (await device.shell(f"settings get {STAY_ON}", deadline_s=10)).stdout.decode().strip()
