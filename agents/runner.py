@@ -120,6 +120,7 @@ class Runner:
                 log.exception("clean_crashed", device_id=device_id, fence=fence)
             else:
                 return
+            self._phones.doubt(device_id)
             await asyncio.sleep(backoff.next_s())
 
     async def _run(self, entry: Entry, advance: Advance) -> Evidence | PutOff:

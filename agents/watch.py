@@ -83,6 +83,12 @@ class PhoneWatch:
             await self._arrival.wait()
         return phone
 
+    def doubt(self, identity: DeviceId) -> None:
+        """Have an online phone probed anew: it did not do what was asked of it, and may be hung."""
+        sighting = self.sightings().get(identity)
+        if sighting is not None and sighting.presence is Presence.ONLINE:
+            self._transport_by_serial[sighting.serial].stirred.set()
+
     def note_states(self, state_by_serial: Mapping[str, str]) -> None:
         """Apply a listing of adb: complete, so what it leaves out is gone."""
         for serial, state in state_by_serial.items():

@@ -40,6 +40,7 @@ class Bench:
 
     port: int
     handle: PhoneHandle
+    hand: Hand
     watch: PhoneWatch
     runner: Runner
 
@@ -74,15 +75,15 @@ class Bench:
 
 @pytest.fixture
 async def bench(tmp_path: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
-    clock, random = SystemClock(), Random(1)
+    clock, random, hand = SystemClock(), Random(1), Hand()
     blobs = BlobCache(tmp_path / "cache", FarmApi(httpx.AsyncClient()), clock, limit_bytes=0)
     async with AdbServer(tmp_path / "adb", usb=False) as server:
         try:
             async with asyncio.TaskGroup() as tasks:
                 adb = AdbClient(server.port)
-                watch = PhoneWatch(adb=adb, hand=Hand(), clock=clock, random=random, tasks=tasks)
+                watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks)
                 runner = Runner(phones=watch, blobs=blobs, clock=clock, random=random)
-                bench = Bench(server.port, phone, watch, runner)
+                bench = Bench(server.port, phone, hand, watch, runner)
                 await bench.attach()
                 watch.note_states({phone.address: "device"})
                 yield bench
@@ -102,6 +103,19 @@ async def test_a_run_is_adopted_although_the_phone_is_away_for_a_moment(bench: B
     assert isinstance(evidence, Evidence)
     assert evidence.trouble is None
     assert evidence.stdout == "done\n"
+
+
+async def test_a_phone_that_cannot_be_cleaned_is_not_called_online_for_long(bench: Bench) -> None:
+    await bench.phone()
+    await bench.detach()
+    clearing = asyncio.create_task(bench.runner.clear(bench.device_id, 1))
+    async with asyncio.timeout(20):
+        while bench.watch.find(bench.device_id) is not None:
+            bench.hand.changed.clear()
+            await bench.hand.changed.wait()
+    await bench.attach()
+    await clearing
+    assert await bench.phone()
 
 
 async def unheard(phase: object, evidence: Evidence) -> None:
