@@ -25,7 +25,8 @@ from farm.api.context import Context
 from farm.clock import Clock, SystemClock
 from farm.config import FarmConfig
 from farm.core.errors import InvalidInput
-from farm.embedded_agent import agent_config, run_embedded_agent, with_phones
+from farm.core.ids import DeviceId
+from farm.embedded_agent import agent_config, phones_left_running, run_embedded_agent, with_phones
 from farm.ticks import ticking
 
 _log = structlog.get_logger(__name__)
@@ -51,8 +52,8 @@ class UpOptions:
     announce: Callable[[str], None] = lambda url: None
 
 
-def run(options: UpOptions) -> None:
-    """Run a farm until SIGINT or SIGTERM.
+def run(options: UpOptions) -> list[DeviceId]:
+    """Run a farm until SIGINT or SIGTERM; the phones on which a run goes on without it.
 
     Raises:
         InvalidInput: the address is not on loopback or taken, the data folder cannot be used or another farm
@@ -65,6 +66,7 @@ def run(options: UpOptions) -> None:
         # Before anything is started that would have to be stopped.
         agent = agent_config(config, _url(listener)) if options.agent else None
         asyncio.run(_serve(options, agent, listener, SystemClock()))
+        return phones_left_running(agent) if agent else []
 
 
 class _Server(uvicorn.Server):

@@ -9,10 +9,13 @@ from sqlalchemy.engine import Connection
 from agents.config import AgentConfig
 from agents.credential import find_credential
 from agents.daemon import run_agent
+from agents.journal import Journal
 from farm.api.context import Context
 from farm.clock import Clock
 from farm.config import FarmConfig, invalid_setting
+from farm.core.attempt import AttemptState
 from farm.core.errors import AuthError
+from farm.core.ids import DeviceId
 from farm.services.identity import authenticate, create_join_token
 
 _JOIN_FILE = "join-token"
@@ -51,6 +54,12 @@ async def run_embedded_agent(own: AgentConfig, context: Context, clock: Clock) -
             token_file, context.database.write(create_join_token, auto_admit=True, now=clock.now())
         )
     await run_agent(own, clock, ready=lambda: token_file.unlink(missing_ok=True))
+
+
+def phones_left_running(own: AgentConfig) -> list[DeviceId]:
+    """The phones on which a run goes on now that the agent has ended."""
+    entries = Journal(own.data_dir / "attempts").entries()
+    return [entry.device_id for entry in entries if entry.phase is AttemptState.MEASURING]
 
 
 def _is_enrolled(connection: Connection, folder: Path) -> bool:

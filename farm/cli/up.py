@@ -1,5 +1,6 @@
 """`farm up`: the farm as a daemon, with an embedded agent and virtual phones if wanted."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,6 +8,7 @@ import typer
 
 from farm.cli.address import data_dir
 from farm.cli.output import talk
+from farm.cli.words import plural
 
 if TYPE_CHECKING:
     from farm.config import FarmConfig
@@ -43,7 +45,7 @@ def up(
 
     config = _config(data_dir=(data or data_dir()).absolute(), bind=bind, port=port)
     configure_logging()
-    run(
+    left_running = run(
         UpOptions(
             config=config,
             virtual=virtual,
@@ -51,7 +53,7 @@ def up(
             announce=lambda url: talk(welcome(url, config, virtual=virtual, agent=agent)),
         )
     )
-    talk("The farm has stopped.")
+    talk(goodbye(left_running))
 
 
 def _config(**given: Path | str | int | None) -> "FarmConfig":
@@ -84,3 +86,12 @@ def welcome(url: str, config: "FarmConfig", *, virtual: int, agent: bool) -> str
         "Ctrl-C stops it.",
     ]
     return "\n".join(lines)
+
+
+def goodbye(left_running: Sequence[str]) -> str:
+    """What a person wants to know when the farm has stopped, given the phones on which a run goes on."""
+    if not left_running:
+        return "The farm has stopped."
+    runs, where = plural(len(left_running), "run"), ", ".join(left_running)
+    go, them = ("goes", "it") if len(left_running) == 1 else ("go", "them")
+    return f"The farm has stopped. {runs} {go} on on {where}; the next `farm up` takes {them} over."

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from farm_processes import FarmProcess, eventually, running_farm_with_agent
 from fastapi.routing import APIRoute
+from stand_ins import matrix_spec, stand_in_model, steady_program
 
 from farm.api.agent_routes import router
 
@@ -46,6 +47,28 @@ def test_a_join_token_is_made_only_for_an_agent_that_the_farm_does_not_know(tmp_
         farm.start()
         _await_agent(farm, sessions=1)
         assert _tokens(farm) == 1
+
+
+def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_its_next_life_takes_it_over(
+    tmp_path: Path,
+) -> None:
+    farm = FarmProcess(tmp_path / "farm", command=_UP)
+    with running_farm_with_agent(farm):
+        with farm.client() as client:
+            eventually(lambda: [device.health for device in client.devices()] == ["good"], "it is checked")
+        for precision in ("float32", "int8-core"):
+            farm.register_model(*stand_in_model(precision))
+        farm.register_program(steady_program(3.0))
+        matrix_id = farm.submit(matrix_spec(rounds=1, exclude=[{"precision": "int8-core"}]))
+        running = "SELECT count(*) FROM attempts JOIN jobs USING (job_id) WHERE attempts.state = 'measuring'"
+        eventually(lambda: _count(farm, f"{running} AND kind = 'benchmark'"), "the run has started")
+        farm.stop()
+        assert "1 run goes on on virtual-" in farm.tail()
+        farm.start()
+        assert farm.await_matrix(matrix_id, within_s=60).jobs_by_outcome == {"succeeded": 1}
+        assert (
+            _count(farm, "SELECT count(*) FROM attempts JOIN jobs USING (job_id) WHERE kind <> 'check'") == 1
+        )
 
 
 def _await_agent(farm: FarmProcess, *, sessions: int) -> None:

@@ -12,6 +12,7 @@ from farm.cli.child import log_tail, stop
 from farm.cli.matrix import exit_code_of, follow
 from farm.cli.next_steps import after_demo, after_up, leaving_demo, watch_again
 from farm.cli.readiness import is_ready, what_for
+from farm.cli.up import goodbye
 from farm.client import FarmClient
 from farm.core.ids import MatrixId
 from farm.wire.views import MatrixView
@@ -87,6 +88,13 @@ def test_after_the_demo_a_farm_is_started_again_unless_it_goes_on(tmp_path: Path
     goes_on = after_demo(tmp_path, MatrixId(3), farm_goes_on=True)
     assert "up --virtual" not in goes_on
     assert "matrix show 3" in goes_on
+
+
+def test_a_farm_that_stops_says_which_runs_go_on_without_it() -> None:
+    assert goodbye([]) == "The farm has stopped."
+    one = "The farm has stopped. 1 run goes on on v-1; the next `farm up` takes it over."
+    assert goodbye(["v-1"]) == one
+    assert "2 runs go on on v-1, v-2; the next `farm up` takes them over" in goodbye(["v-1", "v-2"])
 
 
 def test_who_leaves_a_demo_hears_that_its_farm_stops_and_what_resumes_it(tmp_path: Path) -> None:
