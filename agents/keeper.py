@@ -7,7 +7,7 @@ from typing import NoReturn
 import structlog
 
 from agents.adb.client import AdbClient
-from agents.adb.listing import connect
+from agents.adb.listing import connect, list_devices
 from agents.adb.server import AdbServer
 from agents.backoff import Backoff
 from agents.watch import PhoneWatch
@@ -28,7 +28,6 @@ class AdbKeeper:
         self._adb = adb
         self._watch = watch
         self._random = random
-        self._listed: frozenset[str] = frozenset()
         self._relisted = asyncio.Event()
 
     async def track(self) -> NoReturn:
@@ -42,7 +41,6 @@ class AdbKeeper:
             except AdbServerDown as error:
                 log.warning("adb_server_down", reason=error.message)
             self._watch.note_server_down()
-            self._listed = frozenset()
             await asyncio.sleep(backoff.next_s())
             await self._restart()
 
@@ -67,19 +65,21 @@ class AdbKeeper:
         backoff = Backoff(self._random, first_s=1.0, cap_s=30.0)
         while True:
             relisted = self._relisted
-            if address in self._listed:
-                backoff.reset()
-                await relisted.wait()
-                continue
             try:
+                if await self._is_listed(address):
+                    backoff.reset()
+                    await relisted.wait()
+                    continue
                 await connect(self._adb.port, address)
             except FarmError as error:
                 log.debug("phone_not_connected", address=address, code=error.code, reason=error.message)
             # Also after a success: the listing follows within milliseconds, or the row was dropped again.
             await _wait_within(relisted, backoff.next_s())
 
+    async def _is_listed(self, address: str) -> bool:
+        return address in {row.serial for row in await list_devices(self._adb.port)}
+
     def _note(self, state_by_serial: dict[str, str]) -> None:
-        self._listed = frozenset(state_by_serial)
         self._watch.note_states(state_by_serial)
         self._relisted.set()
         self._relisted = asyncio.Event()
