@@ -97,9 +97,6 @@ class Attempts:
             self._deliver(held)
         elif entry.phase in _UNSTARTED:
             await self._give_back(held, "the agent was restarted")
-        elif entry.phase is AttemptState.REPORTING:
-            # The farm has it: we died between its acknowledgement and the clean-up.
-            held.acknowledged = True
         if held.entry.phase is not AttemptState.MEASURING:
             held.task = self._task(self._clear(held), held)
         log.info("attempt_recovered", attempt_id=entry.attempt_id, phase=held.entry.phase)

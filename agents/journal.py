@@ -16,7 +16,8 @@ from farm.wire.agent import Assignment
 
 log = structlog.get_logger(__name__)
 
-#: What an attempt in hand can be; how it ends is the farm's to say.
+#: What an attempt in hand can be; how it ends is the farm's to say. `reporting` is never journaled: that its
+#: evidence is in the spool says as much.
 Phase = Literal[
     AttemptState.CLAIMED,
     AttemptState.PREPARING,

@@ -155,17 +155,6 @@ async def collect_run(device: AdbDevice, work_root: str, fence: int, *, limit_by
     )
 
 
-async def stop_run(device: AdbDevice, work_root: str, fence: int) -> None:
-    """End a run with all it started; its exit record follows. One that never started is no error.
-
-    Raises:
-        DeviceError: something of it lives on, or the phone went away, or was too slow.
-    """
-    await ensure_supervisor(device, work_root)
-    command = supervisor_command(work_root, "stop", fence)
-    answer(device, await device.shell(command, deadline_s=_CLEAN_DEADLINE_S))
-
-
 async def clean_run(device: AdbDevice, work_root: str, fence: int) -> None:
     """End everything that runs up to `fence` ever started, and remove their folders.
 
@@ -177,18 +166,6 @@ async def clean_run(device: AdbDevice, work_root: str, fence: int) -> None:
     await ensure_supervisor(device, work_root)
     command = supervisor_command(work_root, "clean", fence)
     answer(device, await device.shell(command, deadline_s=_CLEAN_DEADLINE_S))
-
-
-async def raise_fence(device: AdbDevice, work_root: str, fence: int) -> None:
-    """Keep every run with a lower fence from starting on this phone.
-
-    Raises:
-        SessionFenced: the phone has seen a higher fence.
-        DeviceError: the phone went away, or was too slow.
-    """
-    await ensure_supervisor(device, work_root)
-    command = supervisor_command(work_root, "fence", fence)
-    answer(device, await device.shell(command, deadline_s=_DEADLINE_S))
 
 
 async def _wait_once(device: AdbDevice, work_root: str, fence: int, left_s: float) -> RunStatus:

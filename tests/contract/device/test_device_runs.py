@@ -13,10 +13,8 @@ from agents.device.execute import (
     RunStatus,
     clean_run,
     collect_run,
-    raise_fence,
     run_status,
     start_run,
-    stop_run,
     wait_run,
 )
 from agents.device.layout import run_folder
@@ -34,6 +32,10 @@ def is_alive(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def harness_pid(work_root: str, fence: int) -> int:
+    return int((Path(run_folder(work_root, fence)) / "harness").read_text().split()[0])
 
 
 async def finish(device: AdbDevice, work_root: str, fence: int, limit_bytes: int = 4096) -> CollectedRun:
@@ -91,7 +93,7 @@ async def test_starting_twice_is_starting_once(device: AdbDevice, work_root: str
 
 
 async def test_a_lower_fence_cannot_start(device: AdbDevice, work_root: str) -> None:
-    await raise_fence(device, work_root, 5)
+    await start_run(device, work_root, 5, ["true"], {}, 60)
     with pytest.raises(SessionFenced, match="fence"):
         await start_run(device, work_root, 4, ["true"], {}, 60)
 
@@ -100,7 +102,7 @@ async def test_a_restarted_agent_finds_out_what_became_of_a_run(device: AdbDevic
     assert await run_status(device, work_root, 1) is RunStatus.UNKNOWN
     await start_run(device, work_root, 1, ["sleep", "60"], {}, 60)
     assert await run_status(device, work_root, 1) is RunStatus.RUNNING
-    await stop_run(device, work_root, 1)
+    os.kill(harness_pid(work_root, 1), signal.SIGKILL)
     await wait_run(device, work_root, 1, deadline_s=60)
     assert await run_status(device, work_root, 1) is RunStatus.FINISHED
     await clean_run(device, work_root, 1)
@@ -169,7 +171,7 @@ async def test_cleaning_ends_what_runs_left_and_removes_their_folders(
 ) -> None:
     for fence in (1, 2):
         await start_run(device, work_root, fence, ["sh", "-c", "setsid sleep 60 & sleep 60"], {}, 60)
-    harness = int((Path(run_folder(work_root, 2)) / "harness").read_text().split()[0])
+    harness = harness_pid(work_root, 2)
     await clean_run(device, work_root, 2)
     assert list((Path(work_root) / "benchfarm/runs").iterdir()) == []
     assert not is_alive(harness)
