@@ -18,7 +18,7 @@ from farm.core.job import JobKind
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
 from farm.core.retry import PastTry
-from farm.store.events import record_event
+from farm.store.events import record_event, record_if_moved
 from farm.store.tables import attempts, evidence, is_live, jobs
 
 _PLAN = TypeAdapter(RunPlan)
@@ -216,15 +216,11 @@ def move_attempt(
     changes: dict[str, object] = {"state": to, **(values or {})}
     if to in (AttemptState.FINISHED, AttemptState.GIVEN_BACK, AttemptState.LOST):
         changes["finished_at"] = now
-    moved = connection.execute(
+    return record_if_moved(
+        connection,
         attempts.update()
         .where(attempts.c.attempt_id == attempt.attempt_id, attempts.c.state == attempt.state)
-        .values(changes)
-    )
-    if moved.rowcount == 0:
-        return False
-    record_event(
-        connection,
+        .values(changes),
         at=now,
         actor=actor,
         kind=event,
@@ -234,7 +230,6 @@ def move_attempt(
         to_state=to,
         cause=cause,
     )
-    return True
 
 
 def hand_over(connection: Connection, attempt: Attempt, session_id: SessionId) -> None:

@@ -14,7 +14,7 @@ from farm.core.condition import Condition
 from farm.core.device import Admin, DeviceFacts, DeviceState, Health, Presence
 from farm.core.ids import AttemptId, DeviceId, FactsId, HostId, JobId
 from farm.store.device_facts import stored_facts
-from farm.store.events import record_event
+from farm.store.events import record_event, record_if_moved
 from farm.store.tables import (
     OPEN_SESSION,
     SessionState,
@@ -251,13 +251,11 @@ def move_health(
     ).scalar_one()
     if before not in sources or before == to:
         return False
-    moved = connection.execute(
-        devices.update().where(devices.c.device_id == device_id, devices.c.health == before).values(health=to)
-    )
-    if moved.rowcount == 0:
-        return False
-    record_event(
+    return record_if_moved(
         connection,
+        devices.update()
+        .where(devices.c.device_id == device_id, devices.c.health == before)
+        .values(health=to),
         at=now,
         actor="farm",
         kind="device_health_changed",
@@ -267,7 +265,6 @@ def move_health(
         to_state=to,
         cause=cause,
     )
-    return True
 
 
 def raise_fence(connection: Connection, device_id: DeviceId) -> int:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.store.tables import events
@@ -32,3 +33,33 @@ def record_event(
             cause=cause,
         )
     )
+
+
+def record_if_moved(
+    connection: Connection,
+    update: sa.Update,
+    *,
+    at: datetime,
+    actor: str,
+    kind: str,
+    subject: str,
+    subject_id: object,
+    from_state: str,
+    to_state: str,
+    cause: str | None = None,
+) -> bool:
+    """Run a compare-and-set and append its event; False, and no event, when it found nothing to move."""
+    if connection.execute(update).rowcount == 0:
+        return False
+    record_event(
+        connection,
+        at=at,
+        actor=actor,
+        kind=kind,
+        subject=subject,
+        subject_id=subject_id,
+        from_state=from_state,
+        to_state=to_state,
+        cause=cause,
+    )
+    return True

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.ids import HostId, SessionId
-from farm.store.events import record_event
+from farm.store.events import record_event, record_if_moved
 from farm.store.tables import OPEN_SESSION, HostState, SessionState, hosts, is_one_of, join_tokens, sessions
 
 
@@ -151,15 +151,11 @@ def move_session(
     connection: Connection, session: Session, to: SessionState, *, now: datetime, cause: str
 ) -> bool:
     """Compare-and-set of a session's state, with its event row."""
-    moved = connection.execute(
+    return record_if_moved(
+        connection,
         sessions.update()
         .where(sessions.c.session_id == session.session_id, sessions.c.state == session.state)
-        .values(state=to)
-    )
-    if moved.rowcount == 0:
-        return False
-    record_event(
-        connection,
+        .values(state=to),
         at=now,
         actor="farm",
         kind=f"session_{to}",
@@ -169,7 +165,6 @@ def move_session(
         to_state=to,
         cause=cause,
     )
-    return True
 
 
 def record_beat(connection: Connection, session_id: SessionId, *, seq: int, now: datetime) -> bool:

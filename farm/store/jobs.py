@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, MatrixId
 from farm.core.job import JobEvent, JobKind, JobState, advance
 from farm.core.measurement import Outcome
-from farm.store.events import record_event
+from farm.store.events import record_event, record_if_moved
 from farm.store.tables import cells, devices, jobs, programs, variants, word
 
 #: Checks go before everything users ask for.
@@ -254,19 +254,15 @@ def move_job(
     changes: dict[str, object] = {"state": to, **(values or {})}
     if to is JobState.FINISHED:
         changes["finished_at"] = now
-    moved = connection.execute(
+    return record_if_moved(
+        connection,
         jobs.update()
         .where(
             jobs.c.job_id == job.job_id,
             jobs.c.state == job.state,
             jobs.c.attempt_id.is_not_distinct_from(job.attempt_id),
         )
-        .values(changes)
-    )
-    if moved.rowcount == 0:
-        return False
-    record_event(
-        connection,
+        .values(changes),
         at=now,
         actor=actor,
         kind=event,
@@ -276,7 +272,6 @@ def move_job(
         to_state=to,
         cause=cause,
     )
-    return True
 
 
 def tallies(connection: Connection) -> dict[MatrixId, Tally]:
