@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from farm import __version__
-from farm.cli import demo, devices, harness, matrix, speedups, up, variants
+from farm.cli import attempt, demo, devices, harness, matrix, speedups, up, variants
 from farm.cli.exits import report
 from farm.core.errors import FarmError
 
@@ -24,6 +24,7 @@ app.command("devices", rich_help_panel="What there is")(devices.devices)
 app.add_typer(variants.app, name="variants", rich_help_panel="What there is")
 app.add_typer(harness.app, name="harness", rich_help_panel="What there is")
 app.add_typer(matrix.app, name="matrix", rich_help_panel="What there is")
+app.add_typer(attempt.app, name="attempt", rich_help_panel="What there is")
 app.command("speedups", rich_help_panel="What there is")(speedups.speedups)
 
 

@@ -90,10 +90,14 @@ def jobs_command(matrix_id: Id, as_json: Json = False) -> None:
 
     Example: farm matrix jobs 3
     """
+    from farm.cli.matrix_report import look_closer
     from farm.cli.render import job_table
 
     with connect() as farm:
-        show(farm.jobs(MatrixId(matrix_id)), job_table, as_json=as_json)
+        jobs = farm.jobs(MatrixId(matrix_id))
+    show(jobs, job_table, as_json=as_json)
+    if not as_json and (closer := look_closer(jobs)):
+        talk(closer)
 
 
 def follow(farm: "FarmClient", matrix_id: MatrixId, *, leaving: str) -> "MatrixView":

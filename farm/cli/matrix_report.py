@@ -6,13 +6,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from farm.cli.next_steps import farm_command
 from farm.cli.render import add_row, listing
 from farm.cli.words import counts, duration_or_nothing, plural
 from farm.core.ids import DeviceId
 from farm.core.job import JobState
 from farm.core.measurement import Outcome, Quality
 from farm.core.units import elapsed_text
-from farm.wire.views import CellView, DeviceProgress, MatrixView
+from farm.wire.views import CellView, DeviceProgress, JobView, MatrixView
 
 #: States and outcomes of a job that nobody needs to be told of.
 _GOING_WELL = (JobState.QUEUED, JobState.ACTIVE, Outcome.SUCCEEDED)
@@ -102,3 +103,12 @@ def rejections(view: MatrixView) -> Iterator[str]:
     for rejected in view.rejected_list:
         where = f"{rejected.device_id}, " if rejected.device_id else ""
         yield f"{where}{rejected.label}: no jobs, {rejected.reason}"
+
+
+def look_closer(jobs: Sequence[JobView]) -> str | None:
+    """How to see what a run printed: the last one that went wrong, or else the last one."""
+    tried = [job for job in jobs if job.attempts]
+    wrong = [job for job in tried if job.outcome not in (None, Outcome.SUCCEEDED)]
+    if not tried:
+        return None
+    return f"What a run printed: {farm_command()} attempt show {(wrong or tried)[-1].attempts[-1]}"

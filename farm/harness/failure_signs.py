@@ -168,7 +168,7 @@ _CRASHED = _kind(
     _F,
     _VARIANT,
     "crashed",
-    "run the same command by hand; the attempt's evidence has its whole output",
+    "run the same command by hand: `farm attempt show ID` has it, and what it printed",
 )
 _ILLEGAL = _kind(
     "run.illegal_instruction",
@@ -189,7 +189,7 @@ ENDED = _kind(
     _F,
     _VARIANT,
     "ended with an error",
-    "read the line, and the attempt's whole output",
+    "read the line; `farm attempt show ID` has what it printed",
 )
 
 #: Exit codes as a shell gives them (128 + signal), with the numbers of Linux on ARM and x86.

@@ -20,6 +20,7 @@ from stand_ins import failing_program, matrix_spec, stand_in_model, steady_progr
 
 from agents.virtual import journal
 from agents.virtual.pool import PhoneHandle
+from farm.cli.attempt_report import attempt_report
 from farm.core.errors import Blame
 from farm.wire.views import AttemptView, JobView
 
@@ -87,6 +88,8 @@ def test_a_program_that_misbehaves_is_named_with_what_it_did_and_a_hint(
         assert job.message.count(words) == 1
     assert hint in job.message
     assert attempt.evidence is not None
+    assert lab.farm.cli("attempt", "show", str(attempt.attempt_id)) == attempt.model_dump(mode="json")
+    assert "Main runs." in attempt_report(attempt).plain
 
 
 def test_after_all_that_the_phone_is_healthy_empty_and_of_use(lab: Lab) -> None:

@@ -73,6 +73,15 @@ def test_a_listing_is_a_table_with_headings(url: str, capsys: pytest.CaptureFixt
     assert any(row.startswith("speed_benchmark_torch") for row in rows)
 
 
+def test_an_attempt_that_does_not_exist_ends_with_where_they_are_listed(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("attempt", "show", "9") == 2
+    assert capsys.readouterr().err == (
+        "error: there is no attempt 9\nhint: `farm matrix jobs ID` lists a matrix's attempts\n"
+    )
+
+
 def test_what_does_not_exist_ends_with_a_hint_and_the_users_exit_code(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

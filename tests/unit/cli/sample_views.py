@@ -8,6 +8,7 @@ from farm.core.job import JobKind, JobState
 from farm.core.variant import Format, Manifest, Precision, Recipe, TensorSpec
 from farm.core.verdict import Verdict
 from farm.wire.views import (
+    AttemptView,
     CellView,
     DeviceProgress,
     DeviceView,
@@ -97,6 +98,52 @@ def job_view(**changes: object) -> JobView:
             **changes,
         }
     )
+
+
+def attempt_view(**changes: object) -> AttemptView:
+    """An attempt whose program crashed; its evidence is what an agent sends."""
+    return AttemptView.model_validate(
+        {
+            "attempt_id": 12,
+            "job_id": JobId(7),
+            "device_id": DeviceId("phone-1"),
+            "fence": 3,
+            "state": "finished",
+            "outcome": "failed",
+            "blame": "variant",
+            "code": "run.crashed",
+            "message": "speed_benchmark_torch crashed",
+            "claimed_at": NOON,
+            "finished_at": NOON,
+            "plan": {
+                "harness": "speed_benchmark_torch",
+                "backend": "cpu",
+                "settings": {"iter": 30},
+                "files": [{"name": "model", "digest": digest_of(b"model"), "size_bytes": 14_200_000}],
+                "argv": ["${file_program}", "--model=${file_model}"],
+                "timeout_s": 120.0,
+            },
+            "evidence": evidence(),
+            "quality": None,
+            "quality_reasons": (),
+            **changes,
+        }
+    )
+
+
+def evidence(**changes: object) -> dict[str, object]:
+    return {
+        "fence": 3,
+        "argv": ["/data/local/tmp/speed_benchmark_torch", "--model=a file"],
+        "exit": {"code": 139, "timed_out": False, "duration_s": 1.25},
+        "stdout": "Starting benchmark.\n",
+        "stderr": "".join(f"line {number}\n" for number in range(1, 101)),
+        "stderr_dropped_bytes": 4096,
+        "before": {"taken_at": NOON.isoformat(), "thermal_status": 0, "battery_level_pct": 88},
+        "started_at": NOON.isoformat(),
+        "waited_s": 12.0,
+        **changes,
+    }
 
 
 def progress(**changes: object) -> DeviceProgress:

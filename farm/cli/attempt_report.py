@@ -1,0 +1,132 @@
+"""One attempt in words: what ran, in which conditions, what it printed, and how it was judged."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from pydantic import TypeAdapter
+from rich.text import Text
+
+from farm.cli.words import NOTHING, moment, plural
+from farm.core.condition import Condition
+from farm.core.evidence import Evidence, ExitRecord, Trouble
+from farm.core.plan import PlanFile, RunPlan
+from farm.core.units import elapsed_text, size_text
+from farm.wire.views import AttemptView
+
+#: Of an output, this many lines at its beginning and at its end are shown.
+HEAD_LINES, TAIL_LINES = 10, 20
+_UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
+
+_PLAN = TypeAdapter(RunPlan)
+_EVIDENCE = TypeAdapter(Evidence)
+
+
+def attempt_report(view: AttemptView) -> Text:
+    """Everything about one attempt; outputs are cut in the middle."""
+    plan = _PLAN.validate_python(view.plan)
+    evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
+    headline = f"attempt {view.attempt_id} of job {view.job_id} on {view.device_id}: {_ending(view)}"
+    lines = [*_about(view, plan), *(_of_evidence(evidence) if evidence else ["nothing has come back of it"])]
+    return Text("\n").join([Text(headline, style="bold"), *map(Text, lines)])
+
+
+def _ending(view: AttemptView) -> str:
+    said = [view.state, view.outcome, f"blame {view.blame}" if view.blame else None]
+    return ", ".join(str(part) for part in said if part)
+
+
+def _about(view: AttemptView, plan: RunPlan) -> Iterator[str]:
+    if view.message or view.code:
+        yield _field("why", " ".join(filter(None, [view.message, f"[{view.code}]" if view.code else None])))
+    if view.quality:
+        reasons = f": {'; '.join(view.quality_reasons)}" if view.quality_reasons else ""
+        yield _field("quality", f"{view.quality}{reasons}")
+    yield _field("harness", f"{plan.harness}, {plan.backend}; {_settings(plan)}")
+    yield from (_file(file) for file in plan.files)
+    yield _field("claimed", moment(view.claimed_at))
+
+
+def _settings(plan: RunPlan) -> str:
+    return ", ".join(f"{name}={value}" for name, value in plan.settings.items()) or "no settings"
+
+
+def _file(file: PlanFile) -> str:
+    return _field("file", f"{file.name}, {size_text(file.size_bytes)}, {file.digest}")
+
+
+def _of_evidence(evidence: Evidence) -> Iterator[str]:
+    if evidence.argv:
+        yield _field("command", shlex.join(evidence.argv))
+    if evidence.started_at:
+        again = ", taken over by a later life of the agent" if evidence.adopted else ""
+        yield _field("started", f"{moment(evidence.started_at)}{again}")
+    if evidence.waited_s:
+        yield _field("waited", f"{elapsed_text(evidence.waited_s)} for gates")
+    if evidence.exit:
+        yield _field("exit", _exit(evidence.exit))
+    if evidence.trouble:
+        yield from _trouble(evidence.trouble)
+    yield _field("before", _condition(evidence.before))
+    yield _field("after", _condition(evidence.after))
+    yield from _output("stdout", evidence.stdout, evidence.stdout_dropped_bytes)
+    yield from _output("stderr", evidence.stderr, evidence.stderr_dropped_bytes)
+
+
+def _exit(record: ExitRecord) -> str:
+    killed = ", killed at its time-out" if record.timed_out else ""
+    return f"code {record.code} after {record.duration_s:.2f} s{killed}"
+
+
+def _trouble(trouble: Trouble) -> Iterator[str]:
+    yield _field("trouble", f"{trouble.message} [{trouble.code}, blame {trouble.blame}]")
+    yield _field("", f"hint: {trouble.hint}")
+
+
+def _condition(condition: Condition | None) -> str:
+    """What the phone said of itself; what it did not say is left out."""
+    if condition is None:
+        return NOTHING
+    status = condition.thermal_status
+    said = [
+        moment(condition.taken_at),
+        None if status is None else f"thermal status {status.name}",
+        _with_unit(condition.skin_c, "skin {:.1f} °C"),
+        _with_unit(condition.battery_level_pct, "battery {} %"),
+        _with_unit(condition.battery_c, "battery {:.1f} °C"),
+        None if condition.charging is None else "charging" if condition.charging else "not charging",
+        _with_unit(condition.load_1m, "load {:.2f}"),
+        _bytes(condition.memory_available_bytes, "memory"),
+        _bytes(condition.storage_free_bytes, "storage"),
+    ]
+    return ", ".join(part for part in said if part)
+
+
+def _with_unit(value: float | None, form: str) -> str | None:
+    return None if value is None else form.format(value)
+
+
+def _bytes(count: int | None, what: str) -> str | None:
+    return None if count is None else f"{size_text(count)} of {what} free"
+
+
+def _output(name: str, text: str, dropped_bytes: int) -> Iterator[str]:
+    lines = text.splitlines()
+    dropped = f", {size_text(dropped_bytes)} more were not brought back" if dropped_bytes else ""
+    yield f"{name}: {'empty' if not lines else plural(len(lines), 'line')}{dropped}"
+    yield from (f"  {_printable(line)}" for line in _cut(lines))
+
+
+def _cut(lines: Sequence[str]) -> Sequence[str]:
+    left_out = len(lines) - HEAD_LINES - TAIL_LINES
+    if left_out <= 0:
+        return lines
+    return [*lines[:HEAD_LINES], f"... {left_out} lines left out, --json has them ...", *lines[-TAIL_LINES:]]
+
+
+def _printable(line: str) -> str:
+    """What a program printed must not move the reader's cursor."""
+    return "".join(sign if sign.isprintable() or sign == "\t" else _UNPRINTABLE for sign in line)
+
+
+def _field(name: str, text: str) -> str:
+    return f"{name:9}{text}"
