@@ -24,6 +24,7 @@ from agents.device.execute import (
 from agents.device.files import CacheResult, LocalCopyDamaged, ensure_cached
 from agents.device.layout import run_folder
 from agents.device.prepare import keep_awake, restore_awake, wait_for_gates
+from agents.device.room import make_room
 from agents.journal import Entry, Phase
 from agents.watch import Phone, PhoneWatch
 from farm.clock import Clock
@@ -129,6 +130,7 @@ class Runner:
             return PutOff(reason="the phone went away before the run could begin")
         await advance(AttemptState.PREPARING, entry.draft)
         plan, work_root = entry.plan, phone.facts.work_root
+        await make_room(phone.device, work_root, plan.files, min_free_bytes=plan.gates.min_storage_bytes)
         cached = await self._cached(phone, plan.files)
         await keep_awake(phone.device, work_root)
         ready = await wait_for_gates(

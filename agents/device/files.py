@@ -78,7 +78,8 @@ async def _verified(device: AdbDevice, work_root: str, files: Sequence[PlanFile]
     command = f"mkdir -p {folder} && cd {folder} && rm -f ./*.new && "
     command += f"{{ chmod 755 {programs}; }} 2>/dev/null; " if programs else ""
     result = await device.shell(
-        f"{command}{{ sha256sum {names}; }} 2>/dev/null; true",
+        # Touched, so that whoever must make room finds what was not used for longest.
+        f"{command}{{ touch -c {names}; sha256sum {names}; }} 2>/dev/null; true",
         deadline_s=SHELL_DEADLINE_S + sum(file.size_bytes for file in files) / BYTES_PER_S,
     )
     found = digest_by_path(result.stdout.decode(errors="replace"))
@@ -113,7 +114,8 @@ async def _accepted(device: AdbDevice, work_root: str, file: PlanFile) -> bool:
     result = await device.shell(
         f"cd {quote(cache_folder(work_root))} && "
         f"set -- $(sha256sum {name}.new) && "
-        f'if [ "$1" = {name} ]; then chmod {mode} {name}.new && mv -f {name}.new {name} && echo kept; '
+        f'if [ "$1" = {name} ]; then '
+        f"chmod {mode} {name}.new && touch {name}.new && mv -f {name}.new {name} && echo kept; "
         f"else rm -f {name}.new; echo wrong; fi",
         deadline_s=SHELL_DEADLINE_S + file.size_bytes / BYTES_PER_S,
     )

@@ -1,5 +1,6 @@
 """The phone's cache, over a real adb server."""
 
+import os
 import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -8,6 +9,9 @@ import pytest
 
 from agents.adb.client import AdbDevice
 from agents.device.files import LocalCopyDamaged, ensure_cached
+from agents.device.layout import cache_path
+from agents.device.room import make_room
+from agents.device.supervisor import ensure_supervisor, supervisor_file
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
 from farm.core.errors import Blame, PushCorrupted, PushFailed
@@ -29,6 +33,14 @@ def content(path: str) -> bytes:
 
 def spoil(path: str, damage: bytes) -> None:
     Path(path).write_bytes(damage)
+
+
+def is_there(path: str) -> bool:
+    return Path(path).exists()
+
+
+def used_at_s(path: str) -> float:
+    return Path(path).stat().st_mtime
 
 
 def is_program(path: str) -> bool:
@@ -131,3 +143,26 @@ async def test_what_a_broken_push_left_is_removed(
     left.write_bytes(b"half")
     await ensure_cached(device, work_root, FILES, local_path)
     assert not left.exists()
+
+
+async def test_a_phone_short_of_room_keeps_what_is_needed_and_the_supervisor(
+    device: AdbDevice, work_root: str, local_path: LocalPath
+) -> None:
+    await ensure_supervisor(device, work_root)
+    paths = (await ensure_cached(device, work_root, FILES, local_path)).path_by_name
+    await make_room(device, work_root, FILES[:1], min_free_bytes=0)
+    assert is_there(paths["program"])
+    await make_room(device, work_root, FILES[:1], min_free_bytes=2**60)
+    assert is_there(paths["model"])
+    assert is_there(cache_path(work_root, supervisor_file().digest))
+    assert not is_there(paths["program"])
+
+
+async def test_using_a_file_makes_it_the_last_to_go(
+    device: AdbDevice, work_root: str, local_path: LocalPath
+) -> None:
+    paths = (await ensure_cached(device, work_root, FILES, local_path)).path_by_name
+    for path in paths.values():
+        os.utime(path, (0, 0))
+    await ensure_cached(device, work_root, FILES[:1], local_path)
+    assert used_at_s(paths["model"]) > used_at_s(paths["program"]) == 0

@@ -1,0 +1,89 @@
+"""Room on a phone: where it is short, cached files go that the next run does not need."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+import structlog
+
+from agents.adb.client import AdbDevice
+from agents.device.layout import cache_folder
+from agents.device.supervisor import supervisor_file
+from farm.core.ids import Digest
+from farm.core.plan import PlanFile
+from farm.phone.sections import output_by_section, section_command
+from farm.phone.storage import storage_free_bytes
+from farm.phone.text import lines
+
+log = structlog.get_logger(__name__)
+
+_DEADLINE_S = 30.0
+#: `stat -c '%Y %s %n'`; names that are no digests are not ours to remove.
+_ROW = re.compile(r"(\d{1,12}) (\d{1,18}) ([0-9a-f]{64})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedFile:
+    """One file of the phone's cache."""
+
+    #: By the phone's clock, which need not be right; for comparing only.
+    used_at_s: int
+    size_bytes: int
+    digest: Digest
+
+
+async def make_room(
+    device: AdbDevice, work_root: str, files: Sequence[PlanFile], *, min_free_bytes: int
+) -> None:
+    """Remove what a plan does not need until its files fit and leave `min_free_bytes`, or nothing is left.
+
+    Raises:
+        DeviceError: the phone went away, or was too slow.
+    """
+    folder = quote(cache_folder(work_root))
+    looks = {"free": f"df -k {folder}", "cached": f"cd {folder} && stat -c '%Y %s %n' *"}
+    result = await device.shell(section_command(looks), deadline_s=_DEADLINE_S)
+    said = output_by_section(result.stdout.decode(errors="replace"))
+    free_bytes = storage_free_bytes(said.get("free", ""))
+    if free_bytes is None:
+        return
+    going = surplus(cached_files(said.get("cached", "")), files, short_bytes=min_free_bytes - free_bytes)
+    if going:
+        log.info("phone_cache_trimmed", serial=device.serial, files=len(going), free_bytes=free_bytes)
+        names = " ".join(file.digest for file in going)
+        await device.shell(f"cd {folder} && rm -f {names}", deadline_s=_DEADLINE_S)
+
+
+def cached_files(text: str) -> list[CachedFile]:
+    """What `stat` printed of a cache."""
+    found = (_ROW.fullmatch(line) for line in lines(text))
+    return [
+        CachedFile(used_at_s=int(match[1]), size_bytes=int(match[2]), digest=Digest(match[3]))
+        for match in found
+        if match
+    ]
+
+
+def surplus(
+    cached: Sequence[CachedFile], needed: Sequence[PlanFile], *, short_bytes: int
+) -> list[CachedFile]:
+    """What is to go, least recently used first; never the supervisor, which is needed to clean up.
+
+    Args:
+        cached: all that is there.
+        needed: the files that stay, or are still to come.
+        short_bytes: missing before anything comes; negative when there is room.
+    """
+    size_by_digest = {file.digest: file.size_bytes for file in needed}
+    there = {file.digest for file in cached}
+    short_bytes += sum(size for digest, size in size_by_digest.items() if digest not in there)
+    kept = size_by_digest.keys() | {supervisor_file().digest}
+    going: list[CachedFile] = []
+    for file in sorted(cached, key=lambda file: file.used_at_s):
+        if short_bytes <= 0:
+            break
+        if file.digest not in kept:
+            going.append(file)
+            short_bytes -= file.size_bytes
+    return going
