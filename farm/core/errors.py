@@ -80,7 +80,7 @@ class MatrixInvalid(InvalidInput):
     """A matrix names something that does not exist or cannot be."""
 
     code = "matrix.invalid"
-    default_hint = "docs/concepts.md explains every key of a matrix"
+    default_hint = "docs/matrix.md explains every key of a matrix"
 
 
 class SelectorEmpty(InvalidInput):

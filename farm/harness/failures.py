@@ -38,7 +38,7 @@ def unreadable(evidence: Evidence, why: str) -> RunFailure:
         outcome=Outcome.FAILED,
         blame=Blame.VARIANT,
         message=f"{_program(evidence)} ended with exit code 0 but its output cannot be read: {said}",
-        hint="`farm attempt show ID` has its output: is it the registered program the harness is named after?",
+        hint="`farm attempt show ID` has its output: is the registered program really this harness?",
         line=line,
     )
 
