@@ -4,7 +4,7 @@ bin/                Android's commands, found first on PATH
 properties          what getprop prints
 dumpsys/ settings/  what those answer
 data/local/tmp/     the work root
-phone.json port lock faults.json journal.jsonl
+phone.json port lock faults.json journal.jsonl journal.jsonl.1
 """
 
 import os

@@ -12,7 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agents.virtual.growth import set_aside
+
 FILE = "journal.jsonl"
+#: Two parts of this size are kept at most: some 10000 runs of one process each.
+LIMIT_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +46,22 @@ class Entry:
 
 
 def entries(path: Path) -> Iterator[Entry]:
-    """Every readable line; a last one that was cut short by a kill is passed over."""
-    if not path.exists():
-        return
-    for line in path.read_text(errors="replace").splitlines():
+    """Every readable line, set aside or not; one that was cut short by a kill is passed over."""
+    # The later part first: what is set aside in between is then read twice, which changes nothing, and
+    # never missed.
+    later = _lines(path)
+    for line in _lines(set_aside(path)) + later:
         try:
             yield Entry(**json.loads(line))
         except (ValueError, TypeError):
             continue
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
 
 
 def open_entries(path: Path) -> dict[tuple[int, int], Entry]:

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from agents.process import start_ticks, stat_fields
-from agents.virtual.journal import Entry, open_entries
+from agents.virtual.growth import set_aside_if_over
+from agents.virtual.journal import LIMIT_BYTES, Entry, open_entries
 
 RUN_VARIABLE = "BENCHFARM_RUN"
 PHONE_VARIABLE = "BENCHFARM_PHONE"
@@ -33,9 +34,10 @@ class RunWatch:
     only our own children, which may be before theirs, and processes with that name are looked at again.
     """
 
-    def __init__(self, serial: str, journal: Path) -> None:
+    def __init__(self, serial: str, journal: Path, *, limit_bytes: int = LIMIT_BYTES) -> None:
         self._serial = serial
         self._journal = journal
+        self._limit_bytes = limit_bytes
         self._boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         self._strangers: set[int] = set()
         self._seen_by_pid: dict[int, Seen] = {}
@@ -120,6 +122,9 @@ class RunWatch:
         )
 
     def _write(self, lines: Iterable[Entry]) -> None:
+        if set_aside_if_over(self._journal, self._limit_bytes):
+            # Whoever lives on is in each part, however long ago it came.
+            lines = [*(seen.entry for seen in self._seen_by_pid.values()), *lines]
         text = "".join(json.dumps(asdict(line)) + "\n" for line in lines)
         with self._journal.open("a") as sink:
             sink.write(text)
