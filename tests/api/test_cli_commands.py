@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sample_views import device_view
 from served_farm import problem, scripted_server, served_farm
 
 from farm.cli.address import ANNOUNCEMENT, LOCK, find_running
@@ -64,6 +65,24 @@ def test_without_comparisons_stdout_is_empty_and_stderr_says_where_to_look(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "farm matrix list" in printed.err
+
+
+@pytest.mark.parametrize("json_or_not", [(), ("--json",)])
+def test_a_word_nobody_knows_is_named_with_what_there_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], json_or_not: tuple[str, ...]
+) -> None:
+    phones = [device_view(device_id=name).model_dump(mode="json") for name in ("phone-1", "phone-2")]
+    answers = {"speedups": [], "devices": phones, "variants": []}
+    script = {f"GET /api/v1/{path}": (200, answer) for path, answer in answers.items()}
+    with scripted_server(script) as address:
+        monkeypatch.setenv("FARM_URL", address)
+        assert run("speedups", "--device", "nope", *json_or_not) == 2
+        printed = capsys.readouterr()
+        assert printed.err == "error: no device `nope`\nhint: known here: phone-1, phone-2\n"
+        assert printed.out == ""
+        assert run("speedups", "--model", "nope", *json_or_not) == 2
+        assert capsys.readouterr().err == "error: no model `nope`\nhint: the farm has no models yet\n"
+        assert run("speedups", "--device", "phone-1", *json_or_not) == 0
 
 
 def test_a_listing_is_a_table_with_headings(url: str, capsys: pytest.CaptureFixture[str]) -> None:
