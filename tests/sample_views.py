@@ -221,6 +221,7 @@ def speedup_view(**changes: object) -> SpeedupView:
             "harness": "speed_benchmark_torch",
             "baseline": "float32 torchscript",
             "candidate": "int8-core torchscript",
+            "settings": {},
             "speedup": 2.31,
             "ci_low": 2.284,
             "ci_high": 2.337,

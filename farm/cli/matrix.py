@@ -36,7 +36,7 @@ def submit(
 
     with connect() as farm:
         view = submit_file(farm, file)
-        talk(f"Matrix {view.matrix_id} ({view.name}): {view.jobs} jobs, {view.rejected} cells rejected.")
+        talk(submitted(view))
         if watch:
             raise typer.Exit(_follow(farm, view.matrix_id, as_json=as_json))
     if as_json:
@@ -98,6 +98,14 @@ def jobs_command(matrix_id: Id, as_json: Json = False) -> None:
     show(jobs, job_table, as_json=as_json)
     if not as_json and (closer := look_closer(jobs)):
         talk(closer)
+
+
+def submitted(view: "MatrixView") -> str:
+    """What became of a submission."""
+    from farm.cli.words import plural
+
+    rejected = f", {plural(view.rejected, 'cell')} rejected" if view.rejected else ""
+    return f"Matrix {view.matrix_id} ({view.name}): {plural(view.jobs, 'job')}{rejected}."
 
 
 def follow(farm: "FarmClient", matrix_id: MatrixId, *, leaving: str) -> "MatrixView":

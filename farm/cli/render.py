@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.words import NOTHING, counts, joined, moment, phone
+from farm.cli.words import NOTHING, counts, joined, moment, phone, plural
 from farm.core.units import size_text
 from farm.core.variant import TensorSpec
 from farm.wire.views import DeviceView, HarnessView, JobView, MatrixSummary, VariantView
@@ -94,7 +94,7 @@ def matrix_table(matrices: Sequence[MatrixSummary]) -> Table:
     for view in matrices:
         so_far = counts(view.jobs_by_outcome)
         if view.rejected:
-            so_far += f"; {view.rejected} cells rejected"
+            so_far += f"; {plural(view.rejected, 'cell')} rejected"
         numbers = (str(view.cells), str(view.rounds), str(view.jobs))
         add_row(table, str(view.matrix_id), view.name, view.state, *numbers, so_far)
     return table

@@ -7,6 +7,7 @@ from itertools import groupby
 from rich.text import Text
 
 from farm.cli.words import NOTHING, change, duration_or_nothing, phone
+from farm.core.matrix import value_text
 from farm.core.units import ratio_text
 from farm.core.verdict import Verdict
 from farm.wire.views import SpeedupView
@@ -60,17 +61,26 @@ def _block(views: Sequence[SpeedupView], width: int) -> Text:
     """One device and model: heading, rows, and what needs saying about them."""
     baselines = {view.baseline for view in views}
     rows = [_row(view, name_baseline=len(baselines) > 1) for view in views]
-    lines = [*_heading(views[0], baselines), *_laid_out(rows, width), *map(Text, _notes(views))]
+    lines = [*_heading(views, baselines), *_laid_out(rows, width), *map(Text, _notes(views))]
     return Text("\n").join(lines)
 
 
-def _heading(view: SpeedupView, baselines: set[str]) -> Iterator[Text]:
+def _heading(views: Sequence[SpeedupView], baselines: set[str]) -> Iterator[Text]:
+    view = views[0]
     kind = phone(view.device_model, view.soc, virtual=view.virtual)
     yield Text(f"{view.device}  ({kind})", style="bold")
     about = f"{view.model}, {view.harness}, matrix {view.matrix_id}"
     if len(baselines) == 1:
         about += f"; baseline {view.baseline}"
     yield Text(about)
+    if settings := _shared_settings(views):
+        yield Text(f"with {settings}")
+
+
+def _shared_settings(views: Sequence[SpeedupView]) -> str:
+    """Flags that no label says, being the same in all rows: they tell one matrix's rows from another's."""
+    shared = set.intersection(*(set(view.settings.items()) for view in views))
+    return ", ".join(f"{name}={value_text(value)}" for name, value in sorted(shared))
 
 
 def _row(view: SpeedupView, *, name_baseline: bool) -> _Row:

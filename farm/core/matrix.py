@@ -138,7 +138,7 @@ class Expansion:
 
 def key_text(key: Key) -> str:
     """A key as one would write it: `{precision: int8-core, iter: 30}`."""
-    return "{" + ", ".join(f"{axis}: {_value_text(value)}" for axis, value in key.items()) + "}"
+    return "{" + ", ".join(f"{axis}: {value_text(value)}" for axis, value in key.items()) + "}"
 
 
 def has_all(key: Key, some: Key) -> bool:
@@ -197,8 +197,9 @@ def round_order(cells: Sequence[PlacedT], *, round: int, seed: int, repeat: int 
 
 def _word(axis: str, value: SettingValue) -> str:
     named = axis in VARIANT_AXES or axis == BACKEND_AXIS
-    return _value_text(value) if named else f"{axis}={_value_text(value)}"
+    return value_text(value) if named else f"{axis}={value_text(value)}"
 
 
-def _value_text(value: SettingValue) -> str:
+def value_text(value: SettingValue) -> str:
+    """A value as one would write it in YAML."""
     return str(value).lower() if isinstance(value, bool) else str(value)

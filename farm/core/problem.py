@@ -26,12 +26,18 @@ class MatrixProblem:
         return text.removeprefix(".") or "matrix"
 
 
+def close_name(word: str, known: Iterable[str]) -> str | None:
+    """Which of the known names was probably meant, if any."""
+    by_folded = {name.casefold(): name for name in sorted(set(known))}
+    close = get_close_matches(word.casefold(), by_folded, n=1)
+    return by_folded[close[0]] if close else None
+
+
 def name_hint(word: str, known: Iterable[str]) -> str:
     """Which of the known names was probably meant, or else what is known."""
     names = sorted(set(known))
-    by_folded = {name.casefold(): name for name in names}
-    if close := get_close_matches(word.casefold(), by_folded, n=1):
-        return f"did you mean `{by_folded[close[0]]}`?"
+    if close := close_name(word, names):
+        return f"did you mean `{close}`?"
     if not names:
         return ""
     more = ", ..." if len(names) > _NAMES_SHOWN else ""

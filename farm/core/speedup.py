@@ -223,7 +223,8 @@ def _interval(logs: Sequence[float]) -> _Interval:
 
 def _verdict(interval: _Interval | None, rounds: int, margin: float) -> tuple[Verdict, str]:
     if interval is None:
-        return Verdict.UNDECIDED, f"{rounds} usable rounds, at least {MIN_ROUNDS} make an interval"
+        usable = "1 usable round" if rounds == 1 else f"{rounds} usable rounds"
+        return Verdict.UNDECIDED, f"{usable}, at least {MIN_ROUNDS} make an interval"
     limit = math.log1p(margin)
     if -limit <= interval.low and interval.high <= limit:
         return Verdict.SAME, f"the interval lies within {margin:.1%} of 1"

@@ -1,11 +1,11 @@
 """Which names and values a matrix may use on this farm, and what is wrong with the others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from farm.core.matrix import BACKEND_AXIS, VARIANT_AXES, Key, KnownHarness, KnownVariant
 from farm.core.plan import SettingValue
-from farm.core.problem import MatrixProblem, name_hint
+from farm.core.problem import MatrixProblem, close_name, name_hint
 from farm.core.variant import Format, Precision, Recipe
 
 _Path = tuple[str | int, ...]
@@ -54,12 +54,10 @@ class Vocabulary:
         if isinstance(value, str) and value in known:
             return value
         if axis == "model":
+            hint = _model_hint(str(value), known)
+        else:
             hint = name_hint(str(value), known)
-            build = f"`farm variants build {value}` registers a model"
-            return MatrixProblem(
-                path=path, message=f"no model `{value}`", hint=", or ".join(filter(None, [hint, build]))
-            )
-        return MatrixProblem(path=path, message=f"no {axis} `{value}`", hint=name_hint(str(value), known))
+        return MatrixProblem(path=path, message=f"no {axis} `{value}`", hint=hint)
 
     def _flag(self, flag: str, value: SettingValue, path: _Path) -> SettingValue | MatrixProblem:
         default = self.harness.defaults[flag]
@@ -89,6 +87,14 @@ def vocabulary(harness: KnownHarness, variants: Sequence[KnownVariant]) -> Vocab
     }
     assert words.keys() == {*VARIANT_AXES, BACKEND_AXIS}
     return Vocabulary(harness=harness, words=words)
+
+
+def _model_hint(model: str, known: Collection[str]) -> str:
+    """A slip of the pen, or else a model that nobody has built yet."""
+    if close := close_name(model, known):
+        return f"did you mean `{close}`?"
+    there = f"{name_hint(model, known)}; " if known else ""
+    return f"{there}`farm variants build {model}` registers a model"
 
 
 def _kind(value: SettingValue) -> str:

@@ -9,7 +9,9 @@ from sqlalchemy.engine import Connection
 
 from farm.core.device import DeviceFacts
 from farm.core.ids import CellId, DeviceId, MatrixId, SeriesId
+from farm.core.series import non_default_settings
 from farm.core.speedup import MeasuredValue, Speedup, paired_rounds, speedup
+from farm.harness.registry import get_harness
 from farm.services.matrices import get_matrix
 from farm.store import devices, matrices, measurements
 from farm.store.matrices import CellRow, Matrix
@@ -112,6 +114,7 @@ def _view(
     facts: DeviceFacts | None,
     until: datetime,
 ) -> SpeedupView:
+    defaults = {name: flag.default for name, flag in get_harness(matrix.harness).flags.items()}
     return SpeedupView(
         matrix_id=matrix.matrix_id,
         device=candidate.device_id,
@@ -121,6 +124,7 @@ def _view(
         harness=matrix.harness,
         baseline=baseline.label,
         candidate=candidate.label,
+        settings=non_default_settings(candidate.settings, defaults),
         speedup=found.ratio,
         ci_low=found.ci_low,
         ci_high=found.ci_high,

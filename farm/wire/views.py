@@ -181,6 +181,8 @@ class SpeedupView(Wire):
     harness: str
     baseline: str
     candidate: str
+    #: The candidate's flags that are not the harness's defaults.
+    settings: dict[str, SettingValue]
     #: Baseline time over candidate time, geometric mean over rounds.
     speedup: float | None
     ci_low: float | None

@@ -253,7 +253,12 @@ def test_include_of_a_cell_that_is_there_is_refused() -> None:
 def test_an_unknown_model_is_refused_with_the_one_probably_meant() -> None:
     answer = refusal(axes={**AXES, "model": ("mobilenetv2",)})
     assert answer.message == "axes.model: no model `mobilenetv2`"
-    assert "did you mean `mobilenet_v2`?" in answer.hint
+    assert answer.hint == "did you mean `mobilenet_v2`?"
+
+
+def test_an_unknown_model_like_no_other_is_refused_with_what_there_is_and_what_builds_it() -> None:
+    answer = refusal(axes={**AXES, "model": ("resnet18",)})
+    assert answer.hint == "known here: mobilenet_v2; `farm variants build resnet18` registers a model"
 
 
 def test_an_unknown_model_on_an_empty_farm_is_refused_with_what_builds_it() -> None:

@@ -53,6 +53,10 @@ def test_four_rounds_state_a_ratio_and_decide_nothing() -> None:
     assert answer.reason == "4 usable rounds, at least 5 make an interval"
 
 
+def test_one_round_is_called_one_round() -> None:
+    assert speedup(pairs_of((2e6, 1e6))).reason == "1 usable round, at least 5 make an interval"
+
+
 def test_no_rounds_state_nothing() -> None:
     answer = speedup([])
     assert (answer.ratio, answer.difference_ns, answer.rounds) == (None, None, 0)

@@ -17,6 +17,7 @@ from sample_views import (
 )
 
 from farm.cli import render, words
+from farm.cli.matrix import submitted
 from farm.cli.matrix_report import failures, matrix_report
 from farm.wire.views import MatrixView
 
@@ -63,8 +64,13 @@ def test_variants_and_harnesses_show_size_and_digest() -> None:
 def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
     assert shown(render.matrix_table([matrix_view()]), 100) == [
         "matrix  name  state    cells  rounds  jobs  so far",
-        "3       demo  running      8       5    40  24 succeeded, 1 failed, 15 queued; 1 cells rejected",
+        "3       demo  running      8       5    40  24 succeeded, 1 failed, 15 queued; 1 cell rejected",
     ]
+
+
+def test_what_became_of_a_submission_counts_properly() -> None:
+    assert submitted(matrix_view()) == "Matrix 3 (demo): 40 jobs, 1 cell rejected."
+    assert submitted(matrix_view(jobs=1, rejected=0)) == "Matrix 3 (demo): 1 job."
 
 
 def test_a_job_says_why_it_failed_with_its_code_and_brackets_as_they_are() -> None:

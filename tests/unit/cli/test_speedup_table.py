@@ -107,3 +107,13 @@ def test_a_slower_candidate_has_a_difference_with_a_plus() -> None:
 
 def test_without_twins_the_legend_does_not_speak_of_them() -> None:
     assert "A/A" not in plain(speedup_view())
+
+
+def test_blocks_of_two_matrices_that_differ_in_a_flag_say_so() -> None:
+    table = plain(
+        speedup_view(settings={"iter": 30, "report_pep": True}),
+        twin_view(settings={"iter": 30, "report_pep": False}),
+        speedup_view(matrix_id=4, settings={"iter": 100}),
+    )
+    assert "matrix 3; baseline float32 torchscript\nwith iter=30\n" in table
+    assert "matrix 4; baseline float32 torchscript\nwith iter=100\n" in table
