@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from ipaddress import ip_address
 from typing import TypeVar
 
 import httpx
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from farm.core.address import is_loopback
 from farm.core.errors import AuthError, FarmError, FarmTrouble, FarmUnreachable
 from farm.core.ids import AttemptId, Digest, SessionId
 from farm.wire.agent import (
@@ -105,15 +105,8 @@ def farm_client(farm_url: str) -> httpx.AsyncClient:
         # Single reads and writes; whole calls have deadlines of their own.
         timeout=httpx.Timeout(60.0, connect=5.0, pool=None),
         # A proxy of the environment cannot reach this machine's own loopback.
-        trust_env=not _is_loopback(httpx.URL(farm_url).host),
+        trust_env=not is_loopback(httpx.URL(farm_url).host),
     )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @contextmanager

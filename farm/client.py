@@ -8,6 +8,7 @@ from typing import Self, TypeVar
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
+from farm.core.address import is_loopback
 from farm.core.errors import FarmError, FarmTrouble, FarmUnreachable, InvalidInput
 from farm.core.ids import AttemptId, Digest, MatrixId
 from farm.core.variant import Manifest
@@ -56,7 +57,7 @@ class FarmClient:
             base_url=f"{self.url}/api/v1",
             timeout=httpx.Timeout(answer_s, connect=CONNECT_S),
             # A proxy cannot reach this machine's own loopback.
-            trust_env=not _is_loopback(address.host),
+            trust_env=not is_loopback(address.host),
         )
 
     def __enter__(self) -> Self:
@@ -197,10 +198,6 @@ def _address(url: str) -> httpx.URL:
 
 
 _ADDRESS_HINT = "write FARM_URL like http://127.0.0.1:8470"
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or host == "::1" or host.startswith("127.")
 
 
 def _chunks(path: Path, progress: Progress | None) -> Iterator[bytes]:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import fcntl
-import ipaddress
 import json
 import os
 import signal
@@ -24,6 +23,7 @@ from farm.api.app import create_app
 from farm.api.context import Context
 from farm.clock import Clock, SystemClock
 from farm.config import FarmConfig
+from farm.core.address import is_loopback
 from farm.core.errors import InvalidInput
 from farm.core.ids import DeviceId
 from farm.embedded_agent import agent_config, phones_left_running, run_embedded_agent, with_phones
@@ -164,9 +164,8 @@ def _announce(folder: Path, url: str) -> None:
 
 
 def _check_loopback(bind: str) -> None:
-    with contextlib.suppress(ValueError):
-        if bind == "localhost" or ipaddress.ip_address(bind).is_loopback:
-            return
+    if is_loopback(bind):
+        return
     raise InvalidInput(
         f"this version serves loopback addresses only, and {bind} is none: it has no tokens for people yet",
         hint="use --bind 127.0.0.1, and an SSH tunnel to reach it from elsewhere",

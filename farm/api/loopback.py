@@ -1,13 +1,13 @@
 """Keeps pages on the web away from a farm on loopback."""
 
 from collections.abc import Sequence
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farm.api.problems import problem_response
+from farm.core.address import is_loopback
 from farm.core.errors import Blame, InvalidInput
 from farm.wire.base import Problem
 
@@ -57,6 +57,6 @@ def is_loopback_authority(found: Sequence[str]) -> bool:
         parts = urlsplit(f"//{found[0]}")
         # Reading the port checks it.
         name, _port = parts.hostname or "", parts.port
-        return parts.netloc == found[0] and (name == "localhost" or ip_address(name).is_loopback)
+        return parts.netloc == found[0] and is_loopback(name)
     except ValueError:
         return False

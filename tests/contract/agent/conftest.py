@@ -1,7 +1,7 @@
 """An agent in this process, with a real adb server, real virtual phones, and a farm that the test plays."""
 
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -9,21 +9,7 @@ from played_farm import TOKEN, PlayedFarm, serving
 from pydantic import SecretStr
 
 from agents.config import AgentConfig
-from agents.virtual.faults import Faults, set_faults
-from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def phone(tmp_path: Path) -> Iterator[PhoneHandle]:
-    phone = start_phones(1, tmp_path / "phones")[0]
-    yield phone
-    set_faults(phone.state, Faults())
-    stop_phones(tmp_path / "phones")
+from agents.virtual.pool import PhoneHandle
 
 
 @pytest.fixture
