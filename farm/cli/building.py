@@ -35,12 +35,13 @@ def build_and_register(
         InvalidInput: the model or a recipe cannot be built, or torch is not installed; nothing was built.
         VariantInvalid: a build failed.
     """
-    digests = [recipe_digest(model, recipe) for recipe in recipes]
-    known = {view.manifest.recipe_digest: view for view in farm.variants()}
+    wanted = [(model, recipe, recipe_digest(model, recipe)) for recipe in recipes]
+    manifests = ((view, view.manifest) for view in farm.variants())
+    known = {(said.model, said.recipe, said.recipe_digest): view for view, said in manifests}
     with _build_bar(console, len(recipes)) as bar:
         return [
-            _reused(known[digest], bar) if digest in known else _built(farm, model, recipe, out_dir, bar)
-            for recipe, digest in zip(recipes, digests, strict=True)
+            _reused(known[each], bar) if each in known else _built(farm, model, each[1], out_dir, bar)
+            for each in wanted
         ]
 
 
