@@ -1,0 +1,37 @@
+"""docs/states.md is drawn from the transition tables; BENCHFARM_DRAW=1 draws it anew."""
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from farm.core import attempt, job
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "states.md"
+HEAD = """\
+# States
+
+Drawn from `farm/core/job.py` and `farm/core/attempt.py`; a test keeps this page and the tables alike. Each arrow is one
+compare-and-set in the database, with one row in `events` in the same transaction.
+"""
+
+
+def diagram(transitions: Mapping[tuple[StrEnum, StrEnum], StrEnum], start: str) -> str:
+    """A Mermaid state diagram, which most Markdown viewers draw."""
+    arrows = sorted(f"    {state} --> {to}: {event}" for (state, event), to in transitions.items())
+    return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {start}", *arrows, "```"])
+
+
+def page() -> str:
+    drawn = {
+        "A job": diagram(job.TRANSITIONS, job.JobState.QUEUED),
+        "An attempt": diagram(attempt.TRANSITIONS, attempt.AttemptState.CLAIMED),
+    }
+    sections = [f"## {title}\n\n{picture}\n" for title, picture in drawn.items()]
+    return "\n".join([HEAD, *sections])
+
+
+def test_the_page_of_states_shows_what_the_code_does() -> None:
+    if os.environ.get("BENCHFARM_DRAW"):
+        PAGE.write_text(page(), encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page()
