@@ -11,7 +11,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "states.md"
 HEAD = """\
 # States
 
-Drawn from `farm/core/job.py` and `farm/core/attempt.py`; a test keeps page and tables alike. Each arrow is one
+Drawn from `farm/core/job.py` and `farm/core/attempt.py`; a test keeps page and tables alike. Each arrow is a
 compare-and-set in the database, with one row in `events` in the same transaction.
 """
 
