@@ -1,7 +1,7 @@
 """One attempt, from its plan to its evidence."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -22,14 +22,14 @@ from agents.device.execute import (
     wait_run,
 )
 from agents.device.files import CacheResult, LocalCopyDamaged, ensure_cached
-from agents.device.layout import run_folder
+from agents.device.layout import cache_path, run_folder
 from agents.device.prepare import keep_awake, restore_awake, wait_for_gates
 from agents.device.room import make_room
 from agents.journal import Entry, Phase
 from agents.watch import Phone, PhoneWatch
 from farm.clock import Clock
 from farm.core.attempt import AttemptState
-from farm.core.condition import Condition
+from farm.core.condition import Condition, closed_gates
 from farm.core.errors import (
     AdbServerDown,
     DeviceError,
@@ -149,12 +149,7 @@ class Runner:
         )
         env = _filled(lambda: filled_env(plan, work=work, path_by_name=cached.path_by_name))
         await advance(AttemptState.MEASURING, draft)
-
-        async def start() -> None:
-            await start_run(phone.device, work_root, entry.fence, draft.argv, env, plan.timeout_s)
-
-        # Starting is idempotent: what an answer that was lost had started is left as it is.
-        await self._patiently(start, START_AWAY_S)
+        await self._start(replace(entry, draft=draft), phone, env)
         return await self._finished(entry, phone, draft)
 
     async def _cached(self, phone: Phone, files: Sequence[PlanFile]) -> CacheResult:
@@ -177,8 +172,29 @@ class Runner:
             return await run_status(phone.device, phone.facts.work_root, entry.fence)
 
         if await self._patiently(look, AWAY_S) is RunStatus.UNKNOWN:
-            raise _lost_run(entry, phone)
+            await self._start_late(entry, phone)
         return await self._finished(entry, phone, draft)
+
+    async def _start_late(self, entry: Entry, phone: Phone) -> None:
+        """Start a run that an earlier life had only just noted; one that it did start is left as it is."""
+        before, plan, work_root = entry.draft.before, entry.plan, phone.facts.work_root
+        if before is None or before.boot_id is None or before.boot_id != phone.boot_id:
+            raise _lost_run(entry, phone)
+        condition = await read_condition(phone.device, work_root, self._clock.now())
+        if shut := closed_gates(condition, plan.gates):
+            raise HostError(f"run {entry.fence} was not started in time: {'; '.join(shut)}")
+        paths = {file.name: cache_path(work_root, file.digest) for file in plan.files}
+        work = run_folder(work_root, entry.fence)
+        env = _filled(lambda: filled_env(plan, work=work, path_by_name=paths))
+        await self._start(entry, phone, env)
+
+    async def _start(self, entry: Entry, phone: Phone, env: Mapping[str, str]) -> None:
+        # Starting is idempotent: what an answer that was lost had started is left as it is.
+        async def start() -> None:
+            argv, timeout_s = entry.draft.argv, entry.plan.timeout_s
+            await start_run(phone.device, phone.facts.work_root, entry.fence, argv, env, timeout_s)
+
+        await self._patiently(start, START_AWAY_S)
 
     async def _finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
         """Wait for the run in silence, then bring back what it left."""
@@ -256,7 +272,7 @@ def _lost_run(entry: Entry, phone: Phone) -> FarmError:
     before = entry.draft.before
     if before is not None and before.boot_id is not None and before.boot_id != phone.boot_id:
         return DeviceError(f"{phone.device.serial} restarted during run {entry.fence}")
-    return HostError(f"the agent was restarted while it started run {entry.fence}")
+    return HostError(f"the agent was restarted before it looked at the phone of run {entry.fence}")
 
 
 def _filled(fill: Callable[[], Value]) -> Value:

@@ -7,13 +7,16 @@ from pathlib import Path
 
 from farm_processes import FarmProcess, eventually, running_farm_with_agent
 from fastapi.routing import APIRoute
+from invariants import check_invariants
 from stand_ins import matrix_spec, stand_in_model, steady_program
 
 from farm.api.agent_routes import router
+from farm.core.ids import MatrixId
 
 _FARM = (sys.executable, str(Path(__file__).with_name("farm_that_counts.py")))
 _UP = (sys.executable, "-m", "farm.cli.main", "up", "--virtual", "1")
 _BLOB = "GET /api/v1/blobs/{digest}"
+_ATTEMPTS = "SELECT count(*) FROM attempts JOIN jobs USING (job_id)"
 
 
 def test_the_embedded_agent_uses_every_route_of_the_agent_protocol(tmp_path: Path) -> None:
@@ -54,21 +57,36 @@ def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_its_next_life
 ) -> None:
     farm = FarmProcess(tmp_path / "farm", command=_UP)
     with running_farm_with_agent(farm):
-        with farm.client() as client:
-            eventually(lambda: [device.health for device in client.devices()] == ["good"], "it is checked")
-        for precision in ("float32", "int8-core"):
-            farm.register_model(*stand_in_model(precision))
-        farm.register_program(steady_program(3.0))
-        matrix_id = farm.submit(matrix_spec(rounds=1, exclude=[{"precision": "int8-core"}]))
-        running = "SELECT count(*) FROM attempts JOIN jobs USING (job_id) WHERE attempts.state = 'measuring'"
-        eventually(lambda: _count(farm, f"{running} AND kind = 'benchmark'"), "the run has started")
+        matrix_id = _in_a_run(farm)
         farm.stop()
         assert "1 run goes on on virtual-" in farm.tail()
         farm.start()
         assert farm.await_matrix(matrix_id, within_s=60).jobs_by_outcome == {"succeeded": 1}
-        assert (
-            _count(farm, "SELECT count(*) FROM attempts JOIN jobs USING (job_id) WHERE kind <> 'check'") == 1
-        )
+        assert _count(farm, f"{_ATTEMPTS} WHERE kind <> 'check'") == 1
+
+
+def test_farm_and_agent_killed_at_once_in_a_run_take_it_over_in_their_next_life(tmp_path: Path) -> None:
+    farm = FarmProcess(tmp_path / "farm", command=_UP)
+    with running_farm_with_agent(farm):
+        matrix_id = _in_a_run(farm)
+        farm.kill()
+        farm.start()
+        assert farm.await_matrix(matrix_id, within_s=60).jobs_by_outcome == {"succeeded": 1}
+        assert _count(farm, f"{_ATTEMPTS} WHERE kind <> 'check'") == 1
+        check_invariants(farm.database_path)
+
+
+def _in_a_run(farm: FarmProcess) -> MatrixId:
+    """A matrix of one job, which the phone is at."""
+    with farm.client() as client:
+        eventually(lambda: [device.health for device in client.devices()] == ["good"], "it is checked")
+    for precision in ("float32", "int8-core"):
+        farm.register_model(*stand_in_model(precision))
+    farm.register_program(steady_program(3.0))
+    matrix_id = farm.submit(matrix_spec(rounds=1, exclude=[{"precision": "int8-core"}]))
+    measuring = f"{_ATTEMPTS} WHERE attempts.state = 'measuring' AND kind = 'benchmark'"
+    eventually(lambda: _count(farm, measuring), "the run has started")
+    return matrix_id
 
 
 def _await_agent(farm: FarmProcess, *, sessions: int) -> None:

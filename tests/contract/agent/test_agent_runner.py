@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -14,6 +14,7 @@ from agents.adb.listing import connect
 from agents.adb.server import AdbServer
 from agents.adb.smartsocket import smart_socket
 from agents.blobs import BlobCache
+from agents.device.conditions import read_condition
 from agents.device.execute import start_run
 from agents.farm_api import FarmApi
 from agents.hand import Hand
@@ -103,6 +104,30 @@ async def test_a_run_is_adopted_although_the_phone_is_away_for_a_moment(bench: B
     assert isinstance(evidence, Evidence)
     assert evidence.trouble is None
     assert evidence.stdout == "done\n"
+
+
+async def test_a_run_that_was_noted_and_not_started_is_started_by_the_next_life(bench: Bench) -> None:
+    phone = await bench.phone()
+    before = await read_condition(phone.device, phone.facts.work_root, SystemClock().now())
+    noted = bench.entry(1, "echo $WORD")
+    draft = Evidence(fence=1, argv=noted.plan.argv, before=before)
+    plan = replace(noted.plan, env={"WORD": "done"})
+    evidence = await bench.runner.run(replace(noted, plan=plan, draft=draft), unheard, adopt=True)
+    assert isinstance(evidence, Evidence)
+    assert evidence.trouble is None
+    assert evidence.stdout == "done\n"
+    assert evidence.before == before
+
+
+async def test_a_run_that_was_noted_before_the_phone_restarted_is_not_started(bench: Bench) -> None:
+    phone = await bench.phone()
+    before = await read_condition(phone.device, phone.facts.work_root, SystemClock().now())
+    noted = bench.entry(1, "echo done")
+    draft = Evidence(fence=1, argv=noted.plan.argv, before=replace(before, boot_id="another boot"))
+    evidence = await bench.runner.run(replace(noted, draft=draft), unheard, adopt=True)
+    assert isinstance(evidence, Evidence)
+    assert evidence.trouble is not None
+    assert evidence.exit is None
 
 
 async def test_a_phone_that_cannot_be_cleaned_is_not_called_online_for_long(bench: Bench) -> None:
