@@ -56,3 +56,8 @@ class Harness(Protocol):
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """What the evidence says. Never raises, whatever the output."""
+
+
+def flag_defaults(harness: Harness) -> dict[str, SettingValue]:
+    """Every setting a harness knows, as it is where nobody says otherwise."""
+    return {name: flag.default for name, flag in harness.flags.items()}

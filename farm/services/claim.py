@@ -80,10 +80,8 @@ def plan_of(connection: Connection, job: Job) -> RunPlan:
     if job.kind is JobKind.CHECK or job.cell_id is None or job.matrix_id is None:
         return device_check.plan(*check_files())
     cell = matrices.get_cell(connection, job.cell_id)
-    matrix = matrices.find_matrix(connection, job.matrix_id)
-    if matrix is None:
-        raise LookupError(f"job {job.job_id} refers to matrix {job.matrix_id}")
-    variant = catalog.get_variants(connection, [cell.variant_id])[cell.variant_id]
+    matrix = matrices.get_matrix(connection, job.matrix_id)
+    variant = catalog.get_variant(connection, cell.variant_id)
     program = catalog.get_program(connection, cell.program_id)
     request = RunRequest(
         variant=variant.manifest,

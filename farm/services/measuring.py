@@ -7,11 +7,12 @@ from sqlalchemy.engine import Connection
 from farm.core.evidence import Evidence
 from farm.core.ids import SeriesId
 from farm.core.matrix import round_order
-from farm.core.measurement import Judgement, Quality, Reading
+from farm.core.measurement import Quality, Reading
 from farm.core.quality import judge
 from farm.core.retry import MAX_BLOCKS
 from farm.core.series import non_default_settings, series_digest
 from farm.core.stats import summary
+from farm.harness.adapter import flag_defaults
 from farm.harness.registry import get_harness
 from farm.store import catalog, jobs, matrices, measurements
 from farm.store.attempts import Attempt
@@ -25,7 +26,7 @@ _CURABLE = (Quality.NOISY, Quality.THROTTLED, Quality.SHORT)
 
 def record_measurement(
     connection: Connection, job: Job, attempt: Attempt, evidence: Evidence, reading: Reading, *, now: datetime
-) -> Judgement:
+) -> None:
     """Judge a reading and record it as the job's accepted measurement, whatever its quality.
 
     A measurement that is not valid stays out of speedups; its whole block (every cell of that device and
@@ -34,9 +35,7 @@ def record_measurement(
     if job.cell_id is None or job.matrix_id is None:
         raise LookupError(f"job {job.job_id} is no benchmark")
     cell = matrices.get_cell(connection, job.cell_id)
-    matrix = matrices.find_matrix(connection, job.matrix_id)
-    if matrix is None:
-        raise LookupError(f"job {job.job_id} refers to matrix {job.matrix_id}")
+    matrix = matrices.get_matrix(connection, job.matrix_id)
     figures = summary(reading)
     judgement = judge(
         reading,
@@ -67,12 +66,11 @@ def record_measurement(
     )
     if judgement.quality in _CURABLE:
         _repeat_block(connection, job, matrix, cause=f"job {job.job_id} is {judgement.quality}", now=now)
-    return judgement
 
 
 def _series(connection: Connection, cell: CellRow, matrix: Matrix) -> SeriesId:
-    variant = catalog.get_variants(connection, [cell.variant_id])[cell.variant_id]
-    defaults = {name: flag.default for name, flag in get_harness(matrix.harness).flags.items()}
+    variant = catalog.get_variant(connection, cell.variant_id)
+    defaults = flag_defaults(get_harness(matrix.harness))
     recipe = variant.manifest.recipe
     return measurements.put_series(
         connection,

@@ -11,6 +11,7 @@ from farm.core.device import DeviceFacts
 from farm.core.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.core.series import non_default_settings
 from farm.core.speedup import MeasuredValue, Speedup, paired_rounds, speedup
+from farm.harness.adapter import flag_defaults
 from farm.harness.registry import get_harness
 from farm.services.matrices import get_matrix
 from farm.store import devices, matrices, measurements
@@ -114,7 +115,7 @@ def _view(
     facts: DeviceFacts | None,
     until: datetime,
 ) -> SpeedupView:
-    defaults = {name: flag.default for name, flag in get_harness(matrix.harness).flags.items()}
+    defaults = flag_defaults(get_harness(matrix.harness))
     return SpeedupView(
         matrix_id=matrix.matrix_id,
         device=candidate.device_id,

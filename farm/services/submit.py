@@ -22,6 +22,7 @@ from farm.core.matrix import (
 )
 from farm.core.problem import unknown_harness
 from farm.core.selector import KnownDevice
+from farm.harness.adapter import flag_defaults
 from farm.harness.registry import get_harness, harness_names
 from farm.store import catalog, devices, jobs, matrices
 from farm.store.catalog import Program
@@ -77,7 +78,7 @@ def _known_harness(name: str, abis: Sequence[str]) -> KnownHarness:
     harness = get_harness(name)
     return KnownHarness(
         name=name,
-        defaults={flag: known.default for flag, known in harness.flags.items()},
+        defaults=flag_defaults(harness),
         minimums={flag: known.minimum for flag, known in harness.flags.items() if known.minimum is not None},
         backends=harness.backends,
         abis=abis,

@@ -1,6 +1,5 @@
 """What can be run: artifacts, variants, and the programs of harnesses."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -81,10 +80,9 @@ def list_variants(connection: Connection) -> list[Variant]:
     return [_variant(row) for row in connection.execute(sa.select(variants).order_by(variants.c.variant_id))]
 
 
-def get_variants(connection: Connection, ids: Sequence[VariantId]) -> dict[VariantId, Variant]:
-    """Variants by id; ids that do not exist are missing."""
-    rows = connection.execute(sa.select(variants).where(variants.c.variant_id.in_(ids)))
-    return {row.variant_id: _variant(row) for row in rows}
+def get_variant(connection: Connection, variant_id: VariantId) -> Variant:
+    """A variant that exists: cells refer to it by a foreign key."""
+    return _variant(connection.execute(sa.select(variants).where(variants.c.variant_id == variant_id)).one())
 
 
 def _variant(row: sa.Row[Any]) -> Variant:

@@ -81,6 +81,11 @@ def add_cells(connection: Connection, matrix_id: MatrixId, rows: Sequence[Mappin
         connection.execute(cells.insert(), [{"matrix_id": matrix_id, **row} for row in rows])
 
 
+def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
+    """A matrix that exists: cells and jobs refer to it by a foreign key."""
+    return _matrix(connection.execute(sa.select(matrices).where(matrices.c.matrix_id == matrix_id)).one())
+
+
 def find_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix | None:
     """One matrix."""
     row = connection.execute(sa.select(matrices).where(matrices.c.matrix_id == matrix_id)).one_or_none()

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.ids import AttemptId, CellId, DeviceId, Digest, FactsId, JobId, MatrixId, SeriesId
 from farm.core.measurement import Judgement, Quality, Reading, SampleKind, Summary
 from farm.core.plan import SettingValue
-from farm.core.samples import decode, encode
+from farm.core.samples import encode
 from farm.core.variant import Recipe
 from farm.store.tables import cells, measurements, series
 
@@ -146,14 +146,6 @@ def find_measurement(connection: Connection, attempt_id: AttemptId) -> Measureme
         sa.select(*_COLUMNS).where(measurements.c.attempt_id == attempt_id)
     ).one_or_none()
     return None if row is None else _measurement(row)
-
-
-def samples_of(connection: Connection, measurement_id: int) -> tuple[int, ...]:
-    """The samples of a measurement in nanoseconds, in the order they ran; empty for a tool's summary."""
-    blob = connection.execute(
-        sa.select(measurements.c.samples).where(measurements.c.measurement_id == measurement_id)
-    ).scalar_one()
-    return () if blob is None else decode(blob)
 
 
 def _measurement(row: sa.Row[Any]) -> Measurement:

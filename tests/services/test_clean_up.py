@@ -43,13 +43,8 @@ def test_a_phone_ahead_of_the_database_raises_its_token(farm: FarmRig, host: Hos
     assert assignment.fence == 501
 
 
-def test_a_cpu_is_free_only_when_the_last_phone_on_it_is_clean(farm: FarmRig) -> None:
-    farm.variant("float32")
-    farm.variant("int8-core")
-    host = farm.host()
-    for device_id in ("phone-1", "phone-2"):
-        host.plug_in(device_id, cpu_domain="host-cpu")
-    host.earn_health()
+def test_a_cpu_is_free_only_when_the_last_phone_on_it_is_clean(farm: FarmRig, host: HostRig) -> None:
+    _share_a_cpu(host)
     farm.submit()
     (first,) = host.exchange().assignments
     host.report(first.attempt_id, good_evidence(first))
@@ -59,16 +54,16 @@ def test_a_cpu_is_free_only_when_the_last_phone_on_it_is_clean(farm: FarmRig) ->
     assert second.device_id != first.device_id
 
 
-def test_a_phone_that_went_away_uncleaned_does_not_hold_the_cpu(farm: FarmRig) -> None:
-    farm.variant("float32")
-    farm.variant("int8-core")
-    host = farm.host()
-    for device_id in ("phone-1", "phone-2"):
-        host.plug_in(device_id, cpu_domain="host-cpu")
-    host.earn_health()
+def test_a_phone_that_went_away_uncleaned_does_not_hold_the_cpu(farm: FarmRig, host: HostRig) -> None:
+    _share_a_cpu(host)
     farm.submit()
     (first,) = host.exchange().assignments
     host.report(first.attempt_id, good_evidence(first))
     host.phones.pop(first.device_id)
     (second,) = host.exchange().assignments
     assert second.device_id != first.device_id
+
+
+def _share_a_cpu(host: HostRig) -> None:
+    for device_id in ("phone-1", "phone-2"):
+        host.plug_in(device_id, cpu_domain="host-cpu")
