@@ -33,6 +33,30 @@ class Quality(StrEnum):
     SHORT = "short"
     #: Something else than the requested backend did the work.
     FALLBACK = "fallback"
+    #: Nothing shows which hardware did the work.
+    UNPROVEN = "unproven"
+
+
+#: The accelerator of a reading whose evidence does not say.
+UNKNOWN_ACCELERATOR = "unknown"
+
+
+class Better(StrEnum):
+    """Which way a metric improves."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A further figure that a harness printed, kept beside the time: memory, throughput, energy."""
+
+    name: str
+    value: float
+    #: As its harness defines it: `MB`, `img/s`, `mJ`.
+    unit: str
+    better: Better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +72,7 @@ class Reading:
     actual_backend: str
     accelerator: str
     proof: str
+    metrics: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ class PlanFile:
     digest: Digest
     size_bytes: int
     executable: bool = False
+    #: Where it appears below the run's folder, as a link into the cache: `lib/libfoo.so`. Empty: nowhere.
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from farm.core.condition import Condition, Gates
-from farm.core.measurement import Judgement, Quality, Reading, Summary
+from farm.core.measurement import UNKNOWN_ACCELERATOR, Judgement, Quality, Reading, Summary
 
 _Finding = tuple[Quality, str]
 
@@ -18,7 +18,7 @@ def judge(
     gates: Gates,
     noise_limit: float,
 ) -> Judgement:
-    """Judge by the most serious finding: fallback, short, throttled, noisy; reasons come in that order.
+    """Judge by the most serious finding: fallback, unproven, short, throttled, noisy; reasons come in that order.
 
     What a phone or tool does not report is not held against the measurement.
 
@@ -32,7 +32,7 @@ def judge(
         noise_limit: the largest interquartile range of the samples, as a fraction of their median.
     """
     findings = [
-        *_fallback(reading, requested_backend),
+        *_elsewhere(reading, requested_backend),
         *_short(reading),
         *_throttled(before, "before", gates),
         *_throttled(after, "after", gates),
@@ -43,10 +43,12 @@ def judge(
     return Judgement(quality=findings[0][0], reasons=tuple(reason for _, reason in findings))
 
 
-def _fallback(reading: Reading, requested: str) -> Iterator[_Finding]:
+def _elsewhere(reading: Reading, requested: str) -> Iterator[_Finding]:
     if reading.actual_backend != requested:
         actual = f"{reading.actual_backend} on {reading.accelerator}"
         yield Quality.FALLBACK, f"{requested} was asked for, {actual} ran: {reading.proof}"
+    elif reading.accelerator == UNKNOWN_ACCELERATOR:
+        yield Quality.UNPROVEN, f"nothing shows which hardware ran {requested}: {reading.proof}"
 
 
 def _short(reading: Reading) -> Iterator[_Finding]:

@@ -11,8 +11,13 @@ class Precision(StrEnum):
     """Number formats of weights and interface."""
 
     FLOAT32 = "float32"
+    FLOAT16 = "float16"
     #: Quantized inside, float interface.
     INT8_CORE = "int8-core"
+    #: Quantized inside, quantized interface.
+    INT8_FULL = "int8-full"
+    #: Made elsewhere, and nobody said.
+    UNSTATED = "unstated"
 
 
 class Format(StrEnum):
@@ -22,6 +27,16 @@ class Format(StrEnum):
     TORCHSCRIPT = "torchscript"
     #: A TorchScript archive with mobile bytecode, for the lite interpreter.
     LITE = "lite"
+    #: The lite interpreter's mobile bytecode as a flatbuffer.
+    FLATBUFFER = "flatbuffer"
+    #: A flatbuffer of TensorFlow Lite, now LiteRT.
+    TFLITE = "tflite"
+    #: A protobuf of ONNX.
+    ONNX = "onnx"
+    #: ONNX Runtime's own flatbuffer.
+    ORT = "ort"
+    #: A program of ExecuTorch (`.pte`).
+    EXECUTORCH = "executorch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +59,19 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How far a variant's outputs agree with those of the float32 twin it was made from, on the same inputs."""
+
+    #: How many inputs were run through both.
+    inputs: int
+    #: Pearson's correlation over all output values, and the largest absolute difference of one.
+    correlation: float
+    max_difference: float
+    #: Share of inputs for which both name the same best class.
+    top1_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """What is known of a variant's file, registered with it."""
 
@@ -57,6 +85,8 @@ class Manifest:
     parameters: int | None = None
     #: Floating-point operations of one inference, 2 x MAC, counted on the float32 twin.
     flops: int | None = None
+    #: None where it was not compared: float32 itself, files made elsewhere, targets that this host cannot run.
+    agreement: Agreement | None = None
     #: Name and version of what made the file, e.g. {"torch": "2.13.0"}.
     made_with: Mapping[str, str] = field(default_factory=dict)
     #: Digest over recipe, model, builder source and versions: equal means the file need not be built again.
