@@ -16,11 +16,20 @@ def main() -> int:
     parser.add_argument("--serial", required=True, help="its ro.serialno")
     parser.add_argument("--port", type=int, default=0, help="where to listen; by default where it did before")
     parser.add_argument("--shell", default="/bin/sh", help="what runs commands, e.g. mksh")
+    parser.add_argument(
+        "--own-cpu", action="store_true", help="say that nobody shares its CPU: for load, not for figures"
+    )
     arguments = parser.parse_args()
     shell = find_shell(arguments.shell)
     if shell is None:
         parser.error(f"there is no shell {arguments.shell}")
-    setup = PhoneSetup(state=arguments.state, serial=arguments.serial, port=arguments.port, shell=shell)
+    setup = PhoneSetup(
+        state=arguments.state,
+        serial=arguments.serial,
+        port=arguments.port,
+        shell=shell,
+        shared_cpu=not arguments.own_cpu,
+    )
     try:
         asyncio.run(_serve(setup))
     except PhoneBusy as error:

@@ -37,7 +37,7 @@ def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell:
     }
 
 
-def lay_out(state: Path, serial: str) -> dict[str, str]:
+def lay_out(state: Path, serial: str, *, shared_cpu: bool = True) -> dict[str, str]:
     """Make what is missing, write the rest anew, and give the phone's properties."""
     work_root = state / "data" / "local" / "tmp"
     for folder in (work_root, state / "tmp", state / "bin", state / "dumpsys", state / "settings"):
@@ -47,7 +47,7 @@ def lay_out(state: Path, serial: str) -> dict[str, str]:
     # A shebang takes no path with spaces, nor one that is not known before; a name on PATH serves.
     _install(state / "bin" / "benchfarm-python", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     cpuinfo = Path("/proc/cpuinfo").read_text()
-    values = profile.properties(serial, work_root, cpuinfo, profile.cpu_domain())
+    values = profile.properties(serial, work_root, cpuinfo, profile.cpu_domain() if shared_cpu else None)
     replace_file(state / "properties", profile.getprop_text(values))
     return values
 

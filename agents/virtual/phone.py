@@ -46,6 +46,8 @@ class PhoneSetup:
     #: 0 takes the port of an earlier life, or any.
     port: int = 0
     shell: str = "/bin/sh"
+    #: Whether it says so that it shares this machine's CPU, which keeps it from running beside other phones.
+    shared_cpu: bool = True
 
 
 class VirtualPhone:
@@ -60,7 +62,7 @@ class VirtualPhone:
         self._setup = setup
         self._state = setup.state.resolve()
         self._lock = _locked(self._state)
-        self._properties = lay_out(self._state, setup.serial)
+        self._properties = lay_out(self._state, setup.serial, shared_cpu=setup.shared_cpu)
         self._shell = Shell(
             program=setup.shell,
             environment=shell_environment(os.environ, self._state, setup.serial, setup.shell),

@@ -39,7 +39,9 @@ class PhoneHandle:
     state: Path
 
 
-def start_phones(count: int, folder: Path, *, shell: str = "/bin/sh") -> list[PhoneHandle]:
+def start_phones(
+    count: int, folder: Path, *, shell: str = "/bin/sh", shared_cpu: bool = True
+) -> list[PhoneHandle]:
     """Have `count` phones listen, those of an earlier life included; blocks until they do.
 
     They live on when the caller ends, until `stop_phones`.
@@ -53,7 +55,7 @@ def start_phones(count: int, folder: Path, *, shell: str = "/bin/sh") -> list[Ph
     states = [folder / f"virtual-{suffix}-{number}" for number in range(count)]
     for state in states:
         if find_phone(state) is None:
-            _start(state, shell)
+            _start(state, shell, shared_cpu=shared_cpu)
     deadline = time.monotonic() + START_DEADLINE_S
     return [_await_phone(state, deadline) for state in states]
 
@@ -83,12 +85,13 @@ def _is_phone(state: Path, pid: int) -> bool:
     return phone is not None and phone.pid == pid
 
 
-def _start(state: Path, shell: str) -> None:
+def _start(state: Path, shell: str, *, shared_cpu: bool) -> None:
     state.mkdir(exist_ok=True)
     set_aside_if_over(state / _LOG, LOG_LIMIT_BYTES)
     phone = [sys.executable, "-m", "agents.virtual", "--state", str(state), "--serial", state.name]
+    phone += ["--shell", shell, *([] if shared_cpu else ["--own-cpu"])]
     subprocess.run(
-        ["/bin/sh", "-c", _DETACH, "sh", *phone, "--shell", shell],
+        ["/bin/sh", "-c", _DETACH, "sh", *phone],
         env={**os.environ, "LOG": str(state / _LOG)},
         # Where `agents` is found, installed or not.
         cwd=Path(agents.__file__).parent.parent,

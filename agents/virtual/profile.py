@@ -16,7 +16,7 @@ RELEASE = "virtual"
 _SKIN = 3
 
 
-def properties(serial: str, work_root: Path, cpuinfo: str, cpu_domain: str) -> dict[str, str]:
+def properties(serial: str, work_root: Path, cpuinfo: str, cpu_domain: str | None) -> dict[str, str]:
     """The system properties; `cpuinfo` is the text of /proc/cpuinfo."""
     machine = platform.machine()
     abi = _ABI_BY_MACHINE.get(machine.lower(), machine)
@@ -36,7 +36,7 @@ def properties(serial: str, work_root: Path, cpuinfo: str, cpu_domain: str) -> d
         "ro.build.version.sdk": str(API_LEVEL),
         "ro.build.fingerprint": fingerprint(machine),
         "ro.benchfarm.virtual": "1",
-        "ro.benchfarm.cpu_domain": cpu_domain,
+        **({"ro.benchfarm.cpu_domain": cpu_domain} if cpu_domain else {}),
         "ro.benchfarm.work_root": str(work_root),
         "sys.boot_completed": "1",
     }
