@@ -14,6 +14,7 @@ from farm.core.ids import AttemptId, Digest, MatrixId
 from farm.core.variant import Manifest
 from farm.wire.base import Problem
 from farm.wire.refusal import error_of
+from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
 from farm.wire.views import (
     AttemptView,
     DeviceView,
@@ -139,6 +140,17 @@ class FarmClient:
         """Every candidate against its baseline, of the matrices, devices and models that are asked for."""
         matrix = None if matrix_id is None else str(matrix_id)
         return self._get(list[SpeedupView], "/speedups", matrix_id=matrix, device=device, model=model)
+
+    def create_token(self, request: TokenRequest) -> NewTokenView:
+        """A join token; the farm says it this once."""
+        return self._post(NewTokenView, "/tokens", request.model_dump(mode="json"))
+
+    def tokens(self) -> list[TokenView]:
+        return self._get(list[TokenView], "/tokens")
+
+    def revoke_token(self, token_id: str) -> TokenView:
+        """Let nobody enroll with it any more."""
+        return _read(TokenView, self._send(self._http.build_request("DELETE", f"/tokens/{token_id}")))
 
     def _get(self, kind: type[T], path: str, **query: str | None) -> T:
         params = {name: value for name, value in query.items() if value is not None}

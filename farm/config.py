@@ -1,10 +1,12 @@
 """The farm's settings: from FARM_ environment variables, overridden by the command line."""
 
+import socket
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from farm.core.address import host_and_port, web_address
 from farm.core.errors import InvalidInput
 
 #: Where a farm listens when nobody says otherwise.
@@ -21,10 +23,28 @@ class FarmConfig(BaseSettings):
     bind: str = "127.0.0.1"
     #: 0 takes any free port.
     port: int = DEFAULT_PORT
+    #: HOST:PORT where agents on other machines call, and nobody else is served; None: agents of this one only.
+    agents_bind: str | None = None
     #: How often overdue sessions and grants are looked for.
     reap_every_s: float = 5.0
     #: The largest artifact that may be uploaded.
     max_blob_bytes: int = 4 * 1024**3
+
+    @field_validator("agents_bind")
+    @classmethod
+    def _is_host_and_port(cls, value: str | None) -> str | None:
+        if value is not None:
+            host_and_port(value)
+        return value
+
+    @property
+    def agents_url(self) -> str | None:
+        """The address that agents on other machines are told, as far as this machine knows it."""
+        if self.agents_bind is None:
+            return None
+        host, port = host_and_port(self.agents_bind)
+        # A listener on every address has no name of its own; others know this machine by this one.
+        return web_address(socket.gethostname() if host in ("0.0.0.0", "::") else host, port)
 
     @property
     def database_path(self) -> Path:

@@ -9,21 +9,22 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
 import structlog
-import uvicorn
 from fastapi import FastAPI
 
 from agents.config import AgentConfig
 from agents.virtual.pool import start_phones, stop_phones
+from farm.api.agents_app import create_agents_app
 from farm.api.app import create_app
 from farm.api.context import Context
+from farm.api.serving import listening, serving, url_of
 from farm.clock import Clock, SystemClock
 from farm.config import FarmConfig
-from farm.core.address import is_loopback
+from farm.core.address import host_and_port, is_loopback
 from farm.core.errors import InvalidInput
 from farm.core.ids import DeviceId
 from farm.embedded_agent import agent_config, phones_left_running, run_embedded_agent, with_phones
@@ -35,8 +36,6 @@ ANNOUNCEMENT = "farm.json"
 LOCK = "farm.lock"
 #: A command that looks whether a farm runs here holds the lock for microseconds.
 _LOCK_TRIES, _LOCK_TRY_S = 5, 0.05
-#: Open connections get this long to end by themselves when the farm stops.
-_GRACE_S = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +47,8 @@ class UpOptions:
     virtual: int = 0
     #: Whether to run an agent in this process.
     agent: bool = True
-    #: Called with the farm's URL when it listens.
-    announce: Callable[[str], None] = lambda url: None
+    #: Called when the farm listens, with its URL and the one that agents on other machines use.
+    announce: Callable[[str, str | None], None] = lambda url, agents_url: None
 
 
 def run(options: UpOptions) -> list[DeviceId]:
@@ -62,48 +61,58 @@ def run(options: UpOptions) -> list[DeviceId]:
     config = options.config
     _check_loopback(config.bind)
     _make_data_folder(config.data_dir)
-    with data_folder_lock(config.data_dir), _listening(config) as listener:
+    with data_folder_lock(config.data_dir), _listening(config) as listeners:
         # Before anything is started that would have to be stopped.
-        agent = agent_config(config, _url(listener)) if options.agent else None
-        asyncio.run(_serve(options, agent, listener, SystemClock()))
+        agent = agent_config(config, url_of(listeners.people)) if options.agent else None
+        options = replace(options, config=_with_port(config, listeners.agents))
+        asyncio.run(_serve(options, agent, listeners, SystemClock()))
         return phones_left_running(agent) if agent else []
 
 
-class _Server(uvicorn.Server):
-    """Leaves signals to the daemon, which stops things in an order of its own."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listeners:
+    """Where the farm is called: people on loopback, agents of other machines where the operator says."""
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+    people: socket.socket
+    agents: socket.socket | None
+
+
+@contextlib.contextmanager
+def _listening(config: FarmConfig) -> Iterator[_Listeners]:
+    with contextlib.ExitStack() as stack:
+        hint = "another program has the port: choose one with --port, or 0 for any"
+        people = stack.enter_context(listening(config.bind, config.port, hint=hint))
+        if config.agents_bind is None:
+            yield _Listeners(people=people, agents=None)
+            return
+        hint = "give --agents-on an address of this machine, or 0.0.0.0 for all of them, and a free port"
+        agents = stack.enter_context(listening(*host_and_port(config.agents_bind), hint=hint))
+        yield _Listeners(people=people, agents=agents)
+
+
+def _with_port(config: FarmConfig, agents: socket.socket | None) -> FarmConfig:
+    """The settings, with the port that was given for 0."""
+    bind = None if agents is None else url_of(agents).removeprefix("http://")
+    return config.model_copy(update={"agents_bind": bind})
 
 
 async def _serve(
-    options: UpOptions, agent: AgentConfig | None, listener: socket.socket, clock: Clock
+    options: UpOptions, agent: AgentConfig | None, listeners: "_Listeners", clock: Clock
 ) -> None:
     app = create_app(options.config, clock)
-    server = _Server(
-        uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE_S)
-    )
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        await _started(server, serving)
-        async with _beside(options, agent, app, _url(listener), clock) as beside:
-            await _first(stopping.wait(), serving, *beside)
-            context_of(app).waiters.close()
-    finally:
-        server.should_exit = True
-        await serving
-
-
-async def _started(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
-    while not server.started:
-        if serving.done():
-            await serving
-            raise RuntimeError("the server ended before it listened")
-        await asyncio.sleep(0.01)
+    async with contextlib.AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(serving(app, listeners.people))]
+        if listeners.agents is not None:
+            agents_app = create_agents_app(context_of(app))
+            server = serving(agents_app, listeners.agents, lifespan=False)
+            servers.append(await stack.enter_async_context(server))
+        beside = _beside(options, agent, app, url_of(listeners.people), clock)
+        tasks = await stack.enter_async_context(beside)
+        await _first(stopping.wait(), *servers, *tasks)
+        context_of(app).waiters.close()
 
 
 def context_of(app: FastAPI) -> Context:
@@ -132,7 +141,7 @@ async def _beside(
             own = with_phones(agent, addresses)
             tasks.append(asyncio.create_task(run_embedded_agent(own, context, clock)))
         _announce(folder, url)
-        options.announce(url)
+        options.announce(url, options.config.agents_url)
         try:
             yield tasks
         finally:
@@ -168,7 +177,8 @@ def _check_loopback(bind: str) -> None:
         return
     raise InvalidInput(
         f"this version serves loopback addresses only, and {bind} is none: it has no tokens for people yet",
-        hint="use --bind 127.0.0.1, and an SSH tunnel to reach it from elsewhere",
+        hint="use --bind 127.0.0.1, and an SSH tunnel to reach it from elsewhere; agents on other machines "
+        "call at --agents-on",
     )
 
 
@@ -206,23 +216,3 @@ def _locks(lock: TextIO, wait_s: float) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-@contextlib.contextmanager
-def _listening(config: FarmConfig) -> Iterator[socket.socket]:
-    family = socket.AF_INET6 if ":" in config.bind else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((config.bind, config.port))
-        except OSError as error:
-            raise InvalidInput(
-                f"cannot listen on {config.bind}:{config.port}: {error.strerror}",
-                hint="another program has the port: choose one with --port, or 0 for any",
-            ) from error
-        yield listener
-
-
-def _url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

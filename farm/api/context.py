@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.datastructures import Headers
 
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
@@ -72,11 +73,20 @@ def _context(request: Request) -> Context:
 Farm = Annotated[Context, Depends(_context)]
 
 
-async def _host(request: Request, farm: Farm) -> HostId:
-    scheme, _, credential = request.headers.get("authorization", "").partition(" ")
+async def authenticated(headers: Headers, farm: Context) -> HostId:
+    """The host whose credential a request bears.
+
+    Raises:
+        AuthError: it bears none, or nobody's.
+    """
+    scheme, _, credential = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not credential:
         raise AuthError("this call needs a host credential", hint="send `Authorization: Bearer ...`")
     return await farm.database.read_async(authenticate, credential)
+
+
+async def _host(request: Request, farm: Farm) -> HostId:
+    return await authenticated(request.headers, farm)
 
 
 CallingHost = Annotated[HostId, Depends(_host)]

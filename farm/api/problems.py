@@ -60,20 +60,23 @@ def problem_response(problem: Problem, headers: Mapping[str, str] | None = None)
     )
 
 
+def problem_document(error: FarmError) -> Problem:
+    """An error as the farm tells it."""
+    return Problem(
+        title=(type(error).__doc__ or "").strip().splitlines()[0],
+        status=status_of(error),
+        detail=error.message,
+        code=error.code,
+        blame=error.blame,
+        transient=error.transient,
+        hint=error.hint,
+        places=tuple(error.places) if isinstance(error, InvalidInput) else (),
+    )
+
+
 def _on_farm_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, FarmError)
-    return problem_response(
-        Problem(
-            title=(type(error).__doc__ or "").strip().splitlines()[0],
-            status=status_of(error),
-            detail=error.message,
-            code=error.code,
-            blame=error.blame,
-            transient=error.transient,
-            hint=error.hint,
-            places=tuple(error.places) if isinstance(error, InvalidInput) else (),
-        )
-    )
+    return problem_response(problem_document(error))
 
 
 def _on_invalid_request(_request: Request, error: Exception) -> Response:

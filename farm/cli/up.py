@@ -27,6 +27,14 @@ def up(
             min=0, max=65535, help=f"0 takes any free one; default: FARM_PORT, else {_DEFAULT_PORT}."
         ),
     ] = None,
+    agents_on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where agents on other machines call, e.g. 0.0.0.0:8471; default: FARM_AGENTS_BIND, else "
+            "nowhere. It is HTTP without encryption: put a VPN, an SSH tunnel or a TLS proxy around it.",
+        ),
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The data folder; default: FARM_DATA_DIR, else ./farm-data.")
     ] = None,
@@ -43,14 +51,16 @@ def up(
     from farm.daemon import UpOptions, run
     from farm.logconfig import configure_logging
 
-    config = _config(data_dir=(data or data_dir()).absolute(), bind=bind, port=port)
+    config = _config(data_dir=(data or data_dir()).absolute(), bind=bind, port=port, agents_bind=agents_on)
     configure_logging()
     left_running = run(
         UpOptions(
             config=config,
             virtual=virtual,
             agent=agent,
-            announce=lambda url: talk(welcome(url, config, virtual=virtual, agent=agent)),
+            announce=lambda url, agents_url: talk(
+                welcome(url, config, agents_url=agents_url, virtual=virtual, agent=agent)
+            ),
         )
     )
     talk(goodbye(left_running))
@@ -73,7 +83,9 @@ def _config(**given: Path | str | int | None) -> "FarmConfig":
         raise invalid_setting(error, "FARM_") from error
 
 
-def welcome(url: str, config: "FarmConfig", *, virtual: int, agent: bool) -> str:
+def welcome(
+    url: str, config: "FarmConfig", *, agents_url: str | None = None, virtual: int, agent: bool
+) -> str:
     """What a person wants to know when the farm listens."""
     from farm.cli.next_steps import after_up
 
@@ -82,6 +94,7 @@ def welcome(url: str, config: "FarmConfig", *, virtual: int, agent: bool) -> str
         f"The farm listens at {url}",
         f"  data    {config.data_dir}",
         f"  phones  {phones if agent else 'looked after by other agents only'}",
+        *([f"  agents  of other machines call {agents_url} (not encrypted)"] if agents_url else []),
         after_up(config.data_dir),
         "Ctrl-C stops it.",
     ]

@@ -1,4 +1,4 @@
-"""Which addresses never leave the machine."""
+"""Addresses as people write them, and which of them never leave the machine."""
 
 from ipaddress import ip_address
 
@@ -9,3 +9,22 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """`HOST:PORT`, the port from 0 to 65535; an IPv6 address in brackets, which are taken off.
+
+    Raises:
+        ValueError: it is written otherwise.
+    """
+    host, _, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    is_bracketed = host == f"[{bare}]"
+    if not bare or (":" in bare) != is_bracketed or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return bare, int(port)
+
+
+def web_address(host: str, port: int) -> str:
+    """The http:// address of a host and port."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -2,29 +2,66 @@
 
 import hashlib
 import secrets
+from dataclasses import asdict
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from farm.core.errors import AuthError, InvalidInput
+from farm.core.errors import AuthError, Conflict, InvalidInput, NotFound
 from farm.core.ids import HostId
-from farm.store import hosts
+from farm.store import hosts, join_tokens
+from farm.store.join_tokens import JoinToken
 from farm.wire.agent import Enrollment, EnrollmentAnswer
 from farm.wire.base import WIRE_VERSIONS_SERVED
-
-JOIN_TOKEN_VALID_FOR = timedelta(hours=24)
+from farm.wire.token_views import NewTokenView, TokenRequest, TokenState, TokenView
 
 
 def create_join_token(connection: Connection, *, auto_admit: bool, now: datetime) -> str:
-    """A token that lets one agent enroll once, within a day; shown once, stored as its hash.
+    """A token for a host that the farm itself lets in."""
+    request = TokenRequest(auto_admit=auto_admit)
+    return issue_join_token(connection, request, now=now, actor="farm").token
 
-    With `auto_admit` the host's phones join the pool without an operator.
-    """
+
+def issue_join_token(
+    connection: Connection, request: TokenRequest, *, now: datetime, actor: str, agents_url: str | None = None
+) -> NewTokenView:
+    """A token that lets one agent enroll, once; shown this one time, stored as its hash."""
     token = secrets.token_urlsafe(32)
-    hosts.add_join_token(
-        connection, token_hash=_hash(token), auto_admit=auto_admit, now=now, valid_for=JOIN_TOKEN_VALID_FOR
+    kept = join_tokens.add_join_token(
+        connection,
+        token_hash=_hash(token),
+        auto_admit=request.auto_admit,
+        now=now,
+        valid_for=timedelta(seconds=request.valid_s),
+        actor=actor,
     )
-    return token
+    return NewTokenView(**_token_fields(kept, now), token=token, agents_url=agents_url)
+
+
+def list_token_views(connection: Connection, *, now: datetime) -> list[TokenView]:
+    """Every token there was, newest first."""
+    return [TokenView(**_token_fields(each, now)) for each in join_tokens.list_join_tokens(connection)]
+
+
+def revoke_join_token(connection: Connection, token_id: str, *, now: datetime, actor: str) -> TokenView:
+    """Let nobody enroll with a token any more.
+
+    Raises:
+        NotFound: there is no such token.
+        Conflict: it was used, or is too old already.
+    """
+    is_revoked = join_tokens.expire_join_token(connection, token_id, now=now, actor=actor)
+    found = [view for view in list_token_views(connection, now=now) if view.token_id == token_id]
+    if not found:
+        raise NotFound(f"there is no join token {token_id}", hint="`farm token list` names them")
+    if not is_revoked:
+        by = f" by {found[0].used_by}" if found[0].used_by else ""
+        raise Conflict(
+            f"join token {token_id} is {found[0].state}{by} already",
+            hint="a host that joined with it goes on: only its credential counts from then on",
+        )
+    return found[0]
 
 
 def enroll(connection: Connection, enrollment: Enrollment, *, now: datetime) -> EnrollmentAnswer:
@@ -39,11 +76,13 @@ def enroll(connection: Connection, enrollment: Enrollment, *, now: datetime) -> 
     credential = secrets.token_urlsafe(32)
     # The token's row refers to the host, so the host is there first; a bad token rolls it back.
     hosts.put_host(connection, host_id=host_id, credential_hash=_hash(credential), auto_admit=False, now=now)
-    auto_admit = hosts.use_join_token(
+    auto_admit = join_tokens.use_join_token(
         connection, token_hash=_hash(enrollment.join_token.get_secret_value()), host_id=host_id, now=now
     )
     if auto_admit is None:
-        raise AuthError("the join token is unknown, used up or too old", hint="ask for a new join token")
+        raise AuthError(
+            "the join token is unknown, used up or too old", hint="`farm token create` makes a new one"
+        )
     hosts.put_host(
         connection, host_id=host_id, credential_hash=_hash(credential), auto_admit=auto_admit, now=now
     )
@@ -76,6 +115,16 @@ def check_wire_version(version: int) -> None:
             f"wire version {version} is not served; this farm serves {served}",
             hint="run agent and farm of the same release, or of neighbouring ones",
         )
+
+
+def _token_fields(token: JoinToken, now: datetime) -> dict[str, Any]:
+    return {**asdict(token), "state": _token_state(token, now)}
+
+
+def _token_state(token: JoinToken, now: datetime) -> TokenState:
+    if token.used_at is not None:
+        return TokenState.USED
+    return TokenState.OPEN if token.expires_at > now else TokenState.EXPIRED
 
 
 def _hash(secret: str) -> str:

@@ -1,14 +1,14 @@
 """Hosts, their credentials, and the sessions of the agents on them."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.ids import HostId, SessionId
 from farm.store.events import record_event, record_if_moved
-from farm.store.tables import OPEN_SESSION, HostState, SessionState, hosts, is_one_of, join_tokens, sessions
+from farm.store.tables import OPEN_SESSION, HostState, SessionState, hosts, is_one_of, sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,31 +21,6 @@ class Session:
     state: SessionState
     exchange_seq: int
     beat_at: datetime
-
-
-def add_join_token(
-    connection: Connection, *, token_hash: str, auto_admit: bool, now: datetime, valid_for: timedelta
-) -> None:
-    """Keep a single-use token's hash."""
-    connection.execute(
-        join_tokens.insert().values(
-            token_hash=token_hash, auto_admit=auto_admit, created_at=now, expires_at=now + valid_for
-        )
-    )
-
-
-def use_join_token(connection: Connection, *, token_hash: str, host_id: HostId, now: datetime) -> bool | None:
-    """Use a token up; its auto_admit, or None when it is unknown, used or too old."""
-    return connection.execute(
-        join_tokens.update()
-        .where(
-            join_tokens.c.token_hash == token_hash,
-            join_tokens.c.used_at.is_(None),
-            join_tokens.c.expires_at > now,
-        )
-        .values(used_at=now, used_by=host_id)
-        .returning(join_tokens.c.auto_admit)
-    ).scalar_one_or_none()
 
 
 def put_host(

@@ -1,0 +1,127 @@
+"""Join tokens: each lets one agent enroll, once. Only hashes are kept."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.ids import HostId
+from farm.store.events import record_event, record_if_moved
+from farm.store.tables import join_tokens
+
+#: So much of its hash names a token where it is listed; nobody can enroll with that.
+_ID_LENGTH = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinToken:
+    """What is known of a token, without the token."""
+
+    token_id: str
+    auto_admit: bool
+    created_at: datetime
+    expires_at: datetime
+    used_at: datetime | None = None
+    used_by: HostId | None = None
+
+
+def add_join_token(
+    connection: Connection,
+    *,
+    token_hash: str,
+    auto_admit: bool,
+    now: datetime,
+    valid_for: timedelta,
+    actor: str,
+) -> JoinToken:
+    """Keep a single-use token's hash."""
+    token = JoinToken(
+        token_id=token_hash[:_ID_LENGTH], auto_admit=auto_admit, created_at=now, expires_at=now + valid_for
+    )
+    connection.execute(
+        join_tokens.insert().values(
+            token_hash=token_hash, auto_admit=auto_admit, created_at=now, expires_at=token.expires_at
+        )
+    )
+    record_event(
+        connection,
+        at=now,
+        actor=actor,
+        kind="join_token_created",
+        subject="join_token",
+        subject_id=token.token_id,
+        to_state="open",
+        cause=f"valid until {token.expires_at:%Y-%m-%d %H:%M} UTC",
+    )
+    return token
+
+
+def use_join_token(connection: Connection, *, token_hash: str, host_id: HostId, now: datetime) -> bool | None:
+    """Use a token up; its auto_admit, or None when it is unknown, used or too old."""
+    auto_admit = connection.execute(
+        join_tokens.update()
+        .where(
+            join_tokens.c.token_hash == token_hash,
+            join_tokens.c.used_at.is_(None),
+            join_tokens.c.expires_at > now,
+        )
+        .values(used_at=now, used_by=host_id)
+        .returning(join_tokens.c.auto_admit)
+    ).scalar_one_or_none()
+    if auto_admit is not None:
+        record_event(
+            connection,
+            at=now,
+            actor=f"agent:{host_id}",
+            kind="host_enrolled",
+            subject="join_token",
+            subject_id=token_hash[:_ID_LENGTH],
+            from_state="open",
+            to_state="used",
+            cause=f"host {host_id}",
+        )
+    return auto_admit
+
+
+def expire_join_token(connection: Connection, token_id: str, *, now: datetime, actor: str) -> bool:
+    """End the validity of a token that nobody used; False when there is none."""
+    return record_if_moved(
+        connection,
+        join_tokens.update()
+        .where(
+            _has_id(token_id),
+            join_tokens.c.used_at.is_(None),
+            join_tokens.c.expires_at > now,
+        )
+        .values(expires_at=now),
+        at=now,
+        actor=actor,
+        kind="join_token_revoked",
+        subject="join_token",
+        subject_id=token_id,
+        from_state="open",
+        to_state="revoked",
+    )
+
+
+def list_join_tokens(connection: Connection) -> list[JoinToken]:
+    """Every token there was, newest first."""
+    rows = connection.execute(
+        sa.select(join_tokens).order_by(join_tokens.c.created_at.desc(), join_tokens.c.token_hash)
+    )
+    return [
+        JoinToken(
+            token_id=row.token_hash[:_ID_LENGTH],
+            auto_admit=row.auto_admit,
+            created_at=row.created_at,
+            expires_at=row.expires_at,
+            used_at=row.used_at,
+            used_by=row.used_by,
+        )
+        for row in rows
+    ]
+
+
+def _has_id(token_id: str) -> sa.ColumnElement[bool]:
+    return sa.func.substr(join_tokens.c.token_hash, 1, _ID_LENGTH) == token_id

@@ -1,0 +1,49 @@
+"""What the API says of join tokens."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from farm.core.ids import HostId
+from farm.wire.base import Wire
+
+#: A token travels by hand; nobody needs more than a month for that.
+MIN_VALID_S, MAX_VALID_S = 60, 30 * 24 * 3600
+
+
+class TokenState(StrEnum):
+    """Whether an agent can still enroll with a token."""
+
+    OPEN = "open"
+    USED = "used"
+    EXPIRED = "expired"
+
+
+class TokenRequest(Wire):
+    """POST /api/v1/tokens: a single-use token for the agent of one host."""
+
+    #: Whether phones of that host join the pool without an operator.
+    auto_admit: bool = False
+    valid_s: Annotated[int, Field(ge=MIN_VALID_S, le=MAX_VALID_S)] = 24 * 3600
+
+
+class TokenView(Wire):
+    """GET /api/v1/tokens: a token without what makes it one."""
+
+    token_id: str
+    state: TokenState
+    auto_admit: bool
+    created_at: datetime
+    expires_at: datetime
+    used_at: datetime | None = None
+    used_by: HostId | None = None
+
+
+class NewTokenView(TokenView):
+    """Said once; the farm keeps the token's hash only."""
+
+    token: str
+    #: Where agents on other machines call; None when this farm serves none.
+    agents_url: str | None = None

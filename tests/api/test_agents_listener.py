@@ -1,0 +1,139 @@
+"""The listener for agents on other machines: only what agents call, and nobody without a credential."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from farm.api.agents_app import MAX_ENROLLMENT_BYTES, create_agents_app
+from farm.api.app import create_app
+from farm.api.context import Context
+from farm.api.serving import listening, serving, url_of
+from farm.clock import SystemClock
+from farm.config import FarmConfig
+from farm.core.ids import digest_of
+from farm.services.identity import create_join_token
+from farm.wire.agent import Exchange
+
+pytestmark = pytest.mark.anyio
+
+CONTENT = b"what a plan names"
+DIGEST = digest_of(CONTENT)
+#: Every kind of route that people have.
+OF_PEOPLE = [
+    ("GET", "/api/v1/farm"),
+    ("GET", "/api/v1/devices"),
+    ("POST", "/api/v1/tokens"),
+    ("GET", "/api/v1/tokens"),
+    ("POST", "/api/v1/matrices"),
+    ("PUT", f"/api/v1/blobs/{DIGEST}"),
+    ("GET", "/openapi.json"),
+]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Farm:
+    """A farm with both listeners."""
+
+    context: Context
+    people: httpx.AsyncClient
+    agents: httpx.AsyncClient
+
+    async def enroll(self, host: str = "bench-1") -> httpx.Response:
+        token = self.context.database.write(create_join_token, auto_admit=True, now=self.context.clock.now())
+        body = {"host": host, "join_token": token}
+        return await self.agents.post("/api/v1/agent/enroll", json=body)
+
+    async def credential(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {(await self.enroll()).json()['credential']}"}
+
+
+@pytest.fixture
+async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
+    app = create_app(FarmConfig(data_dir=tmp_path), SystemClock())
+    with _listener() as for_people, _listener() as for_agents:
+        async with serving(app, for_people):
+            context: Context = app.state.context
+            async with (
+                serving(create_agents_app(context), for_agents, lifespan=False),
+                httpx.AsyncClient(base_url=url_of(for_people), trust_env=False) as people,
+                httpx.AsyncClient(base_url=url_of(for_agents), trust_env=False) as agents,
+            ):
+                context.blobs.put([CONTENT], DIGEST)
+                yield Farm(context=context, people=people, agents=agents)
+
+
+def _listener() -> AbstractContextManager[socket.socket]:
+    return listening("127.0.0.1", 0, hint="none")
+
+
+async def test_an_agent_does_all_its_work_there(farm: Farm) -> None:
+    headers = await farm.credential()
+    opening = {"boot_id": "boot", "agent_version": "test"}
+    session = await farm.agents.post("/api/v1/agent/sessions", json=opening, headers=headers)
+    said = Exchange(seq=1).model_dump_json()
+    path = f"/api/v1/agent/sessions/{session.json()['session_id']}/exchange"
+    answer = await farm.agents.post(
+        path, content=said, headers={**headers, "Content-Type": "application/json"}
+    )
+    blob = await farm.agents.get(f"/api/v1/blobs/{DIGEST}", headers=headers)
+    assert answer.json()["seq"] == 1
+    assert blob.content == CONTENT
+    assert (await farm.agents.head(f"/api/v1/blobs/{DIGEST}", headers=headers)).status_code == 200
+
+
+@pytest.mark.parametrize(("method", "path"), OF_PEOPLE)
+async def test_nothing_of_peoples_is_served_to_anybody(farm: Farm, method: str, path: str) -> None:
+    headers = await farm.credential()
+    assert (await farm.agents.request(method, path)).status_code == 401
+    with_credential = await farm.agents.request(method, path, headers=headers)
+    assert with_credential.status_code in (404, 405)
+
+
+@pytest.mark.parametrize("credential", [None, "Bearer wrong", "Bearer", "Basic d3Jvbmc6d3Jvbmc="])
+async def test_without_a_hosts_credential_not_even_a_file_is_read(farm: Farm, credential: str | None) -> None:
+    headers = {} if credential is None else {"Authorization": credential}
+    for method in ("GET", "HEAD"):
+        answer = await farm.agents.request(method, f"/api/v1/blobs/{DIGEST}", headers=headers)
+        assert answer.status_code == 401
+    session = await farm.agents.post("/api/v1/agent/sessions", json={}, headers=headers)
+    assert session.status_code == 401
+    assert session.json()["code"] == "auth.invalid"
+
+
+async def test_health_is_said_to_anybody(farm: Farm) -> None:
+    assert (await farm.agents.get("/api/v1/health")).json() == {"status": "ok"}
+
+
+async def test_a_name_that_is_no_loopback_one_is_answered_too(farm: Farm) -> None:
+    answer = await farm.agents.get("/api/v1/health", headers={"Host": "farm.lab:8471"})
+    assert answer.status_code == 200
+    assert (await farm.people.get("/api/v1/health", headers={"Host": "farm.lab"})).status_code == 421
+
+
+async def test_a_join_token_lets_one_host_in_once(farm: Farm) -> None:
+    token = (await farm.people.post("/api/v1/tokens", json={"auto_admit": True})).json()["token"]
+    body = {"host": "bench-1", "join_token": token}
+    assert (await farm.agents.post("/api/v1/agent/enroll", json=body)).status_code == 200
+    again = await farm.agents.post("/api/v1/agent/enroll", json={**body, "host": "bench-2"})
+    assert again.status_code == 401
+    assert "farm token create" in again.json()["hint"]
+
+
+async def test_a_stranger_can_send_no_more_than_an_enrolment(farm: Farm) -> None:
+    path, body = "/api/v1/agent/enroll", b"x" * (MAX_ENROLLMENT_BYTES + 1)
+
+    async def in_chunks() -> AsyncIterator[bytes]:
+        yield body
+
+    assert (await farm.agents.post(path, content=body)).status_code == 422
+    assert (await farm.agents.post(path, content=in_chunks())).status_code == 422
