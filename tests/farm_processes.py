@@ -23,12 +23,14 @@ from farm.cli.address import ANNOUNCEMENT
 from farm.client import FarmClient
 from farm.clock import SystemClock
 from farm.config import FarmConfig
+from farm.core.bundle import single_file
 from farm.core.device import Health
 from farm.core.ids import Digest, MatrixId, digest_of
 from farm.core.variant import Manifest
 from farm.services.identity import create_join_token
-from farm.store.catalog import put_artifact, put_program
+from farm.store.catalog import put_artifact
 from farm.store.database import Database, sqlite_url
+from farm.store.programs import put_program
 from farm.wire.views import MatrixView
 
 T = TypeVar("T")
@@ -147,7 +149,11 @@ class FarmProcess(Process):
         """Make a program the one that new matrices run on virtual phones."""
         digest = self.put_artifact(content)
         self.database.write(
-            put_program, harness="speed_benchmark_torch", abi="x86_64", digest=digest, now=SystemClock().now()
+            put_program,
+            harness="speed_benchmark_torch",
+            abi="x86_64",
+            bundle=single_file("speed_benchmark_torch", digest, len(content)),
+            now=SystemClock().now(),
         )
         return digest
 

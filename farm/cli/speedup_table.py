@@ -46,7 +46,7 @@ def speedup_table(views: Sequence[SpeedupView], *, width: int) -> Text:
 
 
 def _group_key(view: SpeedupView) -> tuple[str, str, str, int]:
-    return view.device, view.model, view.harness, view.matrix_id
+    return view.device, view.model or "", view.harness, view.matrix_id
 
 
 def _legend(views: Iterable[SpeedupView]) -> Iterator[str]:

@@ -47,7 +47,7 @@ def single_file(path: str, digest: Digest, size_bytes: int) -> Bundle:
 
 
 def bundle_digest(bundle: Bundle) -> Digest:
-    """The version of a program: of a single plain file its own digest, so that wrapping it changes nothing."""
+    """The version of a program: a single plain file's own digest, so that wrapping it changes nothing."""
     if len(bundle.files) == 1 and not bundle.env and bundle.command == PLAIN_COMMAND:
         return bundle.files[0].digest
     identity = {

@@ -80,11 +80,13 @@ class Blocker(StrEnum):
     NOT_ONLINE = "the phone is not online"
     PENDING = "the phone waits for an operator to admit it"
     CORDONED = "the phone is cordoned"
+    HELD = "the phone is held by a person"
     RETIRED = "the phone is retired"
     HEALTH_UNKNOWN = "the phone has not passed its enrolment check yet"
     HEALTH_SUSPECT = "the phone is suspect and waits for a check"
     HEALTH_BAD = "the phone is bad"
     BUSY = "the phone is busy with another job"
+    ERRAND = "an operator's errand on the phone is under way"
     NOT_CLEANED = "the phone is not cleaned up after its last run"
     CPU_SHARED = "another phone on the same CPU is busy"
 
@@ -103,6 +105,10 @@ class DeviceState:
     fence: int
     cleaned_fence: int
     cpu_busy: bool = False
+    #: A person has it now.
+    held: bool = False
+    #: An operator's errand is open.
+    errand: bool = False
 
 
 def blockers(device: DeviceState, *, check: bool) -> list[Blocker]:
@@ -126,6 +132,8 @@ def blockers(device: DeviceState, *, check: bool) -> list[Blocker]:
             found.append(Blocker.RETIRED)
         case Admin.ACTIVE:
             pass
+    if device.held:
+        found.append(Blocker.HELD)
     if not check:
         match device.health:
             case Health.UNKNOWN:
@@ -138,6 +146,8 @@ def blockers(device: DeviceState, *, check: bool) -> list[Blocker]:
                 pass
     if device.busy:
         found.append(Blocker.BUSY)
+    if device.errand:
+        found.append(Blocker.ERRAND)
     if device.cleaned_fence < device.fence:
         found.append(Blocker.NOT_CLEANED)
     elif device.cpu_busy and not device.busy:

@@ -75,10 +75,14 @@ class KnownHarness:
     #: The least value of flags that have one.
     minimums: Mapping[str, int] = field(default_factory=dict)
     backends: Sequence[str]
-    #: ABIs for which a program is registered.
+    #: ABIs for which a program is registered; `any` for scripts.
     abis: Sequence[str]
-    #: Why the harness cannot run a file on a backend; None when it can.
-    unsupported: Callable[[Manifest, str], str | None]
+    #: Why the harness cannot run a file, or without one, on a backend; None when it can.
+    unsupported: Callable[[Manifest | None, str], str | None]
+    #: Where it needs none, matrices of it have no variant axes.
+    needs_model: bool = True
+    #: By ABI, flags that its program does not know.
+    lacks: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +95,8 @@ class Cell:
     #: Position in the expansion, from 0.
     index: int
     device_id: DeviceId
-    variant_id: VariantId
+    #: None where the harness runs no model.
+    variant_id: VariantId | None
     backend: str
     #: Complete, defaults filled in.
     settings: Key

@@ -18,7 +18,7 @@ def judge(
     gates: Gates,
     noise_limit: float,
 ) -> Judgement:
-    """Judge by the most serious finding: fallback, unproven, short, throttled, noisy; reasons come in that order.
+    """Judge by the most serious finding: fallback, unproven, short, throttled, noisy; in that order.
 
     What a phone or tool does not report is not held against the measurement.
 

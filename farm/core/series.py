@@ -22,8 +22,8 @@ def non_default_settings(
 
 def series_digest(
     *,
-    model: str,
-    recipe: Recipe,
+    model: str | None,
+    recipe: Recipe | None,
     backend: str,
     harness: str,
     settings: Mapping[str, SettingValue],
@@ -37,7 +37,7 @@ def series_digest(
     """
     identity = {
         "model": model,
-        "recipe": _non_default_recipe(recipe),
+        "recipe": None if recipe is None else _non_default_recipe(recipe),
         "backend": backend,
         "harness": harness,
         "settings": non_default_settings(settings, defaults),

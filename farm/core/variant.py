@@ -60,7 +60,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """How far a variant's outputs agree with those of the float32 twin it was made from, on the same inputs."""
+    """How far a variant's outputs agree with those of its float32 twin, on the same inputs."""
 
     #: How many inputs were run through both.
     inputs: int
@@ -85,7 +85,7 @@ class Manifest:
     parameters: int | None = None
     #: Floating-point operations of one inference, 2 x MAC, counted on the float32 twin.
     flops: int | None = None
-    #: None where it was not compared: float32 itself, files made elsewhere, targets that this host cannot run.
+    #: None where it was not compared: float32, files made elsewhere, targets that this host cannot run.
     agreement: Agreement | None = None
     #: Name and version of what made the file, e.g. {"torch": "2.13.0"}.
     made_with: Mapping[str, str] = field(default_factory=dict)

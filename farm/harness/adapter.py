@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from farm.core.bundle import Bundle
 from farm.core.condition import Gates
 from farm.core.evidence import Evidence
 from farm.core.measurement import Reading, RunFailure
@@ -24,10 +25,10 @@ class Flag:
 class RunRequest:
     """One cell, ready to be planned: settings are complete, defaults filled in."""
 
-    variant: Manifest
-    variant_file: PlanFile
+    #: None where the harness runs no model.
+    variant: Manifest | None
     #: The registered program for the phone's ABI.
-    program: PlanFile
+    bundle: Bundle
     backend: str
     settings: Mapping[str, SettingValue]
     timeout_s: float
@@ -43,19 +44,26 @@ class Harness(Protocol):
     name: str
     parser_version: int
     flags: Mapping[str, Flag]
+    #: Whether a run needs a model file; where not, matrices of it have no variant axes.
+    needs_model: bool
     #: Every backend the tool has a word for; `unsupported` says which of them cannot be measured.
     backends: Sequence[str]
     #: What the measurement's clock covers, in one line, shown where harnesses are compared.
     clock_covers: str
 
-    def unsupported(self, variant: Manifest, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Why this harness cannot run the variant, or without one, on the backend; None when it can."""
 
     def plan(self, request: RunRequest) -> RunPlan:
         """What the agent is to do."""
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """What the evidence says. Never raises, whatever the output."""
+
+
+def model_file(variant: Manifest) -> PlanFile:
+    """A variant's file as plans list it."""
+    return PlanFile(name="model", digest=variant.digest, size_bytes=variant.size_bytes)
 
 
 def flag_defaults(harness: Harness) -> dict[str, SettingValue]:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from farm.core.bundle import command_words, plan_files
 from farm.core.evidence import Evidence
 from farm.core.measurement import Reading, RunFailure
-from farm.core.plan import PlanFile, RunPlan, SettingValue
+from farm.core.plan import RunPlan, SettingValue
 from farm.core.variant import Manifest
-from farm.harness.adapter import Flag, RunRequest
+from farm.harness.adapter import Flag, RunRequest, model_file
 from farm.harness.failures import classify, unreadable
 from farm.harness.torch_output import LastLine, disagreement, last_lines, observed_ns
 
@@ -37,12 +38,13 @@ class SpeedBenchmarkTorch:
     name: str = "speed_benchmark_torch"
     parser_version: int = 2
     flags: Mapping[str, Flag] = FLAGS
+    needs_model: bool = True
     backends: Sequence[str] = ("cpu", *_BACKENDS_TO_COME)
     clock_covers: str = (
         "forward() only, on one input made before the loop; samples are cut to whole microseconds"
     )
 
-    def unsupported(self, variant: Manifest, backend: str) -> str | None:
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
         if backend in _BACKENDS_TO_COME:
             return (
@@ -51,26 +53,23 @@ class SpeedBenchmarkTorch:
             )
         if backend != "cpu":
             return f"speed_benchmark_torch has no backend {backend!r}: it offers cpu"
-        if backend not in variant.backends:
+        if variant is not None and backend not in variant.backends:
             return f"the file is made for {', '.join(variant.backends)}, not for cpu"
         return None
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The command line of the Android binary, unchanged."""
+        assert request.variant is not None
         return RunPlan(
             harness=self.name,
             backend=request.backend,
             settings=request.settings,
-            files=(
-                _called("program", request.program, executable=True),
-                _called("model", request.variant_file),
+            files=(*plan_files(request.bundle), model_file(request.variant)),
+            argv=command_words(
+                request.bundle,
+                ("--model=${file_model}", *_flag_words(request.settings), "--report_pep=true"),
             ),
-            argv=(
-                "${file_program}",
-                "--model=${file_model}",
-                *_flag_words(request.settings),
-                "--report_pep=true",
-            ),
+            env=request.bundle.env,
             timeout_s=request.timeout_s,
             gates=request.gates,
         )
@@ -122,10 +121,6 @@ def _proof(plan: RunPlan, evidence: Evidence) -> str:
 def _expected_samples(plan: RunPlan) -> int:
     asked = plan.settings.get("iter", FLAGS["iter"].default)
     return max(1, int(asked)) if isinstance(asked, int) else 1
-
-
-def _called(name: str, file: PlanFile, *, executable: bool = False) -> PlanFile:
-    return PlanFile(name=name, digest=file.digest, size_bytes=file.size_bytes, executable=executable)
 
 
 def _flag_words(settings: Mapping[str, SettingValue]) -> list[str]:

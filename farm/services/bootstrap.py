@@ -6,11 +6,12 @@ from importlib.resources import files
 from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
+from farm.core.bundle import single_file
 from farm.core.ids import digest_of
 from farm.services.checks import check_payload, check_program
 from farm.services.registering import register_artifact
-from farm.store import catalog
 from farm.store.database import Database
+from farm.store.programs import put_program
 
 #: Runs on phones that offer benchfarm's own interpreter: the virtual ones.
 _OWN_HARNESS, _OWN_ABI = "speed_benchmark_torch", "x86_64"
@@ -29,4 +30,5 @@ def register_own_programs(database: Database, blobs: DiskBlobs, *, now: datetime
 def _register(connection: Connection, contents: list[bytes], program: bytes, *, now: datetime) -> None:
     for content in contents:
         register_artifact(connection, digest_of(content), len(content), now=now)
-    catalog.put_program(connection, harness=_OWN_HARNESS, abi=_OWN_ABI, digest=digest_of(program), now=now)
+    bundle = single_file(_OWN_HARNESS, digest_of(program), len(program))
+    put_program(connection, harness=_OWN_HARNESS, abi=_OWN_ABI, bundle=bundle, now=now)

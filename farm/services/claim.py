@@ -10,13 +10,13 @@ from farm.core.condition import Gates
 from farm.core.device import blockers
 from farm.core.ids import HostId, SessionId
 from farm.core.job import JobEvent, JobKind
-from farm.core.plan import PlanFile, RunPlan
+from farm.core.plan import RunPlan
 from farm.harness import device_check
 from farm.harness.adapter import RunRequest
-from farm.harness.registry import get_harness
+from farm.services.adapters import adapter_of
 from farm.services.checks import check_files
 from farm.services.devices import cpus_in_use
-from farm.store import attempts, catalog, devices, jobs, matrices
+from farm.store import attempts, catalog, devices, jobs, matrices, programs
 from farm.store.devices import Device
 from farm.store.jobs import Job
 
@@ -81,19 +81,14 @@ def plan_of(connection: Connection, job: Job) -> RunPlan:
         return device_check.plan(*check_files())
     cell = matrices.get_cell(connection, job.cell_id)
     matrix = matrices.get_matrix(connection, job.matrix_id)
-    variant = catalog.get_variant(connection, cell.variant_id)
-    program = catalog.get_program(connection, cell.program_id)
+    variant = None if cell.variant_id is None else catalog.get_variant(connection, cell.variant_id)
+    program = programs.get_program(connection, cell.program_id)
     request = RunRequest(
-        variant=variant.manifest,
-        variant_file=PlanFile(
-            name="model", digest=variant.manifest.digest, size_bytes=variant.manifest.size_bytes
-        ),
-        program=PlanFile(
-            name="program", digest=program.digest, size_bytes=program.size_bytes, executable=True
-        ),
+        variant=None if variant is None else variant.manifest,
+        bundle=program.bundle,
         backend=cell.backend,
         settings=cell.settings,
         timeout_s=matrix.spec["timeout_s"],
         gates=_GATES.validate_python(matrix.spec["gates"]),
     )
-    return get_harness(matrix.harness).plan(request)
+    return adapter_of(program).plan(request)

@@ -12,9 +12,10 @@ from farm.core.quality import judge
 from farm.core.retry import MAX_BLOCKS
 from farm.core.series import non_default_settings, series_digest
 from farm.core.stats import summary
-from farm.harness.adapter import flag_defaults
-from farm.harness.registry import get_harness
-from farm.store import catalog, jobs, matrices, measurements
+from farm.core.variant import Manifest
+from farm.harness.adapter import Harness, flag_defaults
+from farm.services.adapters import adapter_of
+from farm.store import catalog, jobs, matrices, measurements, programs
 from farm.store.attempts import Attempt
 from farm.store.events import record_event
 from farm.store.jobs import Job, NewJob
@@ -46,17 +47,19 @@ def record_measurement(
         gates=attempt.plan.gates,
         noise_limit=matrix.spec["noise_limit"],
     )
-    harness = get_harness(matrix.harness)
+    program = programs.get_program(connection, cell.program_id)
+    harness = adapter_of(program)
+    variant = None if cell.variant_id is None else catalog.get_variant(connection, cell.variant_id).manifest
     measurements.add_measurement(
         connection,
         job_id=job.job_id,
         attempt_id=attempt.attempt_id,
         cell_id=job.cell_id,
-        series_id=_series(connection, cell, matrix),
+        series_id=_series(connection, cell, matrix, variant, harness),
         round=job.round,
         repeat=job.repeat,
-        variant_digest=attempt.plan.file("model").digest,
-        program_digest=attempt.plan.file("program").digest,
+        variant_digest=None if variant is None else variant.digest,
+        program_digest=program.digest,
         facts_id=attempt.facts_id,
         reading=reading,
         summary=figures,
@@ -68,10 +71,11 @@ def record_measurement(
         _repeat_block(connection, job, matrix, cause=f"job {job.job_id} is {judgement.quality}", now=now)
 
 
-def _series(connection: Connection, cell: CellRow, matrix: Matrix) -> SeriesId:
-    variant = catalog.get_variant(connection, cell.variant_id)
-    defaults = flag_defaults(get_harness(matrix.harness))
-    recipe = variant.manifest.recipe
+def _series(
+    connection: Connection, cell: CellRow, matrix: Matrix, variant: Manifest | None, harness: Harness
+) -> SeriesId:
+    defaults = flag_defaults(harness)
+    recipe = None if variant is None else variant.recipe
     return measurements.put_series(
         connection,
         digest=series_digest(

@@ -10,7 +10,8 @@ from farm.core.errors import ArtifactMissing, DigestMismatch, InvalidInput, Vari
 from farm.core.ids import Digest, is_digest
 from farm.core.variant import Manifest, variant_name
 from farm.store import catalog
-from farm.store.catalog import Program, Variant
+from farm.store.catalog import Variant
+from farm.store.programs import Program, list_programs
 from farm.wire.views import HarnessView, VariantView
 
 
@@ -63,7 +64,7 @@ def list_variants(connection: Connection) -> list[VariantView]:
 
 def list_harnesses(connection: Connection) -> list[HarnessView]:
     """All registered programs, oldest first."""
-    return [_harness_view(program) for program in catalog.list_programs(connection)]
+    return [_harness_view(program) for program in list_programs(connection)]
 
 
 def variant_view(variant: Variant) -> VariantView:
@@ -81,6 +82,6 @@ def _harness_view(program: Program) -> HarnessView:
         name=program.harness,
         abi=program.abi,
         digest=program.digest,
-        size_bytes=program.size_bytes,
+        size_bytes=program.bundle.size_bytes,
         created_at=program.created_at,
     )

@@ -13,11 +13,11 @@ from farm.core.ids import AttemptId, HostId, digest_of
 from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome, Reading, RunFailure
 from farm.harness import device_check
-from farm.harness.registry import get_harness
+from farm.services.adapters import adapter_of
 from farm.services.checks import watch_health
 from farm.services.ending import Ending, finish_job, retry_or_finish
 from farm.services.measuring import record_measurement
-from farm.store import attempts, jobs
+from farm.store import attempts, jobs, matrices, programs
 from farm.store.attempts import Attempt
 from farm.store.jobs import Job
 from farm.wire.agent import Report, ReportAnswer
@@ -92,7 +92,7 @@ def _answer(attempt: Attempt) -> ReportAnswer:
 def _settle_counted(
     connection: Connection, job: Job, attempt: Attempt, evidence: Evidence, digest: str, *, now: datetime
 ) -> Ending:
-    reading = _read(job, attempt, evidence)
+    reading = _read(connection, job, attempt, evidence)
     ending = _ending(reading)
     actor = f"agent:{attempt.host_id}"
     attempts.move_attempt(
@@ -118,12 +118,15 @@ def _settle_counted(
     return ending
 
 
-def _read(job: Job, attempt: Attempt, evidence: Evidence) -> Reading | RunFailure | None:
+def _read(
+    connection: Connection, job: Job, attempt: Attempt, evidence: Evidence
+) -> Reading | RunFailure | None:
     """What the evidence says; None for a check that was passed."""
     try:
-        if job.kind is JobKind.CHECK:
+        if job.cell_id is None:
             return device_check.failure(attempt.plan, evidence)
-        return get_harness(attempt.plan.harness).parse(attempt.plan, evidence)
+        program = programs.get_program(connection, matrices.get_cell(connection, job.cell_id).program_id)
+        return adapter_of(program).parse(attempt.plan, evidence)
     except _BUGS as error:
         # An adapter never raises. Should one do so, its phone must not be held until somebody mends it.
         _log.error(

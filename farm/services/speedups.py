@@ -61,7 +61,11 @@ def _newest(connection: Connection, facts: Mapping[DeviceId, DeviceFacts | None]
         for row in _rows(connection, matrix, facts):
             if row.view.speedup is not None:
                 found.setdefault(row.identity, row)
-    return sorted(found.values(), key=lambda row: (row.view.device, row.view.model, -row.view.matrix_id))
+    return sorted(found.values(), key=_place)
+
+
+def _place(row: _Row) -> tuple[str, str, int]:
+    return row.view.device, row.view.model or "", -row.view.matrix_id
 
 
 def _rows(connection: Connection, matrix: Matrix, facts: Mapping[DeviceId, DeviceFacts | None]) -> list[_Row]:

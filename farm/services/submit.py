@@ -25,9 +25,9 @@ from farm.core.selector import KnownDevice
 from farm.harness.adapter import flag_defaults
 from farm.harness.registry import get_harness, harness_names
 from farm.store import catalog, devices, jobs, matrices
-from farm.store.catalog import Program
 from farm.store.events import record_event
 from farm.store.jobs import NewJob
+from farm.store.programs import Program, current_programs
 from farm.wire.matrix import MatrixSpec
 
 _MAX_SEED = 2**31
@@ -41,7 +41,7 @@ def submit_matrix(connection: Connection, spec: MatrixSpec, *, now: datetime, ac
         SelectorEmpty: a selector fits no device.
     """
     plan = spec.plan()
-    programs = catalog.current_programs(connection, plan.harness)
+    programs = current_programs(connection, plan.harness)
     expansion = expand(
         plan,
         variants=_known_variants(connection),

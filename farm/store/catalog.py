@@ -1,4 +1,4 @@
-"""What can be run: artifacts, variants, and the programs of harnesses."""
+"""What can be run: artifacts and variants."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.ids import Digest, VariantId
 from farm.core.variant import Manifest, variant_name
-from farm.store.tables import artifacts, programs, variants
+from farm.store.tables import artifacts, variants
 
 _MANIFEST = TypeAdapter(Manifest)
 
@@ -25,24 +25,16 @@ class Variant:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """A harness's program for one ABI."""
-
-    program_id: int
-    harness: str
-    abi: str
-    digest: Digest
-    size_bytes: int
-    created_at: datetime
-
-
 def put_artifact(connection: Connection, digest: Digest, size_bytes: int, *, now: datetime) -> bool:
     """Record that the farm has these bytes; False when it knew."""
-    if artifact_size(connection, digest) is not None:
-        return False
-    connection.execute(artifacts.insert().values(digest=digest, size_bytes=size_bytes, created_at=now))
-    return True
+    known = artifact_size(connection, digest) is not None
+    if known:
+        there_again = artifacts.update().where(artifacts.c.digest == digest)
+        connection.execute(there_again.values(used_at=now, expired_at=None))
+    else:
+        row = {"digest": digest, "size_bytes": size_bytes, "created_at": now, "used_at": now}
+        connection.execute(artifacts.insert().values(row))
+    return not known
 
 
 def artifact_size(connection: Connection, digest: Digest) -> int | None:
@@ -90,48 +82,5 @@ def _variant(row: sa.Row[Any]) -> Variant:
         variant_id=row.variant_id,
         name=row.name,
         manifest=_MANIFEST.validate_python(row.manifest),
-        created_at=row.created_at,
-    )
-
-
-def put_program(connection: Connection, *, harness: str, abi: str, digest: Digest, now: datetime) -> None:
-    """Register a program whose artifact is there; registering it again changes nothing."""
-    known = connection.execute(
-        sa.select(programs.c.program_id).where(
-            programs.c.harness == harness, programs.c.abi == abi, programs.c.digest == digest
-        )
-    ).scalar_one_or_none()
-    if known is None:
-        connection.execute(programs.insert().values(harness=harness, abi=abi, digest=digest, created_at=now))
-
-
-def list_programs(connection: Connection) -> list[Program]:
-    """All programs, oldest first: the last one of a harness and ABI is in use."""
-    rows = connection.execute(
-        sa.select(programs, artifacts.c.size_bytes).join(artifacts).order_by(programs.c.program_id)
-    )
-    return [_program(row) for row in rows]
-
-
-def current_programs(connection: Connection, harness: str) -> dict[str, Program]:
-    """The program in use by ABI."""
-    return {program.abi: program for program in list_programs(connection) if program.harness == harness}
-
-
-def get_program(connection: Connection, program_id: int) -> Program:
-    """A program that exists: cells refer to it by a foreign key."""
-    row = connection.execute(
-        sa.select(programs, artifacts.c.size_bytes).join(artifacts).where(programs.c.program_id == program_id)
-    ).one()
-    return _program(row)
-
-
-def _program(row: sa.Row[Any]) -> Program:
-    return Program(
-        program_id=row.program_id,
-        harness=row.harness,
-        abi=row.abi,
-        digest=Digest(row.digest),
-        size_bytes=row.size_bytes,
         created_at=row.created_at,
     )

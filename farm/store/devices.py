@@ -144,6 +144,7 @@ def add_device(
             admin=admin,
             fence=0,
             cleaned_fence=0,
+            tags=[],
             created_at=now,
             seen_at=now,
         )

@@ -13,7 +13,7 @@ from farm.core.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, Ma
 from farm.core.job import JobEvent, JobKind, JobState, advance
 from farm.core.measurement import Outcome
 from farm.store.events import record_event, record_if_moved
-from farm.store.tables import cells, devices, jobs, programs, variants, word
+from farm.store.tables import cells, devices, jobs, program_files, variants, word
 
 #: Checks go before everything users ask for.
 CHECK_PRIORITY = 1_000_000
@@ -199,15 +199,19 @@ def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:
         .scalar_subquery()
     )
     query = (
-        sa.select(variants.c.digest.label("variant"), programs.c.digest.label("program"))
+        sa.select(jobs.c.job_id, variants.c.digest.label("variant"), program_files.c.digest.label("program"))
         .select_from(devices)
         .join(jobs, jobs.c.job_id == head)
         .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
         .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
-        .outerjoin(programs, programs.c.program_id == cells.c.program_id)
+        .outerjoin(program_files, program_files.c.program_id == cells.c.program_id)
         .where(devices.c.host_id == host_id)
+        .order_by(jobs.c.job_id, program_files.c.path)
     )
-    return [Upcoming(digests=tuple(filter(None, row))) for row in connection.execute(query)]
+    digests_by_job: dict[JobId, list[Digest]] = {}
+    for row in connection.execute(query):
+        digests_by_job.setdefault(row.job_id, []).extend(filter(None, (row.variant, row.program)))
+    return [Upcoming(digests=tuple(dict.fromkeys(digests))) for digests in digests_by_job.values()]
 
 
 def find_job(connection: Connection, job_id: JobId) -> Job | None:

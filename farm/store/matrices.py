@@ -36,9 +36,10 @@ class CellRow:
     #: Its place in the expansion, from 0.
     index: int
     device_id: DeviceId
-    variant_id: VariantId
-    variant_name: str
-    model: str
+    #: None, as name and model are, where the harness runs no model.
+    variant_id: VariantId | None
+    variant_name: str | None
+    model: str | None
     program_id: int
     backend: str
     settings: Mapping[str, SettingValue]
@@ -128,7 +129,7 @@ def get_cell(connection: Connection, cell_id: CellId) -> CellRow:
 
 
 def _cells() -> sa.Select[Any]:
-    return sa.select(cells, variants.c.name.label("variant_name"), variants.c.model).join(variants)
+    return sa.select(cells, variants.c.name.label("variant_name"), variants.c.model).outerjoin(variants)
 
 
 def _cell(row: sa.Row[Any]) -> CellRow:

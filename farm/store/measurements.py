@@ -1,7 +1,7 @@
 """Measurements and the series they belong to."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -45,8 +45,8 @@ def put_series(
     connection: Connection,
     *,
     digest: Digest,
-    model: str,
-    recipe: Recipe,
+    model: str | None,
+    recipe: Recipe | None,
     backend: str,
     harness: str,
     settings: Mapping[str, SettingValue],
@@ -63,7 +63,7 @@ def put_series(
         .values(
             series_digest=digest,
             model=model,
-            recipe=_RECIPE.dump_python(recipe, mode="json"),
+            recipe=None if recipe is None else _RECIPE.dump_python(recipe, mode="json"),
             backend=backend,
             harness=harness,
             settings=dict(settings),
@@ -83,7 +83,7 @@ def add_measurement(
     series_id: SeriesId,
     round: int,
     repeat: int,
-    variant_digest: Digest,
+    variant_digest: Digest | None,
     program_digest: Digest,
     facts_id: FactsId | None,
     reading: Reading,
@@ -123,6 +123,7 @@ def add_measurement(
             p90_ns=summary.p90_ns,
             scatter=summary.scatter,
             samples=encode(list(reading.samples_ns)) if reading.samples_ns else None,
+            metrics=[asdict(metric) for metric in reading.metrics],
             parser_version=parser_version,
             measured_at=now,
         )

@@ -1,10 +1,13 @@
 """Brings a database to the schema this version needs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
 import farm
 
@@ -12,9 +15,50 @@ MIGRATIONS = Path(farm.__file__).resolve().parent.parent / "migrations"
 
 
 def upgrade(engine: Engine) -> None:
-    """Apply all missing migrations, each in a transaction; does nothing on an up-to-date database."""
-    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    """Apply all missing migrations in one transaction; does nothing on an up-to-date database."""
+    with (
+        engine.connect().execution_options(farm_writes=True) as connection,
+        tables_may_be_replaced(connection),
+        connection.begin(),
+    ):
+        command.upgrade(config_for(connection), "head")
+
+
+def config_for(connection: Connection) -> Config:
+    """Alembic's settings for migrating over a connection."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    return config
+
+
+@contextmanager
+def tables_may_be_replaced(connection: Connection) -> Iterator[None]:
+    """Have SQLite tolerate that a table is dropped and made again though others refer to it.
+
+    It cannot alter a column otherwise, and takes the order between transactions only. PostgreSQL alters in
+    place and needs none of this.
+
+    Raises:
+        IntegrityError: a migration left rows that refer to nothing; it is undone.
+    """
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    raw = connection.connection.driver_connection
+    assert raw is not None
+    raw.execute("PRAGMA foreign_keys=OFF")
+    sa.event.listen(connection, "commit", _check_references)
+    try:
+        yield
+    finally:
+        sa.event.remove(connection, "commit", _check_references)
+        raw.execute("PRAGMA foreign_keys=ON")
+
+
+def _check_references(connection: Connection) -> None:
+    astray = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
+    if astray:
+        raise sa.exc.IntegrityError(
+            f"rows that refer to nothing: {astray[:3]}", None, ValueError(len(astray))
+        )

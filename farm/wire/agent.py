@@ -7,6 +7,7 @@ from pydantic import Field, SecretStr
 from farm.core.attempt import AttemptState
 from farm.core.condition import Condition
 from farm.core.device import DeviceFacts, Presence
+from farm.core.errand import ErrandKind
 from farm.core.evidence import Evidence
 from farm.core.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
 from farm.core.measurement import Outcome
@@ -70,6 +71,8 @@ class SessionOpening(Wire):
     #: Changes when the machine was restarted.
     boot_id: str
     agent_version: str
+    #: Where this host's adb server listens on its loopback.
+    adb_port: Annotated[int, Field(gt=0, lt=65536)] | None = None
     #: The journal of unfinished attempts of earlier lives.
     attempts: tuple[AttemptReport, ...] = ()
 
@@ -102,6 +105,23 @@ class Assignment(Wire):
     plan: RunPlan | None = None
 
 
+class Errand(Wire):
+    """What an operator wants done on a phone; listed until an exchange reports it."""
+
+    errand_id: Count
+    device_id: DeviceId
+    kind: ErrandKind
+    #: What the phone is called here, to be shown on it.
+    label: str
+
+
+class ErrandReport(Wire):
+    """An errand that was done, or could not be."""
+
+    errand_id: Count
+    error: Annotated[str, Field(max_length=2000)] | None = None
+
+
 class Exchange(Wire):
     """POST /api/v1/agent/sessions/{id}/exchange: the one loop call, numbered from 1 upwards.
 
@@ -113,6 +133,8 @@ class Exchange(Wire):
     wait_s: Annotated[float, Field(ge=0, le=30)] = 0.0
     devices: tuple[DeviceReport, ...] = ()
     attempts: tuple[AttemptReport, ...] = ()
+    #: Repeated until an answer no longer lists the errand.
+    errands: tuple[ErrandReport, ...] = ()
 
 
 class ExchangeAnswer(Wire):
@@ -128,6 +150,8 @@ class ExchangeAnswer(Wire):
     facts_wanted: tuple[DeviceId, ...] = ()
     #: Digests that will be needed soon, to be fetched into the host's cache meanwhile.
     prefetch: tuple[Digest, ...] = ()
+    #: For phones that are free; they get no work meanwhile.
+    errands: tuple[Errand, ...] = ()
 
 
 class Report(Wire):

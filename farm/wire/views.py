@@ -144,7 +144,7 @@ class CellView(Wire):
     cell_id: CellId
     device_id: DeviceId
     label: str
-    variant: str
+    variant: str | None
     backend: str
     settings: dict[str, SettingValue]
     replica: int
@@ -177,7 +177,8 @@ class SpeedupView(Wire):
     device: DeviceId
     device_model: str | None
     soc: str | None
-    model: str
+    #: None where the harness runs no model.
+    model: str | None
     harness: str
     baseline: str
     candidate: str

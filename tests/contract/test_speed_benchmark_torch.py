@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from farm.core.bundle import single_file
 from farm.core.condition import Gates
 from farm.core.evidence import Evidence, ExitRecord
 from farm.core.ids import digest_of
 from farm.core.measurement import Reading, RunFailure
-from farm.core.plan import PlanFile, RunPlan, SettingValue, filled_argv
+from farm.core.plan import RunPlan, SettingValue, filled_argv
 from farm.core.variant import Format, Precision
 from farm.harness.adapter import RunRequest
 from farm.harness.speed_benchmark_torch import FLAGS, SpeedBenchmarkTorch
@@ -60,10 +61,7 @@ def plan_of(variant: BuiltVariant, **settings: SettingValue) -> RunPlan:
     program = PROGRAM.read_bytes()
     request = RunRequest(
         variant=variant.manifest,
-        variant_file=PlanFile(
-            name="m", digest=variant.manifest.digest, size_bytes=variant.manifest.size_bytes
-        ),
-        program=PlanFile(name="p", digest=digest_of(program), size_bytes=len(program)),
+        bundle=single_file("speed_benchmark_torch", digest_of(program), len(program)),
         backend="cpu",
         settings={**{name: flag.default for name, flag in FLAGS.items()}, **settings},
         timeout_s=60.0,

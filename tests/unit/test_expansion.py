@@ -313,7 +313,7 @@ def test_a_setting_of_the_wrong_kind_is_refused(settings: dict[str, Any], messag
         ({"axes": {**AXES, "iter": (1, 2)}, "settings": {"iter": 1}}, "settings.iter: `iter` is an axis too"),
         ({"exclude": ({"threads": 3},)}, "exclude[0]: no cell of the axes has {threads: 3}"),
         ({"exclude": ({"precison": "float32"},)}, "exclude[0].precison: `precison` is neither"),
-        ({"baseline": {"precision": "float16"}}, "baseline.precision: no precision `float16`"),
+        ({"baseline": {"precision": "bfloat16"}}, "baseline.precision: no precision `bfloat16`"),
         ({"baseline": {"threads": 1}}, "baseline: no cell has {threads: 1}"),
         ({"aa": True}, "aa: an A/A pair is a baseline and its twin"),
         ({"axes": {**AXES, "iter": tuple(range(1, 30_000))}}, "119996 cells, at most 100000"),

@@ -1,6 +1,6 @@
 """The schema: every table, with the rule each constraint enforces and the query each index serves."""
 
-from farm.store.tables.catalog import artifacts, programs, variants
+from farm.store.tables.catalog import artifacts, program_files, programs, variants
 from farm.store.tables.columns import UtcTime, is_one_of, metadata, word
 from farm.store.tables.fleet import (
     OPEN_SESSION,
@@ -8,6 +8,7 @@ from farm.store.tables.fleet import (
     SessionState,
     device_facts,
     devices,
+    errands,
     hosts,
     join_tokens,
     sessions,
@@ -26,6 +27,7 @@ __all__ = [
     "cells",
     "device_facts",
     "devices",
+    "errands",
     "events",
     "evidence",
     "hosts",
@@ -36,6 +38,7 @@ __all__ = [
     "matrices",
     "measurements",
     "metadata",
+    "program_files",
     "programs",
     "series",
     "sessions",

@@ -10,6 +10,10 @@ artifacts = sa.Table(
     sa.Column("digest", sa.Text, primary_key=True),
     sa.Column("size_bytes", sa.BigInteger, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
+    #: When a claim last needed the bytes, or somebody sent them.
+    sa.Column("used_at", UtcTime, nullable=False),
+    #: Since when the bytes are gone, to make room; the row stays, because measurements refer to it.
+    sa.Column("expired_at", UtcTime),
     sa.CheckConstraint("length(digest) = 64", name="digest_is_sha256"),
 )
 
@@ -33,8 +37,27 @@ programs = sa.Table(
     sa.Column("program_id", BigId, primary_key=True),
     sa.Column("harness", sa.Text, nullable=False),
     sa.Column("abi", sa.Text, nullable=False),
-    sa.Column("digest", sa.Text, sa.ForeignKey("artifacts.digest"), nullable=False),
+    #: Over files, environment, command and definition: the version of the series that it makes.
+    sa.Column("digest", sa.Text, nullable=False),
+    #: Which of its files is started.
+    sa.Column("entry", sa.Text, nullable=False),
+    sa.Column("env", sa.JSON, nullable=False),
+    sa.Column("command", sa.JSON, nullable=False),
+    #: How a generic harness is called and read; none where the farm has an adapter of its own.
+    sa.Column("definition", sa.JSON(none_as_null=True)),
+    #: Flags of the adapter that this program does not know.
+    sa.Column("lacks", sa.JSON, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
     # The newest row of a harness and ABI is the one new matrices use.
     sa.UniqueConstraint("harness", "abi", "digest"),
+)
+
+program_files = sa.Table(
+    "program_files",
+    metadata,
+    sa.Column("program_id", BigId, sa.ForeignKey("programs.program_id"), primary_key=True),
+    #: Below the run's folder.
+    sa.Column("path", sa.Text, primary_key=True),
+    sa.Column("digest", sa.Text, sa.ForeignKey("artifacts.digest"), nullable=False),
+    sa.Column("executable", sa.Boolean, nullable=False),
 )

@@ -5,6 +5,7 @@ from enum import StrEnum
 import sqlalchemy as sa
 
 from farm.core.device import Admin, Health, Presence
+from farm.core.errand import ErrandKind
 from farm.store.tables.columns import BigId, UtcTime, metadata, one_of, where
 
 
@@ -37,6 +38,8 @@ hosts = sa.Table(
     #: New phones of this host become active without an operator.
     sa.Column("auto_admit", sa.Boolean, nullable=False),
     sa.Column("credential_hash", sa.Text, nullable=False),
+    #: Where its adb server listens, on that machine's loopback.
+    sa.Column("adb_port", sa.Integer),
     sa.Column("created_at", UtcTime, nullable=False),
     one_of("state", HostState),
     # A bearer token names one host.
@@ -105,6 +108,14 @@ devices = sa.Table(
     #: The CPU it shares with other devices now. No part of its facts: the number changes when its host boots.
     sa.Column("cpu_domain", sa.Text),
     sa.Column("condition", sa.JSON),
+    #: The operator's name for it.
+    sa.Column("label", sa.Text),
+    sa.Column("tags", sa.JSON, nullable=False),
+    #: Its number among the phones of its device model, from 1; never given again.
+    sa.Column("unit", sa.Integer),
+    #: Out of the pool for a person, until then at the latest.
+    sa.Column("held_until", UtcTime),
+    sa.Column("held_by", sa.Text),
     #: The fencing token of the last claim; only rises.
     sa.Column("fence", sa.BigInteger, nullable=False),
     #: Everything of runs up to this token is gone from the phone.
@@ -114,6 +125,32 @@ devices = sa.Table(
     one_of("presence", Presence),
     one_of("health", Health),
     one_of("admin", Admin),
+    # A hold has an end and an owner.
+    sa.CheckConstraint("(held_until IS NULL) = (held_by IS NULL)", name="held_by_somebody"),
+    # A label names one phone.
+    sa.UniqueConstraint("label"),
 )
 # The exchange's look at the devices of its host.
 sa.Index("ix_devices_host_id", devices.c.host_id)
+
+errands = sa.Table(
+    "errands",
+    metadata,
+    sa.Column("errand_id", BigId, primary_key=True),
+    sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("asked_by", sa.Text, nullable=False),
+    sa.Column("asked_at", UtcTime, nullable=False),
+    sa.Column("finished_at", UtcTime),
+    #: Why it failed.
+    sa.Column("error", sa.Text),
+    one_of("kind", ErrandKind),
+)
+# Asking twice is asking once; and the exchange's look at what is to be done.
+sa.Index(
+    "uq_errands_one_open_per_kind",
+    errands.c.device_id,
+    errands.c.kind,
+    unique=True,
+    **where("finished_at IS NULL"),
+)

@@ -10,8 +10,9 @@ series = sa.Table(
     metadata,
     sa.Column("series_id", BigId, primary_key=True),
     sa.Column("series_digest", sa.Text, nullable=False),
-    sa.Column("model", sa.Text, nullable=False),
-    sa.Column("recipe", sa.JSON, nullable=False),
+    #: None, and no recipe, where the harness runs no model.
+    sa.Column("model", sa.Text),
+    sa.Column("recipe", sa.JSON(none_as_null=True)),
     sa.Column("backend", sa.Text, nullable=False),
     sa.Column("harness", sa.Text, nullable=False),
     #: Only what is not the harness's default, so that a new flag leaves old series whole.
@@ -32,7 +33,7 @@ measurements = sa.Table(
     sa.Column("round", sa.Integer, nullable=False),
     sa.Column("repeat", sa.Integer, nullable=False),
     #: The versions of the series.
-    sa.Column("variant_digest", sa.Text, nullable=False),
+    sa.Column("variant_digest", sa.Text),
     sa.Column("program_digest", sa.Text, nullable=False),
     sa.Column("facts_id", BigId, sa.ForeignKey("device_facts.facts_id")),
     sa.Column("accepted", sa.Boolean, nullable=False),
@@ -52,6 +53,8 @@ measurements = sa.Table(
     sa.Column("scatter", sa.Double),
     #: farm.core.samples; empty kind `summary` has none.
     sa.Column("samples", sa.LargeBinary),
+    #: Further figures that the harness printed: farm.core.measurement.Metric.
+    sa.Column("metrics", sa.JSON, nullable=False),
     sa.Column("parser_version", sa.Integer, nullable=False),
     sa.Column("measured_at", UtcTime, nullable=False),
     one_of("quality", Quality),

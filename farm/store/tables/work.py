@@ -27,6 +27,8 @@ matrices = sa.Table(
     sa.Column("seed", sa.BigInteger, nullable=False),
     #: Cells that get no jobs, with their reasons.
     sa.Column("rejected", sa.JSON, nullable=False),
+    #: The matrix that this one runs again.
+    sa.Column("rerun_of", BigId, sa.ForeignKey("matrices.matrix_id")),
     sa.Column("created_at", UtcTime, nullable=False),
 )
 
@@ -37,7 +39,8 @@ cells = sa.Table(
     sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), nullable=False),
     sa.Column("cell_index", sa.Integer, nullable=False),
     sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), nullable=False),
-    sa.Column("variant_id", BigId, sa.ForeignKey("variants.variant_id"), nullable=False),
+    #: None where the harness runs no model.
+    sa.Column("variant_id", BigId, sa.ForeignKey("variants.variant_id")),
     sa.Column("program_id", BigId, sa.ForeignKey("programs.program_id"), nullable=False),
     sa.Column("backend", sa.Text, nullable=False),
     sa.Column("settings", sa.JSON, nullable=False),
@@ -151,8 +154,12 @@ evidence = sa.Table(
     #: False when it came too late to decide anything; kept all the same.
     sa.Column("counted", sa.Boolean, nullable=False),
     #: The report's bytes, zlib-compressed.
-    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("body", sa.LargeBinary),
     sa.Column("received_at", UtcTime, nullable=False),
+    #: Since when the body is gone, by the rules of retention.
+    sa.Column("expired_at", UtcTime),
+    # Nothing disappears without being recorded as expired.
+    sa.CheckConstraint("(body IS NULL) = (expired_at IS NOT NULL)", name="body_until_expired"),
     # The same report again is the same evidence.
     sa.UniqueConstraint("attempt_id", "report_digest"),
 )

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from farm.core.bundle import single_file
 from farm.core.condition import Gates
 from farm.core.evidence import Evidence, ExitRecord
 from farm.core.ids import Digest
-from farm.core.plan import PlanFile, RunPlan, SettingValue
+from farm.core.plan import RunPlan, SettingValue
 from farm.core.variant import Format, Manifest, Precision, Recipe, TensorSpec
 from farm.harness.adapter import RunRequest
 from farm.harness.speed_benchmark_torch import FLAGS, SpeedBenchmarkTorch
@@ -28,8 +29,7 @@ def manifest(*, backends: tuple[str, ...] = ("cpu",)) -> Manifest:
 def request(**settings: SettingValue) -> RunRequest:
     return RunRequest(
         variant=manifest(),
-        variant_file=PlanFile(name="variant", digest=Digest("a" * 64), size_bytes=14_000_000),
-        program=PlanFile(name="sbt", digest=Digest("c" * 64), size_bytes=9_000),
+        bundle=single_file("sbt", Digest("c" * 64), 9_000),
         backend="cpu",
         settings={**{name: flag.default for name, flag in FLAGS.items()}, **settings},
         timeout_s=120.0,

@@ -1,0 +1,12 @@
+"""What an operator has an agent do on a phone, outside of any job."""
+
+from enum import StrEnum
+
+
+class ErrandKind(StrEnum):
+    """What is to be done; never while a run is on the phone."""
+
+    #: Wake the screen and show what the phone is called here.
+    IDENTIFY = "identify"
+    #: End what is left of runs of ours and free the phone's cache.
+    CLEAN = "clean"
