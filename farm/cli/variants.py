@@ -15,18 +15,29 @@ app = typer.Typer(no_args_is_help=True, help="Variants: concrete files of a mode
 def build(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A network, for instance mobilenet_v2.")],
     precision: Annotated[
-        str, typer.Option(help="Number formats, by comma: float32, int8-core.", metavar="LIST")
+        str, typer.Option(help="By comma: float32, int8-core, int8-full; or all.", metavar="LIST")
     ] = "float32",
     file_format: Annotated[
-        str, typer.Option("--format", help="File formats, by comma: torchscript, lite.", metavar="LIST")
+        str, typer.Option("--format", help="By comma: torchscript, lite, flatbuffer; or all.", metavar="LIST")
     ] = "torchscript",
+    memory_format: Annotated[
+        str,
+        typer.Option(
+            help="How inputs lie in memory: contiguous, channels_last; or all."
+            " Default: contiguous, and channels_last for nnapi.",
+            metavar="LIST",
+        ),
+    ] = "",
+    target: Annotated[
+        str, typer.Option(help="What files are made for: cpu, nnapi; or all.", metavar="LIST")
+    ] = "cpu",
     out_dir: Annotated[
         Path | None,
         typer.Option("--out", help="Where files are built; default: `variants` in the data folder."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Build every precision in every format on this machine, and register the files with the farm.
+    """Build every combination on this machine, and register the files with the farm.
 
     What the farm has already, made by the same recipe, is not built again.
 
@@ -36,7 +47,12 @@ def build(
     from farm.cli.render import registered_table
     from farm.variants.catalogue import recipes_of
 
-    recipes = recipes_of(_words(precision), _words(file_format))
+    recipes = recipes_of(
+        _words(precision),
+        _words(file_format),
+        memory_formats=_words(memory_format),
+        targets=_words(target),
+    )
     with connect() as farm:
         done = build_and_register(farm, model, recipes, out_dir or data_dir() / "variants", err())
     if as_json:

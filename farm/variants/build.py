@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
@@ -20,7 +20,7 @@ from farm.variants.recipe import recipe_digest
 
 #: The slowest model takes about 30 s on a busy machine.
 _DEADLINE_S = 600.0
-_SUFFIX = {Format.TORCHSCRIPT: ".pt", Format.LITE: ".ptl"}
+_SUFFIX = {Format.TORCHSCRIPT: ".pt", Format.LITE: ".ptl", Format.FLATBUFFER: ".ff"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,15 @@ def _each(
             name = variant_name(model, recipe)
             on_progress(BuildProgress(variant=name, step=step, index=index, total=len(work)))
 
-        path = out_dir / f"{model}-{recipe.precision}{_SUFFIX[recipe.format]}"
+        path = out_dir / _file_name(model, recipe)
         yield _existing(path, digest, say) or _built(model, recipe, path, say)
+
+
+def _file_name(model: str, recipe: Recipe) -> str:
+    """`mobilenet_v2-int8-full-channels_last-nnapi.ptl`: like the variant's name, the format as a suffix."""
+    words = variant_name(model, recipe).split("/")
+    words.remove(recipe.format)
+    return "-".join(words) + _SUFFIX[recipe.format]
 
 
 def _existing(path: Path, digest: Digest, say: Callable[[str], None]) -> BuiltVariant | None:
@@ -102,7 +109,7 @@ def _built(model: str, recipe: Recipe, path: Path, say: Callable[[str], None]) -
 
 
 def _run(model: str, recipe: Recipe, draft: Path, say: Callable[[str], None]) -> None:
-    words = [model, recipe.precision, recipe.format, str(draft)]
+    words = [model, json.dumps(asdict(recipe)), str(draft)]
     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
         process = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "farm.variants.build_one", *words],

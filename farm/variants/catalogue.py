@@ -1,9 +1,8 @@
-"""The models, precisions and formats that can be built, known without importing torch."""
+"""The models and recipes that can be built, known without importing torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from enum import StrEnum
 from typing import TypeVar
 
 from farm.core.errors import InvalidInput
@@ -32,7 +31,17 @@ CATALOGUE: tuple[Entry, ...] = tuple(
     )
 )
 
-_Word = TypeVar("_Word", bound=StrEnum)
+#: What the builder makes; the other words are for files made elsewhere.
+PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL)
+FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
+MEMORY_FORMATS = ("contiguous", "channels_last")
+TARGETS = ("cpu", "nnapi")
+#: Stands for every word of a list.
+ALL = "all"
+#: NNAPI computes in NHWC: any other input is copied into it, within the harness's clock.
+_OWN_MEMORY_FORMAT = {"cpu": "contiguous", "nnapi": "channels_last"}
+
+_Word = TypeVar("_Word", bound=str)
 
 
 def get_entry(model: str) -> Entry:
@@ -47,20 +56,36 @@ def get_entry(model: str) -> Entry:
     raise _unknown("model", model, [entry.model for entry in CATALOGUE])
 
 
-def recipes_of(precisions: Sequence[str], formats: Sequence[str]) -> list[Recipe]:
-    """Every precision in every format, in the order given, each once.
+def recipes_of(
+    precisions: Sequence[str],
+    formats: Sequence[str],
+    *,
+    memory_formats: Sequence[str] = (),
+    targets: Sequence[str] = ("cpu",),
+) -> list[Recipe]:
+    """Every combination, in the order given, each once; `all` stands for every word of its kind.
+
+    Args:
+        precisions: number formats.
+        formats: layouts of the file.
+        memory_formats: how inputs lie in memory; nothing: as each target likes it best.
+        targets: what files are made for.
 
     Raises:
-        InvalidInput: a word is no precision or format, or there is none of one kind.
+        InvalidInput: a word is none of its kind, or there is none of one kind.
     """
-    found_precisions = [_word("precision", text, Precision) for text in dict.fromkeys(precisions)]
-    found_formats = [_word("format", text, Format) for text in dict.fromkeys(formats)]
-    if not found_precisions or not found_formats:
-        raise InvalidInput("nothing to build: give at least one precision and one format")
+    found_precisions = _words("precision", precisions, PRECISIONS)
+    found_formats = _words("format", formats, FORMATS)
+    found_memory_formats = _words("memory format", memory_formats, MEMORY_FORMATS)
+    found_targets = _words("target", targets, TARGETS)
+    if not found_precisions or not found_formats or not found_targets:
+        raise InvalidInput("nothing to build: give at least one precision, one format and one target")
     return [
-        Recipe(precision=precision, format=format)
+        Recipe(precision=precision, format=format, memory_format=memory_format, target=target)
         for precision in found_precisions
         for format in found_formats
+        for target in found_targets
+        for memory_format in found_memory_formats or [_OWN_MEMORY_FORMAT[target]]
     ]
 
 
@@ -68,19 +93,22 @@ def check_recipe(recipe: Recipe) -> None:
     """Refuse what the builder does not make.
 
     Raises:
-        InvalidInput: another memory format or target than the default was asked for.
+        InvalidInput: one of its words is for files made elsewhere.
     """
-    if recipe.memory_format != "contiguous":
-        raise _unknown("memory format", recipe.memory_format, ["contiguous"])
-    if recipe.target != "cpu":
-        raise _unknown("target", recipe.target, ["cpu"])
+    _words("precision", [recipe.precision], PRECISIONS)
+    _words("format", [recipe.format], FORMATS)
+    _words("memory format", [recipe.memory_format], MEMORY_FORMATS)
+    _words("target", [recipe.target], TARGETS)
 
 
-def _word(kind: str, text: str, words: type[_Word]) -> _Word:
-    try:
-        return words(text)
-    except ValueError as error:
-        raise _unknown(kind, text, list(words)) from error
+def _words(kind: str, texts: Sequence[str], known: Sequence[_Word]) -> list[_Word]:
+    if ALL in texts:
+        return list(known)
+    word_by_text = {str(word): word for word in known}
+    for text in texts:
+        if text not in word_by_text:
+            raise _unknown(kind, text, list(word_by_text))
+    return [word_by_text[text] for text in dict.fromkeys(texts)]
 
 
 def _unknown(kind: str, text: str, known: Sequence[str]) -> InvalidInput:

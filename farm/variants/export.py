@@ -1,4 +1,4 @@
-"""From a network to a file: scripted, frozen, one bundled input. Imports torch."""
+"""From a network to a file with one bundled input. Imports torch."""
 
 import zipfile
 from pathlib import Path
@@ -8,30 +8,48 @@ import torch
 from torch import nn
 from torch.utils import bundled_inputs
 
-from farm.core.variant import Format
+from farm.core.errors import VariantInvalid
+from farm.core.variant import Format, Recipe
+from farm.variants.nnapi import converted
 
 #: Records that no loader needs and that depend on where torch is installed (pytorch, serialization.md).
 _TELLTALE = (".debug_pkl", "/.data/serialization_id")
 
 
-def save(net: nn.Module, image: torch.Tensor, format: Format, path: Path) -> None:
-    """Write the network with `image` as its bundled input 0; the archive carries the file's stem inside.
+def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> None:
+    """Write the network with `image` as its bundled input 0; an archive carries the file's stem inside.
 
-    Frozen, because batch-norm is folded then and loading takes a tenth. The mobile optimizer does more, but
-    is not in any published build of torch for PCs.
+    Raises:
+        VariantInvalid: the network cannot be converted for the recipe's target.
     """
-    frozen = torch.jit.freeze(torch.jit.script(net))
+    module = converted(net, image) if recipe.target == "nnapi" else _frozen(net)
     # bundle_inputs clones: augmenting in place breaks other modules of the same scripted class.
-    module = bundled_inputs.bundle_inputs(frozen, [(bundled_inputs.bundle_large_tensor(image),)])
-    whole = path.with_suffix(".whole")
-    match format:
+    bundled = bundled_inputs.bundle_inputs(module, [(bundled_inputs.bundle_large_tensor(image),)])
+    match recipe.format:
         case Format.TORCHSCRIPT:
-            module.save(str(whole))
+            bundled.save(str(_whole(path)))
+            _copy_without_traces(_whole(path), path)
         case Format.LITE:
-            module._save_for_lite_interpreter(str(whole))
+            bundled._save_for_lite_interpreter(str(_whole(path)))
+            _copy_without_traces(_whole(path), path)
+        case Format.FLATBUFFER:
+            bundled._save_for_lite_interpreter(str(path), _use_flatbuffer=True)
+        case Format.TFLITE | Format.ONNX | Format.ORT | Format.EXECUTORCH:
+            raise VariantInvalid(f"{recipe.format} is not made here")
         case _:
-            assert_never(format)
-    _copy_without_traces(whole, path)
+            assert_never(recipe.format)
+
+
+def _frozen(net: nn.Module) -> torch.jit.ScriptModule:
+    """Batch-norm is folded then, and loading takes a tenth.
+
+    The mobile optimizer does more, but is not in any published build of torch for PCs.
+    """
+    return torch.jit.freeze(torch.jit.script(net))
+
+
+def _whole(path: Path) -> Path:
+    return path.with_suffix(".whole")
 
 
 def _copy_without_traces(whole: Path, path: Path) -> None:

@@ -1,10 +1,24 @@
-"""Post-training static quantization: int8 inside, float interface. Imports torch."""
+"""Post-training static quantization: int8 inside, with a float or a quantized interface. Imports torch."""
+
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 from torch.ao import quantization
 
 from farm.variants.recipe import QCONFIG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    """How a quantized network takes its input: real value = scale x (stored value - zero point)."""
+
+    scale: float
+    zero_point: int
+
+    def quantized(self, batch: torch.Tensor) -> torch.Tensor:
+        """The batch as quint8, in its memory format."""
+        return torch.quantize_per_tensor(batch, self.scale, self.zero_point, torch.quint8)
 
 
 def int8_core(net: nn.Module, calibration: torch.Tensor) -> nn.Module:
@@ -18,3 +32,11 @@ def int8_core(net: nn.Module, calibration: torch.Tensor) -> nn.Module:
     with torch.inference_mode():
         net(calibration)
     return quantization.convert(net, inplace=True)
+
+
+def int8_full(net: nn.Module) -> Interface:
+    """Take the conversions at both ends out of a network that `int8_core` quantized, in place."""
+    interface = Interface(scale=float(net.quant.scale), zero_point=int(net.quant.zero_point))
+    net.quant = nn.Identity()
+    net.dequant = nn.Identity()
+    return interface

@@ -12,7 +12,7 @@ from farm.core.variant import Precision, Recipe
 from farm.variants.catalogue import check_recipe, get_entry
 
 #: The modules whose code decides what bytes come out.
-_BUILDER_SOURCES = ("networks.py", "quantize.py", "export.py", "build_one.py")
+_BUILDER_SOURCES = ("networks.py", "prepare.py", "quantize.py", "nnapi.py", "export.py", "build_one.py")
 _PACKAGES = ("torch", "torchvision")
 SEED = 20
 #: The engine of phones; its per-tensor weights are also the only ones that NNAPI takes.

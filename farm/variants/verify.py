@@ -1,4 +1,4 @@
-"""Whether a built file runs and means something. Imports torch."""
+"""Whether a built file runs, and how far it agrees with its float32 twin. Imports torch."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,16 +7,31 @@ import torch
 from torch.jit import mobile
 
 from farm.core.errors import VariantInvalid
-from farm.core.variant import Format, Precision
+from farm.core.variant import Agreement, Format, Precision
+from farm.variants.nnapi import NO_NNAPI_HERE
 
 #: Below this correlation with the float32 network a file is not the same model any more.
-_LEAST_CORRELATION = {Precision.FLOAT32: 0.999, Precision.INT8_CORE: 0.9}
+_LEAST_FLOAT32, _LEAST_INT8 = 0.999, 0.9
 #: Spread of an output over different inputs; degenerate networks have about 1e-10.
 _LEAST_SPREAD = 1e-3
 
+_Forward = Callable[[torch.Tensor], torch.Tensor]
 
-def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Precision) -> None:
-    """Compare outputs for several inputs, one row each.
+
+def agreement(expected: torch.Tensor, actual: torch.Tensor) -> Agreement:
+    """Compare outputs for several inputs, one row of class scores each."""
+    pair = torch.stack([expected.flatten(), actual.flatten()])
+    same_class = expected.argmax(dim=1) == actual.argmax(dim=1)
+    return Agreement(
+        inputs=len(expected),
+        correlation=float(torch.corrcoef(pair)[0, 1]),
+        max_difference=float((expected - actual).abs().max()),
+        top1_share=float(same_class.float().mean()),
+    )
+
+
+def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Precision) -> Agreement:
+    """Compare outputs, and refuse those of a file that is not the same model any more.
 
     Raises:
         VariantInvalid: they are not finite, do not depend on the input, or have little to do with each other.
@@ -26,34 +41,70 @@ def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Preci
     spread = float(actual.std(dim=0).mean())
     if spread < _LEAST_SPREAD:
         raise VariantInvalid(f"the built file puts out the same for every input: spread {spread:.2g}")
-    correlation = float(torch.corrcoef(torch.stack([expected.flatten(), actual.flatten()]))[0, 1])
-    if not correlation > _LEAST_CORRELATION[precision]:
-        raise VariantInvalid(
-            f"the built file's outputs correlate {correlation:.3f} with the float32 network's,"
-            f" less than {_LEAST_CORRELATION[precision]}"
-        )
+    found = agreement(expected, actual)
+    least = _LEAST_FLOAT32 if precision is Precision.FLOAT32 else _LEAST_INT8
+    if not found.correlation > least:
+        raise _disagrees(found, least)
+    return found
 
 
-def outputs(path: Path, format: Format, batch: torch.Tensor, *, engine: str | None = None) -> torch.Tensor:
-    """What the file puts out for each image, loaded as a harness would.
+def _disagrees(found: Agreement, least: float) -> VariantInvalid:
+    return VariantInvalid(
+        f"the built file's outputs correlate {found.correlation:.3f} with the float32 network's, less than"
+        f" {least}; the largest difference is {found.max_difference:.3g}, and it names the same class for"
+        f" {found.top1_share:.0%} of {found.inputs} inputs",
+        hint="its numbers would be those of another model: keep this model in float32",
+    )
+
+
+def outputs(path: Path, format: Format, batch: torch.Tensor, *, engine: str) -> torch.Tensor:
+    """What the file puts out for each image of the batch, as real values, loaded as a harness would.
 
     Raises:
-        VariantInvalid: the file's one bundled input is not there.
+        VariantInvalid: its bundled input is not there, or not like the images.
     """
-    if engine is not None:
-        torch.backends.quantized.engine = engine
+    torch.backends.quantized.engine = engine
     with torch.inference_mode():
-        forward, bundled = _loaded(path, format)
-        if [tuple(tensor.shape) for (tensor,) in bundled] != [tuple(batch[:1].shape)]:
-            raise VariantInvalid("the built file does not have its one bundled input")
-        return torch.cat([forward(image) for image in batch.split(1)])
+        forward = _loaded(path, format, batch[:1])
+        return torch.cat([real_values(forward(image)) for image in batch.split(1)])
 
 
-def _loaded(
-    path: Path, format: Format
-) -> tuple[Callable[[torch.Tensor], torch.Tensor], list[tuple[torch.Tensor]]]:
-    if format is Format.LITE:
-        lite = mobile._load_for_lite_interpreter(str(path))
-        return lite.forward, lite.run_method("get_all_bundled_inputs")
+def real_values(output: torch.Tensor) -> torch.Tensor:
+    """The output, dequantized where it is quantized."""
+    return output.dequantize() if output.is_quantized else output
+
+
+def check_starts_nnapi(path: Path, format: Format, image: torch.Tensor) -> None:
+    """Run the file once: here it can only get as far as asking for NNAPI.
+
+    Raises:
+        VariantInvalid: it failed earlier, or its bundled input is not like the image.
+    """
+    with torch.inference_mode():
+        forward = _loaded(path, format, image)
+        try:
+            forward(image)
+        except RuntimeError as error:
+            if NO_NNAPI_HERE not in str(error):
+                raise VariantInvalid(f"the built file does not run: {error}") from error
+
+
+def _loaded(path: Path, format: Format, like: torch.Tensor) -> _Forward:
+    forward, bundled = _lite(path) if format is not Format.TORCHSCRIPT else _full(path)
+    if [_layout(tensor) for (tensor,) in bundled] != [_layout(like)]:
+        raise VariantInvalid("the built file does not have its one bundled input")
+    return forward
+
+
+def _lite(path: Path) -> tuple[_Forward, list[tuple[torch.Tensor]]]:
+    module = mobile._load_for_lite_interpreter(str(path))
+    return module.forward, module.run_method("get_all_bundled_inputs")
+
+
+def _full(path: Path) -> tuple[_Forward, list[tuple[torch.Tensor]]]:
     module = torch.jit.load(str(path))
     return module.forward, module.get_all_bundled_inputs()
+
+
+def _layout(tensor: torch.Tensor) -> tuple[object, ...]:
+    return tensor.dtype, tuple(tensor.shape), tensor.stride()

@@ -1,0 +1,42 @@
+"""TorchScript that hands its work to Android's NNAPI, by torch's own converter. Imports torch."""
+
+import torch
+from torch import nn
+from torch.backends._nnapi import prepare
+
+from farm.core.errors import VariantInvalid
+
+#: What the first run says where there is no NNAPI, as on every PC.
+NO_NNAPI_HERE = "Failed to load libneuralnetworks.so"
+
+
+def converted(net: nn.Module, image: torch.Tensor) -> torch.jit.ScriptModule:
+    """The network as one NNAPI model, for inputs of exactly this shape and type.
+
+    It computes in NHWC, the only layout that pooling and most drivers know; inputs that lie otherwise are
+    copied at each run.
+
+    Raises:
+        VariantInvalid: the converter does not know an operator of the network.
+    """
+    _without_dropout(net)
+    sample = image.contiguous(memory_format=torch.channels_last)
+    sample.nnapi_nhwc = True
+    try:
+        return prepare.convert_model_to_nnapi(torch.jit.trace(net, sample), sample)
+    except Exception as error:  # the converter raises nothing more particular
+        raise VariantInvalid(
+            f"torch cannot convert this network to NNAPI: {_first_line(error)}",
+            hint="mobilenet_v2 and the resnets convert in every precision; or build it for the target cpu",
+        ) from error
+
+
+def _without_dropout(net: nn.Module) -> None:
+    for module in list(net.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, nn.Dropout):
+                setattr(module, name, nn.Identity())
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
