@@ -52,6 +52,7 @@ class _Farm:
         self.devices = self._by("devices", "device_id")
         self.measurements = self._rows("measurements", "measurement_id")
         self.evidence = self._rows("evidence", "evidence_id")
+        self.programs = {row["digest"] for row in self._rows("programs", "program_id")}
         self.artifacts = {row["digest"] for row in self._rows("artifacts", "digest")}
 
     def _rows(self, table: str, key: str) -> list[_Row]:
@@ -183,9 +184,10 @@ def _measurements(farm: _Farm) -> Iterator[str]:
     for row in farm.measurements:
         if row["accepted"]:
             accepted[row["job_id"]].append(row)
-        missing = {row["variant_digest"], row["program_digest"]} - farm.artifacts
-        if missing:
-            yield f"I5 measurement {row['measurement_id']}: artifacts {missing} are not there"
+        if row["variant_digest"] not in (None, *farm.artifacts):
+            yield f"I5 measurement {row['measurement_id']}: variant {row['variant_digest']} is no artifact"
+        if row["program_digest"] not in farm.programs:
+            yield f"I5 measurement {row['measurement_id']}: its program {row['program_digest']} is unknown"
     for job in farm.jobs.values():
         name, found = f"job {job['job_id']}", accepted[job["job_id"]]
         if len(found) > 1:

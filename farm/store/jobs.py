@@ -206,12 +206,11 @@ def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:
         .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
         .outerjoin(program_files, program_files.c.program_id == cells.c.program_id)
         .where(devices.c.host_id == host_id)
-        .order_by(jobs.c.job_id, program_files.c.path)
     )
     digests_by_job: dict[JobId, list[Digest]] = {}
     for row in connection.execute(query):
         digests_by_job.setdefault(row.job_id, []).extend(filter(None, (row.variant, row.program)))
-    return [Upcoming(digests=tuple(dict.fromkeys(digests))) for digests in digests_by_job.values()]
+    return [Upcoming(digests=tuple(dict.fromkeys(digests))) for _, digests in sorted(digests_by_job.items())]
 
 
 def find_job(connection: Connection, job_id: JobId) -> Job | None:

@@ -36,9 +36,11 @@ STATES = [
         fence=3,
         cleaned_fence=cleaned,
         cpu_busy=cpu_busy,
+        held=held,
+        errand=errand,
     )
-    for session_live, presence, health, admin, busy, cleaned, cpu_busy in product(
-        BOOLS, Presence, Health, Admin, BOOLS, (2, 3, 4), BOOLS
+    for session_live, presence, health, admin, busy, cleaned, cpu_busy, held, errand in product(
+        BOOLS, Presence, Health, Admin, BOOLS, (2, 3, 4), BOOLS, BOOLS, BOOLS
     )
 ]
 
@@ -53,6 +55,8 @@ def is_fit(state: DeviceState, *, check: bool) -> bool:
         and not state.busy
         and state.cleaned_fence >= state.fence
         and not state.cpu_busy
+        and not state.held
+        and not state.errand
     )
 
 

@@ -31,8 +31,20 @@ DEVICE = {
     "admin": "active",
     "fence": 0,
     "cleaned_fence": 0,
+    "tags": [],
     "created_at": NOW,
     "seen_at": NOW,
+}
+ARTIFACT = {"digest": DIGEST, "size_bytes": 1, "created_at": NOW, "used_at": NOW}
+PROGRAM = {
+    "harness": "h",
+    "abi": "x86_64",
+    "digest": DIGEST,
+    "entry": "h",
+    "env": {},
+    "command": [],
+    "lacks": [],
+    "created_at": NOW,
 }
 CELL = {
     "matrix_id": 1,
@@ -85,6 +97,7 @@ MEASUREMENT = {
     "sample_count": 1,
     "value_ns": 1.0,
     "mean_ns": 1.0,
+    "metrics": [],
     "parser_version": 1,
     "measured_at": NOW,
 }
@@ -111,7 +124,7 @@ def add_rows(connection: Connection) -> None:
     add(connection, tables.sessions, SESSION)
     add(connection, tables.devices, DEVICE, device_id=PHONE)
     add(connection, tables.devices, DEVICE, device_id="phone-2")
-    add(connection, tables.artifacts, {"digest": DIGEST, "size_bytes": 1, "created_at": NOW})
+    add(connection, tables.artifacts, ARTIFACT)
     add(
         connection,
         tables.variants,
@@ -124,10 +137,11 @@ def add_rows(connection: Connection) -> None:
             "created_at": NOW,
         },
     )
+    add(connection, tables.programs, PROGRAM)
     add(
         connection,
-        tables.programs,
-        {"harness": "h", "abi": "x86_64", "digest": DIGEST, "created_at": NOW},
+        tables.program_files,
+        {"program_id": 1, "path": "h", "digest": DIGEST, "executable": True},
     )
     matrix = {"name": "m", "harness": "h", "spec": {}, "rounds": 5, "seed": 1, "rejected": []}
     add(connection, tables.matrices, matrix, created_at=NOW)

@@ -5,7 +5,22 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from rows import ATTEMPT, CELL, CHECK, DEVICE, DIGEST, JOB, MEASUREMENT, NOW, SERIES, SESSION, add
+from rows import (
+    ARTIFACT,
+    ATTEMPT,
+    CELL,
+    CHECK,
+    DEVICE,
+    DIGEST,
+    JOB,
+    MEASUREMENT,
+    NOW,
+    PHONE,
+    PROGRAM,
+    SERIES,
+    SESSION,
+    add,
+)
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
@@ -18,6 +33,7 @@ Insert = tuple[sa.Table, dict[str, Any]]
 
 FINISHED = {"state": "finished", "outcome": "succeeded", "finished_at": NOW}
 EVIDENCE = {"attempt_id": 1, "report_digest": DIGEST, "counted": True, "body": b"", "received_at": NOW}
+ERRAND = {"device_id": PHONE, "kind": "identify", "asked_by": "ann", "asked_at": NOW}
 HOST_ROW = {"state": "active", "auto_admit": True, "created_at": NOW}
 
 #: What is broken: the rows before, and the row that must be refused.
@@ -79,9 +95,23 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "ck_devices_presence_known": [(tables.devices, {**DEVICE, "device_id": "p", "presence": "near"})],
     "ck_devices_health_known": [(tables.devices, {**DEVICE, "device_id": "p", "health": "fine"})],
     "ck_devices_admin_known": [(tables.devices, {**DEVICE, "device_id": "p", "admin": "maybe"})],
-    "ck_artifacts_digest_is_sha256": [
-        (tables.artifacts, {"digest": "short", "size_bytes": 1, "created_at": NOW})
+    "ck_artifacts_digest_is_sha256": [(tables.artifacts, {**ARTIFACT, "digest": "short"})],
+    "ck_evidence_body_until_expired": [
+        (tables.attempts, ATTEMPT),
+        (tables.evidence, {**EVIDENCE, "body": None}),
     ],
+    "ck_evidence_body_until_expired ": [
+        (tables.attempts, ATTEMPT),
+        (tables.evidence, {**EVIDENCE, "expired_at": NOW}),
+    ],
+    "ck_devices_held_by_somebody": [(tables.devices, {**DEVICE, "device_id": "p", "held_until": NOW})],
+    "ck_devices_held_by_somebody ": [(tables.devices, {**DEVICE, "device_id": "p", "held_by": "ann"})],
+    "uq_devices_label": [
+        (tables.devices, {**DEVICE, "device_id": "p", "label": "shelf 1"}),
+        (tables.devices, {**DEVICE, "device_id": "q", "label": "shelf 1"}),
+    ],
+    "ck_errands_kind_known": [(tables.errands, {**ERRAND, "kind": "polish"})],
+    "uq_errands_one_open_per_kind": [(tables.errands, ERRAND), (tables.errands, ERRAND)],
     "ck_measurements_quality_known": [
         (tables.attempts, ATTEMPT),
         (tables.measurements, {**MEASUREMENT, "quality": "fine"}),
@@ -107,9 +137,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
             },
         )
     ],
-    "uq_programs_harness_abi_digest": [
-        (tables.programs, {"harness": "h", "abi": "x86_64", "digest": DIGEST, "created_at": NOW})
-    ],
+    "uq_programs_harness_abi_digest": [(tables.programs, PROGRAM)],
 }
 
 

@@ -23,7 +23,8 @@ from farm.store.tables import UtcTime, artifacts
 
 
 def put(connection: Connection, number: int) -> None:
-    connection.execute(artifacts.insert().values(digest=f"{number:064}", size_bytes=number, created_at=NOW))
+    row = {"digest": f"{number:064}", "size_bytes": number, "created_at": NOW, "used_at": NOW}
+    connection.execute(artifacts.insert().values(row))
 
 
 def count(connection: Connection) -> int:
