@@ -1,53 +1,72 @@
 """Looking into a model file before the farm takes it; nothing of it is run."""
 
+import io
+import mmap
 import zipfile
 from pathlib import Path
 
 from farm.core.errors import VariantInvalid
+from farm.core.foreign_file import HEAD_BYTES, foreign_file, looks_like_text
+from farm.core.onnx_file import check_weights_inside, is_onnx
 from farm.core.variant import Format
-from farm.core.variant_file import format_of
+from farm.core.variant_file import flatbuffer_format, format_of
+
+_FORMATS = "TorchScript, lite, torch's flatbuffer, TensorFlow Lite, ONNX, ORT and ExecuTorch files are known"
 
 
 def check_model_file(path: Path, *, called: str | None = None) -> Format:
-    """The format of a model file, from its content.
+    """The format of a model file, from its content; its name says nothing.
 
     Args:
         path: where it is.
         called: how errors name it; by its path where nothing is said.
 
     Raises:
-        VariantInvalid: it cannot be read, or is neither TorchScript nor a lite-interpreter archive.
+        VariantInvalid: it cannot be read, or is not a whole model file of a known format.
     """
     name = called or str(path)
     try:
-        names = _record_names(path)
+        return _looked_into(path)
     except OSError as error:
         raise VariantInvalid(f"{name}: cannot be read: {error.strerror or error}") from error
-    except zipfile.BadZipFile as error:
-        raise VariantInvalid(
-            f"{name}: not a model file: {_first_look(path)}",
-            hint="TorchScript and lite files are zip archives; if this was one, it was cut short",
-        ) from error
-    try:
-        return format_of(names)
     except VariantInvalid as error:
         raise VariantInvalid(f"{name}: {error.message}", hint=error.hint) from error
 
 
-def _record_names(path: Path) -> list[str]:
-    with zipfile.ZipFile(path) as archive:
-        return archive.namelist()
-
-
-def _first_look(path: Path) -> str:
+def _looked_into(path: Path) -> Format:
     with path.open("rb") as file:
-        head = file.read(8)
-    if not head:
-        return "it is empty"
+        if file.seek(0, io.SEEK_END) == 0:
+            raise VariantInvalid(
+                "not a model file: it is empty", hint="was it copied or downloaded to its end?"
+            )
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as content:
+            return _format(content, path)
+
+
+def _format(content: memoryview, path: Path) -> Format:
+    """A flatbuffer comes first: one of TensorFlow Lite may have a zip archive of metadata behind it."""
+    head = bytes(content[:HEAD_BYTES])
+    if (found := flatbuffer_format(content)) is not None:
+        return found
     if head.startswith(b"PK"):
-        return f"it starts as a zip archive, but its end is missing ({path.stat().st_size} bytes)"
-    if head[4:] == b"PTMF":
-        return "it is a flatbuffer file, which this version does not take"
-    if head[4:] == b"TFL3":
-        return "it is a TensorFlow Lite file"
-    return f"it is not a zip archive ({path.stat().st_size} bytes, starting {head.hex(' ')})"
+        return format_of(_record_names(path, len(content)))
+    if (foreign := foreign_file(head)) is not None:
+        raise VariantInvalid(f"not a model file: it is {foreign.what}", hint=foreign.hint)
+    if is_onnx(content):
+        check_weights_inside(content)
+        return Format.ONNX
+    kind = "a text" if looks_like_text(head) else "of no known kind"
+    raise VariantInvalid(
+        f"not a model file: it is {kind} ({len(content)} bytes, starting {head[:8].hex(' ')})", hint=_FORMATS
+    )
+
+
+def _record_names(path: Path, size_bytes: int) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except zipfile.BadZipFile as error:
+        raise VariantInvalid(
+            f"not a model file: it starts as a zip archive, but its end is missing ({size_bytes} bytes)",
+            hint="TorchScript and lite files are zip archives; this one was cut short",
+        ) from error

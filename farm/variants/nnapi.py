@@ -26,7 +26,7 @@ def converted(net: nn.Module, image: torch.Tensor) -> torch.jit.ScriptModule:
         return prepare.convert_model_to_nnapi(torch.jit.trace(net, sample), sample)
     except Exception as error:  # the converter raises nothing more particular
         raise VariantInvalid(
-            f"torch cannot convert this network to NNAPI: {_first_line(error)}",
+            f"torch cannot convert this network to NNAPI: {_reason(error)}",
             hint="mobilenet_v2 and the resnets convert in every precision; or build it for the target cpu",
         ) from error
 
@@ -38,5 +38,7 @@ def _without_dropout(net: nn.Module) -> None:
                 setattr(module, name, nn.Identity())
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+def _reason(error: Exception) -> str:
+    """What the converter said, without the graph's node and the file it was traced from."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return line.partition(" in node ")[0][:200]

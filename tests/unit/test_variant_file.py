@@ -1,8 +1,12 @@
 """Telling model files from what only looks like one."""
 
+import io
+import struct
+import tarfile
 import zipfile
 from pathlib import Path
 
+import onnx_samples as onnx
 import pytest
 
 from farm.blobs.model_file import check_model_file
@@ -20,6 +24,22 @@ def archive(path: Path, names: list[str]) -> Path:
     return path
 
 
+def flatbuffer(identifier: bytes) -> bytes:
+    """The smallest there is: an empty root table at 12, its vtable at 8."""
+    return struct.pack("<I4sHHi", 12, identifier, 4, 4, 4)
+
+
+def taken(path: Path, content: bytes) -> Format:
+    path.write_bytes(content)
+    return check_model_file(path)
+
+
+def refused(path: Path, content: bytes) -> VariantInvalid:
+    with pytest.raises(VariantInvalid) as caught:
+        taken(path, content)
+    return caught.value
+
+
 def test_code_and_constants_make_torchscript() -> None:
     assert format_of(TORCHSCRIPT) is Format.TORCHSCRIPT
 
@@ -34,32 +54,126 @@ def test_a_checkpoint_is_refused_with_the_way_to_a_model() -> None:
     assert "torch.jit.script" in caught.value.hint
 
 
+def test_a_program_of_torch_export_is_called_that() -> None:
+    with pytest.raises(VariantInvalid, match=r"torch\.export"):
+        format_of(["m/archive_format", "m/models/model.json", "m/data/weights/model.pt"])
+
+
 def test_a_file_of_the_right_records_is_taken(tmp_path: Path) -> None:
     assert check_model_file(archive(tmp_path / "m.pt", TORCHSCRIPT)) is Format.TORCHSCRIPT
 
 
 def test_any_other_archive_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(VariantInvalid, match=r"photos\.zip: not a model file"):
+    with pytest.raises(
+        VariantInvalid, match=r"photos\.zip: not a model file: it is a zip archive of something"
+    ):
         check_model_file(archive(tmp_path / "photos.zip", ["photos/1.jpg"]))
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("identifier", "format"),
     [
-        (b"", "it is empty"),
-        (b"<!doctype html>", "not a zip archive"),
-        (b"PK\x03\x04 and no end", "its end is missing"),
-        (b"\x1c\x00\x00\x00TFL3", "TensorFlow Lite"),
-        (b"\x1c\x00\x00\x00PTMF", "flatbuffer"),
+        (b"PTMF", Format.FLATBUFFER),
+        (b"TFL3", Format.TFLITE),
+        (b"ORTM", Format.ORT),
+        (b"ET12", Format.EXECUTORCH),
     ],
 )
-def test_what_is_no_archive_is_named(tmp_path: Path, content: bytes, said: str) -> None:
-    path = tmp_path / "model.pt"
-    path.write_bytes(content)
-    with pytest.raises(VariantInvalid, match=said):
-        check_model_file(path)
+def test_flatbuffers_are_known_by_their_identifier_whatever_they_are_called(
+    tmp_path: Path, identifier: bytes, format: Format
+) -> None:
+    assert taken(tmp_path / "model.pt", flatbuffer(identifier)) is format
+
+
+def test_a_flatbuffer_with_an_archive_of_metadata_behind_it_is_a_flatbuffer(tmp_path: Path) -> None:
+    labels = archive(tmp_path / "labels.zip", ["labels.txt"]).read_bytes()
+    assert taken(tmp_path / "m.tflite", flatbuffer(b"TFL3") + labels) is Format.TFLITE
+
+
+@pytest.mark.parametrize("size", [8, 12, 14])
+def test_a_flatbuffer_cut_short_is_refused(tmp_path: Path, size: int) -> None:
+    said = refused(tmp_path / "m.tflite", flatbuffer(b"TFL3")[:size])
+    assert f"starts as tflite, and {size} bytes are not all of it" in said.message
+
+
+def test_a_flatbuffer_of_somebody_else_is_of_no_known_kind(tmp_path: Path) -> None:
+    assert "no known kind" in refused(tmp_path / "m.bin", flatbuffer(b"ABCD")).message
+
+
+def test_an_onnx_model_is_told_by_its_messages(tmp_path: Path) -> None:
+    assert taken(tmp_path / "m.pt", onnx.model()) is Format.ONNX
+
+
+@pytest.mark.parametrize("tensor", [onnx.EXTERNAL, onnx.LOCATED_ONLY])
+@pytest.mark.parametrize(
+    "place", [onnx.initializer, onnx.constant, onnx.sparse_initializer, onnx.in_a_branch, onnx.in_a_function]
+)
+def test_onnx_weights_in_another_file_are_refused_wherever_they_are(
+    tmp_path: Path, place: onnx.Place, tensor: bytes
+) -> None:
+    said = refused(tmp_path / "m.onnx", place(tensor))
+    assert "weights are in another file" in said.message
+    assert "loses the weights" in said.hint
+    assert taken(tmp_path / "m.onnx", place(onnx.INSIDE)) is Format.ONNX
+
+
+def test_an_onnx_model_cut_short_is_refused(tmp_path: Path) -> None:
+    said = refused(tmp_path / "m.onnx", onnx.model()[:-1])
+    assert "starts as onnx" in said.message
+
+
+def test_an_onnx_graph_that_is_no_message_is_refused(tmp_path: Path) -> None:
+    assert "not a whole ONNX model" in refused(tmp_path / "m.onnx", onnx.model(graph=b"\x0a\x7f")).message
+
+
+def test_another_protobuf_is_no_onnx_model(tmp_path: Path) -> None:
+    graph_def = onnx.field(1, b"node") + onnx.field(4, b"versions")
+    assert "no known kind" in refused(tmp_path / "frozen.pb", graph_def).message
+
+
+def test_onnx_without_a_graph_is_no_model(tmp_path: Path) -> None:
+    assert "no known kind" in refused(tmp_path / "m.onnx", onnx.number(1, 8) + onnx.field(8, b"")).message
+
+
+def packed_tar() -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as file:
+        file.addfile(tarfile.TarInfo("model.pt"))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "hint"),
+    [
+        (b"", "it is empty", "downloaded"),
+        (b"<!doctype html><html>", "a web page", "download the file itself"),
+        (b"\n<!-- 404 -->\n<HTML lang=en>", "a web page", "download the file itself"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "Git LFS pointer", "git lfs pull"),
+        (b"PK\x03\x04 and no end", "its end is missing", "cut short"),
+        (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", "checkpoint of torch.save", "torch.jit.script"),
+        (b"7767517\n3 3\nInput data 0 1 data\n", "ncnn", "it was made from"),
+        (b"\x1f\x8b\x08\x00rest", "a packed archive", "unpack"),
+        (packed_tar(), "a packed archive", "unpack"),
+        (struct.pack("<Q", 40) + b'{"w":{"dtype":"F32"}}', "weights without the network", "export"),
+        (b"GGUF\x03\x00\x00\x00", "weights without the network", "export"),
+        (b"\x7fELF\x02\x01\x01", "a program", "farm harness add"),
+        (b"\x89HDF\r\n\x1a\n", "HDF5", "TensorFlow Lite"),
+        (b"name: demo\nharness: x\n", "it is a text", "are known"),
+        (bytes(range(128, 160)) + b"\x00", "of no known kind", "are known"),
+    ],
+)
+def test_what_is_no_model_is_called_by_its_name(tmp_path: Path, content: bytes, said: str, hint: str) -> None:
+    error = refused(tmp_path / "model.pt", content)
+    assert error.message.startswith(f"{tmp_path / 'model.pt'}: not a model file: ")
+    assert said in error.message
+    assert hint in error.hint
 
 
 def test_a_missing_file_is_said_to_be_unreadable(tmp_path: Path) -> None:
     with pytest.raises(VariantInvalid, match="No such file"):
         check_model_file(tmp_path / "nope.pt")
+
+
+def test_a_folder_is_said_to_be_unreadable(tmp_path: Path) -> None:
+    with pytest.raises(VariantInvalid, match="Is a directory"):
+        check_model_file(tmp_path)
