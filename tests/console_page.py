@@ -1,0 +1,149 @@
+"""Plays the `console` blocks of a page: types what it says to type, and compares what it says comes.
+
+In a block, `$ ` begins a command and `> ` goes on with it; other lines are what it prints, stderr too. A
+command that ends with ` &` stays running until the page is over. A line `...` stands for any lines, `...`
+within one for any text. Numbers, digests and the width of gaps are not compared: they differ from run to run.
+"""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_NUMBER = re.compile(r"\b[0-9a-f]{12,64}\b|\d+(?:[.,:]\d+)*")
+_COMMAND_S = 120.0
+_READY_S = 60.0
+_STOP_S = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One command with what it prints."""
+
+    command: str
+    expected: str
+
+    @property
+    def stays(self) -> bool:
+        return self.command.endswith(" &")
+
+
+def steps(page: str) -> list[Step]:
+    """What a page has its reader type, in order."""
+    return [step for block in _BLOCK.findall(page) for step in _steps(block)]
+
+
+def _steps(block: str) -> Iterator[Step]:
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        lines = part.splitlines()
+        count = next((n for n, line in enumerate(lines) if n and not line.startswith("> ")), len(lines))
+        command = "\n".join([lines[0], *(line.removeprefix("> ") for line in lines[1:count])])
+        yield Step(command=command, expected="\n".join(lines[count:]))
+
+
+def comes_as_said(expected: str, printed: str) -> bool:
+    """Whether the output is what the page says."""
+    lines = [_plain(line) for line in expected.splitlines() if line.strip()]
+    pattern = "".join(
+        r"(?:.*\n)*?" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + r"\n"
+        for line in lines
+    )
+    said = "".join(f"{_plain(line)}\n" for line in printed.splitlines() if line.strip())
+    return re.fullmatch(pattern, said) is not None
+
+
+def _plain(line: str) -> str:
+    return " ".join(_NUMBER.sub("#", line).split())
+
+
+class Console:
+    """A reader's terminal: one folder, one environment, and what was left running."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str], replaced: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._replaced = replaced
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("FARM_")},
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "COLUMNS": "100",
+            "NO_COLOR": "1",
+            **environment,
+        }
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def play(self, step: Step) -> None:
+        """Type a command and compare what comes; numbers of ports are this run's own."""
+        command = step.command
+        for said, meant in self._replaced.items():
+            command = command.replace(said, meant)
+        if step.stays:
+            self._leave_running(command.removesuffix(" &"), step)
+        else:
+            self._run(command, step)
+
+    def _run(self, command: str, step: Step) -> None:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_COMMAND_S,
+            check=False,
+            text=True,
+        )
+        said = f"$ {command}\n{done.stdout}[exit code {done.returncode}]"
+        assert done.returncode == 0, said
+        assert comes_as_said(step.expected, done.stdout), f"{said}\nthe page says:\n{step.expected}"
+
+    def _leave_running(self, command: str, step: Step) -> None:
+        log = self._folder / f"running-{len(self._running)}.log"
+        with log.open("wb") as sink:
+            child = subprocess.Popen(
+                shlex.split(command),
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                start_new_session=True,
+            )
+        self._running.append(child)
+        deadline_s = time.monotonic() + _READY_S
+        while not comes_as_said(step.expected, log.read_text(errors="replace")):
+            said = f"$ {command}\n{log.read_text(errors='replace')}"
+            assert child.poll() is None, f"{said}[exit code {child.returncode}]"
+            assert time.monotonic() < deadline_s, f"{said}\nthe page says:\n{step.expected}"
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        """End what was left running, last first."""
+        for child in reversed(self._running):
+            child.send_signal(signal.SIGTERM)
+            try:
+                child.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+
+@contextmanager
+def console(
+    folder: Path, *, environment: Mapping[str, str] | None = None, replaced: Mapping[str, str] | None = None
+) -> Iterator[Console]:
+    """A terminal in a folder; whatever a page leaves running ends with it."""
+    opened = Console(folder, environment or {}, replaced or {})
+    try:
+        yield opened
+    finally:
+        opened.close()
