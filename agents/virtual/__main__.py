@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from agents.virtual.phone import PhoneBusy, PhoneSetup, VirtualPhone, find_shell
+from agents.virtual.phone import TICK_S, PhoneBusy, PhoneSetup, VirtualPhone, find_shell
 
 
 def main() -> int:
@@ -19,6 +19,9 @@ def main() -> int:
     parser.add_argument(
         "--own-cpu", action="store_true", help="say that nobody shares its CPU: for load, not for figures"
     )
+    parser.add_argument(
+        "--tick", type=float, default=TICK_S, help="seconds between looks at processes and faults"
+    )
     arguments = parser.parse_args()
     shell = find_shell(arguments.shell)
     if shell is None:
@@ -29,6 +32,7 @@ def main() -> int:
         port=arguments.port,
         shell=shell,
         shared_cpu=not arguments.own_cpu,
+        tick_s=arguments.tick,
     )
     try:
         asyncio.run(_serve(setup))

@@ -48,6 +48,7 @@ class PhoneSetup:
     shell: str = "/bin/sh"
     #: Whether it says so that it shares this machine's CPU, which keeps it from running beside other phones.
     shared_cpu: bool = True
+    tick_s: float = TICK_S
 
 
 class VirtualPhone:
@@ -86,7 +87,7 @@ class VirtualPhone:
         try:
             while not stop.is_set():
                 await self._tick()
-                await _wait_at_most(stop, TICK_S)
+                await _wait_at_most(stop, self._setup.tick_s)
         finally:
             (self._state / RECORD).unlink(missing_ok=True)
             self._awake.set()

@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,12 @@ from pathlib import Path
 import agents
 from agents.process import end_process, start_ticks
 from agents.virtual.growth import set_aside_if_over
-from agents.virtual.phone import RECORD
+from agents.virtual.phone import RECORD, TICK_S
 from farm.core.errors import HostError
 
 START_DEADLINE_S = 30.0
+#: Python starts a few of them a second.
+START_DEADLINE_EACH_S = 1.0
 STOP_DEADLINE_S = 5.0
 POLL_S = 0.02
 #: Looked at when a phone is started: one that is well writes nothing there.
@@ -40,7 +43,7 @@ class PhoneHandle:
 
 
 def start_phones(
-    count: int, folder: Path, *, shell: str = "/bin/sh", shared_cpu: bool = True
+    count: int, folder: Path, *, shell: str = "/bin/sh", shared_cpu: bool = True, tick_s: float = TICK_S
 ) -> list[PhoneHandle]:
     """Have `count` phones listen, those of an earlier life included; blocks until they do.
 
@@ -55,8 +58,8 @@ def start_phones(
     states = [folder / f"virtual-{suffix}-{number}" for number in range(count)]
     for state in states:
         if find_phone(state) is None:
-            _start(state, shell, shared_cpu=shared_cpu)
-    deadline = time.monotonic() + START_DEADLINE_S
+            _start(state, ["--shell", shell, "--tick", str(tick_s), *([] if shared_cpu else ["--own-cpu"])])
+    deadline = time.monotonic() + START_DEADLINE_S + count * START_DEADLINE_EACH_S
     return [_await_phone(state, deadline) for state in states]
 
 
@@ -85,13 +88,12 @@ def _is_phone(state: Path, pid: int) -> bool:
     return phone is not None and phone.pid == pid
 
 
-def _start(state: Path, shell: str, *, shared_cpu: bool) -> None:
+def _start(state: Path, options: Sequence[str]) -> None:
     state.mkdir(exist_ok=True)
     set_aside_if_over(state / _LOG, LOG_LIMIT_BYTES)
     phone = [sys.executable, "-m", "agents.virtual", "--state", str(state), "--serial", state.name]
-    phone += ["--shell", shell, *([] if shared_cpu else ["--own-cpu"])]
     subprocess.run(
-        ["/bin/sh", "-c", _DETACH, "sh", *phone],
+        ["/bin/sh", "-c", _DETACH, "sh", *phone, *options],
         env={**os.environ, "LOG": str(state / _LOG)},
         # Where `agents` is found, installed or not.
         cwd=Path(agents.__file__).parent.parent,
