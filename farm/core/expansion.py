@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from farm.core.errors import MatrixInvalid
 from farm.core.grid import check_size, checked_words, grid
+from farm.core.ids import DeviceId
 from farm.core.matrix import (
     BACKEND_AXIS,
     Cell,
@@ -19,11 +20,14 @@ from farm.core.matrix import (
     key_text,
 )
 from farm.core.problem import MatrixProblem, matrix_invalid
+from farm.core.program_choice import abi_to_run
 from farm.core.selector import KnownDevice, selected_devices
+from farm.core.series import non_default_settings
 from farm.core.variant import Format, Precision, Recipe
 from farm.core.vocabulary import vocabulary
 
-_Runnable = tuple[Key, KnownVariant]
+#: Without a file where the harness runs no model.
+_Runnable = tuple[Key, KnownVariant | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,7 @@ class _Slot:
     """A cell before it is put on a device; `baseline` is the position of its baseline's slot."""
 
     key: Key
-    variant: KnownVariant
+    variant: KnownVariant | None
     replica: int
     baseline: int | None
     is_baseline: bool
@@ -98,24 +102,33 @@ def _variant_key(key: Key) -> _VariantKey:
 
 def _fate(
     key: Key, variant_by_key: Mapping[_VariantKey, KnownVariant], harness: KnownHarness
-) -> KnownVariant | RejectedCell:
-    """The file that a cell runs, or why it cannot."""
-    model, recipe = _variant_key(key)
-    variant = variant_by_key.get((model, recipe))
-    if variant is None:
-        return RejectedCell(
-            key=key,
-            rejection=Rejection.NO_VARIANT,
-            reason=f"no such file of {model} is registered",
-            hint=f"`farm variants build {model} --precision {recipe.precision} --format {recipe.format}`",
-        )
+) -> KnownVariant | RejectedCell | None:
+    """The file that a cell runs, or why it cannot; None where none is needed."""
     backend = str(key[BACKEND_AXIS])
+    if not harness.needs_model:
+        reason = harness.unsupported(None, backend)
+        return None if reason is None else _unsupported(key, reason)
+    variant = variant_by_key.get(_variant_key(key))
+    if variant is None:
+        return _no_variant(key)
     reason = harness.unsupported(variant.manifest, backend)
     if reason is None and backend not in variant.manifest.backends:
         reason = f"the file is made for {', '.join(variant.manifest.backends)}, not for {backend}"
-    if reason is None:
-        return variant
+    return variant if reason is None else _unsupported(key, reason)
+
+
+def _unsupported(key: Key, reason: str) -> RejectedCell:
     return RejectedCell(key=key, rejection=Rejection.UNSUPPORTED, reason=reason)
+
+
+def _no_variant(key: Key) -> RejectedCell:
+    model, recipe = _variant_key(key)
+    return RejectedCell(
+        key=key,
+        rejection=Rejection.NO_VARIANT,
+        reason=f"no such file of {model} is registered",
+        hint=f"`farm variants build {model} --precision {recipe.precision} --format {recipe.format}`",
+    )
 
 
 def _check_baseline(
@@ -133,7 +146,7 @@ def _check_baseline(
 
 def _slots(runnable: Sequence[_Runnable], baseline: Key | None, *, aa: bool) -> list[_Slot]:
     """Cells in the order of the matrix, each twin right behind its baseline."""
-    entries: list[tuple[Key, KnownVariant, int]] = []
+    entries: list[tuple[Key, KnownVariant | None, int]] = []
     for key, variant in runnable:
         entries.append((key, variant, 1))
         if aa and baseline is not None and has_all(key, baseline):
@@ -157,44 +170,69 @@ def _on_devices(
 ) -> tuple[list[Cell], list[RejectedCell]]:
     cells: list[Cell] = []
     rejected: list[RejectedCell] = []
+    complete = [_complete(slot.key, {**harness.defaults, **settings}) for slot in slots]
     for device in devices:
-        if device.facts.abi in harness.abis:
-            cells += _cells(slots, device, {**harness.defaults, **settings}, first=len(cells))
-        else:
-            rejected += _without_program(slots, device, harness)
+        unfit = [_unfit(slot, own, device, harness) for slot, own in zip(slots, complete, strict=True)]
+        cells += _cells(slots, complete, unfit, device.device_id, first=len(cells))
+        rejected += [
+            cell for slot, cell in zip(slots, unfit, strict=True) if cell is not None and slot.replica == 1
+        ]
     return cells, rejected
 
 
-def _cells(slots: Sequence[_Slot], device: KnownDevice, settings: Key, *, first: int) -> Iterator[Cell]:
-    for number, slot in enumerate(slots):
-        own = {flag: slot.key.get(flag, value) for flag, value in settings.items()}
-        yield Cell(
-            index=first + number,
+def _complete(key: Key, settings: Key) -> Key:
+    return {flag: key.get(flag, value) for flag, value in settings.items()}
+
+
+def _unfit(slot: _Slot, settings: Key, device: KnownDevice, harness: KnownHarness) -> RejectedCell | None:
+    """Why a phone cannot run a cell that the harness can; None when it can."""
+    abi = abi_to_run(device.facts.abis, harness.abis)
+    if abi is None:
+        return RejectedCell(
+            key=slot.key,
             device_id=device.device_id,
-            variant_id=slot.variant.variant_id,
+            rejection=Rejection.NO_PROGRAM,
+            reason=f"no program of {harness.name} is registered for {device.facts.abi or 'an unknown ABI'}",
+            hint=f"registered for {', '.join(harness.abis) or 'no ABI at all'}",
+        )
+    lacks = harness.lacks.get(abi, frozenset())
+    changed = [flag for flag in non_default_settings(settings, harness.defaults) if flag in lacks]
+    if not changed:
+        return None
+    flags = ", ".join(f"--{flag}" for flag in changed)
+    return RejectedCell(
+        key=slot.key,
+        device_id=device.device_id,
+        rejection=Rejection.UNSUPPORTED,
+        reason=f"the {abi} program of {harness.name} has no flag {flags}",
+        hint=f"leave {flags} at its default there, or register a program that has it: `farm harness add`",
+    )
+
+
+def _cells(
+    slots: Sequence[_Slot],
+    settings: Sequence[Key],
+    unfit: Sequence[RejectedCell | None],
+    device_id: DeviceId,
+    *,
+    first: int,
+) -> Iterator[Cell]:
+    """One device's cells; one whose baseline cannot run there has none."""
+    fit = [number for number, rejection in enumerate(unfit) if rejection is None]
+    index_by_slot = {number: first + place for place, number in enumerate(fit)}
+    for number in fit:
+        slot = slots[number]
+        yield Cell(
+            index=index_by_slot[number],
+            device_id=device_id,
+            variant_id=None if slot.variant is None else slot.variant.variant_id,
             backend=str(slot.key[BACKEND_AXIS]),
-            settings=own,
+            settings=settings[number],
             replica=slot.replica,
             key=slot.key,
-            baseline_index=None if slot.baseline is None else first + slot.baseline,
+            baseline_index=None if slot.baseline is None else index_by_slot.get(slot.baseline),
             is_baseline=slot.is_baseline,
         )
-
-
-def _without_program(
-    slots: Sequence[_Slot], device: KnownDevice, harness: KnownHarness
-) -> Iterator[RejectedCell]:
-    reason = f"no program of {harness.name} is registered for {device.facts.abi or 'an unknown ABI'}"
-    hint = f"registered for {', '.join(harness.abis) or 'no ABI at all'}"
-    for slot in slots:
-        if slot.replica == 1:
-            yield RejectedCell(
-                key=slot.key,
-                device_id=device.device_id,
-                rejection=Rejection.NO_PROGRAM,
-                reason=reason,
-                hint=hint,
-            )
 
 
 def _nothing_runs(rejected: Sequence[RejectedCell]) -> MatrixInvalid:

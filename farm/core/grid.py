@@ -10,7 +10,6 @@ from farm.core.matrix import (
     BACKEND_AXIS,
     MAX_CELLS,
     MAX_JOBS,
-    REQUIRED_AXES,
     VARIANT_AXES,
     Key,
     KnownHarness,
@@ -19,6 +18,7 @@ from farm.core.matrix import (
     Rejection,
     has_all,
     key_text,
+    required_axes,
 )
 from farm.core.plan import SettingValue
 from farm.core.problem import MatrixProblem, matrix_invalid
@@ -62,7 +62,7 @@ def checked_words(plan: MatrixPlan, words: Vocabulary) -> Words:
     exclude, wrong_exclude = _checked_rules("exclude", plan.exclude, words)
     baseline, wrong_baseline = words.checked(plan.baseline or {}, ("baseline",))
     wrong_values = [*wrong_axes, *wrong_settings, *wrong_include, *wrong_exclude, *wrong_baseline]
-    if problems := [*_structural_problems(plan), *wrong_values]:
+    if problems := [*_structural_problems(plan, words.harness), *wrong_values]:
         raise matrix_invalid(problems)
     return Words(
         axes=axes,
@@ -94,9 +94,9 @@ def _checked_rules(
     return tuple(key for key, _ in checked), [problem for _, wrong in checked for problem in wrong]
 
 
-def _structural_problems(plan: MatrixPlan) -> Iterator[MatrixProblem]:
+def _structural_problems(plan: MatrixPlan, harness: KnownHarness) -> Iterator[MatrixProblem]:
     if plan.axes or not plan.include:
-        for axis in REQUIRED_AXES:
+        for axis in required_axes(harness):
             if axis not in plan.axes:
                 yield MatrixProblem(path=("axes",), message=f"`{axis}` is missing")
     for axis, values in plan.axes.items():
@@ -144,7 +144,7 @@ def _fallbacks(words: Words, harness: KnownHarness) -> dict[str, SettingValue]:
     """What an axis is where a cell does not say."""
     plain = Recipe(precision=Precision.FLOAT32, format=Format.TORCHSCRIPT)
     recipe: Key = {"memory_format": plain.memory_format, "target": plain.target}
-    return {**harness.defaults, **recipe, **words.settings}
+    return {**harness.defaults, **(recipe if harness.needs_model else {}), **words.settings}
 
 
 def _product(words: Words, harness: KnownHarness) -> list[Key]:
@@ -161,7 +161,7 @@ def _included(words: Words, harness: KnownHarness) -> list[Key]:
     single = {axis: values[0] for axis, values in words.axes.items() if len(values) == 1}
     fallbacks = {a: value for a, value in _fallbacks(words, harness).items() if a not in several}
     axes = _axis_names(words)
-    names = tuple(dict.fromkeys((*REQUIRED_AXES, *axes)))
+    names = tuple(dict.fromkeys((*required_axes(harness), *axes)))
     filled = [{**fallbacks, **single, **partial} for partial in words.include]
     lacking = [
         MatrixProblem(

@@ -18,8 +18,6 @@ Key = Mapping[str, SettingValue]
 
 VARIANT_AXES = ("model", "precision", "format", "memory_format", "target")
 BACKEND_AXIS = "backend"
-#: Every cell says these itself; nothing is measured on a guess.
-REQUIRED_AXES = ("model", "precision", "format", "backend")
 
 DEFAULT_NOISE_LIMIT = 0.25
 MAX_ROUNDS = 100
@@ -83,6 +81,11 @@ class KnownHarness:
     needs_model: bool = True
     #: By ABI, flags that its program does not know.
     lacks: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def required_axes(harness: KnownHarness) -> tuple[str, ...]:
+    """What every cell says itself; nothing is measured on a guess."""
+    return ("model", "precision", "format", BACKEND_AXIS) if harness.needs_model else (BACKEND_AXIS,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,11 @@ class Vocabulary:
             return self._word(axis, value, path)
         if axis in self.harness.defaults:
             return self._flag(axis, value, path)
+        if axis in VARIANT_AXES:
+            name = self.harness.name
+            return MatrixProblem(
+                path=path, message=f"`{axis}` is about a model, and {name} runs none", hint="leave it out"
+            )
         return MatrixProblem(
             path=path,
             message=f"`{axis}` is neither an axis nor a flag of {self.harness.name}",
@@ -75,6 +80,11 @@ class Vocabulary:
 
 def vocabulary(harness: KnownHarness, variants: Sequence[KnownVariant]) -> Vocabulary:
     """The words that make sense with a harness and the registered variants."""
+    words = {BACKEND_AXIS: frozenset(harness.backends)}
+    return Vocabulary(harness=harness, words=words | (_of_variants(variants) if harness.needs_model else {}))
+
+
+def _of_variants(variants: Sequence[KnownVariant]) -> dict[str, frozenset[str]]:
     recipes = [variant.manifest.recipe for variant in variants]
     plain = Recipe(precision=Precision.FLOAT32, format=Format.TORCHSCRIPT)
     words: dict[str, frozenset[str]] = {
@@ -83,10 +93,9 @@ def vocabulary(harness: KnownHarness, variants: Sequence[KnownVariant]) -> Vocab
         "format": frozenset(Format),
         "memory_format": frozenset(recipe.memory_format for recipe in [plain, *recipes]),
         "target": frozenset(recipe.target for recipe in [plain, *recipes]),
-        BACKEND_AXIS: frozenset(harness.backends),
     }
-    assert words.keys() == {*VARIANT_AXES, BACKEND_AXIS}
-    return Vocabulary(harness=harness, words=words)
+    assert words.keys() == set(VARIANT_AXES)
+    return words
 
 
 def _model_hint(model: str, known: Collection[str]) -> str:

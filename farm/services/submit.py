@@ -1,7 +1,7 @@
 """Turns a matrix into cells and jobs, in one transaction."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -21,6 +21,7 @@ from farm.core.matrix import (
     varying_axes,
 )
 from farm.core.problem import unknown_harness
+from farm.core.program_choice import abi_to_run
 from farm.core.selector import KnownDevice
 from farm.harness.adapter import flag_defaults
 from farm.harness.registry import get_harness, harness_names
@@ -45,7 +46,7 @@ def submit_matrix(connection: Connection, spec: MatrixSpec, *, now: datetime, ac
     expansion = expand(
         plan,
         variants=_known_variants(connection),
-        harness=_known_harness(plan.harness, list(programs)),
+        harness=_known_harness(plan.harness, programs),
         devices=_known_devices(connection),
     )
     seed = secrets.randbelow(_MAX_SEED) if plan.seed is None else plan.seed
@@ -72,7 +73,7 @@ def _known_variants(connection: Connection) -> list[KnownVariant]:
     ]
 
 
-def _known_harness(name: str, abis: Sequence[str]) -> KnownHarness:
+def _known_harness(name: str, programs: Mapping[str, Program]) -> KnownHarness:
     if name not in harness_names():
         raise unknown_harness(name, harness_names())
     harness = get_harness(name)
@@ -81,8 +82,10 @@ def _known_harness(name: str, abis: Sequence[str]) -> KnownHarness:
         defaults=flag_defaults(harness),
         minimums={flag: known.minimum for flag, known in harness.flags.items() if known.minimum is not None},
         backends=harness.backends,
-        abis=abis,
+        abis=list(programs),
         unsupported=harness.unsupported,
+        needs_model=harness.needs_model,
+        lacks={abi: program.lacks for abi, program in programs.items()},
     )
 
 
@@ -133,14 +136,14 @@ def _rejected(cell: RejectedCell, varying: frozenset[str]) -> dict[str, object]:
 def _store_cells(
     connection: Connection, matrix_id: MatrixId, expansion: Expansion, programs: dict[str, Program]
 ) -> None:
-    abi_by_device = {device.device_id: device.facts.abi for device in _known_devices(connection)}
+    abis_by_device = {device.device_id: device.facts.abis for device in _known_devices(connection)}
     varying = _varying(expansion)
     rows = [
         {
             "cell_index": cell.index,
             "device_id": cell.device_id,
             "variant_id": cell.variant_id,
-            "program_id": _program(cell.device_id, abi_by_device, programs).program_id,
+            "program_id": _program(abis_by_device[cell.device_id], programs).program_id,
             "backend": cell.backend,
             "settings": dict(cell.settings),
             "replica": cell.replica,
@@ -152,11 +155,11 @@ def _store_cells(
     matrices.add_cells(connection, matrix_id, rows)
 
 
-def _program(
-    device_id: DeviceId, abi_by_device: dict[DeviceId, str | None], programs: dict[str, Program]
-) -> Program:
+def _program(abis: Sequence[str], programs: Mapping[str, Program]) -> Program:
+    abi = abi_to_run(abis, programs)
     # Cells on devices without a program were rejected by the expansion.
-    return programs[abi_by_device[device_id] or ""]
+    assert abi is not None
+    return programs[abi]
 
 
 def _queue_jobs(
