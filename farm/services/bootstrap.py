@@ -11,7 +11,7 @@ from farm.core.ids import digest_of
 from farm.services.checks import check_payload, check_program
 from farm.services.registering import register_artifact
 from farm.store.database import Database
-from farm.store.programs import put_program
+from farm.store.programs import list_programs, program_digest, put_program
 
 #: Runs on phones that offer benchfarm's own interpreter: the virtual ones.
 _OWN_HARNESS, _OWN_ABI = "speed_benchmark_torch", "x86_64"
@@ -31,4 +31,7 @@ def _register(connection: Connection, contents: list[bytes], program: bytes, *, 
     for content in contents:
         register_artifact(connection, digest_of(content), len(content), now=now)
     bundle = single_file(_OWN_HARNESS, digest_of(program), len(program))
-    put_program(connection, harness=_OWN_HARNESS, abi=_OWN_ABI, bundle=bundle, now=now)
+    known = {each.digest for each in list_programs(connection, harness=_OWN_HARNESS)}
+    # What a user registered since the last start stays in use.
+    if program_digest(bundle, None) not in known:
+        put_program(connection, harness=_OWN_HARNESS, abi=_OWN_ABI, bundle=bundle, now=now)

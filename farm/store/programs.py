@@ -30,6 +30,8 @@ class Program:
     #: Flags of the adapter that this program does not know.
     lacks: frozenset[str]
     created_at: datetime
+    #: When somebody last registered it.
+    chosen_at: datetime
 
 
 def program_digest(bundle: Bundle, definition: Mapping[str, Any] | None) -> Digest:
@@ -50,7 +52,9 @@ def put_program(
     lacks: frozenset[str] = frozenset(),
     now: datetime,
 ) -> Program:
-    """Register a program whose artifacts are there; registering it again changes nothing.
+    """Register a program whose artifacts are there; from now on it is the one in use for its ABI.
+
+    Registering it again makes no second one.
 
     Raises:
         sqlalchemy.exc.IntegrityError: one of its files is no artifact.
@@ -62,6 +66,8 @@ def put_program(
         )
     ).scalar_one_or_none()
     if known is not None:
+        values = {"chosen_at": now, "lacks": sorted(lacks)}
+        connection.execute(programs.update().where(programs.c.program_id == known).values(values))
         return get_program(connection, known)
     inserted = connection.execute(
         programs.insert()
@@ -75,6 +81,7 @@ def put_program(
             definition=None if definition is None else dict(definition),
             lacks=sorted(lacks),
             created_at=now,
+            chosen_at=now,
         )
         .returning(programs.c.program_id)
     )
@@ -93,7 +100,7 @@ def _file_row(program_id: int, file: BundleFile) -> dict[str, object]:
 
 
 def list_programs(connection: Connection, *, harness: str | None = None) -> list[Program]:
-    """All programs, or one harness's, oldest first: the last one of a harness and ABI is in use."""
+    """All programs, or one harness's, by when they were last registered: the last of an ABI is in use."""
     query = _with_files()
     return _programs(connection, query if harness is None else query.where(programs.c.harness == harness))
 
@@ -120,7 +127,7 @@ def _with_files() -> sa.Select[Any]:
         )
         .join(program_files, program_files.c.program_id == programs.c.program_id)
         .join(artifacts, artifacts.c.digest == program_files.c.digest)
-        .order_by(programs.c.program_id, program_files.c.path)
+        .order_by(programs.c.chosen_at, programs.c.program_id, program_files.c.path)
     )
 
 
@@ -148,4 +155,5 @@ def _program(rows: list[sa.Row[Any]]) -> Program:
         definition=first.definition,
         lacks=frozenset(first.lacks),
         created_at=first.created_at,
+        chosen_at=first.chosen_at,
     )

@@ -57,11 +57,15 @@ def _programs() -> None:
         batch.add_column(sa.Column("command", sa.JSON()))
         batch.add_column(sa.Column("definition", sa.JSON()))
         batch.add_column(sa.Column("lacks", sa.JSON()))
-    programs = sa.table("programs", *map(sa.column, ("entry", "harness", "env", "command", "lacks")))
+        batch.add_column(sa.Column("chosen_at", sa.BigInteger()))
+    programs = sa.table("programs", *map(sa.column, ("entry", "harness", "env", "command", "lacks", "created_at", "chosen_at")))
     plain = {"env": "{}", "command": PLAIN_COMMAND, "lacks": "[]"}
-    op.execute(programs.update().values(entry=programs.c.harness, **plain))
+    op.execute(
+        programs.update().values(entry=programs.c.harness, chosen_at=programs.c.created_at, **plain)
+    )
     with op.batch_alter_table("programs") as batch:
         batch.alter_column("entry", existing_type=sa.Text(), nullable=False)
+        batch.alter_column("chosen_at", existing_type=sa.BigInteger(), nullable=False)
         for name in plain:
             batch.alter_column(name, existing_type=sa.JSON(), nullable=False)
 
@@ -166,7 +170,7 @@ def downgrade() -> None:
     with op.batch_alter_table("cells") as batch:
         batch.alter_column("variant_id", existing_type=BIG_ID, nullable=False)
     with op.batch_alter_table("programs") as batch:
-        for name in ("entry", "env", "command", "definition", "lacks"):
+        for name in ("entry", "env", "command", "definition", "lacks", "chosen_at"):
             batch.drop_column(name)
         batch.create_foreign_key(op.f("fk_programs_digest"), "artifacts", ["digest"], ["digest"])
     op.drop_table("program_files")

@@ -45,6 +45,7 @@ PROGRAM = {
     "command": [],
     "lacks": [],
     "created_at": NOW,
+    "chosen_at": NOW,
 }
 CELL = {
     "matrix_id": 1,

@@ -48,7 +48,9 @@ programs = sa.Table(
     #: Flags of the adapter that this program does not know.
     sa.Column("lacks", sa.JSON, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
-    # The newest row of a harness and ABI is the one new matrices use.
+    #: When somebody last registered it: of a harness and ABI, new matrices use the latest.
+    sa.Column("chosen_at", UtcTime, nullable=False),
+    # Registering the same files again is the same program.
     sa.UniqueConstraint("harness", "abi", "digest"),
 )
 
