@@ -1,13 +1,17 @@
-"""The agent's settings: `FARM_AGENT_*` in the environment, or built in code by who embeds it."""
+"""The agent's settings: `FARM_AGENT_*` in the environment, what joining kept, or built by who embeds it."""
 
 import socket
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from farm.core.address import host_and_port
 from farm.wire.agent import Name
+
+#: In the data folder, written by joining.
+KEPT = "settings.json"
 
 
 class AgentConfig(BaseSettings):
@@ -29,6 +33,8 @@ class AgentConfig(BaseSettings):
     adb_usb: bool = True
     #: A private key that phones already know, next to the one adb keeps by itself.
     adb_key: Path | None = None
+    #: Where an adb server of the operator's listens, to be used instead of one of our own.
+    adb_server: str | None = None
     #: The host's cache of artifacts is trimmed to this, least recently used first.
     cache_limit_bytes: Annotated[int, Field(gt=0)] = 20 * 1024**3
 
@@ -42,11 +48,12 @@ class AgentConfig(BaseSettings):
     @field_validator("adb_connect")
     @classmethod
     def _are_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for address in value:
-            host, _, port = address.rpartition(":")
-            if not host or not port.isdigit() or not 0 < int(port) < 65536:
-                raise ValueError(f"{address!r} is not HOST:PORT")
-        return value
+        return tuple(map(_address, value))
+
+    @field_validator("adb_server")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        return None if value is None else _address(value)
 
     @field_validator("data_dir", "adb_key")
     @classmethod
@@ -68,3 +75,40 @@ class AgentConfig(BaseSettings):
         if self.join_token_file is None or not self.join_token_file.exists():
             return None
         return SecretStr(self.join_token_file.read_text(encoding="utf-8").strip())
+
+
+class KeptSettings(BaseModel):
+    """What joining a farm keeps for every later run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    farm_url: str
+    host: Name
+
+
+def find_kept(data_dir: Path) -> KeptSettings | None:
+    """What an earlier `farm agent join` kept; None when nothing readable is there."""
+    try:
+        return KeptSettings.model_validate_json((data_dir / KEPT).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def agent_config(**given: Any) -> AgentConfig:
+    """The settings in force: what is given, before FARM_AGENT_*, before what joining kept, before defaults.
+
+    Raises:
+        ValidationError: one of them cannot be.
+    """
+    config = AgentConfig(**given)
+    kept = find_kept(config.data_dir)
+    if kept is None:
+        return config
+    unset = {name: value for name, value in kept if name not in config.model_fields_set}
+    return AgentConfig(**{**unset, **given})
+
+
+def _address(text: str) -> str:
+    if host_and_port(text)[1] == 0:
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return text

@@ -13,7 +13,10 @@ from farm.core.ids import HostId
 from farm.wire.agent import Enrollment, EnrollmentAnswer
 
 _FILE = "credential.json"
-_HINT = "ask the farm for a join token and put it into FARM_AGENT_JOIN_TOKEN_FILE"
+_HINT = (
+    "`farm token create` on the farm's machine makes a token; `farm agent join URL` here takes it, "
+    "or FARM_AGENT_JOIN_TOKEN_FILE"
+)
 
 
 class Credential(BaseModel):

@@ -17,10 +17,11 @@ from pydantic import ValidationError
 
 from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer, forbid_adbutils_servers
+from agents.adb.shared import SharedServer
 from agents.attempts import Attempts
 from agents.backoff import Backoff
 from agents.blobs import BlobCache
-from agents.config import AgentConfig
+from agents.config import AgentConfig, agent_config
 from agents.credential import Credential, enroll, find_credential
 from agents.delivery import Delivery
 from agents.durable import DiskThread
@@ -28,6 +29,7 @@ from agents.exchange import ExchangeLoop
 from agents.farm_api import FarmApi, farm_client
 from agents.hand import Hand
 from agents.hostlock import host_lock
+from agents.join import put_aside
 from agents.journal import Journal
 from agents.keeper import AdbKeeper
 from agents.prefetch import Prefetch
@@ -36,7 +38,8 @@ from agents.spool import Spool
 from agents.watch import PhoneWatch
 from farm import __version__
 from farm.clock import Clock, SystemClock
-from farm.core.errors import AuthError, Blame, FarmError, FarmTrouble
+from farm.core.address import host_and_port, is_loopback
+from farm.core.errors import AuthError, Blame, FarmError, FarmTrouble, InvalidInput
 from farm.logconfig import configure_logging
 
 log = structlog.get_logger(__name__)
@@ -54,7 +57,7 @@ class Host:
     clock: Clock
     random: Random
     ready: Ready
-    server: AdbServer
+    server: AdbServer | SharedServer
     api: FarmApi
     disk: DiskThread
     journal: Journal
@@ -98,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     configure_logging()
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     try:
-        asyncio.run(_until_signalled(AgentConfig(**given)))
+        run_until_signalled(agent_config(**given))
     except ValidationError as error:
         _fail(2, f"the settings make no sense: {error}", "farm-agent --help names them all")
     except FarmError as error:
@@ -106,13 +109,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(0)
 
 
+def run_until_signalled(config: AgentConfig) -> None:
+    """Run one agent in this process until SIGINT or SIGTERM; raises as `run_agent` does."""
+    asyncio.run(_until_signalled(config))
+
+
 @asynccontextmanager
 async def _host(config: AgentConfig, clock: Clock, ready: Ready, random: Random) -> AsyncIterator[Host]:
-    keys = str(config.adb_key) if config.adb_key else None
     disk = DiskThread()
     try:
         async with (
-            AdbServer(config.data_dir / "adb", usb=config.adb_usb, vendor_keys=keys) as server,
+            _adb_server(config) as server,
             farm_client(config.farm_url) as http,
         ):
             yield Host(
@@ -130,6 +137,16 @@ async def _host(config: AgentConfig, clock: Clock, ready: Ready, random: Random)
         await asyncio.to_thread(disk.close)
 
 
+def _adb_server(config: AgentConfig) -> AdbServer | SharedServer:
+    if config.adb_server is not None:
+        return SharedServer(*host_and_port(config.adb_server))
+    if config.adb_key is not None and not os.access(config.adb_key, os.R_OK):
+        # adb would pass it over without a word, and every phone would ask its owner.
+        raise InvalidInput(f"the key {config.adb_key} cannot be read", hint="set or unset FARM_AGENT_ADB_KEY")
+    keys = str(config.adb_key) if config.adb_key else None
+    return AdbServer(config.data_dir / "adb", usb=config.adb_usb, vendor_keys=keys)
+
+
 async def _enrolled(host: Host) -> Credential:
     """Enroll, however long the farm is away; what is left of another enrolment is put aside."""
     backoff = Backoff(host.random, first_s=0.25, cap_s=10.0)
@@ -141,16 +158,8 @@ async def _enrolled(host: Host) -> Credential:
             await asyncio.sleep(backoff.next_s())
         else:
             log.info("host_enrolled", host_id=credential.host_id)
-            await host.disk.call(_put_aside, host)
+            await host.disk.call(put_aside, host.journal, host.spool, host.clock)
             return credential
-
-
-def _put_aside(host: Host) -> None:
-    # The numbers of attempts mean something else to another farm.
-    for attempt_id in host.spool.pending():
-        host.spool.refuse(attempt_id, host.clock.now())
-    for entry in host.journal.entries():
-        host.journal.remove(entry.attempt_id)
 
 
 async def _live(host: Host, credential: Credential) -> None:
@@ -167,7 +176,7 @@ async def _live(host: Host, credential: Credential) -> None:
 async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     """Put the parts together and set them going; what was in hand is known before any phone is looked at."""
     config, clock, random, hand = host.config, host.clock, host.random, Hand()
-    adb = AdbClient(host.server.port)
+    adb = AdbClient(host.server.port, host.server.host)
     watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks)
     blobs = BlobCache(config.data_dir / "cache", host.api, clock, limit_bytes=config.cache_limit_bytes)
     attempts = Attempts(
@@ -191,6 +200,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         random=random,
         boot_id=await asyncio.to_thread(_boot_id),
         agent_version=__version__,
+        adb_port=lambda: _port_here(host.server),
         ready=host.ready,
     )
     keeper = AdbKeeper(server=host.server, adb=adb, watch=watch, random=random)
@@ -200,6 +210,11 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     for address in config.adb_connect:
         tasks.create_task(keeper.keep_connected(address), name=f"connect {address}")
     tasks.create_task(exchange.run(), name="exchange")
+
+
+def _port_here(server: AdbServer | SharedServer) -> int | None:
+    """Where people on this machine reach the server, too."""
+    return server.port if is_loopback(server.host) else None
 
 
 def _first_farm_error(group: BaseExceptionGroup[BaseException]) -> FarmError | None:
@@ -238,6 +253,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--join-token-file", metavar="FILE", help="needed once, to enroll")
     parser.add_argument("--adb-connect", metavar="HOST:PORT,...", help="phones on TCP, kept connected")
     parser.add_argument("--no-adb-usb", dest="adb_usb", action="store_false", default=None, help="TCP only")
+    parser.add_argument(
+        "--adb-server", metavar="HOST:PORT", help="an adb server to use instead of an own one"
+    )
     parser.add_argument("--adb-key", metavar="FILE", help="a private key that phones already know")
     parser.add_argument("--version", action="version", version=f"farm-agent {__version__}")
     return parser

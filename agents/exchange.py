@@ -46,6 +46,7 @@ class ExchangeLoop:
         random: Random,
         boot_id: str,
         agent_version: str,
+        adb_port: Callable[[], int | None],
         ready: Callable[[], None],
     ) -> None:
         self._api = api
@@ -57,6 +58,7 @@ class ExchangeLoop:
         self._random = random
         self._boot_id = boot_id
         self._agent_version = agent_version
+        self._adb_port = adb_port
         self._ready = ready
 
     async def run(self) -> NoReturn:
@@ -85,7 +87,10 @@ class ExchangeLoop:
         backoff = Backoff(self._random, first_s=0.25, cap_s=10.0)
         while True:
             opening = SessionOpening(
-                boot_id=self._boot_id, agent_version=self._agent_version, attempts=self._hand.reports()
+                boot_id=self._boot_id,
+                agent_version=self._agent_version,
+                adb_port=self._adb_port(),
+                attempts=self._hand.reports(),
             )
             try:
                 return await self._api.open_session(opening)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from farm.core.errors import HostError
 
+_FILE = "agent.lock"
+
 
 class AgentRunningError(HostError):
     """Another agent process works in the same data folder."""
@@ -24,7 +26,7 @@ def host_lock(data_dir: Path) -> Iterator[None]:
     Raises:
         AgentRunningError: at once, when somebody else holds it.
     """
-    path = data_dir / "agent.lock"
+    path = data_dir / _FILE
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _lock(descriptor, data_dir)
@@ -33,6 +35,21 @@ def host_lock(data_dir: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def find_holder(data_dir: Path, locks: Path = Path("/proc/locks")) -> int | None:
+    """The process of the agent that works in a folder; None when none does.
+
+    Looked up in the kernel's table (proc_locks(5)): taking the lock, if only to look, could make an agent
+    that is just starting find it taken.
+    """
+    try:
+        inode = (data_dir / _FILE).stat().st_ino
+        rows = [line.split() for line in locks.read_text(encoding="ascii").splitlines()]
+    except OSError:
+        return None
+    held = (row for row in rows if row[1] == "FLOCK" and row[5].endswith(f":{inode}"))
+    return next((int(row[4]) for row in held), None)
 
 
 def _lock(descriptor: int, data_dir: Path) -> None:

@@ -2,13 +2,12 @@
 
 import asyncio
 from random import Random
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import structlog
 
 from agents.adb.client import AdbClient
-from agents.adb.listing import connect, list_devices
-from agents.adb.server import AdbServer
+from agents.adb.listing import connect
 from agents.backoff import Backoff
 from agents.watch import PhoneWatch
 from farm.core.errors import AdbServerDown, FarmError
@@ -20,29 +19,53 @@ PING_S = 5.0
 PINGS_MISSED = 3
 
 
+class Server(Protocol):
+    """An adb server: one of our own, or the operator's."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def pid(self) -> int | None: ...
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
 class AdbKeeper:
     """Looks after one adb server; runs on phones do not notice when it is restarted."""
 
-    def __init__(self, *, server: AdbServer, adb: AdbClient, watch: PhoneWatch, random: Random) -> None:
+    def __init__(self, *, server: Server, adb: AdbClient, watch: PhoneWatch, random: Random) -> None:
         self._server = server
         self._adb = adb
         self._watch = watch
         self._random = random
         self._relisted = asyncio.Event()
+        self._listening: asyncio.Timeout | None = None
 
     async def track(self) -> NoReturn:
         """Hand every listing on; restart the server when it is gone."""
         backoff = Backoff(self._random, first_s=0.25, cap_s=30.0)
         while True:
             try:
-                async for state_by_serial in self._adb.track_devices():
-                    backoff.reset()
-                    self._note(state_by_serial)
+                await self._listen(backoff)
             except AdbServerDown as error:
                 log.warning("adb_server_down", reason=error.message)
+            except TimeoutError:
+                # `ping` has said why.
+                pass
             self._watch.note_server_down()
             await asyncio.sleep(backoff.next_s())
             await self._restart()
+
+    async def _listen(self, backoff: Backoff) -> None:
+        try:
+            async with asyncio.timeout(None) as self._listening:
+                async for state_by_serial in self._adb.track_devices():
+                    backoff.reset()
+                    self._note(state_by_serial)
+        finally:
+            self._listening = None
 
     async def ping(self) -> NoReturn:
         """End a server that is there and does not answer, so that `track` starts another."""
@@ -59,6 +82,12 @@ class AdbKeeper:
                 log.error("adb_server_wedged", pid=self._server.pid)
                 missed = 0
                 await self._server.stop()
+                self._stop_listening()
+
+    def _stop_listening(self) -> None:
+        """A server that is not ours to end stays, and its silence would be taken for news of no change."""
+        if self._listening is not None:
+            self._listening.reschedule(asyncio.get_running_loop().time())
 
     async def keep_connected(self, address: str) -> NoReturn:
         """Attach a TCP phone, again whenever adb drops its row. A row that is offline recovers by itself."""
@@ -70,14 +99,14 @@ class AdbKeeper:
                     backoff.reset()
                     await relisted.wait()
                     continue
-                await connect(self._adb.port, address)
+                await connect(self._adb.port, address, host=self._adb.host)
             except FarmError as error:
                 log.debug("phone_not_connected", address=address, code=error.code, reason=error.message)
             # Also after a success: the listing follows within milliseconds, or the row was dropped again.
             await _wait_within(relisted, backoff.next_s())
 
     async def _is_listed(self, address: str) -> bool:
-        return address in {row.serial for row in await list_devices(self._adb.port)}
+        return address in await self._adb.devices()
 
     def _note(self, state_by_serial: dict[str, str]) -> None:
         self._watch.note_states(state_by_serial)

@@ -23,7 +23,7 @@ class FarmConfig(BaseSettings):
     bind: str = "127.0.0.1"
     #: 0 takes any free port.
     port: int = DEFAULT_PORT
-    #: HOST:PORT where agents on other machines call, and nobody else is served; None: agents of this one only.
+    #: HOST:PORT where agents on other machines call, and nobody else is served; None: only here.
     agents_bind: str | None = None
     #: How often overdue sessions and grants are looked for.
     reap_every_s: float = 5.0

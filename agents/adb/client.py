@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from agents.adb import sync
 from agents.adb.shell_v2 import HEADER, Collector, PacketId, ShellResult, stdin_packets
-from agents.adb.smartsocket import Garbled, Refused, SmartSocket, smart_socket
+from agents.adb.smartsocket import LOOPBACK, Garbled, Refused, SmartSocket, smart_socket
 from agents.adb.sync import FileStat
 from farm.core.errors import (
     AdbServerDown,
@@ -27,14 +27,24 @@ BLAME_DEADLINE_S = 1.0
 
 
 class AdbClient:
-    """Asks one adb server on loopback. Holds no connection, so there is nothing to close."""
+    """Asks one adb server. Holds no connection, so there is nothing to close."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = LOOPBACK) -> None:
         self.port = port
+        self.host = host
 
     def device(self, serial: str) -> "AdbDevice":
         """One phone, by the name adb has for its transport; nothing is asked yet."""
         return AdbDevice(self, serial)
+
+    @property
+    def address(self) -> str:
+        """Where the server listens, for people."""
+        return f"{self.host}:{self.port}"
+
+    def connection(self) -> AbstractAsyncContextManager[SmartSocket]:
+        """A connection for one question, or one service."""
+        return smart_socket(self.port, self.host)
 
     async def version(self, deadline_s: float = SERVER_DEADLINE_S) -> int:
         """The server's protocol version.
@@ -42,9 +52,19 @@ class AdbClient:
         Raises:
             AdbServerDown: it does not answer in time, or something else listens there.
         """
-        with _server_errors(self.port):
+        with _server_errors(self.address):
             async with asyncio.timeout(deadline_s), self._asking("host:version") as socket:
                 return int(await socket.read_block(), 16)
+
+    async def devices(self, deadline_s: float = SERVER_DEADLINE_S) -> dict[str, str]:
+        """The state word of every phone by serial, now.
+
+        Raises:
+            AdbServerDown: the server does not answer in time, or something else listens there.
+        """
+        with _server_errors(self.address):
+            async with asyncio.timeout(deadline_s), self._asking("host:devices") as socket:
+                return state_by_serial((await socket.read_block()).decode(errors="replace"))
 
     async def track_devices(self) -> AsyncIterator[dict[str, str]]:
         """The state word of every phone by serial: now, and again at each change, for ever.
@@ -52,8 +72,8 @@ class AdbClient:
         Raises:
             AdbServerDown: the server is not there, or went away. A wedged one is silent: ask `version` too.
         """
-        with _server_errors(self.port):
-            async with smart_socket(self.port) as socket:
+        with _server_errors(self.address):
+            async with self.connection() as socket:
                 async with asyncio.timeout(SERVER_DEADLINE_S):
                     await socket.request("host:track-devices")
                 while True:
@@ -61,7 +81,7 @@ class AdbClient:
 
     @asynccontextmanager
     async def _asking(self, service: str) -> AsyncIterator[SmartSocket]:
-        async with smart_socket(self.port) as socket:
+        async with self.connection() as socket:
             await socket.request(service)
             yield socket
 
@@ -136,7 +156,7 @@ class AdbDevice:
 
     async def _find_features(self) -> frozenset[str]:
         if self._features is None:
-            async with smart_socket(self._client.port) as socket:
+            async with self._client.connection() as socket:
                 await self._reach(socket, f"host-serial:{self.serial}:features")
                 words = (await socket.read_block()).decode(errors="replace").split(",")
             # A phone still greeting has none yet: that must not be remembered.
@@ -145,7 +165,7 @@ class AdbDevice:
 
     @asynccontextmanager
     async def _service(self, service: str) -> AsyncIterator[SmartSocket]:
-        async with smart_socket(self._client.port) as socket:
+        async with self._client.connection() as socket:
             await self._reach(socket, f"host:transport:{self.serial}")
             await socket.request(service)
             yield socket
@@ -199,9 +219,9 @@ async def _read_result(socket: SmartSocket, collector: Collector) -> ShellResult
 
 
 @contextmanager
-def _server_errors(port: int) -> Iterator[None]:
+def _server_errors(address: str) -> Iterator[None]:
     """The edge of every call on the server itself."""
     try:
         yield
     except (OSError, EOFError, Refused, Garbled, ValueError) as error:
-        raise AdbServerDown(f"the adb server on port {port} does not answer: {error!r}") from error
+        raise AdbServerDown(f"the adb server at {address} does not answer: {error!r}") from error

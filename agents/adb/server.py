@@ -15,6 +15,7 @@ from typing import Self
 import adbutils
 
 from agents.adb.client import AdbClient
+from agents.adb.smartsocket import LOOPBACK
 from agents.process import command_line, end_process
 from farm.core.errors import AdbServerDown
 
@@ -61,8 +62,13 @@ class AdbServer:
         self._port = 0
 
     @property
+    def host(self) -> str:
+        """Loopback."""
+        return LOOPBACK
+
+    @property
     def port(self) -> int:
-        """Where it listens on loopback; 0 before the first start."""
+        """Where it listens; 0 before the first start."""
         return self._port
 
     @property
@@ -227,7 +233,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 def _free_port() -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
         return port
 
@@ -236,7 +242,7 @@ def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((LOOPBACK, port))
         except OSError:
             return False
         return True

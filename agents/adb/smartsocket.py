@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+LOOPBACK = "127.0.0.1"
 READ_BUFFER_BYTES = 1024 * 1024
 #: The server reads a request's length from four hexadecimal digits.
 REQUEST_LIMIT_BYTES = 0xFFFF
@@ -62,9 +63,9 @@ class SmartSocket:
 
 
 @asynccontextmanager
-async def smart_socket(port: int) -> AsyncIterator[SmartSocket]:
-    """Connect to the server on loopback; closed on leaving, by cancellation too."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=READ_BUFFER_BYTES)
+async def smart_socket(port: int, host: str = LOOPBACK) -> AsyncIterator[SmartSocket]:
+    """Connect to the server; closed on leaving, by cancellation too."""
+    reader, writer = await asyncio.open_connection(host, port, limit=READ_BUFFER_BYTES)
     socket = SmartSocket(reader, writer)
     try:
         yield socket

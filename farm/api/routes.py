@@ -53,6 +53,7 @@ async def get_farm(farm: Farm) -> FarmView:
         wire_version=WIRE_VERSION,
         started_at=farm.started_at,
         data_dir=str(farm.config.data_dir.resolve()),
+        agents_url=farm.config.agents_url,
     )
 
 

@@ -27,6 +27,8 @@ class FarmView(Wire):
     wire_version: int
     started_at: datetime
     data_dir: str
+    #: Where agents on other machines call; None when the farm serves none.
+    agents_url: str | None = None
 
 
 class DeviceView(Wire):
