@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
+from farm.cli.variant_report import agreement_text, input_texts
 from farm.cli.words import NOTHING, counts, joined, moment, phone, plural
 from farm.core.units import size_text
-from farm.core.variant import TensorSpec
 from farm.wire.views import DeviceView, HarnessView, JobView, MatrixSummary, VariantView
 
 
@@ -59,11 +59,16 @@ def _occupation(device: DeviceView) -> str:
 
 def variant_table(variants: Sequence[VariantView]) -> Table:
     """Registered variants."""
-    table = listing(names=("variant",), words=("backends", "input"), numbers=("size", "digest"))
+    words = ("backends", "input", "agrees with float32")
+    table = listing(names=("variant",), words=words, numbers=("size", "digest"))
     for view in variants:
         manifest = view.manifest
-        backends, inputs = ", ".join(manifest.backends), ", ".join(map(_tensor, manifest.inputs))
-        add_row(table, view.name, backends, inputs, size_text(manifest.size_bytes), manifest.digest[:12])
+        cells = (
+            ", ".join(manifest.backends),
+            input_texts(manifest.inputs),
+            agreement_text(manifest.agreement),
+        )
+        add_row(table, view.name, *cells, size_text(manifest.size_bytes), manifest.digest[:12])
     return table
 
 
@@ -73,10 +78,6 @@ def registered_table(registered: Sequence[tuple[VariantView, str]]) -> Table:
     for view, how in registered:
         add_row(table, view.name, how, size_text(view.manifest.size_bytes), view.manifest.digest[:12])
     return table
-
-
-def _tensor(tensor: TensorSpec) -> str:
-    return f"{'x'.join(map(str, tensor.shape))} {tensor.dtype}"
 
 
 def harness_table(harnesses: Sequence[HarnessView]) -> Table:

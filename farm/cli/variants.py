@@ -1,12 +1,15 @@
-"""`farm variants`: build model files, and list what the farm has."""
+"""`farm variants`: build model files, add those made elsewhere, and show what the farm has."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from farm.cli.address import connect, data_dir
 from farm.cli.output import Json, err, out, print_json, show
+
+if TYPE_CHECKING:
+    from farm.wire.views import VariantView
 
 app = typer.Typer(no_args_is_help=True, help="Variants: concrete files of a model.")
 
@@ -61,6 +64,69 @@ def build(
         out().print(registered_table([(item.view, item.how) for item in done]))
 
 
+@app.command()
+def add(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A model file; its content says what kind.")],
+    model: Annotated[
+        str | None, typer.Option(help="The network; default: the file's name.", metavar="NAME")
+    ] = None,
+    precision: Annotated[
+        str, typer.Option(help="float32, float16, int8-core, int8-full.", metavar="WORD")
+    ] = "unstated",
+    backend: Annotated[
+        str, typer.Option(help="By comma: what it can run on; default: by its format.", metavar="LIST")
+    ] = "",
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", help="1x3x224x224:float32; once for each input.", metavar="SPEC"),
+    ] = None,
+    memory_format: Annotated[
+        str, typer.Option(help="How inputs lie in memory: contiguous, channels_last.", metavar="WORD")
+    ] = "contiguous",
+    target: Annotated[
+        str | None, typer.Option(help="What it was made for; default: cpu.", metavar="WORD")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Register a model file that was made elsewhere; docs/variants.md says which formats are known.
+
+    Example: farm variants add model.ptl --model my_net --precision float32 --input 1x3x224x224:float32
+    """
+    from farm.cli.added_variant import add_variant, added_manifest
+
+    manifest = added_manifest(
+        file,
+        model=model,
+        precision=precision,
+        backends=_words(backend),
+        inputs=inputs or (),
+        memory_format=memory_format,
+        target=target,
+    )
+    with connect() as farm:
+        view = add_variant(farm, file, manifest, err())
+    _show_one(view, as_json=as_json)
+
+
+@app.command("show")
+def show_command(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="A variant as `farm variants list` names it, or its digest."),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Show everything that is known of one variant; of several files of a name, the newest.
+
+    Example: farm variants show mobilenet_v2/int8-core/lite
+    """
+    from farm.cli.variant_report import picked
+
+    with connect() as farm:
+        view = picked(farm.variants(), name)
+    _show_one(view, as_json=as_json)
+
+
 @app.command("list")
 def list_command(as_json: Json = False) -> None:
     """List the variants the farm has.
@@ -71,6 +137,15 @@ def list_command(as_json: Json = False) -> None:
 
     with connect() as farm:
         show(farm.variants(), variant_table, as_json=as_json)
+
+
+def _show_one(view: "VariantView", *, as_json: bool) -> None:
+    from farm.cli.variant_report import variant_report
+
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+    else:
+        out().print(variant_report(view), soft_wrap=True)
 
 
 def _words(text: str) -> list[str]:

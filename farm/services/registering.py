@@ -6,7 +6,7 @@ from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
 from farm.blobs.model_file import check_model_file
-from farm.core.errors import ArtifactMissing, DigestMismatch, InvalidInput, VariantInvalid
+from farm.core.errors import ArtifactMissing, Conflict, DigestMismatch, InvalidInput, VariantInvalid
 from farm.core.ids import Digest, is_digest
 from farm.core.variant import Manifest, variant_name
 from farm.store import catalog
@@ -42,6 +42,7 @@ def register_variant(
         ArtifactMissing: the farm does not have the file.
         DigestMismatch: the file it has is of another size.
         VariantInvalid: the file is no model, or not of the format its manifest names.
+        Conflict: the farm has this file by this name, with other backends or inputs.
     """
     size_bytes = catalog.artifact_size(connection, checked_digest(manifest.digest))
     name = variant_name(manifest.model, manifest.recipe)
@@ -54,7 +55,14 @@ def register_variant(
     found = check_model_file(blobs.path(manifest.digest), called=f"the file of {name}")
     if found is not manifest.recipe.format:
         raise VariantInvalid(f"the file of {name} is {found}, its manifest says {manifest.recipe.format}")
-    return variant_view(catalog.put_variant(connection, manifest, now=now))
+    variant = catalog.put_variant(connection, manifest, now=now)
+    known = variant.manifest
+    if (known.backends, known.inputs) != (manifest.backends, manifest.inputs):
+        raise Conflict(
+            f"the farm has this file as {name} already, with other backends or inputs",
+            hint=f"`farm variants show {name}` shows them; another model name makes it another variant",
+        )
+    return variant_view(variant)
 
 
 def list_variants(connection: Connection) -> list[VariantView]:
