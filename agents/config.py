@@ -37,6 +37,8 @@ class AgentConfig(BaseSettings):
     adb_server: str | None = None
     #: The host's cache of artifacts is trimmed to this, least recently used first.
     cache_limit_bytes: Annotated[int, Field(gt=0)] = 20 * 1024**3
+    #: So is the cache of each phone, before a run that needs more.
+    phone_cache_limit_bytes: Annotated[int, Field(gt=0)] = 8 * 1024**3
 
     @field_validator("adb_connect", mode="before")
     @classmethod

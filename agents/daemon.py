@@ -181,7 +181,13 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     blobs = BlobCache(config.data_dir / "cache", host.api, clock, limit_bytes=config.cache_limit_bytes)
     attempts = Attempts(
         hand=hand,
-        runner=Runner(phones=watch, blobs=blobs, clock=clock, random=random),
+        runner=Runner(
+            phones=watch,
+            blobs=blobs,
+            clock=clock,
+            random=random,
+            phone_cache_limit_bytes=config.phone_cache_limit_bytes,
+        ),
         delivery=Delivery(host.api, host.spool, host.disk, clock, random),
         journal=host.journal,
         spool=host.spool,

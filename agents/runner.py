@@ -69,9 +69,18 @@ class PutOff:
 class Runner:
     """Carries out plans on the phones of this host; any number at once, one for each phone."""
 
-    def __init__(self, *, phones: PhoneWatch, blobs: BlobCache, clock: Clock, random: Random) -> None:
+    def __init__(
+        self,
+        *,
+        phones: PhoneWatch,
+        blobs: BlobCache,
+        clock: Clock,
+        random: Random,
+        phone_cache_limit_bytes: int,
+    ) -> None:
         self._phones = phones
         self._blobs = blobs
+        self._phone_cache_limit_bytes = phone_cache_limit_bytes
         self._clock = clock
         self._random = random
 
@@ -130,8 +139,14 @@ class Runner:
             return PutOff(reason="the phone went away before the run could begin")
         await advance(AttemptState.PREPARING, entry.draft)
         plan, work_root = entry.plan, phone.facts.work_root
-        await make_room(phone.device, work_root, plan.files, min_free_bytes=plan.gates.min_storage_bytes)
-        cached = await self._cached(phone, plan.files)
+        await make_room(
+            phone.device,
+            work_root,
+            plan.files,
+            min_free_bytes=plan.gates.min_storage_bytes,
+            cache_limit_bytes=self._phone_cache_limit_bytes,
+        )
+        cached = await self._cached(phone, plan.files, entry.fence)
         await keep_awake(phone.device, work_root)
         ready = await wait_for_gates(
             phone.device, work_root, plan.gates, clock=self._clock, interval_s=GATE_INTERVAL_S
@@ -152,14 +167,15 @@ class Runner:
         await self._start(replace(entry, draft=draft), phone, env)
         return await self._finished(entry, phone, draft)
 
-    async def _cached(self, phone: Phone, files: Sequence[PlanFile]) -> CacheResult:
+    async def _cached(self, phone: Phone, files: Sequence[PlanFile], fence: int) -> CacheResult:
         """The plan's files on the phone; a copy that was damaged on this host is fetched anew, once."""
+        device, work_root = phone.device, phone.facts.work_root
         try:
-            return await ensure_cached(phone.device, phone.facts.work_root, files, self._local_path)
+            return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
         except LocalCopyDamaged as error:
             log.warning("host_copy_damaged", reason=error.message, hint=error.hint)
         self._blobs.distrust(file.digest for file in files)
-        return await ensure_cached(phone.device, phone.facts.work_root, files, self._local_path)
+        return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
 
     async def _adopted(self, entry: Entry, draft: Evidence) -> Evidence:
         try:

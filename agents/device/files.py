@@ -9,6 +9,7 @@ from shlex import quote
 
 from agents.adb.client import AdbDevice
 from agents.device.layout import cache_folder, cache_path
+from agents.device.use_order import mark_used
 from farm.core.errors import HostError, PushCorrupted, PushFailed
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile
@@ -40,7 +41,7 @@ class CacheResult:
 
 
 async def ensure_cached(
-    device: AdbDevice, work_root: str, files: Sequence[PlanFile], local_path: LocalPath
+    device: AdbDevice, work_root: str, files: Sequence[PlanFile], local_path: LocalPath, *, fence: int = 0
 ) -> CacheResult:
     """See that every file is in the phone's cache with the right digest, computed on the phone just now.
 
@@ -51,6 +52,7 @@ async def ensure_cached(
         work_root: from the phone's facts.
         files: as the plan lists them.
         local_path: gives the local copy of a file that is not on the phone yet.
+        fence: of the run that uses the files; whoever makes room removes what the oldest run used.
 
     Raises:
         PushFailed: the phone took no file, or has no room for one.
@@ -58,19 +60,19 @@ async def ensure_cached(
         LocalCopyDamaged: the local copy is; whoever keeps it may get another and call again.
         DeviceError: the phone went away, or was too slow.
     """
-    valid = await _verified(device, work_root, files) if files else set()
+    valid = await _verified(device, work_root, files, fence) if files else set()
     # Of equal files the executable one comes last, and counts.
     missing = sorted((file for file in files if file.digest not in valid), key=lambda file: file.executable)
     pushed_bytes = 0
     for file in {file.digest: file for file in missing}.values():
-        pushed_bytes += await _push_verified(device, work_root, file, await local_path(file.digest))
+        pushed_bytes += await _push_verified(device, work_root, file, await local_path(file.digest), fence)
     return CacheResult(
         path_by_name={file.name: cache_path(work_root, file.digest) for file in files},
         pushed_bytes=pushed_bytes,
     )
 
 
-async def _verified(device: AdbDevice, work_root: str, files: Sequence[PlanFile]) -> set[Digest]:
+async def _verified(device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int) -> set[Digest]:
     """The digests that are there and right, in one call; left-overs of broken pushes go."""
     names = " ".join(sorted({file.digest for file in files}))
     programs = " ".join(sorted({file.digest for file in files if file.executable}))
@@ -78,20 +80,19 @@ async def _verified(device: AdbDevice, work_root: str, files: Sequence[PlanFile]
     command = f"mkdir -p {folder} && cd {folder} && rm -f ./*.new && "
     command += f"{{ chmod 755 {programs}; }} 2>/dev/null; " if programs else ""
     result = await device.shell(
-        # Touched, so that whoever must make room finds what was not used for longest.
-        f"{command}{{ touch -c {names}; sha256sum {names}; }} 2>/dev/null; true",
+        f"{command}{{ {mark_used(names, fence)}; sha256sum {names}; }} 2>/dev/null; true",
         deadline_s=SHELL_DEADLINE_S + sum(file.size_bytes for file in files) / BYTES_PER_S,
     )
     found = digest_by_path(result.stdout.decode(errors="replace"))
     return {file.digest for file in files if found.get(file.digest) == file.digest}
 
 
-async def _push_verified(device: AdbDevice, work_root: str, file: PlanFile, source: Path) -> int:
+async def _push_verified(device: AdbDevice, work_root: str, file: PlanFile, source: Path, fence: int) -> int:
     """Push to a temporary name and give it its own only when the phone computes the right digest."""
     sent_bytes = 0
     for _ in range(PUSHES):
         sent_bytes += await _push_once(device, work_root, file, source)
-        if await _accepted(device, work_root, file):
+        if await _accepted(device, work_root, file, fence):
             return sent_bytes
     if await asyncio.to_thread(_local_digest, source) != file.digest:
         raise LocalCopyDamaged(f"{source} is not {file.digest}")
@@ -108,14 +109,15 @@ async def _push_once(device: AdbDevice, work_root: str, file: PlanFile, source: 
     )
 
 
-async def _accepted(device: AdbDevice, work_root: str, file: PlanFile) -> bool:
+async def _accepted(device: AdbDevice, work_root: str, file: PlanFile, fence: int) -> bool:
     """Whether the pushed file is right, which gives it its name; a wrong one is removed."""
     name, mode = file.digest, "755" if file.executable else "644"
+    mark = mark_used(f"{name}.new", fence)
     result = await device.shell(
         f"cd {quote(cache_folder(work_root))} && "
         f"set -- $(sha256sum {name}.new) && "
         f'if [ "$1" = {name} ]; then '
-        f"chmod {mode} {name}.new && touch {name}.new && mv -f {name}.new {name} && echo kept; "
+        f"chmod {mode} {name}.new && {mark} && mv -f {name}.new {name} && echo kept; "
         f"else rm -f {name}.new; echo wrong; fi",
         deadline_s=SHELL_DEADLINE_S + file.size_bytes / BYTES_PER_S,
     )

@@ -1,4 +1,4 @@
-"""Room on a phone: where it is short, cached files go that the next run does not need."""
+"""Room on a phone: where it or the cache's budget is short, files go that the next run does not need."""
 
 import re
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ import structlog
 from agents.adb.client import AdbDevice
 from agents.device.layout import cache_folder
 from agents.device.supervisor import supervisor_file
+from agents.device.use_order import use_order
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile
 from farm.phone.sections import output_by_section, section_command
@@ -27,16 +28,28 @@ _ROW = re.compile(r"(\d{1,12}) (\d{1,18}) ([0-9a-f]{64})", re.ASCII)
 class CachedFile:
     """One file of the phone's cache."""
 
-    #: By the phone's clock, which need not be right; for comparing only.
-    used_at_s: int
+    #: Its time of change, which says in which order files were used.
+    modified_s: int
     size_bytes: int
     digest: Digest
 
 
 async def make_room(
-    device: AdbDevice, work_root: str, files: Sequence[PlanFile], *, min_free_bytes: int
+    device: AdbDevice,
+    work_root: str,
+    files: Sequence[PlanFile],
+    *,
+    min_free_bytes: int,
+    cache_limit_bytes: int,
 ) -> None:
-    """Remove what a plan does not need until its files fit and leave `min_free_bytes`, or nothing is left.
+    """Remove what a plan does not need until its files fit within both bounds, or nothing is left.
+
+    Args:
+        device: the phone; nothing of ours runs on it.
+        work_root: from the phone's facts.
+        files: as the plan lists them.
+        min_free_bytes: left free beside the plan's files; not heeded where the phone does not tell.
+        cache_limit_bytes: all cached files together, the plan's included.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -45,10 +58,12 @@ async def make_room(
     looks = {"free": f"df -k {folder}", "cached": f"cd {folder} && stat -c '%Y %s %n' *"}
     result = await device.shell(section_command(looks), deadline_s=_DEADLINE_S)
     said = output_by_section(result.stdout.decode(errors="replace"))
+    cached = cached_files(said.get("cached", ""))
+    short_bytes = sum(file.size_bytes for file in cached) - cache_limit_bytes
     free_bytes = storage_free_bytes(said.get("free", ""))
-    if free_bytes is None:
-        return
-    going = surplus(cached_files(said.get("cached", "")), files, short_bytes=min_free_bytes - free_bytes)
+    if free_bytes is not None:
+        short_bytes = max(short_bytes, min_free_bytes - free_bytes)
+    going = surplus(cached, files, short_bytes=short_bytes)
     if going:
         log.info("phone_cache_trimmed", serial=device.serial, files=len(going), free_bytes=free_bytes)
         names = " ".join(file.digest for file in going)
@@ -59,7 +74,7 @@ def cached_files(text: str) -> list[CachedFile]:
     """What `stat` printed of a cache."""
     found = (_ROW.fullmatch(line) for line in lines(text))
     return [
-        CachedFile(used_at_s=int(match[1]), size_bytes=int(match[2]), digest=Digest(match[3]))
+        CachedFile(modified_s=int(match[1]), size_bytes=int(match[2]), digest=Digest(match[3]))
         for match in found
         if match
     ]
@@ -80,7 +95,7 @@ def surplus(
     short_bytes += sum(size for digest, size in size_by_digest.items() if digest not in there)
     kept = size_by_digest.keys() | {supervisor_file().digest}
     going: list[CachedFile] = []
-    for file in sorted(cached, key=lambda file: file.used_at_s):
+    for file in sorted(cached, key=lambda file: use_order(file.modified_s)):
         if short_bytes <= 0:
             break
         if file.digest not in kept:

@@ -83,7 +83,9 @@ async def bench(tmp_path: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
             async with asyncio.TaskGroup() as tasks:
                 adb = AdbClient(server.port)
                 watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks)
-                runner = Runner(phones=watch, blobs=blobs, clock=clock, random=random)
+                runner = Runner(
+                    phones=watch, blobs=blobs, clock=clock, random=random, phone_cache_limit_bytes=2**30
+                )
                 bench = Bench(server.port, phone, hand, watch, runner)
                 await bench.attach()
                 watch.note_states({phone.address: "device"})

@@ -39,7 +39,7 @@ def is_there(path: str) -> bool:
     return Path(path).exists()
 
 
-def used_at_s(path: str) -> float:
+def modified_s(path: str) -> float:
     return Path(path).stat().st_mtime
 
 
@@ -150,19 +150,39 @@ async def test_a_phone_short_of_room_keeps_what_is_needed_and_the_supervisor(
 ) -> None:
     await ensure_supervisor(device, work_root)
     paths = (await ensure_cached(device, work_root, FILES, local_path)).path_by_name
-    await make_room(device, work_root, FILES[:1], min_free_bytes=0)
+    await make_room(device, work_root, FILES[:1], min_free_bytes=0, cache_limit_bytes=2**60)
     assert is_there(paths["program"])
-    await make_room(device, work_root, FILES[:1], min_free_bytes=2**60)
+    await make_room(device, work_root, FILES[:1], min_free_bytes=2**60, cache_limit_bytes=2**60)
     assert is_there(paths["model"])
     assert is_there(cache_path(work_root, supervisor_file().digest))
     assert not is_there(paths["program"])
 
 
-async def test_using_a_file_makes_it_the_last_to_go(
+async def test_a_cache_over_its_limit_keeps_what_is_needed_and_the_supervisor(
     device: AdbDevice, work_root: str, local_path: LocalPath
 ) -> None:
+    await ensure_supervisor(device, work_root)
     paths = (await ensure_cached(device, work_root, FILES, local_path)).path_by_name
-    for path in paths.values():
-        os.utime(path, (0, 0))
-    await ensure_cached(device, work_root, FILES[:1], local_path)
-    assert used_at_s(paths["model"]) > used_at_s(paths["program"]) == 0
+    await make_room(device, work_root, FILES[:1], min_free_bytes=0, cache_limit_bytes=1)
+    assert is_there(paths["model"])
+    assert is_there(cache_path(work_root, supervisor_file().digest))
+    assert not is_there(paths["program"])
+
+
+async def test_the_run_that_used_a_file_decides_whatever_the_phones_clock_says(
+    device: AdbDevice, work_root: str, local_path: LocalPath
+) -> None:
+    model, program = FILES
+    # As if the clock had gone back between the runs: the later one comes first by the phone's time.
+    paths = (await ensure_cached(device, work_root, [model], local_path, fence=42)).path_by_name
+    paths |= (await ensure_cached(device, work_root, [program], local_path, fence=41)).path_by_name
+    await make_room(device, work_root, [], min_free_bytes=0, cache_limit_bytes=model.size_bytes)
+    assert is_there(paths["model"])
+    assert not is_there(paths["program"])
+
+
+async def test_a_pushed_file_belongs_to_the_run_it_was_pushed_for(
+    device: AdbDevice, work_root: str, local_path: LocalPath
+) -> None:
+    paths = (await ensure_cached(device, work_root, FILES, local_path, fence=90_061)).path_by_name
+    assert {modified_s(path) for path in paths.values()} == {90_061}
