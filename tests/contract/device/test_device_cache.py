@@ -1,6 +1,5 @@
 """The phone's cache, over a real adb server."""
 
-import os
 import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
