@@ -14,7 +14,7 @@ from farm.core.health import is_suspicious
 from farm.core.ids import DeviceId, digest_of
 from farm.core.measurement import Outcome
 from farm.core.plan import PlanFile
-from farm.store import attempts, devices, jobs
+from farm.store import attempts, device_moves, jobs
 from farm.store.devices import Device
 
 _PAYLOAD_BYTES = 1024 * 1024
@@ -61,7 +61,7 @@ def judge_check(
     if outcome is Outcome.INCONCLUSIVE and blame is not Blame.DEVICE:
         return
     passed = outcome is Outcome.SUCCEEDED
-    devices.move_health(
+    device_moves.move_health(
         connection,
         device_id,
         sources=list(Health),
@@ -96,7 +96,7 @@ def watch_health(connection: Connection, device_id: DeviceId, *, now: datetime) 
         return
     failures = blames.count(Blame.DEVICE)
     cause = f"{failures} of its last {len(blames)} attempts failed through the phone"
-    if devices.move_health(
+    if device_moves.move_health(
         connection, device_id, sources=[Health.GOOD], to=Health.SUSPECT, now=now, cause=cause
     ):
         jobs.add_check(connection, device_id, now=now, cause=cause)

@@ -1,6 +1,5 @@
 """Devices: one row a phone, with the facts of its present system build."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,13 +13,14 @@ from farm.core.condition import Condition
 from farm.core.device import Admin, DeviceFacts, DeviceState, Health, Presence
 from farm.core.ids import AttemptId, DeviceId, FactsId, HostId, JobId
 from farm.store.device_facts import stored_facts
-from farm.store.events import record_event, record_if_moved
+from farm.store.events import record_event
 from farm.store.tables import (
     OPEN_SESSION,
     SessionState,
     attempts,
     device_facts,
     devices,
+    errands,
     is_live,
     is_one_of,
     sessions,
@@ -40,6 +40,13 @@ class Device:
     detail: str | None
     health: Health
     admin: Admin
+    #: The operator's name for it, words of theirs, and its number among the phones of its device model.
+    label: str | None
+    tags: tuple[str, ...]
+    unit: int | None
+    #: Both or neither: a person has it until then at the latest.
+    held_until: datetime | None
+    held_by: str | None
     facts_id: FactsId | None
     facts: DeviceFacts | None
     #: Devices of one domain never run at the same time.
@@ -54,6 +61,12 @@ class Device:
     #: The attempt of its last claim, live or not.
     last_attempt_id: AttemptId | None
     last_attempt_state: AttemptState | None
+    has_errand: bool
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.label or self.device_id
 
     def state(self, *, cpu_busy: bool = False) -> DeviceState:
         """What decides whether it can be given work."""
@@ -67,6 +80,8 @@ class Device:
             fence=self.fence,
             cleaned_fence=self.cleaned_fence,
             cpu_busy=cpu_busy,
+            held=self.held_by is not None,
+            errand=self.has_errand,
         )
 
 
@@ -81,6 +96,7 @@ def list_devices(
         sessions.c.state == SessionState.LIVE,
         is_one_of(sessions.c.state, OPEN_SESSION),
     )
+    errand = sa.exists().where(errands.c.device_id == devices.c.device_id, errands.c.finished_at.is_(None))
     query = (
         sa.select(
             devices,
@@ -89,6 +105,7 @@ def list_devices(
             last.c.attempt_id.label("last_attempt_id"),
             last.c.state.label("last_state"),
             connected.label("session_live"),
+            errand.label("has_errand"),
         )
         .outerjoin(device_facts, device_facts.c.facts_id == devices.c.facts_id)
         .outerjoin(live, sa.and_(live.c.device_id == devices.c.device_id, is_live(live)))
@@ -116,6 +133,11 @@ def _device(row: sa.Row[Any]) -> Device:
         detail=row.detail,
         health=Health(row.health),
         admin=Admin(row.admin),
+        label=row.label,
+        tags=tuple(row.tags),
+        unit=row.unit,
+        held_until=row.held_until,
+        held_by=row.held_by,
         facts_id=row.facts_id,
         facts=None if row.facts is None else stored_facts(row.facts),
         cpu_domain=row.cpu_domain,
@@ -127,6 +149,7 @@ def _device(row: sa.Row[Any]) -> Device:
         job_id=row.live_job_id,
         last_attempt_id=row.last_attempt_id,
         last_attempt_state=None if row.last_state is None else AttemptState(row.last_state),
+        has_errand=bool(row.has_errand),
     )
 
 
@@ -233,37 +256,6 @@ def mark_absent(
         subject_id=device_id,
         from_state=presence,
         to_state=Presence.ABSENT,
-        cause=cause,
-    )
-
-
-def move_health(
-    connection: Connection,
-    device_id: DeviceId,
-    *,
-    sources: Sequence[Health],
-    to: Health,
-    now: datetime,
-    cause: str,
-) -> bool:
-    """Compare-and-set of a device's health, with its event row; False when it is not in `sources`."""
-    before = connection.execute(
-        sa.select(devices.c.health).where(devices.c.device_id == device_id)
-    ).scalar_one()
-    if before not in sources or before == to:
-        return False
-    return record_if_moved(
-        connection,
-        devices.update()
-        .where(devices.c.device_id == device_id, devices.c.health == before)
-        .values(health=to),
-        at=now,
-        actor="farm",
-        kind="device_health_changed",
-        subject="device",
-        subject_id=device_id,
-        from_state=before,
-        to_state=to,
         cause=cause,
     )
 

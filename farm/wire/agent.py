@@ -119,7 +119,11 @@ class ErrandReport(Wire):
     """An errand that was done, or could not be."""
 
     errand_id: Count
+    #: What was done, in words; None with an error.
+    done: Annotated[str, Field(max_length=2000)] | None = None
     error: Annotated[str, Field(max_length=2000)] | None = None
+    #: What a clean-up gave back to the phone.
+    freed_bytes: Count | None = None
 
 
 class Exchange(Wire):
@@ -135,6 +139,8 @@ class Exchange(Wire):
     attempts: tuple[AttemptReport, ...] = ()
     #: Repeated until an answer no longer lists the errand.
     errands: tuple[ErrandReport, ...] = ()
+    #: Errands being done: an answer that lists these alone is no news, and may be held back.
+    errands_in_hand: tuple[Count, ...] = ()
 
 
 class ExchangeAnswer(Wire):

@@ -128,8 +128,15 @@ def _errands() -> None:
         sa.Column("asked_by", sa.Text(), nullable=False),
         sa.Column("asked_at", sa.BigInteger(), nullable=False),
         sa.Column("finished_at", sa.BigInteger()),
+        sa.Column("done", sa.Text()),
         sa.Column("error", sa.Text()),
+        sa.Column("freed_bytes", sa.BigInteger()),
         sa.CheckConstraint("kind IN ('identify', 'clean')", name=op.f("ck_errands_kind_known")),
+        sa.CheckConstraint(
+            "(finished_at IS NULL AND done IS NULL AND error IS NULL)"
+            " OR (finished_at IS NOT NULL AND (done IS NULL) <> (error IS NULL))",
+            name=op.f("ck_errands_ends_one_way"),
+        ),
         sa.ForeignKeyConstraint(["device_id"], ["devices.device_id"], name=op.f("fk_errands_device_id")),
         sa.PrimaryKeyConstraint("errand_id", name=op.f("pk_errands")),
     )

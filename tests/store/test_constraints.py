@@ -111,6 +111,8 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.devices, {**DEVICE, "device_id": "q", "label": "shelf 1"}),
     ],
     "ck_errands_kind_known": [(tables.errands, {**ERRAND, "kind": "polish"})],
+    "ck_errands_ends_one_way": [(tables.errands, {**ERRAND, "finished_at": NOW})],
+    "ck_errands_ends_one_way ": [(tables.errands, {**ERRAND, "done": "woke it"})],
     "uq_errands_one_open_per_kind": [(tables.errands, ERRAND), (tables.errands, ERRAND)],
     "ck_measurements_quality_known": [
         (tables.attempts, ATTEMPT),

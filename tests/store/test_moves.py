@@ -12,7 +12,7 @@ from farm.core.ids import AttemptId, DeviceId, HostId, JobId, MatrixId, SessionI
 from farm.core.job import JobEvent, JobState
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
-from farm.store import attempts, devices, hosts, jobs, tables
+from farm.store import attempts, device_moves, devices, hosts, jobs, tables
 from farm.store.database import Database
 from farm.store.hosts import SessionState
 
@@ -112,7 +112,7 @@ def test_health_moves_from_where_it_may_and_once(filled: Database) -> None:
     def moves(connection: Connection) -> list[tuple[bool, int]]:
         return race(
             connection,
-            lambda: devices.move_health(
+            lambda: device_moves.move_health(
                 connection,
                 DeviceId(PHONE),
                 sources=[Health.GOOD],

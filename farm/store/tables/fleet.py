@@ -142,9 +142,18 @@ errands = sa.Table(
     sa.Column("asked_by", sa.Text, nullable=False),
     sa.Column("asked_at", UtcTime, nullable=False),
     sa.Column("finished_at", UtcTime),
-    #: Why it failed.
+    #: What was done, in words, or why nothing was.
+    sa.Column("done", sa.Text),
     sa.Column("error", sa.Text),
+    #: What a clean-up gave back to the phone.
+    sa.Column("freed_bytes", sa.BigInteger),
     one_of("kind", ErrandKind),
+    # An errand ends well or not, and only an ended one says how.
+    sa.CheckConstraint(
+        "(finished_at IS NULL AND done IS NULL AND error IS NULL)"
+        " OR (finished_at IS NOT NULL AND (done IS NULL) <> (error IS NULL))",
+        name="ends_one_way",
+    ),
 )
 # Asking twice is asking once; and the exchange's look at what is to be done.
 sa.Index(
