@@ -14,7 +14,7 @@ from farm.wire.agent import Enrollment, EnrollmentAnswer
 
 _FILE = "credential.json"
 _HINT = (
-    "`farm token create` on the farm's machine makes a token; `farm agent join URL` here takes it, "
+    "`farm token create` on the farm's machine makes a join token; `farm agent join URL` here takes it, "
     "or FARM_AGENT_JOIN_TOKEN_FILE"
 )
 
