@@ -31,6 +31,8 @@ class RunRequest:
     bundle: Bundle
     backend: str
     settings: Mapping[str, SettingValue]
+    #: Flags that the program does not know, and must not be given: an older one refuses to start.
+    lacks: frozenset[str] = frozenset()
     timeout_s: float
     gates: Gates
 

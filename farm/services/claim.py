@@ -88,6 +88,7 @@ def plan_of(connection: Connection, job: Job) -> RunPlan:
         bundle=program.bundle,
         backend=cell.backend,
         settings=cell.settings,
+        lacks=program.lacks,
         timeout_s=matrix.spec["timeout_s"],
         gates=_GATES.validate_python(matrix.spec["gates"]),
     )

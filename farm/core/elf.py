@@ -1,0 +1,145 @@
+"""What the header of an ELF file says of it: for which CPU, started by what, needing what.
+
+From the System V ABI (gABI, chapters 4 and 5) and Android's list of ABIs. Little-endian files only: no
+Android phone has others.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_MAGIC = b"\x7fELF"
+_ABI_BY_MACHINE = {
+    (40, 32): "armeabi-v7a",
+    (183, 64): "arm64-v8a",
+    (3, 32): "x86",
+    (62, 64): "x86_64",
+    (243, 64): "riscv64",
+}
+_EXECUTABLE, _SHARED = 2, 3
+_LOAD, _DYNAMIC, _INTERPRETER = 1, 2, 3
+_END, _NEEDED, _STRINGS, _RPATH, _RUNPATH, _FLAGS_1 = 0, 1, 5, 15, 29, 0x6FFFFFFB
+#: Of DT_FLAGS_1: a program that is loaded anywhere, without an interpreter where it is static.
+_IS_PROGRAM = 0x08000000
+_MAX_NAME = 4096
+_MAX_TABLE = 65536
+
+
+class Content(Protocol):
+    """A file's bytes: `bytes` themselves, or a mapping of a file that is too big for that."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, part: slice, /) -> bytes: ...
+    def find(self, sub: bytes, start: int = ..., /) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elf:
+    """An ELF file for a machine that runs little-endian code."""
+
+    #: As Android names it; None for a machine that Android does not run on.
+    abi: str | None
+    machine: int
+    bits: int
+    #: It can be started; else it is a library, an object file or a core dump.
+    is_program: bool
+    #: What loads it: `/system/bin/linker64`; None for static programs and libraries.
+    interpreter: str | None = None
+    #: Libraries it wants, by name.
+    needed: tuple[str, ...] = ()
+    #: Where it looks for them first.
+    runpath: str | None = None
+
+
+def elf(content: Content) -> Elf | None:
+    """Read a header; None for what is no ELF file, or one whose header is cut short or makes no sense."""
+    try:
+        return _elf(content)
+    except (struct.error, ValueError, IndexError, OverflowError):
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Segment:
+    kind: int
+    offset: int
+    address: int
+    size: int
+
+
+@dataclass(slots=True)
+class _Dynamic:
+    needed: list[int] = field(default_factory=list)
+    runpath: int | None = None
+    strings: int | None = None
+    flags_1: int = 0
+
+
+def _elf(content: Content) -> Elf | None:
+    ident = content[0:16]
+    if ident[:4] != _MAGIC or ident[4] not in (1, 2) or ident[5] != 1:
+        return None
+    bits = 64 if ident[4] == 2 else 32
+    kind, machine = struct.unpack_from("<HH", content[16:20])
+    segments = list(_segments(content, bits))
+    interpreter = next((_text(content, each.offset) for each in segments if each.kind == _INTERPRETER), None)
+    dynamic = _dynamic(content, segments, bits)
+    starts = kind == _EXECUTABLE or interpreter is not None or bool(dynamic.flags_1 & _IS_PROGRAM)
+    return Elf(
+        abi=_ABI_BY_MACHINE.get((machine, bits)),
+        machine=machine,
+        bits=bits,
+        is_program=kind in (_EXECUTABLE, _SHARED) and starts,
+        interpreter=interpreter,
+        needed=tuple(_string(content, segments, dynamic, at) for at in dynamic.needed),
+        runpath=None if dynamic.runpath is None else _string(content, segments, dynamic, dynamic.runpath),
+    )
+
+
+def _segments(content: Content, bits: int) -> Iterator[_Segment]:
+    """The program headers; e_phoff, e_phentsize and e_phnum say where they are."""
+    head = content[0:64]
+    if bits == 64:
+        (start,), (size, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+    else:
+        (start,), (size, count) = struct.unpack_from("<I", head, 28), struct.unpack_from("<HH", head, 42)
+    for number in range(count):
+        row = content[start + number * size : start + (number + 1) * size]
+        if bits == 64:
+            kind, _, offset, address, _, in_file = struct.unpack_from("<IIQQQQ", row)
+        else:
+            kind, offset, address, _, in_file = struct.unpack_from("<IIIII", row)
+        yield _Segment(kind=kind, offset=offset, address=address, size=in_file)
+
+
+def _dynamic(content: Content, segments: list[_Segment], bits: int) -> _Dynamic:
+    found = _Dynamic()
+    row = struct.Struct("<QQ" if bits == 64 else "<II")
+    offset, size = next(((each.offset, each.size) for each in segments if each.kind == _DYNAMIC), (0, 0))
+    table = content[offset : offset + min(size, _MAX_TABLE)]
+    for tag, value in row.iter_unpack(table[: len(table) // row.size * row.size]):
+        if tag == _NEEDED:
+            found.needed.append(value)
+        elif tag == _STRINGS:
+            found.strings = value
+        elif tag in (_RPATH, _RUNPATH):
+            found.runpath = value
+        elif tag == _FLAGS_1:
+            found.flags_1 = value
+        elif tag == _END:
+            break
+    return found
+
+
+def _string(content: Content, segments: list[_Segment], dynamic: _Dynamic, at: int) -> str:
+    """An entry of the string table, whose address is one in memory."""
+    address = dynamic.strings or 0
+    for segment in segments:
+        if segment.kind == _LOAD and segment.address <= address < segment.address + segment.size:
+            return _text(content, segment.offset + address - segment.address + at)
+    return ""
+
+
+def _text(content: Content, at: int) -> str:
+    return content[at : at + _MAX_NAME].split(b"\0", 1)[0].decode(errors="replace")
