@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 from farm.core.errors import NotFound
 from farm.core.ids import AttemptId
 from farm.core.plan import RunPlan
-from farm.store import attempts, measurements
+from farm.store import attempts, evidence, measurements
 from farm.wire.views import AttemptView
 
 _PLAN = TypeAdapter(RunPlan)
@@ -26,7 +26,8 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
             f"there is no attempt {attempt_id}", hint="`farm matrix jobs ID` lists a matrix's attempts"
         )
     # The report that counted goes last, to be shown; where none did, the latest is.
-    reports = sorted(attempts.reports_of(connection, attempt_id), key=lambda report: report.counted)
+    reports = sorted(evidence.reports_of(connection, attempt_id), key=lambda report: report.counted)
+    shown = reports[-1] if reports else None
     measurement = measurements.find_measurement(connection, attempt_id)
     return AttemptView(
         attempt_id=attempt.attempt_id,
@@ -41,7 +42,9 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
         claimed_at=attempt.claimed_at,
         finished_at=attempt.finished_at,
         plan=_PLAN.dump_python(attempt.plan, mode="json"),
-        evidence=json.loads(reports[-1].body)["evidence"] if reports else None,
+        evidence=json.loads(shown.body)["evidence"] if shown and shown.body is not None else None,
+        evidence_expired_at=shown.expired_at if shown else None,
+        evidence_expired_by=shown.expired_by if shown else None,
         quality=measurement.quality if measurement else None,
         quality_reasons=tuple(measurement.quality_reasons) if measurement else (),
     )

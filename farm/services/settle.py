@@ -18,6 +18,7 @@ from farm.services.checks import watch_health
 from farm.services.ending import Ending, finish_job, retry_or_finish
 from farm.services.measuring import record_measurement
 from farm.store import attempts, jobs, matrices, programs
+from farm.store import evidence as reports
 from farm.store.attempts import Attempt
 from farm.store.jobs import Job
 from farm.wire.agent import Report, ReportAnswer
@@ -46,14 +47,14 @@ def settle(
     if attempt.host_id != host_id:
         raise AuthError(f"attempt {attempt_id} is not of host {host_id}")
     digest = digest_of(body)
-    if digest in attempts.report_digests(connection, attempt_id):
+    if digest in reports.report_digests(connection, attempt_id):
         return _answer(attempt)
     if attempt.report_digest is not None:
         raise ReportConflict(f"attempt {attempt_id} was settled by report {attempt.report_digest}")
     evidence = _evidence(body, attempt)
     job = jobs.find_job(connection, attempt.job_id)
     counted = job is not None and _counts(attempt, job)
-    attempts.add_report(connection, attempt_id, digest=digest, body=body, counted=counted, now=now)
+    reports.add_report(connection, attempt_id, digest=digest, body=body, counted=counted, now=now)
     if job is None or not counted:
         return _answer(attempt)
     ending = _settle_counted(connection, job, attempt, evidence, digest, now=now)

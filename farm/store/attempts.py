@@ -1,6 +1,5 @@
-"""Attempts and the evidence that came of them."""
+"""Attempts."""
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +18,7 @@ from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
 from farm.core.retry import PastTry
 from farm.store.events import record_event, record_if_moved
-from farm.store.tables import attempts, evidence, is_live, jobs
+from farm.store.tables import attempts, is_live, jobs
 
 _PLAN = TypeAdapter(RunPlan)
 
@@ -239,48 +238,3 @@ def hand_over(connection: Connection, attempt: Attempt, session_id: SessionId) -
         .where(attempts.c.attempt_id == attempt.attempt_id, is_live(attempts))
         .values(session_id=session_id)
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredReport:
-    """A report as it came."""
-
-    report_digest: Digest
-    counted: bool
-    body: bytes
-
-
-def add_report(
-    connection: Connection,
-    attempt_id: AttemptId,
-    *,
-    digest: Digest,
-    body: bytes,
-    counted: bool,
-    now: datetime,
-) -> None:
-    """Keep a report's bytes."""
-    connection.execute(
-        evidence.insert().values(
-            attempt_id=attempt_id,
-            report_digest=digest,
-            counted=counted,
-            body=zlib.compress(body),
-            received_at=now,
-        )
-    )
-
-
-def report_digests(connection: Connection, attempt_id: AttemptId) -> set[Digest]:
-    """The reports of an attempt that were kept, counted or not."""
-    query = sa.select(evidence.c.report_digest).where(evidence.c.attempt_id == attempt_id)
-    return set(connection.execute(query).scalars())
-
-
-def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredReport]:
-    """Every report of an attempt, oldest first; one at most counted."""
-    query = sa.select(evidence).where(evidence.c.attempt_id == attempt_id).order_by(evidence.c.evidence_id)
-    return [
-        StoredReport(report_digest=row.report_digest, counted=row.counted, body=zlib.decompress(row.body))
-        for row in connection.execute(query)
-    ]

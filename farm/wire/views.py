@@ -224,6 +224,9 @@ class AttemptView(Wire):
     finished_at: datetime | None
     plan: dict[str, object]
     evidence: dict[str, object] | None
+    #: Since when the evidence that came is gone, and by which rule of retention.
+    evidence_expired_at: datetime | None = None
+    evidence_expired_by: str | None = None
     quality: Quality | None
     quality_reasons: tuple[str, ...]
 

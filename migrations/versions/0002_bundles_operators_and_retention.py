@@ -98,10 +98,26 @@ def _know_qualities(batch: BatchOperations, more: str) -> None:
 def _evidence() -> None:
     with op.batch_alter_table("evidence") as batch:
         batch.alter_column("body", existing_type=sa.LargeBinary(), nullable=True)
+        batch.add_column(sa.Column("body_bytes", sa.BigInteger()))
         batch.add_column(sa.Column("expired_at", sa.BigInteger()))
+        batch.add_column(sa.Column("expired_by", sa.Text()))
         batch.create_check_constraint(
             op.f("ck_evidence_body_until_expired"), "(body IS NULL) = (expired_at IS NOT NULL)"
         )
+        batch.create_check_constraint(
+            op.f("ck_evidence_expired_by_a_rule"), "(expired_at IS NULL) = (expired_by IS NULL)"
+        )
+    op.execute("UPDATE evidence SET body_bytes = length(body)")
+    with op.batch_alter_table("evidence") as batch:
+        batch.alter_column("body_bytes", existing_type=sa.BigInteger(), nullable=False)
+    is_kept = sa.text("expired_at IS NULL")
+    op.create_index(
+        "ix_evidence_kept",
+        "evidence",
+        ["counted", "received_at", "body_bytes"],
+        sqlite_where=is_kept,
+        postgresql_where=is_kept,
+    )
 
 
 def _devices() -> None:
@@ -160,8 +176,12 @@ def downgrade() -> None:
         for name in ("tags", "label", "unit", "held_until", "held_by"):
             batch.drop_column(name)
     op.drop_column("hosts", "adb_port")
+    op.drop_index("ix_evidence_kept", "evidence")
     with op.batch_alter_table("evidence") as batch:
         batch.drop_constraint(op.f("ck_evidence_body_until_expired"), type_="check")
+        batch.drop_constraint(op.f("ck_evidence_expired_by_a_rule"), type_="check")
+        batch.drop_column("body_bytes")
+        batch.drop_column("expired_by")
         batch.alter_column("body", existing_type=sa.LargeBinary(), nullable=False)
         batch.drop_column("expired_at")
     with op.batch_alter_table("measurements") as batch:

@@ -32,7 +32,14 @@ from farm.store.tables import metadata
 Insert = tuple[sa.Table, dict[str, Any]]
 
 FINISHED = {"state": "finished", "outcome": "succeeded", "finished_at": NOW}
-EVIDENCE = {"attempt_id": 1, "report_digest": DIGEST, "counted": True, "body": b"", "received_at": NOW}
+EVIDENCE = {
+    "attempt_id": 1,
+    "report_digest": DIGEST,
+    "counted": True,
+    "body": b"",
+    "body_bytes": 0,
+    "received_at": NOW,
+}
 ERRAND = {"device_id": PHONE, "kind": "identify", "asked_by": "ann", "asked_at": NOW}
 HOST_ROW = {"state": "active", "auto_admit": True, "created_at": NOW}
 
@@ -102,7 +109,15 @@ BROKEN: dict[str, Sequence[Insert]] = {
     ],
     "ck_evidence_body_until_expired ": [
         (tables.attempts, ATTEMPT),
-        (tables.evidence, {**EVIDENCE, "expired_at": NOW}),
+        (tables.evidence, {**EVIDENCE, "expired_at": NOW, "expired_by": "1 day"}),
+    ],
+    "ck_evidence_expired_by_a_rule": [
+        (tables.attempts, ATTEMPT),
+        (tables.evidence, {**EVIDENCE, "body": None, "expired_at": NOW}),
+    ],
+    "ck_evidence_expired_by_a_rule ": [
+        (tables.attempts, ATTEMPT),
+        (tables.evidence, {**EVIDENCE, "expired_by": "1 day"}),
     ],
     "ck_devices_held_by_somebody": [(tables.devices, {**DEVICE, "device_id": "p", "held_until": NOW})],
     "ck_devices_held_by_somebody ": [(tables.devices, {**DEVICE, "device_id": "p", "held_by": "ann"})],

@@ -11,7 +11,7 @@ from rows import NOW
 from sqlalchemy.engine import Connection
 
 from farm.core.ids import AttemptId, CellId, DeviceId, HostId, JobId, MatrixId, SessionId
-from farm.store import attempts, devices, hosts, jobs, matrices, measurements
+from farm.store import attempts, devices, evidence, hosts, jobs, matrices, measurements
 from farm.store.database import Database
 from farm.store.tables import SessionState
 
@@ -74,7 +74,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "attempts_1 (device_id=?)",
     ),
     "the reports of an attempt": (
-        lambda c: attempts.report_digests(c, AttemptId(1)),
+        lambda c: evidence.report_digests(c, AttemptId(1)),
         "evidence_1 (attempt_id=?)",
     ),
     "the phones of a host": (lambda c: devices.list_devices(c, host_id=HOST), "ix_devices_host_id"),

@@ -155,11 +155,23 @@ evidence = sa.Table(
     sa.Column("counted", sa.Boolean, nullable=False),
     #: The report's bytes, zlib-compressed.
     sa.Column("body", sa.LargeBinary),
+    #: What the body takes, or took: a sum over many rows must not read their bodies.
+    sa.Column("body_bytes", sa.BigInteger, nullable=False),
     sa.Column("received_at", UtcTime, nullable=False),
-    #: Since when the body is gone, by the rules of retention.
+    #: Since when the body is gone, and the rule of retention that let it go.
     sa.Column("expired_at", UtcTime),
+    sa.Column("expired_by", sa.Text),
     # Nothing disappears without being recorded as expired.
     sa.CheckConstraint("(body IS NULL) = (expired_at IS NOT NULL)", name="body_until_expired"),
+    sa.CheckConstraint("(expired_at IS NULL) = (expired_by IS NULL)", name="expired_by_a_rule"),
     # The same report again is the same evidence.
     sa.UniqueConstraint("attempt_id", "report_digest"),
+)
+# Retention: what is kept, in the order it goes, and its sum without a look at the rows.
+sa.Index(
+    "ix_evidence_kept",
+    evidence.c.counted,
+    evidence.c.received_at,
+    evidence.c.body_bytes,
+    **where("expired_at IS NULL"),
 )
