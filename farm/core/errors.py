@@ -5,6 +5,7 @@ FarmError
 │   ├── MatrixInvalid            matrix.invalid
 │   ├── SelectorEmpty            matrix.selector_empty
 │   ├── VariantInvalid           variant.invalid
+│   ├── HarnessInvalid           harness.invalid
 │   └── ArtifactMissing          artifact.missing
 ├── DigestMismatch               artifact.digest_mismatch
 ├── NotFound                     not_found
@@ -96,6 +97,13 @@ class VariantInvalid(InvalidInput):
 
     code = "variant.invalid"
     default_hint = "`farm variants build MODEL` makes files the farm knows"
+
+
+class HarnessInvalid(InvalidInput):
+    """A harness's program or definition is not what it should be."""
+
+    code = "harness.invalid"
+    default_hint = "docs/harnesses.md explains programs and definitions"
 
 
 class ArtifactMissing(InvalidInput):

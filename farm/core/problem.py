@@ -1,10 +1,13 @@
-"""What is wrong in a matrix, where, and what was probably meant."""
+"""What is wrong in a matrix or definition, where, and what was probably meant."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import TypeVar
 
-from farm.core.errors import MatrixInvalid
+from farm.core.errors import InvalidInput, MatrixInvalid
+
+InvalidT = TypeVar("InvalidT", bound=InvalidInput)
 
 #: A hint lists at most this many names.
 _NAMES_SHOWN = 12
@@ -12,18 +15,20 @@ _NAMES_SHOWN = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixProblem:
-    """One thing wrong at one place of a matrix."""
+    """One thing wrong at one place of a matrix, or of another document."""
 
     #: Keys and list positions, from the root.
     path: tuple[str | int, ...] = ()
     message: str
     hint: str = ""
+    #: What the root is called.
+    root: str = "matrix"
 
     @property
     def where(self) -> str:
         """The place as people write it: `exclude[0].format`."""
         text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
-        return text.removeprefix(".") or "matrix"
+        return text.removeprefix(".") or self.root
 
 
 def close_name(word: str, known: Iterable[str]) -> str | None:
@@ -46,13 +51,20 @@ def name_hint(word: str, known: Iterable[str]) -> str:
 
 def matrix_invalid(problems: Sequence[MatrixProblem], lines: Sequence[int | None] = ()) -> MatrixInvalid:
     """One error that tells all problems; `lines` are those of the file, one for each problem, where known."""
+    return invalid(MatrixInvalid, problems, lines)
+
+
+def invalid(
+    kind: type[InvalidT], problems: Sequence[MatrixProblem], lines: Sequence[int | None] = ()
+) -> InvalidT:
+    """Like `matrix_invalid`, for documents of another kind."""
     numbers = lines or [None] * len(problems)
     told = [
         f"{problem.where}{f' (line {line})' if line else ''}: {problem.message}"
         for problem, line in zip(problems, numbers, strict=True)
     ]
     message = told[0] if len(told) == 1 else "\n".join([f"{len(told)} problems", *told])
-    error = MatrixInvalid(message, hint=_hints(problems) or None)
+    error = kind(message, hint=_hints(problems) or None)
     error.places = tuple(problem.path for problem in problems)
     return error
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import (
     BaseModel,
@@ -19,10 +19,11 @@ from pydantic_core import PydanticCustomError
 from farm.core.condition import Gates, ThermalStatus
 from farm.core.matrix import DEFAULT_NOISE_LIMIT, MAX_ROUNDS, MatrixPlan
 from farm.core.plan import SettingValue
-from farm.core.problem import MatrixProblem, matrix_invalid, name_hint
+from farm.core.problem import MatrixProblem, matrix_invalid
 from farm.core.selector import Selector
 from farm.core.verdict import DEFAULT_MARGIN
 from farm.wire.matrix_text import line_of, load_matrix
+from farm.wire.spec_problems import problems_of
 
 _GATES = Gates()
 _MAX_VALUES = 1000
@@ -186,23 +187,7 @@ def matrix_from_text(text: str) -> MatrixSpec:
 
 def spec_problems(error: ValidationError, data: object = None) -> list[MatrixProblem]:
     """What pydantic found, in our words; with `data`, places are as the user wrote them."""
-    return [_problem(details["loc"], details["type"], details["msg"], data) for details in error.errors()]
-
-
-def _problem(loc: tuple[str | int, ...], kind: str, message: str, data: object) -> MatrixProblem:
-    path = _written(loc, data)
-    match kind:
-        case "extra_forbidden":
-            hint = name_hint(str(loc[-1]), _known_keys(loc))
-            return MatrixProblem(path=path, message=f"unknown key `{loc[-1]}`", hint=hint)
-        case "missing":
-            return MatrixProblem(path=path, message="is missing")
-        case "model_type" | "dict_type":
-            return MatrixProblem(path=path, message="must be a mapping")
-        case "tuple_type":
-            return MatrixProblem(path=path, message="must be a list")
-        case _:
-            return MatrixProblem(path=path, message=message.removeprefix("Input ").strip())
+    return problems_of(error, data, known_keys=_known_keys, root="matrix")
 
 
 def _known_keys(loc: Sequence[str | int]) -> Sequence[str]:
@@ -214,17 +199,3 @@ def _known_keys(loc: Sequence[str | int]) -> Sequence[str]:
             return list(SelectorSpec.model_fields)
         case _:
             return list(MatrixSpec.model_fields)
-
-
-def _written(loc: tuple[str | int, ...], data: object) -> tuple[str | int, ...]:
-    """Pydantic's place without the list positions that the user left out, and without its remarks."""
-    path: list[str | int] = []
-    here: Any = data
-    for part in loc:
-        if (isinstance(part, int) and isinstance(here, Mapping)) or part == "[key]":
-            continue
-        path.append(part)
-        known = isinstance(here, Mapping) and part in here
-        listed = isinstance(here, Sequence) and isinstance(part, int) and part < len(here)
-        here = here[part] if known or listed else None
-    return tuple(path)

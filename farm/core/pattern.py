@@ -1,0 +1,82 @@
+"""Regular expressions of other people, tried on output of other people's programs.
+
+They are RE2's: their time is linear in the text whatever the pattern, where Python's own can take for ever on
+`(a+)+$`. They lack look-around and back-references; `^` and `$` are ends of lines.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import re2
+
+MAX_PATTERN_CHARS = 1000
+_LINEWISE = "(?m)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """What a pattern's group caught, with the signs beside it: they tell a number from a part of one."""
+
+    before: str
+    text: str
+    after: str
+
+
+def pattern_problem(pattern: str, *, groups: int | None = None) -> str | None:
+    """Why a text is no pattern, or has not this many groups; None when all is well."""
+    if not 0 < len(pattern) <= MAX_PATTERN_CHARS:
+        return f"a regular expression of 1 to {MAX_PATTERN_CHARS} characters is needed"
+    try:
+        found = _compiled(pattern).groups
+    except re2.error as error:
+        return f"no regular expression that RE2 takes: {_said(error, pattern)}"
+    if groups is not None and found != groups:
+        return f"has {found} groups (...), {groups} is needed: the number; (?:...) makes none"
+    return None
+
+
+def first_line(pattern: str, text: str) -> str | None:
+    """The first line that a pattern matches, or the line it starts in."""
+    data = _bytes(text)
+    match = _compiled(pattern).search(data)
+    if match is None:
+        return None
+    start = data.rfind(b"\n", 0, match.start()) + 1
+    end = data.find(b"\n", match.start())
+    return _text(data[start : end if end >= 0 else None]).strip()
+
+
+def captures(pattern: str, text: str, *, beside: int = 4) -> Iterator[Capture]:
+    """What the pattern's one group caught, match by match, with up to `beside` bytes on each side."""
+    data = _bytes(text)
+    for match in _compiled(pattern).finditer(data):
+        start, end = match.span(1)
+        if start >= 0:
+            yield Capture(
+                before=_text(data[max(0, start - beside) : start]),
+                text=_text(data[start:end]),
+                after=_text(data[end : end + beside]),
+            )
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> re2._Regexp:
+    options = re2.Options()
+    # It would write to stderr by itself.
+    options.log_errors = False
+    return re2.compile(f"{_LINEWISE}{pattern}", options)
+
+
+def _said(error: re2.error, pattern: str) -> str:
+    said = error.args[0] if error.args else ""
+    text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    return text.replace(f"{_LINEWISE}{pattern}", pattern)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="replace")
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")
