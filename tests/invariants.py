@@ -160,7 +160,9 @@ def _leases(farm: _Farm) -> Iterator[str]:
             yield f"I19 attempt {row['attempt_id']} belongs to another host's session"
     for job in farm.jobs.values():
         name = f"job {job['job_id']}"
-        if (job["state"] == "active") != (job["job_id"] in holder):
+        is_held = job["job_id"] in holder
+        # The lease of a phone outlives a cancelled job until the agent has let go of it.
+        if (job["state"] == "active") != is_held and not (job["outcome"] == "cancelled" and is_held):
             yield f"I2 {name} is {job['state']}, its live attempt is {holder.get(job['job_id'])}"
         elif job["state"] == "active" and job["attempt_id"] != holder[job["job_id"]]:
             yield f"I2 {name}: current attempt {job['attempt_id']}, live {holder[job['job_id']]}"
@@ -208,7 +210,8 @@ def _reports(farm: _Farm) -> Iterator[str]:
         expected = {attempt["report_digest"]} - {None}
         if counted[attempt["attempt_id"]] != expected:
             yield f"I4 attempt {attempt['attempt_id']} settled by {expected}, counted {counted}"
-        if (attempt["state"] == "finished") != bool(expected):
+        is_settled = attempt["state"] == "finished" and attempt["outcome"] != "cancelled"
+        if is_settled != bool(expected):
             yield f"I6 attempt {attempt['attempt_id']} is {attempt['state']}, settled by {expected or None}"
 
 

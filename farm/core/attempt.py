@@ -26,6 +26,8 @@ class AttemptEvent(StrEnum):
     SETTLED = "attempt_finished"
     GIVEN_BACK = "attempt_given_back"
     LOST = "attempt_lost"
+    #: Its job was cancelled, and its agent has let go of it.
+    CANCELLED = "attempt_cancelled"
 
 
 LIVE: tuple[AttemptState, ...] = (
@@ -49,6 +51,7 @@ TRANSITIONS: dict[tuple[AttemptState, AttemptEvent], AttemptState] = {
     (_S.CLAIMED, _E.GIVEN_BACK): _S.GIVEN_BACK,
     (_S.PREPARING, _E.GIVEN_BACK): _S.GIVEN_BACK,
     **{(state, _E.LOST): _S.LOST for state in LIVE},
+    **{(state, _E.CANCELLED): _S.FINISHED for state in LIVE},
 }
 
 

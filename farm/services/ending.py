@@ -71,6 +71,19 @@ def lose(
     return moved
 
 
+def end_cancelled(connection: Connection, attempt: Attempt, *, now: datetime, actor: str, cause: str) -> None:
+    """End a live attempt of a cancelled job. Its phone gets no work before its clean-up is confirmed."""
+    attempts.move_attempt(
+        connection,
+        attempt,
+        AttemptEvent.CANCELLED,
+        now=now,
+        actor=actor,
+        cause=cause,
+        values={"outcome": Outcome.CANCELLED, "message": cause},
+    )
+
+
 def retry_or_finish(connection: Connection, job: Job, ending: Ending, *, now: datetime, actor: str) -> None:
     """Queue a job again after an inconclusive attempt, or finish it when its budget is used up."""
     if may_retry(attempts.past_tries(connection, job.job_id)):

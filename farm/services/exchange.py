@@ -67,7 +67,10 @@ def look(
     session = _current(connection, host_id, session_id)
     if session.exchange_seq == said.seq:
         claim_jobs(connection, host_id, session_id, now=now)
-    owned = attempts.live_attempts(connection, session_id)
+    unwanted = attempts.unwanted_attempts(connection, session_id)
+    live = attempts.live_attempts(connection, session_id)
+    # What is no longer wanted is left out, and thereby stopped.
+    owned = [attempt for attempt in live if attempt.attempt_id not in unwanted]
     answer = ExchangeAnswer(
         seq=said.seq,
         assignments=tuple(_assignment(attempt) for attempt in owned),

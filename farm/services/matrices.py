@@ -87,7 +87,7 @@ def _summary(matrix: Matrix, tally: Tally, cells: int) -> MatrixSummary:
     return MatrixSummary(
         matrix_id=matrix.matrix_id,
         name=matrix.name,
-        state="running" if tally.is_open else "finished",
+        state=_state(tally),
         rounds=matrix.rounds,
         cells=cells,
         rejected=len(matrix.rejected),
@@ -96,6 +96,12 @@ def _summary(matrix: Matrix, tally: Tally, cells: int) -> MatrixSummary:
         created_at=matrix.created_at,
         finished_at=None if tally.is_open else tally.last_finished_at or matrix.created_at,
     )
+
+
+def _state(tally: Tally) -> str:
+    if tally.is_open:
+        return "running"
+    return "cancelled" if tally.jobs_by_outcome.get(Outcome.CANCELLED) else "finished"
 
 
 def _progress(

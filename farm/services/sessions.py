@@ -6,7 +6,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptState
 from farm.core.ids import HostId
-from farm.services.ending import give_back, lose
+from farm.services.ending import end_cancelled, give_back, lose
 from farm.services.identity import check_wire_version
 from farm.services.phases import note_phase
 from farm.store import attempts, hosts
@@ -32,6 +32,7 @@ def open_session(
     check_wire_version(opening.wire_version)
     older = hosts.current_session(connection, host_id)
     owned = attempts.live_attempts(connection, older.session_id) if older else []
+    unwanted = attempts.unwanted_attempts(connection, older.session_id) if older else set()
     if older:
         hosts.move_session(connection, older, SessionState.CLOSED, now=now, cause="a newer session opened")
     session = hosts.add_session(
@@ -43,7 +44,9 @@ def open_session(
     )
     journal = {report.attempt_id: report for report in opening.attempts}
     adopted = {
-        attempt.attempt_id for attempt in owned if _is_adoptable(attempt, journal.get(attempt.attempt_id))
+        attempt.attempt_id
+        for attempt in owned
+        if attempt.attempt_id not in unwanted and _is_adoptable(attempt, journal.get(attempt.attempt_id))
     }
     for attempt in owned:
         if attempt.attempt_id in adopted:
@@ -51,7 +54,7 @@ def open_session(
             # At once: a grant that looks unstarted would be taken back.
             note_phase(connection, attempt, journal[attempt.attempt_id], now=now)
         else:
-            _end(connection, attempt, now=now)
+            _end(connection, attempt, cancelled=attempt.attempt_id in unwanted, now=now)
     orders = tuple(
         Order(attempt_id=entry, do="continue", why="the attempt is still live")
         if entry in adopted
@@ -66,9 +69,11 @@ def _is_adoptable(attempt: Attempt, entry: AttemptReport | None) -> bool:
     return entry is not None and entry.fence == attempt.fence and entry.phase in started
 
 
-def _end(connection: Connection, attempt: Attempt, *, now: datetime) -> None:
+def _end(connection: Connection, attempt: Attempt, *, cancelled: bool, now: datetime) -> None:
     cause = "the agent was restarted"
     if attempt.state in (AttemptState.CLAIMED, AttemptState.PREPARING):
         give_back(connection, attempt, now=now, actor="farm", reason=cause)
+    elif cancelled:
+        end_cancelled(connection, attempt, now=now, actor="farm", cause=f"its job was cancelled, and {cause}")
     else:
         lose(connection, attempt, now=now, cause=cause)

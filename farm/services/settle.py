@@ -15,7 +15,7 @@ from farm.core.measurement import Outcome, Reading, RunFailure
 from farm.harness import device_check
 from farm.services.adapters import adapter_of
 from farm.services.checks import watch_health
-from farm.services.ending import Ending, finish_job, retry_or_finish
+from farm.services.ending import Ending, end_cancelled, finish_job, retry_or_finish
 from farm.services.measuring import record_measurement
 from farm.store import attempts, jobs, matrices, programs
 from farm.store import evidence as reports
@@ -56,6 +56,8 @@ def settle(
     counted = job is not None and _counts(attempt, job)
     reports.add_report(connection, attempt_id, digest=digest, body=body, counted=counted, now=now)
     if job is None or not counted:
+        if job is not None and job.state is JobState.FINISHED:
+            attempt = _end_with_job(connection, attempt, now=now)
         return _answer(attempt)
     ending = _settle_counted(connection, job, attempt, evidence, digest, now=now)
     return ReportAnswer(attempt_id=attempt_id, counted=True, outcome=ending.outcome, message=ending.message)
@@ -79,6 +81,13 @@ def _evidence(body: bytes, attempt: Attempt) -> Evidence:
 def _counts(attempt: Attempt, job: Job) -> bool:
     over = attempt.state in (AttemptState.FINISHED, AttemptState.GIVEN_BACK)
     return not over and job.attempt_id == attempt.attempt_id and job.state is not JobState.FINISHED
+
+
+def _end_with_job(connection: Connection, attempt: Attempt, *, now: datetime) -> Attempt:
+    """The run is over, and so was its job: an attempt that is still live ends with it."""
+    cause = "its job was cancelled before the report came"
+    end_cancelled(connection, attempt, now=now, actor=f"agent:{attempt.host_id}", cause=cause)
+    return attempts.find_attempt(connection, attempt.attempt_id) or attempt
 
 
 def _answer(attempt: Attempt) -> ReportAnswer:

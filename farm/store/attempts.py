@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from farm.core.attempt import AttemptEvent, AttemptState, advance
 from farm.core.errors import Blame
 from farm.core.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, MatrixId, SessionId
-from farm.core.job import JobKind
+from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
 from farm.core.retry import PastTry
@@ -132,6 +132,16 @@ def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt
     return _oldest_first(connection, query)
 
 
+def unwanted_attempts(connection: Connection, session_id: SessionId) -> set[AttemptId]:
+    """The live attempts of a session whose jobs are finished: somebody cancelled them."""
+    query = (
+        sa.select(attempts.c.attempt_id)
+        .join(jobs, jobs.c.job_id == attempts.c.job_id)
+        .where(is_live(attempts), attempts.c.session_id == session_id, jobs.c.state == JobState.FINISHED)
+    )
+    return set(connection.execute(query).scalars())
+
+
 def unstarted_attempts(connection: Connection, *, claimed_before: datetime) -> list[Attempt]:
     """Live attempts that were claimed before a moment and never moved, oldest first."""
     query = sa.select(attempts).where(
@@ -186,11 +196,18 @@ def past_tries(connection: Connection, job_id: JobId) -> list[PastTry]:
 
 
 def blames_since_check(connection: Connection, device_id: DeviceId, count: int) -> list[Blame | None]:
-    """Who was to blame in the device's last ended attempts, newest first, back to its last check."""
+    """Who was to blame in the device's last ended attempts, newest first, back to its last check.
+
+    A cancelled one says nothing of the phone.
+    """
     query = (
         sa.select(attempts.c.blame, jobs.c.kind)
         .join(jobs, jobs.c.job_id == attempts.c.job_id)
-        .where(attempts.c.device_id == device_id, attempts.c.outcome.is_not(None))
+        .where(
+            attempts.c.device_id == device_id,
+            attempts.c.outcome.is_not(None),
+            attempts.c.outcome != Outcome.CANCELLED,
+        )
         .order_by(attempts.c.fence.desc())
         .limit(count)
     )

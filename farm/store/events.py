@@ -1,5 +1,6 @@
 """The event log: one row for each change of state, in the change's own transaction."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -33,6 +34,32 @@ def record_event(
             cause=cause,
         )
     )
+
+
+def record_moves(
+    connection: Connection,
+    *,
+    at: datetime,
+    actor: str,
+    kind: str,
+    subject: str,
+    subject_ids: Sequence[object],
+    from_state: str,
+    to_state: str,
+    cause: str | None = None,
+) -> None:
+    """Append one event for each of many things that moved alike."""
+    same = {
+        "at": at,
+        "actor": actor,
+        "kind": kind,
+        "subject": subject,
+        "from_state": from_state,
+        "to_state": to_state,
+        "cause": cause,
+    }
+    if subject_ids:
+        connection.execute(events.insert(), [{**same, "subject_id": str(each)} for each in subject_ids])
 
 
 def record_if_moved(

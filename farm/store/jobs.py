@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, MatrixId
 from farm.core.job import JobEvent, JobKind, JobState, advance
 from farm.core.measurement import Outcome
-from farm.store.events import record_event, record_if_moved
+from farm.store.events import record_event, record_if_moved, record_moves
 from farm.store.tables import cells, devices, jobs, program_files, variants, word
 
 #: Checks go before everything users ask for.
@@ -275,6 +275,53 @@ def move_job(
         to_state=to,
         cause=cause,
     )
+
+
+def count_by_state(
+    connection: Connection, matrix_id: MatrixId, *, device_id: DeviceId | None = None
+) -> dict[JobState, int]:
+    """How many jobs of a matrix, or of its part on one device, are in each state; 0 is missing."""
+    query = (
+        sa.select(jobs.c.state, sa.func.count().label("job_count"))
+        .where(jobs.c.matrix_id == matrix_id)
+        .group_by(jobs.c.state)
+    )
+    if device_id is not None:
+        query = query.where(jobs.c.device_id == device_id)
+    return {JobState(row.state): row.job_count for row in connection.execute(query)}
+
+
+def cancel_jobs(
+    connection: Connection,
+    matrix_id: MatrixId,
+    source: JobState,
+    *,
+    device_id: DeviceId | None = None,
+    now: datetime,
+    actor: str,
+) -> int:
+    """Finish all jobs of a matrix that are in one state as cancelled, each with its event row; how many."""
+    update = (
+        jobs.update()
+        .where(jobs.c.matrix_id == matrix_id, jobs.c.state == source)
+        .values(state=JobState.FINISHED, outcome=Outcome.CANCELLED, finished_at=now)
+        .returning(jobs.c.job_id)
+    )
+    if device_id is not None:
+        update = update.where(jobs.c.device_id == device_id)
+    cancelled = connection.execute(update).scalars().all()
+    record_moves(
+        connection,
+        at=now,
+        actor=actor,
+        kind=JobEvent.CANCELLED,
+        subject="job",
+        subject_ids=cancelled,
+        from_state=source,
+        to_state=JobState.FINISHED,
+        cause=Outcome.CANCELLED,
+    )
+    return len(cancelled)
 
 
 def tallies(connection: Connection) -> dict[MatrixId, Tally]:

@@ -25,16 +25,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from invariants import check_invariants
 
-from farm.core.attempt import AttemptState
+from farm.core.attempt import LIVE, AttemptState
 from farm.core.device import Presence
 from farm.core.errors import Blame, ReportConflict, SessionFenced
 from farm.core.evidence import Evidence
+from farm.services.cancel import cancel_matrix
 from farm.services.exchange import exchange
 from farm.wire.agent import Assignment, AttemptReport, DeviceReport, Exchange, ReportAnswer, SessionAnswer
 
 settings.register_profile("quick", max_examples=12, stateful_step_count=30)
 settings.register_profile("long", max_examples=100, stateful_step_count=60)
 
+_LIVE_ATTEMPTS = f"SELECT * FROM attempts WHERE state IN {tuple(map(str, LIVE))}"
 _NOISY = [500.0, 1000.0, 1000.0, 1500.0, 2500.0]
 _KINDS = ("good", "noisy", "crash", "device", "host", "nothing")
 _PHONES = {"phone-1": 0, "phone-2": 0, "phone-3": 1}
@@ -160,6 +162,14 @@ class FarmInAnyOrder(RuleBasedStateMachine):
         except SessionFenced:
             self.reopen(agent)
 
+    @precondition(lambda self: self.matrix_id < 4)
+    @rule(device=st.sampled_from([None, *sorted(_PHONES)]))
+    def cancel(self, device: str | None) -> None:
+        """Cancel a matrix, or its part on one phone, and ask for another."""
+        now = self.farm.clock.now()
+        self.farm.write(cancel_matrix, self.matrix_id, device=device, now=now, actor="user")
+        self.matrix_id = self.farm.submit(rounds=1)
+
     @rule(index=st.integers(0, 1), with_journal=st.booleans())
     def restart(self, index: int, with_journal: bool) -> None:
         agent = self.agents[index]
@@ -281,7 +291,7 @@ class FarmInAnyOrder(RuleBasedStateMachine):
                 self.put(device_id, index)
         for turn in range(400):
             open_jobs = self.farm.rows("SELECT job_id FROM jobs WHERE state <> 'finished'")
-            if not open_jobs:
+            if not open_jobs and not self.farm.rows(_LIVE_ATTEMPTS):
                 break
             self.farm.clock.advance(5)
             self.farm.reap()

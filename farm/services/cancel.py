@@ -1,0 +1,59 @@
+"""Ends what is left of a matrix: nothing more is started, and what runs is stopped."""
+
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.errors import NotFound
+from farm.core.ids import DeviceId, MatrixId
+from farm.core.job import JobState
+from farm.core.problem import name_hint
+from farm.services.matrices import get_matrix
+from farm.store import jobs
+from farm.store.events import record_event
+from farm.wire.matrix_views import CancelledView
+
+
+def cancel_matrix(
+    connection: Connection,
+    matrix_id: MatrixId,
+    *,
+    device: DeviceId | None = None,
+    now: datetime,
+    actor: str,
+) -> CancelledView:
+    """Finish what is queued or active as cancelled; what is finished stays as it is. Again changes nothing.
+
+    The attempt of an active job stays the lease of its phone until the agent, whose list names it no longer,
+    has let go of it. It is neither retried nor held against the phone.
+
+    Raises:
+        NotFound: there is no such matrix, or it has no jobs on that device.
+    """
+    matrix = get_matrix(connection, matrix_id)
+    count_by_state = jobs.count_by_state(connection, matrix_id, device_id=device)
+    if device is not None and not count_by_state:
+        raise _not_there(connection, matrix_id, device)
+    queued, active = (
+        jobs.cancel_jobs(connection, matrix_id, state, device_id=device, now=now, actor=actor)
+        for state in (JobState.QUEUED, JobState.ACTIVE)
+    )
+    if queued or active:
+        record_event(
+            connection,
+            at=now,
+            actor=actor,
+            kind="matrix_cancelled",
+            subject="matrix",
+            subject_id=matrix_id,
+            cause=f"{device or 'all devices'}: {queued} queued and {active} active jobs",
+        )
+    finished = count_by_state.get(JobState.FINISHED, 0)
+    return CancelledView(
+        matrix_id=matrix_id, name=matrix.name, queued=queued, active=active, finished=finished
+    )
+
+
+def _not_there(connection: Connection, matrix_id: MatrixId, device: DeviceId) -> NotFound:
+    known = {job.device_id for job in jobs.list_jobs(connection, matrix_id)}
+    return NotFound(f"matrix {matrix_id} has no jobs on `{device}`", hint=name_hint(device, known) or None)
