@@ -18,6 +18,7 @@ class Kind:
     code: str
     outcome: Outcome
     blame: Blame
+    #: Follows the program's name; `{flag}` stands for what the sign's pattern found by that name.
     what: str
     hint: str
 
@@ -83,6 +84,27 @@ _MISSING_BACKEND = _kind(
     "was built without the backend that was asked for",
     "register a program built with it, or ask for another backend",
 )
+_NO_NNAPI = _kind(
+    "run.nnapi_missing",
+    _U,
+    _VARIANT,
+    "found no NNAPI on the phone",
+    "phones with Android 8.1 or later have it, virtual phones do not; or run a file made for the cpu",
+)
+_NNAPI_REFUSES = _kind(
+    "run.nnapi_refuses",
+    _U,
+    _VARIANT,
+    "could not use the phone's NNAPI for this model",
+    "its version or driver does not take the model; another precision may do, or the cpu",
+)
+_NO_FLATBUFFER = _kind(
+    "variant.format_missing",
+    _U,
+    _VARIANT,
+    "was built without the reader of this file's format",
+    "register a program built with it, or build the variant as `--format lite`",
+)
 _TOO_NEW = _kind(
     "variant.too_new",
     _U,
@@ -104,11 +126,18 @@ _NO_BUNDLED_INPUT = _kind(
     "did not find the bundled input it was told to use",
     "bundle one with torch.utils.bundled_inputs.bundle_inputs, or set use_bundled_input: -1 and input_dims",
 )
+_UNKNOWN_FLAG = _kind(
+    "run.unknown_flag",
+    _U,
+    _VARIANT,
+    "does not have the flag {flag}",
+    "leave it out, or register a version of the program that has it; its --help lists them",
+)
 _BAD_FLAGS = _kind(
     "run.bad_flags",
     _F,
     _VARIANT,
-    "does not know a flag it was given",
+    "cannot read the flags it was given",
     "is the registered program a version this harness knows? compare the command with its --help",
 )
 _OUT_OF_MEMORY = _kind(
@@ -144,18 +173,25 @@ SIGNS: tuple[Sign, ...] = (
     _sign(
         r"not linked with support for \w+ devices|supported devices include .*however got", _MISSING_BACKEND
     ),
-    _sign(r"Failed to load libneuralnetworks|Vulkan backend is not available", _MISSING_BACKEND),
+    _sign(r"Vulkan backend is not available", _MISSING_BACKEND),
+    _sign(r"Failed to load libneuralnetworks", _NO_NNAPI),
+    # A function that this Android's NNAPI does not have, or one that said no.
+    _sign(r"enforce fail at nnapi_wrapper\.cpp:\d+\] (?:nnapi_\.|.*failed with error)", _NNAPI_REFUSES),
+    _sign(r"(?i:build hasn't enabled flatbuffer)", _NO_FLATBUFFER),
     _sign(r"Lite Interpreter version|maximum supported version for reading", _TOO_NEW),
+    # What newer versions of torch write for attributes that are none.
+    _sign(r"Unknown type name 'NoneType'", _TOO_NEW),
     _sign(
         r"PytorchStreamReader|failed finding central directory|Unknown type name|Unrecognized data format",
         _UNREADABLE,
     ),
     _sign(r"file not found: |errno 2 on fopen|inline_container\.cc|istream reader failed", _UNREADABLE),
     _sign(r"does not have bundled inputs|Model has only \d+ bundled inputs", _NO_BUNDLED_INPUT),
-    _sign(
-        r"Failed to parse command line flags|unrecognized commandline argument|unknown command line flag",
-        _BAD_FLAGS,
-    ),
+    # c10's flag library (caffe2's says the same and goes on); gflags and Abseil; our own program.
+    _sign(r"C10 flag: unrecognized commandline argument: (?P<flag>--?[\w-]+)", _UNKNOWN_FLAG),
+    _sign(r"(?i:unknown command line flag) '(?P<flag>[\w-]+)'", _UNKNOWN_FLAG),
+    _sign(r"(?P<flag>\w+) is not available: Python does not offer", _UNKNOWN_FLAG),
+    _sign(r"Failed to parse command line flags|C10 flag: ", _BAD_FLAGS),
     _sign(r"No space left on device", _DISK_FULL),
     _sign(
         r"std::bad_alloc|can't allocate memory|not enough memory|Cannot allocate memory|(?i:out of memory)",

@@ -4,6 +4,7 @@ What decides first is what the agent saw, then what the program said, then its e
 """
 
 import re
+from dataclasses import replace
 
 from farm.core.errors import Blame
 from farm.core.evidence import Evidence, ExitRecord, Trouble
@@ -99,7 +100,8 @@ def _sign_in(text: str) -> tuple[Kind, str] | None:
     for sign in SIGNS:
         match = sign.pattern.search(text)
         if match is not None:
-            return sign.kind, _line_around(match)
+            told = replace(sign.kind, what=sign.kind.what.format(**match.groupdict()))
+            return told, _line_around(match)
     return None
 
 

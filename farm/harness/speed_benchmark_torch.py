@@ -5,9 +5,9 @@ from types import MappingProxyType
 
 from farm.core.bundle import command_words, plan_files
 from farm.core.evidence import Evidence
-from farm.core.measurement import Reading, RunFailure
+from farm.core.measurement import UNKNOWN_ACCELERATOR, Reading, RunFailure
 from farm.core.plan import RunPlan, SettingValue
-from farm.core.variant import Manifest
+from farm.core.variant import Format, Manifest
 from farm.harness.adapter import Flag, RunRequest, model_file
 from farm.harness.failures import classify, unreadable
 from farm.harness.torch_output import LastLine, disagreement, last_lines, observed_ns
@@ -22,39 +22,50 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
         "input_type": Flag(default="", help="without a bundled input: float, uint8_t or int64; several by ;"),
         "input_memory_format": Flag(default="contiguous_format", help="contiguous_format or channels_last"),
         "no_inputs": Flag(default=False, help="the model takes no input"),
+        "pytext_len": Flag(default=0, help="without a bundled input: a further one, for PyText", minimum=0),
+        "print_output": Flag(default=False, help="run once before the warm-up, and print the output"),
         "use_caching_allocator": Flag(default=False, help="keep allocations between iterations"),
+        "vulkan": Flag(default=False, help="what the backend vulkan adds; name that instead"),
     }
 )
 
 #: Our own program says on stderr which int8 kernels the machine chose at load; the Android binary does not.
 _ENGINE = "quantized engine: "
 _ALWAYS_GIVEN = ("use_bundled_input", "warmup", "iter", "pthreadpool_size")
-_BACKENDS_TO_COME = {"nnapi": "NNAPI", "vulkan": "Vulkan"}
+_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
+_CPU, _NNAPI, _VULKAN = "cpu", "nnapi", "vulkan"
+_VULKAN_WORD = "--vulkan=true"
 
 
 class SpeedBenchmarkTorch:
-    """Runs TorchScript and lite-interpreter files on the CPU, one observer line an iteration."""
+    """Runs files of TorchScript and the lite interpreter, one observer line an iteration.
+
+    Where an NNAPI or Vulkan run computed is not read from any evidence, so its readings say `unknown`.
+    """
 
     name: str = "speed_benchmark_torch"
-    parser_version: int = 2
+    parser_version: int = 3
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
-    backends: Sequence[str] = ("cpu", *_BACKENDS_TO_COME)
+    backends: Sequence[str] = (_CPU, _NNAPI, _VULKAN)
     clock_covers: str = (
-        "forward() only, on one input made before the loop; samples are cut to whole microseconds"
+        "forward() only, on one input made before the loop; on vulkan the way of input and output to and"
+        " from the GPU too; samples are cut to whole microseconds"
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        if backend in _BACKENDS_TO_COME:
-            return (
-                f"this version does not read {_BACKENDS_TO_COME[backend]} placement evidence yet,"
-                " so it could not tell whether the CPU did the work"
-            )
-        if backend != "cpu":
-            return f"speed_benchmark_torch has no backend {backend!r}: it offers cpu"
-        if variant is not None and backend not in variant.backends:
-            return f"the file is made for {', '.join(variant.backends)}, not for cpu"
+        if backend not in self.backends:
+            return f"{self.name} has no backend {backend!r}: it offers {', '.join(self.backends)}"
+        if variant is None:
+            return f"{self.name} runs nothing without a model file"
+        recipe = variant.recipe
+        if recipe.format not in _FORMATS:
+            return f"{self.name} reads {', '.join(_FORMATS)} files, and this one is {recipe.format}"
+        if backend not in variant.backends:
+            return f"the file is made for {', '.join(variant.backends)}, not for {backend}"
+        if backend == _NNAPI and recipe.target != _NNAPI:
+            return "the file was not converted for nnapi: its target says what a file was made for"
         return None
 
     def plan(self, request: RunRequest) -> RunPlan:
@@ -67,7 +78,7 @@ class SpeedBenchmarkTorch:
             files=(*plan_files(request.bundle), model_file(request.variant)),
             argv=command_words(
                 request.bundle,
-                ("--model=${file_model}", *_flag_words(request.settings), "--report_pep=true"),
+                ("--model=${file_model}", *_flag_words(request), "--report_pep=true"),
             ),
             env=request.bundle.env,
             timeout_s=request.timeout_s,
@@ -101,21 +112,30 @@ def _reading(plan: RunPlan, evidence: Evidence, last: LastLine) -> Reading | Run
     if against is not None:
         return unreadable(evidence, against)
     usable = bool(samples) and min(samples) > 0
+    backend, accelerator, proof = _placement(plan, evidence)
     return Reading(
         samples_ns=tuple(samples) if usable else (),
         mean_ns=None if usable else last.mean_ns,
         expected_samples=expected,
-        actual_backend="cpu",
-        accelerator="cpu",
-        proof=_proof(plan, evidence),
+        actual_backend=backend,
+        accelerator=accelerator,
+        proof=proof,
     )
 
 
-def _proof(plan: RunPlan, evidence: Evidence) -> str:
-    argv = evidence.argv or plan.argv
-    proof = f"cpu by construction: a file made for cpu, and no --vulkan in: {' '.join(argv)}"
+def _placement(plan: RunPlan, evidence: Evidence) -> tuple[str, str, str]:
+    """Backend, accelerator, and what shows them."""
+    command = " ".join(evidence.argv or plan.argv)
+    if _VULKAN_WORD in command.split():
+        return _VULKAN, UNKNOWN_ACCELERATOR, f"no evidence of a GPU is read yet, only the command: {command}"
+    if plan.backend == _NNAPI:
+        proof = (
+            "a file made for nnapi, whose driver may leave any part to the CPU: no evidence of it is read yet"
+        )
+        return _NNAPI, UNKNOWN_ACCELERATOR, proof
+    proof = f"cpu by construction: a file made for cpu, and no --vulkan in: {command}"
     engines = [line for line in evidence.stderr.splitlines() if line.startswith(_ENGINE)]
-    return "; ".join([proof, *engines[:1]])
+    return _CPU, "cpu", "; ".join([proof, *engines[:1]])
 
 
 def _expected_samples(plan: RunPlan) -> int:
@@ -123,12 +143,13 @@ def _expected_samples(plan: RunPlan) -> int:
     return max(1, int(asked)) if isinstance(asked, int) else 1
 
 
-def _flag_words(settings: Mapping[str, SettingValue]) -> list[str]:
+def _flag_words(request: RunRequest) -> list[str]:
+    settings = {**request.settings, **({"vulkan": True} if request.backend == _VULKAN else {})}
     given = {name: settings.get(name, flag.default) for name, flag in FLAGS.items()}
     return [
         f"--{name}={_spelled(value)}"
         for name, value in given.items()
-        if name in _ALWAYS_GIVEN or value != FLAGS[name].default
+        if value != FLAGS[name].default or (name in _ALWAYS_GIVEN and name not in request.lacks)
     ]
 
 

@@ -14,10 +14,12 @@ from farm.harness.speed_benchmark_torch import FLAGS, SpeedBenchmarkTorch
 PROGRAM = "/data/local/tmp/cache/speed_benchmark_torch"
 
 
-def manifest(*, backends: tuple[str, ...] = ("cpu",)) -> Manifest:
+def manifest(
+    *, backends: tuple[str, ...] = ("cpu",), target: str = "cpu", format: Format = Format.LITE
+) -> Manifest:
     return Manifest(
         model="mobilenet_v2",
-        recipe=Recipe(precision=Precision.FLOAT32, format=Format.LITE),
+        recipe=Recipe(precision=Precision.FLOAT32, format=format, target=target),
         digest=Digest("a" * 64),
         size_bytes=14_000_000,
         backends=backends,
@@ -26,19 +28,19 @@ def manifest(*, backends: tuple[str, ...] = ("cpu",)) -> Manifest:
     )
 
 
-def request(**settings: SettingValue) -> RunRequest:
+def request(backend: str = "cpu", **settings: SettingValue) -> RunRequest:
     return RunRequest(
-        variant=manifest(),
+        variant=manifest(backends=(backend,), target="nnapi" if backend == "nnapi" else "cpu"),
         bundle=single_file("sbt", Digest("c" * 64), 9_000),
-        backend="cpu",
+        backend=backend,
         settings={**{name: flag.default for name, flag in FLAGS.items()}, **settings},
         timeout_s=120.0,
         gates=Gates(),
     )
 
 
-def plan(**settings: SettingValue) -> RunPlan:
-    return SpeedBenchmarkTorch().plan(request(**settings))
+def plan(backend: str = "cpu", **settings: SettingValue) -> RunPlan:
+    return SpeedBenchmarkTorch().plan(request(backend, **settings))
 
 
 def evidence(stdout: str = "", *, code: int = 0, stderr: str = "", timed_out: bool = False) -> Evidence:

@@ -62,6 +62,54 @@ def test_a_program_that_ends_well_has_not_failed() -> None:
         (127, "sh: ./sbt: inaccessible or not found", "run.not_found", Outcome.UNSUPPORTED),
         (127, "env: 'some-python': No such file or directory", "run.not_found", Outcome.UNSUPPORTED),
         (1, "Failed to parse command line flags!", "run.bad_flags", Outcome.FAILED),
+        (
+            1,
+            "C10 flag: unrecognized commandline argument: --bogus=1\nFailed to parse command line flags!",
+            "run.unknown_flag",
+            Outcome.UNSUPPORTED,
+        ),
+        (1, "ERROR: unknown command line flag 'bogus'", "run.unknown_flag", Outcome.UNSUPPORTED),
+        (
+            134,
+            "Caffe2 flag: unrecognized commandline argument: --bogus=1\n" + THROWN.format("other"),
+            "run.crashed",
+            Outcome.FAILED,
+        ),
+        (
+            134,
+            THROWN.format(
+                "[enforce fail at nnapi_wrapper.cpp:344] handle. Failed to load libneuralnetworks.so"
+            ),
+            "run.nnapi_missing",
+            Outcome.UNSUPPORTED,
+        ),
+        (
+            134,
+            THROWN.format("[enforce fail at nnapi_wrapper.cpp:90] nnapi_.Execution_compute. "),
+            "run.nnapi_refuses",
+            Outcome.UNSUPPORTED,
+        ),
+        (
+            134,
+            THROWN.format(
+                "[enforce fail at nnapi_wrapper.cpp:90] ret == ANEURALNETWORKS_NO_ERROR."
+                " Compilation_finish failed with error 4"
+            ),
+            "run.nnapi_refuses",
+            Outcome.UNSUPPORTED,
+        ),
+        (
+            134,
+            THROWN.format("Lite Interpreter version number does not match. The model version must be"),
+            "variant.too_new",
+            Outcome.UNSUPPORTED,
+        ),
+        (
+            134,
+            THROWN.format("Flatbuffer input file but the build hasn't enabled flatbuffer"),
+            "variant.format_missing",
+            Outcome.UNSUPPORTED,
+        ),
         (1, "Model has only 1 bundled inputs.", "variant.no_bundled_input", Outcome.FAILED),
         (1, "write: No space left on device", "device.storage_full", Outcome.INCONCLUSIVE),
         (134, THROWN.format("std::bad_alloc"), "run.out_of_memory", Outcome.UNSUPPORTED),
@@ -93,6 +141,20 @@ def test_what_the_program_said_decides_then_its_exit_code(
     assert (failure.code, failure.outcome) == (expected, outcome)
     assert "speed_benchmark_torch" in failure.message
     assert f"exit code {code}" in failure.message
+
+
+@pytest.mark.parametrize(
+    ("said", "flag"),
+    [
+        ("C10 flag: unrecognized commandline argument: --pthreadpool_size=1", "--pthreadpool_size"),
+        ("ERROR: unknown command line flag 'vulkan'", "vulkan"),
+        ("use_caching_allocator is not available: Python does not offer it.", "use_caching_allocator"),
+    ],
+)
+def test_a_flag_that_the_program_does_not_have_is_named(said: str, flag: str) -> None:
+    failure = classify(sample.evidence(code=1, stderr=said))
+    assert failure is not None
+    assert failure.message == f"speed_benchmark_torch does not have the flag {flag} (exit code 1)"
 
 
 def test_the_line_that_shows_a_failure_is_quoted_alone() -> None:

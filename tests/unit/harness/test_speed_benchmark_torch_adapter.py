@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 import run_samples as sample
 
-from farm.core.measurement import Outcome, Reading, RunFailure
+from farm.core.condition import Gates
+from farm.core.measurement import UNKNOWN_ACCELERATOR, Outcome, Quality, Reading, RunFailure
 from farm.core.plan import filled_argv
+from farm.core.quality import judge
+from farm.core.stats import summary
+from farm.core.variant import Format
 from farm.harness.speed_benchmark_torch import SpeedBenchmarkTorch
 
 HARNESS = SpeedBenchmarkTorch()
@@ -53,19 +57,69 @@ def test_settings_that_are_not_the_default_reach_the_command_line() -> None:
     )
 
 
+def test_settings_that_a_program_may_lack_are_left_out_of_its_command() -> None:
+    plain = sample.plan().argv
+    assert not [word for word in plain if word.startswith(("--vulkan", "--print_output", "--pytext_len"))]
+
+
+def test_the_backend_vulkan_is_a_word_of_the_command() -> None:
+    assert "--vulkan=true" in sample.plan("vulkan").argv
+    assert "--vulkan=true" not in sample.plan("nnapi").argv
+
+
 @pytest.mark.parametrize("backend", ["nnapi", "vulkan"])
-def test_a_backend_whose_placement_cannot_be_shown_is_refused_with_the_reason(backend: str) -> None:
-    why = HARNESS.unsupported(sample.manifest(backends=(backend,)), backend)
-    assert why is not None
-    assert "does not read" in why
+def test_a_run_whose_placement_cannot_be_shown_is_read_and_unproven(backend: str) -> None:
+    stdout = sample.printed([900, 904], sample.in_microseconds(902.5))
+    plan = sample.plan(backend, iter=2)
+    reading = HARNESS.parse(plan, replace(sample.evidence(stdout), argv=plan.argv))
+    assert isinstance(reading, Reading)
+    assert (reading.actual_backend, reading.accelerator) == (backend, UNKNOWN_ACCELERATOR)
+    judged = judge(
+        reading,
+        summary(reading),
+        requested_backend=backend,
+        before=None,
+        after=None,
+        gates=Gates(),
+        noise_limit=0.25,
+    )
+    assert judged.quality is Quality.UNPROVEN
+    assert "no evidence of" in judged.reasons[0]
+
+
+def test_the_flag_vulkan_in_a_cell_of_the_cpu_is_no_number_of_the_cpu() -> None:
+    plan = sample.plan(iter=1, vulkan=True)
+    stdout = sample.printed([900], sample.in_microseconds(902))
+    reading = HARNESS.parse(plan, replace(sample.evidence(stdout), argv=plan.argv))
+    assert isinstance(reading, Reading)
+    assert reading.actual_backend == "vulkan"
+
+
+def test_a_file_converted_for_nnapi_runs_on_nnapi_alone() -> None:
+    converted = sample.manifest(backends=("nnapi",), target="nnapi")
+    assert HARNESS.unsupported(converted, "nnapi") is None
+    assert "made for nnapi, not for cpu" in (HARNESS.unsupported(converted, "cpu") or "")
+
+
+def test_a_file_that_was_not_converted_does_not_run_on_nnapi() -> None:
+    assert "made for cpu" in (HARNESS.unsupported(sample.manifest(), "nnapi") or "")
+    said_to = sample.manifest(backends=("cpu", "nnapi"))
+    assert "not converted for nnapi" in (HARNESS.unsupported(said_to, "nnapi") or "")
+
+
+def test_only_files_that_name_vulkan_run_on_it() -> None:
+    assert "not for vulkan" in (HARNESS.unsupported(sample.manifest(), "vulkan") or "")
+    assert HARNESS.unsupported(sample.manifest(backends=("cpu", "vulkan")), "vulkan") is None
 
 
 def test_a_backend_nobody_offers_is_refused() -> None:
-    assert "offers cpu" in (HARNESS.unsupported(sample.manifest(), "qnn") or "")
+    assert "offers cpu, nnapi, vulkan" in (HARNESS.unsupported(sample.manifest(), "qnn") or "")
 
 
-def test_a_file_baked_for_another_backend_does_not_run_on_the_cpu() -> None:
-    assert HARNESS.unsupported(sample.manifest(backends=("nnapi",)), "cpu") is not None
+@pytest.mark.parametrize("format", [Format.TFLITE, Format.ONNX, Format.ORT, Format.EXECUTORCH])
+def test_files_of_other_runtimes_are_refused_by_their_format(format: Format) -> None:
+    why = HARNESS.unsupported(sample.manifest(format=format), "cpu")
+    assert f"this one is {format}" in (why or "")
 
 
 def test_a_cpu_file_runs_on_the_cpu() -> None:
@@ -222,7 +276,7 @@ def test_captured_runs_are_read(name: str, iterations: int, samples: int, mean_u
         ("err_cant_execute_permission_denied_sdcard.txt", 126, "run.not_executable", Outcome.INCONCLUSIVE),
         ("err_missing_ops_lite_interpreter_1.9.txt", 134, "variant.missing_operator", Outcome.UNSUPPORTED),
         ("err_model_central_directory_native_terminate.txt", 134, "variant.unreadable", Outcome.FAILED),
-        ("err_nnapi_model_load_nonetype.txt", 134, "variant.unreadable", Outcome.FAILED),
+        ("err_nnapi_model_load_nonetype.txt", 134, "variant.too_new", Outcome.UNSUPPORTED),
         ("err_not_executable_64bit_elf.txt", 126, "run.wrong_abi", Outcome.UNSUPPORTED),
         ("err_vulkan_device_unsupported_unpickler_1.10.txt", 134, "run.backend_missing", Outcome.UNSUPPORTED),
         ("sbt_err_segfault_optimized_model_pixel3a.txt", 139, "run.crashed", Outcome.FAILED),
