@@ -9,9 +9,11 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from farm.core.errors import (
+    ArtifactExpired,
     AuthError,
     Blame,
     Conflict,
+    FarmDiskFull,
     FarmError,
     InvalidInput,
     NotFound,
@@ -32,6 +34,8 @@ def install_problem_handlers(app: FastAPI) -> None:
 def status_of(error: FarmError) -> int:
     """The HTTP status of an error, from its class, blame and transience."""
     match error:
+        case ArtifactExpired():
+            return 410
         case NotFound():
             return 404
         case AuthError():
@@ -40,6 +44,8 @@ def status_of(error: FarmError) -> int:
             return 409
         case InvalidInput():
             return 422
+        case FarmDiskFull():
+            return 507
         case _ if error.blame in (Blame.USER, Blame.VARIANT):
             return 422
         case _:

@@ -9,6 +9,7 @@ FarmError
 │   └── ArtifactMissing          artifact.missing
 ├── DigestMismatch               artifact.digest_mismatch
 ├── NotFound                     not_found
+│   └── ArtifactExpired          artifact.expired
 ├── Conflict                     conflict
 │   ├── ReportConflict           report.conflict
 │   └── SessionFenced            session.fenced
@@ -25,6 +26,7 @@ FarmError
 │   └── HostDiskFull             host.disk_full
 └── FarmTrouble                  blame farm
     ├── FarmUnreachable          farm.unreachable
+    ├── FarmDiskFull             farm.disk_full
     └── FarmBusy                 farm.busy
 
 Retry, health, HTTP status, exit code and outcome follow from these attributes, never from message text.
@@ -127,6 +129,13 @@ class NotFound(FarmError):
     code = "not_found"
     blame = Blame.USER
     default_hint = "list what there is, then use a name from the list"
+
+
+class ArtifactExpired(NotFound):
+    """The farm had these bytes and let them go, to make room or because somebody removed the file."""
+
+    code = "artifact.expired"
+    default_hint = "upload the file again: `farm variants build`, `farm variants add` or `farm harness add`"
 
 
 class Conflict(FarmError):
@@ -240,6 +249,13 @@ class FarmUnreachable(FarmTrouble):
 
     code = "farm.unreachable"
     default_hint = "start one with `farm up`, or set FARM_URL"
+
+
+class FarmDiskFull(FarmTrouble):
+    """The farm's disk has no room for more."""
+
+    code = "farm.disk_full"
+    default_hint = "`farm storage show` says what takes the room; FARM_BLOBS_LIMIT_BYTES sets a limit to it"
 
 
 class FarmBusy(FarmTrouble):
