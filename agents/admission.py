@@ -8,6 +8,7 @@ from agents.adb.client import AdbClient, AdbDevice
 from agents.device.conditions import read_condition
 from agents.device.execute import clean_run
 from agents.device.facts import read_facts
+from agents.device.mark import read_mark
 from agents.device.prepare import restore_awake
 from agents.device.probe import probe
 from agents.fences import read_fence
@@ -72,7 +73,9 @@ class Admission:
                 return replace(sighting, condition=condition)
         facts = await read_facts(device)
         condition = await read_condition(device, facts.work_root, self._clock.now())
-        return replace(sighting, facts=facts, condition=condition, boot_id=condition.boot_id)
+        # Only on TCP can there be two transports of a kind that are one phone.
+        mark = await read_mark(device, facts.work_root) if sighting.is_tcp else None
+        return replace(sighting, facts=facts, condition=condition, boot_id=condition.boot_id, mark=mark)
 
     async def _clean(self, device: AdbDevice, sighting: Sighting) -> None:
         """Remove what earlier lives, or other hosts, left; not where an attempt in hand sees to it."""

@@ -27,6 +27,7 @@ from agents.delivery import Delivery
 from agents.durable import DiskThread
 from agents.exchange import ExchangeLoop
 from agents.farm_api import FarmApi, farm_client
+from agents.foreign import ForeignServers, usual_port
 from agents.hand import Hand
 from agents.hostlock import host_lock
 from agents.join import put_aside
@@ -213,6 +214,9 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     await attempts.recover()
     tasks.create_task(keeper.track(), name="track phones")
     tasks.create_task(keeper.ping(), name="ping adb")
+    if config.adb_usb and config.adb_server is None:
+        foreign = ForeignServers(ours=adb, port=usual_port(os.environ), watch=watch)
+        tasks.create_task(foreign.run(), name="foreign adb servers")
     for address in config.adb_connect:
         tasks.create_task(keeper.keep_connected(address), name=f"connect {address}")
     tasks.create_task(exchange.run(), name="exchange")

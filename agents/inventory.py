@@ -27,6 +27,8 @@ class Sighting:
     #: Last known; kept while it is away, so that its phone keeps its identity.
     facts: DeviceFacts | None = None
     boot_id: str | None = None
+    #: What `agents.device.mark` found there.
+    mark: str | None = None
     condition: Condition | None = None
 
     @property
@@ -75,8 +77,9 @@ def phones(sightings: Iterable[Sighting]) -> dict[DeviceId, Sighting]:
 def conflicts(sightings: Iterable[Sighting]) -> dict[DeviceId, tuple[str, ...]]:
     """Identities that two phones claim, with the transports they claim them on.
 
-    One USB and one TCP transport are one phone while their boot ids agree. Two of a kind never are: phones of
-    a careless maker share a serial number, and virtual phones of one host share a boot id.
+    One USB and one TCP transport are one phone while their boot ids agree. Two on TCP, a name and an address
+    say, are one when they show the same mark too: virtual phones of one host share a boot id. Two on USB
+    never are: phones of a careless maker share a serial number.
     """
     found: dict[DeviceId, list[Sighting]] = {}
     for sighting in sightings:
@@ -92,8 +95,10 @@ def conflicts(sightings: Iterable[Sighting]) -> dict[DeviceId, tuple[str, ...]]:
 
 def _is_one_phone(group: Sequence[Sighting]) -> bool:
     boots = {sighting.boot_id for sighting in group}
-    kinds = {sighting.is_tcp for sighting in group}
-    return len(boots) == 1 and len(kinds) == len(group)
+    on_tcp = [sighting for sighting in group if sighting.is_tcp]
+    marks = {sighting.mark for sighting in on_tcp}
+    is_one_on_tcp = len(on_tcp) < 2 or (len(marks) == 1 and None not in marks)
+    return len(boots) == 1 and is_one_on_tcp and len(group) - len(on_tcp) < 2
 
 
 def device_reports(

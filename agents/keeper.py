@@ -35,11 +35,15 @@ class Server(Protocol):
 class AdbKeeper:
     """Looks after one adb server; runs on phones do not notice when it is restarted."""
 
-    def __init__(self, *, server: Server, adb: AdbClient, watch: PhoneWatch, random: Random) -> None:
+    def __init__(
+        self, *, server: Server, adb: AdbClient, watch: PhoneWatch, random: Random, ping_s: float = PING_S
+    ) -> None:
+        """Nothing is asked yet; `ping_s` is how long the server may take to answer, and the time between."""
         self._server = server
         self._adb = adb
         self._watch = watch
         self._random = random
+        self._ping_s = ping_s
         self._relisted = asyncio.Event()
         self._listening: asyncio.Timeout | None = None
 
@@ -71,9 +75,9 @@ class AdbKeeper:
         """End a server that is there and does not answer, so that `track` starts another."""
         missed = 0
         while True:
-            await asyncio.sleep(PING_S)
+            await asyncio.sleep(self._ping_s)
             try:
-                await self._adb.version()
+                await self._adb.version(self._ping_s)
             except AdbServerDown:
                 missed += 1
             else:

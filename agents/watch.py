@@ -1,7 +1,7 @@
 """Watches every phone of this host: probes it, reads what it is, and says when it can be used."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -63,10 +63,12 @@ class PhoneWatch:
         self._transport_by_serial: dict[str, Transport] = {}
         self._arrival = asyncio.Event()
         self._conflicts: Mapping[DeviceId, tuple[str, ...]] = {}
+        self._held_elsewhere: tuple[Sighting, ...] = ()
 
     def sightings(self) -> dict[DeviceId, Sighting]:
         """Every phone adb lists, with the transport to use."""
-        return phones(self._listed())
+        # Where our server lists such a phone too, and cannot use it, the other says more of why.
+        return phones([*self._held_elsewhere, *self.transports()])
 
     def find(self, identity: DeviceId) -> Phone | None:
         """A phone that is online."""
@@ -97,13 +99,22 @@ class PhoneWatch:
             # Its task stays for the next time: a phone that comes and goes is the same transport.
             self._note_state(self._transport_by_serial[serial], "")
 
+    def note_held(self, serials: Iterable[str], detail: str) -> None:
+        """Show phones that another adb server holds, for the given reason, in place of those noted before."""
+        before = self._presences()
+        self._held_elsewhere = tuple(
+            Sighting(serial=serial, presence=Presence.OFFLINE, detail=detail) for serial in sorted(serials)
+        )
+        self._tell_of_changes(before)
+
     def note_server_down(self) -> None:
         """Nothing is known of any phone until adb's server is back."""
         for transport in self._transport_by_serial.values():
             if transport.state:
                 self._note_state(transport, "adb server down")
 
-    def _listed(self) -> list[Sighting]:
+    def transports(self) -> list[Sighting]:
+        """Every row of adb's listing, phones on two of them twice."""
         return [each.sighting for each in self._transport_by_serial.values() if each.state]
 
     def _transport(self, serial: str) -> Transport:
@@ -190,7 +201,7 @@ class PhoneWatch:
         self._arrival = asyncio.Event()
 
     def _tell_of_conflicts(self) -> None:
-        found = conflicts(self._listed())
+        found = conflicts(self.transports())
         for identity, serials in found.items():
             if self._conflicts.get(identity) != serials:
                 log.error("identity_claimed_twice", device_id=identity, serials=serials)

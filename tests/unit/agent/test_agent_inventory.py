@@ -1,5 +1,6 @@
 """From adb's transports to phones and to what the farm is told of them."""
 
+import pytest
 from agent_factories import condition, facts, sighting
 
 from agents.inventory import Delivered, as_name, conflicts, delivered_with, device_id, device_reports, phones
@@ -47,6 +48,29 @@ def test_two_phones_with_one_identity_are_both_refused() -> None:
         assert phone.presence is Presence.OFFLINE
         assert all(each.serial in (phone.detail or "") for each in pair)
         assert conflicts(pair) == {PHONE: tuple(sorted(each.serial for each in pair))}
+
+
+def test_two_addresses_of_one_phone_are_one_device_when_both_show_its_mark() -> None:
+    both = [sighting("10.0.0.7:5555", mark="m"), sighting("phone.lab:5555", mark="m")]
+    assert phones(both)[PHONE].presence is Presence.ONLINE
+    assert not conflicts(both)
+    assert not conflicts([*both, sighting("phone-1")])
+
+
+@pytest.mark.parametrize(("one", "two"), [("m", "n"), ("m", None), (None, None)])
+def test_two_addresses_that_do_not_show_the_same_mark_are_two_phones(
+    one: str | None, two: str | None
+) -> None:
+    assert conflicts([sighting("10.0.0.7:5555", mark=one), sighting("phone.lab:5555", mark=two)])
+
+
+def test_the_same_mark_after_another_boot_proves_nothing() -> None:
+    both = [sighting("10.0.0.7:5555", mark="m"), sighting("phone.lab:5555", mark="m", boot_id="boot-2")]
+    assert conflicts(both)
+
+
+def test_two_phones_on_usb_are_two_whatever_they_show() -> None:
+    assert conflicts([sighting("phone-1"), sighting("phone-1-again")])
 
 
 def test_facts_and_conditions_travel_once() -> None:
