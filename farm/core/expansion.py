@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from farm.core.baseline import Baseline, resolved_baseline
 from farm.core.errors import MatrixInvalid
 from farm.core.grid import check_size, checked_words, grid
 from farm.core.ids import DeviceId
@@ -17,7 +18,6 @@ from farm.core.matrix import (
     RejectedCell,
     Rejection,
     has_all,
-    key_text,
 )
 from farm.core.problem import MatrixProblem, matrix_invalid
 from farm.core.program_choice import abi_to_run
@@ -62,13 +62,15 @@ def expand(
     check_size(plan, words, devices=len(chosen))
     keys, excluded = grid(words, harness)
     runnable, impossible = _split_impossible(keys, variants, harness)
-    _check_baseline(words.baseline, runnable, [*excluded, *impossible])
-    slots = _slots(runnable, words.baseline, aa=plan.aa)
+    runnable_keys = [key for key, _ in runnable]
+    baseline = resolved_baseline(words, harness, runnable_keys, [*excluded, *impossible])
+    slots = _slots(runnable, baseline, aa=plan.aa)
     cells, unfit = _on_devices(slots, chosen, harness, words.settings)
     rejected = (*excluded, *impossible, *unfit)
     if not cells:
         raise _nothing_runs(rejected)
-    return Expansion(cells=tuple(cells), rejected=rejected)
+    anchor = baseline.anchor if baseline else None
+    return Expansion(cells=tuple(cells), rejected=rejected, anchor=anchor)
 
 
 def _split_impossible(
@@ -131,35 +133,24 @@ def _no_variant(key: Key) -> RejectedCell:
     )
 
 
-def _check_baseline(
-    baseline: Key | None, runnable: Sequence[_Runnable], rejected: Sequence[RejectedCell]
-) -> None:
-    if baseline is None or any(has_all(key, baseline) for key, _ in runnable):
-        return
-    message, hint = f"no cell has {key_text(baseline)}", "use values that the axes have"
-    for cell in rejected:
-        if has_all(cell.key, baseline):
-            message, hint = f"the baseline cell {key_text(cell.key)} cannot run: {cell.reason}", cell.hint
-            break
-    raise matrix_invalid([MatrixProblem(path=("baseline",), message=message, hint=hint)])
-
-
-def _slots(runnable: Sequence[_Runnable], baseline: Key | None, *, aa: bool) -> list[_Slot]:
+def _slots(runnable: Sequence[_Runnable], baseline: Baseline | None, *, aa: bool) -> list[_Slot]:
     """Cells in the order of the matrix, each twin right behind its baseline."""
     entries: list[tuple[Key, KnownVariant | None, int]] = []
     for key, variant in runnable:
         entries.append((key, variant, 1))
-        if aa and baseline is not None and has_all(key, baseline):
+        if aa and baseline is not None and has_all(key, baseline.values):
             entries.append((key, variant, 2))
     position = {tuple(key.values()): n for n, (key, _, replica) in enumerate(entries) if replica == 1}
-    own = [position.get(tuple({**key, **(baseline or {})}.values())) for key, _, _ in entries]
+    own = [
+        None if baseline is None else position.get(tuple(baseline.of(key).values())) for key, _, _ in entries
+    ]
     return [
         _Slot(
             key=key,
             variant=variant,
             replica=replica,
-            baseline=None if baseline is None or own[number] == number else own[number],
-            is_baseline=baseline is not None and own[number] == number,
+            baseline=None if own[number] == number else own[number],
+            is_baseline=own[number] == number,
         )
         for number, (key, variant, replica) in enumerate(entries)
     ]

@@ -140,7 +140,7 @@ def _axis_names(words: Words) -> list[str]:
     return named + [axis for axis in used if axis not in named]
 
 
-def _fallbacks(words: Words, harness: KnownHarness) -> dict[str, SettingValue]:
+def unsaid_values(words: Words, harness: KnownHarness) -> dict[str, SettingValue]:
     """What an axis is where a cell does not say."""
     plain = Recipe(precision=Precision.FLOAT32, format=Format.TORCHSCRIPT)
     recipe: Key = {"memory_format": plain.memory_format, "target": plain.target}
@@ -150,7 +150,7 @@ def _fallbacks(words: Words, harness: KnownHarness) -> dict[str, SettingValue]:
 def _product(words: Words, harness: KnownHarness) -> list[Key]:
     if not words.axes:
         return []
-    fallbacks = _fallbacks(words, harness)
+    fallbacks = unsaid_values(words, harness)
     names = _axis_names(words)
     choices = [words.axes[name] if name in words.axes else (fallbacks[name],) for name in names]
     return [dict(zip(names, values, strict=True)) for values in product(*choices)]
@@ -159,7 +159,7 @@ def _product(words: Words, harness: KnownHarness) -> list[Key]:
 def _included(words: Words, harness: KnownHarness) -> list[Key]:
     several = {axis for axis, values in words.axes.items() if len(values) > 1}
     single = {axis: values[0] for axis, values in words.axes.items() if len(values) == 1}
-    fallbacks = {a: value for a, value in _fallbacks(words, harness).items() if a not in several}
+    fallbacks = {a: value for a, value in unsaid_values(words, harness).items() if a not in several}
     axes = _axis_names(words)
     names = tuple(dict.fromkeys((*required_axes(harness), *axes)))
     filled = [{**fallbacks, **single, **partial} for partial in words.include]

@@ -43,7 +43,8 @@ class MatrixPlan:
     #: A device runs the matrix when any selector fits it.
     selectors: tuple[Selector, ...]
     rounds: int = 5
-    #: A cell's baseline is the same cell with these values instead of its own.
+    #: A cell's baseline is the same cell with these values instead of its own, or one cell for all: see
+    #: `farm.core.baseline`.
     baseline: Key | None = None
     #: Each baseline gets a twin, to see what difference there is between equals.
     aa: bool = False
@@ -142,6 +143,8 @@ class Expansion:
 
     cells: tuple[Cell, ...]
     rejected: tuple[RejectedCell, ...]
+    #: The cell that all others are compared to, where the baseline names one.
+    anchor: Key | None = None
 
 
 def key_text(key: Key) -> str:

@@ -1,18 +1,43 @@
 """Which devices of the farm a matrix runs on."""
 
-from collections.abc import Mapping, Sequence
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 
 from farm.core.device import DeviceFacts
 from farm.core.errors import SelectorEmpty
 from farm.core.ids import DeviceId, HostId
 from farm.core.plan import SettingValue
+from farm.core.problem import close_name
 
 #: A device must fit every key, by any of the key's values; a selector without keys is all devices.
 Selector = Mapping[str, tuple[SettingValue, ...]]
 
-SELECTOR_KEYS = ("device_id", "device_model", "soc", "android", "api_level", "abi", "host", "virtual")
+#: `device` is whatever one would call a phone: its id, its label, or its model.
+SELECTOR_KEYS = (
+    "device",
+    "device_id",
+    "label",
+    "tag",
+    "device_model",
+    "unit",
+    "soc",
+    "android",
+    "api_level",
+    "abi",
+    "host",
+    "virtual",
+)
+
+_NAMES_SHOWN = 12
+#: Only where a phone has a whole number: a unit, an API level.
+_COMPARISON = re.compile(r"\s*(>=|<=|>|<)\s*(\d{1,9})\s*")
+_COMPARE: Mapping[str, Callable[[int, int], bool]] = MappingProxyType(
+    {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +47,18 @@ class KnownDevice:
     device_id: DeviceId
     host: HostId
     facts: DeviceFacts
+    #: What the operator calls it.
+    label: str | None = None
+    tags: tuple[str, ...] = ()
+    #: Its number among the phones of its device model.
+    unit: int | None = None
 
 
 def selected_devices(selectors: Sequence[Selector], devices: Sequence[KnownDevice]) -> list[KnownDevice]:
     """The devices that fit any of the selectors, in the given order.
 
-    Text is compared without regard to case and may hold shell-style wildcards. What a phone does not say
-    fits nothing.
+    Text is compared without regard to case and may hold shell-style wildcards; a whole number may be compared
+    to with `>=29`. What a phone does not say fits nothing.
 
     Raises:
         SelectorEmpty: one of the selectors fits no device, which is more often a slip than meant.
@@ -45,29 +75,49 @@ def selector_text(selector: Selector) -> str:
     return "{" + ", ".join(parts) + "}" if parts else "all"
 
 
+def misfit(device: KnownDevice, selectors: Sequence[Selector]) -> str:
+    """Why a device fits none of the selectors: the key of the closest one that it fails."""
+    failed = [
+        [key for key in selector if not _fits_key(device, key, selector[key])] for selector in selectors
+    ]
+    key = min(failed, key=len)[0]
+    facts = ", ".join(map(_text, _facts(device, key)))
+    return f"its {key} is {facts}" if facts else f"it has no {key}"
+
+
 def _fits(device: KnownDevice, selector: Selector) -> bool:
-    return all(_fits_any(_fact(device, key), values) for key, values in selector.items())
+    return all(_fits_key(device, key, values) for key, values in selector.items())
 
 
-def _fits_any(fact: SettingValue | None, values: Sequence[SettingValue]) -> bool:
-    if fact is None:
-        return False
-    return any(fnmatchcase(_text(fact).casefold(), _text(value).casefold()) for value in values)
+def _fits_key(device: KnownDevice, key: str, values: Sequence[SettingValue]) -> bool:
+    return any(_is_like(fact, value) for fact in _facts(device, key) for value in values)
 
 
-def _fact(device: KnownDevice, key: str) -> SettingValue | None:
+def _is_like(fact: SettingValue, value: SettingValue) -> bool:
+    compared = _COMPARISON.fullmatch(value) if isinstance(value, str) else None
+    if compared and type(fact) is int:
+        return _COMPARE[compared[1]](fact, int(compared[2]))
+    return fnmatchcase(_text(fact).casefold(), _text(value).casefold())
+
+
+def _facts(device: KnownDevice, key: str) -> list[SettingValue]:
+    """What a device says about a key, which can be several things; nothing where it does not say."""
     facts = device.facts
-    fact_by_key: dict[str, SettingValue | None] = {
-        "device_id": device.device_id,
-        "device_model": facts.device_model,
-        "soc": facts.soc,
-        "android": facts.android,
-        "api_level": facts.api_level,
-        "abi": facts.abi,
-        "host": device.host,
-        "virtual": facts.virtual,
+    facts_by_key: dict[str, Sequence[SettingValue | None]] = {
+        "device": (device.device_id, device.label, facts.device_model),
+        "device_id": (device.device_id,),
+        "label": (device.label,),
+        "tag": device.tags,
+        "device_model": (facts.device_model,),
+        "unit": (device.unit,),
+        "soc": (facts.soc,),
+        "android": (facts.android,),
+        "api_level": (facts.api_level,),
+        "abi": (facts.abi,),
+        "host": (device.host,),
+        "virtual": (facts.virtual,),
     }
-    return fact_by_key[key]
+    return [fact for fact in facts_by_key[key] if fact is not None]
 
 
 def _text(value: SettingValue) -> str:
@@ -80,10 +130,33 @@ def _selector_empty(selector: Selector, devices: Sequence[KnownDevice]) -> Selec
         hint = "the farm has no devices: plug in a phone, or start the farm with `farm up --virtual 2`"
         return SelectorEmpty(message, hint=hint)
     present = "; ".join(f"{key}: {_present(key, devices)}" for key in selector)
-    return SelectorEmpty(f"{message}; the farm has {present}")
+    hints = "; ".join(_hints(selector, devices))
+    return SelectorEmpty(f"{message}; the farm has {present}", hint=hints or None)
+
+
+def _hints(selector: Selector, devices: Sequence[KnownDevice]) -> Iterator[str]:
+    """What was probably meant by the keys that no device fits."""
+    idle = [
+        key
+        for key, values in selector.items()
+        if not any(_fits_key(device, key, values) for device in devices)
+    ]
+    if not idle:
+        yield "each of these fits some device, and all together fit none"
+    compared = [value for key in idle for value in selector[key] if _COMPARISON.fullmatch(_text(value))]
+    if compared and not {"api_level", "unit"} & {*idle}:
+        yield f"`{compared[0]}` compares whole numbers: api_level and unit"
+    for key in idle:
+        close = [close_name(_text(value), _known(key, devices)) for value in selector[key]]
+        yield from (f"did you mean `{key}: {name}`?" for name in dict.fromkeys(close) if name)
 
 
 def _present(key: str, devices: Sequence[KnownDevice]) -> str:
-    facts = (_fact(device, key) for device in devices)
-    texts = sorted({_text(fact) for fact in facts if fact is not None})
-    return ", ".join(texts[:12]) + (", ..." if len(texts) > 12 else "") if texts else "nothing"
+    texts = _known(key, devices)
+    return ", ".join(texts[:_NAMES_SHOWN]) + (", ..." if len(texts) > _NAMES_SHOWN else "") or "nothing"
+
+
+def _known(key: str, devices: Sequence[KnownDevice]) -> list[str]:
+    facts = {fact for device in devices for fact in _facts(device, key)}
+    numbers = sorted(fact for fact in facts if type(fact) is int)
+    return [*map(str, numbers), *sorted(_text(fact) for fact in facts if type(fact) is not int)]

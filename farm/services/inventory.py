@@ -10,6 +10,7 @@ from farm.core.device import Admin, Presence
 from farm.core.ids import AttemptId, DeviceId, HostId
 from farm.services.checks import check_where_needed
 from farm.store import device_facts, devices, hosts
+from farm.store.device_units import give_unit
 from farm.store.devices import Device
 from farm.wire.agent import DeviceReport
 
@@ -64,6 +65,8 @@ def _note_device(
         if report.facts
         else device.facts_id
     )
+    if report.facts and device.unit is None:
+        give_unit(connection, device.device_id, report.facts.device_model, now=now)
     # Without facts nothing can be planned for it, so it is not online yet.
     presence = (
         Presence.BOOTING if report.presence is Presence.ONLINE and facts_id is None else report.presence

@@ -91,7 +91,14 @@ def _known_harness(name: str, programs: Mapping[str, Program]) -> KnownHarness:
 
 def _known_devices(connection: Connection) -> list[KnownDevice]:
     return [
-        KnownDevice(device_id=device.device_id, host=device.host_id, facts=device.facts)
+        KnownDevice(
+            device_id=device.device_id,
+            host=device.host_id,
+            facts=device.facts,
+            label=device.label,
+            tags=device.tags,
+            unit=device.unit,
+        )
         for device in devices.list_devices(connection)
         if device.facts is not None and device.admin is not Admin.RETIRED
     ]

@@ -88,8 +88,12 @@ class _MatrixPart(BaseModel):
 class SelectorSpec(_MatrixPart):
     """Which devices; a device fits when it fits every key that is there."""
 
+    device: Scalars | None = None
     device_id: Scalars | None = None
+    label: Scalars | None = None
+    tag: Scalars | None = None
     device_model: Scalars | None = None
+    unit: Scalars | None = None
     soc: Scalars | None = None
     android: Scalars | None = None
     api_level: Scalars | None = None
