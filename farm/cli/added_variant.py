@@ -12,7 +12,7 @@ from farm.blobs.model_file import check_model_file
 from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.ids import Digest, digest_of
 from farm.core.problem import name_hint
-from farm.core.variant import Format, Manifest, Precision, Recipe, TensorSpec
+from farm.core.variant import WORD_RULE, Format, Manifest, Precision, Recipe, TensorSpec, misnamed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,7 +79,7 @@ def added_manifest(
     )
     name = model or model_name(path)
     digest = _digest(path)
-    return Manifest(
+    manifest = Manifest(
         model=name,
         recipe=recipe,
         digest=digest,
@@ -88,6 +88,9 @@ def added_manifest(
         inputs=specs,
         recipe_digest=_recipe_digest(digest, name, recipe),
     )
+    if (word := misnamed(manifest)) is not None:
+        raise InvalidInput(f"{word[:80]!r} is no name", hint=WORD_RULE)
+    return manifest
 
 
 def add_variant(farm: "FarmClient", path: Path, manifest: Manifest, console: "Console") -> "VariantView":

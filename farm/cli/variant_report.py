@@ -37,10 +37,8 @@ def variant_report(view: VariantView) -> Text:
 
 
 def agreement_text(agreement: Agreement | None) -> str:
-    """How far the outputs are those of float32, in a cell of a table."""
-    if agreement is None:
-        return NOTHING
-    return f"{agreement.correlation:.3f}, {agreement.top1_share:.0%} same class"
+    """Correlation of the outputs with those of float32, in a cell of a table."""
+    return NOTHING if agreement is None else f"{agreement.correlation:.3f}"
 
 
 def input_texts(inputs: Sequence[TensorSpec]) -> str:

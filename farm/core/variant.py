@@ -1,5 +1,6 @@
 """A variant: one concrete file of a model, made by a recipe."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -91,6 +92,18 @@ class Manifest:
     made_with: Mapping[str, str] = field(default_factory=dict)
     #: Digest over recipe, model, builder source and versions: equal means the file need not be built again.
     recipe_digest: Digest
+
+
+#: A model, a backend, a memory format: what stands in matrices, labels and file names.
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+WORD_RULE = "letters, digits, `.`, `_` and `-`, 64 at most"
+
+
+def misnamed(manifest: Manifest) -> str | None:
+    """The first name of a manifest that no matrix could use; `WORD_RULE` says how they are spelled."""
+    recipe = manifest.recipe
+    words = (manifest.model, recipe.memory_format, recipe.target, *manifest.backends)
+    return next((word for word in words if not _WORD.fullmatch(word)), None)
 
 
 def variant_name(model: str, recipe: Recipe) -> str:
