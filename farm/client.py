@@ -13,11 +13,11 @@ from farm.core.errors import FarmError, FarmTrouble, FarmUnreachable, InvalidInp
 from farm.core.ids import AttemptId, Digest, MatrixId
 from farm.core.variant import Manifest
 from farm.wire.base import Problem
+from farm.wire.device_views import DeviceView
 from farm.wire.refusal import error_of
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
 from farm.wire.views import (
     AttemptView,
-    DeviceView,
     FarmView,
     HarnessView,
     JobView,

@@ -11,6 +11,9 @@ from sqlalchemy.engine import Connection
 
 from farm.clock import Clock
 from farm.core.errors import FarmError
+from farm.services.errands import expire_errands
+from farm.services.holds import end_overdue_holds
+from farm.services.operators import cancel_jobs_of_retired
 from farm.services.reap import reap
 from farm.store.database import Database
 
@@ -51,7 +54,11 @@ async def ticking(
     def reap_now(connection: Connection) -> None:
         # On the writer's thread: the time a tick had to wait for the database counts as a break.
         now = clock.now()
-        reap(connection, now=now, up_since=serving.reached(now))
+        up_since = serving.reached(now)
+        reap(connection, now=now, up_since=up_since)
+        expire_errands(connection, now=now, up_since=up_since)
+        end_overdue_holds(connection, now=now)
+        cancel_jobs_of_retired(connection, now=now)
 
     async def tick() -> None:
         try:

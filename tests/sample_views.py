@@ -7,11 +7,11 @@ from farm.core.ids import CellId, DeviceId, HostId, JobId, MatrixId, VariantId, 
 from farm.core.job import JobKind, JobState
 from farm.core.variant import Format, Manifest, Precision, Recipe, TensorSpec
 from farm.core.verdict import Verdict
+from farm.wire.device_views import DeviceView
 from farm.wire.views import (
     AttemptView,
     CellView,
     DeviceProgress,
-    DeviceView,
     HarnessView,
     JobView,
     MatrixView,
@@ -27,6 +27,9 @@ def device_view(**changes: object) -> DeviceView:
     return DeviceView.model_validate(
         {
             "device_id": DeviceId("phone-1"),
+            "label": None,
+            "tags": (),
+            "unit": 1,
             "serial": "emulator-5554",
             "host": HostId("desk"),
             "device_model": "Pixel 7a",
@@ -44,6 +47,12 @@ def device_view(**changes: object) -> DeviceView:
             "fence": 3,
             "job_id": None,
             "waiting_for": (),
+            "blocked_by": (),
+            "since": NOON,
+            "why": None,
+            "advice": None,
+            "held_by": None,
+            "held_until": None,
             "condition": None,
             "seen_at": NOON,
             **changes,

@@ -8,7 +8,6 @@ from farm.api.context import Context, Farm
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.ids import AttemptId, DeviceId, Digest, MatrixId
 from farm.services.attempts import attempt_view
-from farm.services.devices import list_device_views
 from farm.services.matrices import list_job_views, list_matrix_summaries, matrix_view
 from farm.services.registering import (
     checked_digest,
@@ -23,7 +22,6 @@ from farm.wire.base import WIRE_VERSION, Count
 from farm.wire.matrix import matrix_spec
 from farm.wire.views import (
     AttemptView,
-    DeviceView,
     FarmView,
     HarnessView,
     JobView,
@@ -55,12 +53,6 @@ async def get_farm(farm: Farm) -> FarmView:
         data_dir=str(farm.config.data_dir.resolve()),
         agents_url=farm.config.agents_url,
     )
-
-
-@router.get("/devices")
-async def get_devices(farm: Farm) -> list[DeviceView]:
-    """Every phone the farm knows."""
-    return await farm.database.read_async(list_device_views)
 
 
 @router.get("/variants")

@@ -10,7 +10,7 @@ from farm.cli.words import joined
 from farm.core.device import Admin, Health, Presence
 from farm.core.errors import DeviceTimeout
 from farm.core.ids import DeviceId
-from farm.wire.views import DeviceView
+from farm.wire.device_views import DeviceView
 
 if TYPE_CHECKING:
     from farm.client import FarmClient

@@ -8,7 +8,8 @@ from rich.text import Text
 from farm.cli.variant_report import agreement_text, input_texts
 from farm.cli.words import NOTHING, counts, joined, moment, phone, plural
 from farm.core.units import size_text
-from farm.wire.views import DeviceView, HarnessView, JobView, MatrixSummary, VariantView
+from farm.wire.device_views import DeviceView
+from farm.wire.views import HarnessView, JobView, MatrixSummary, VariantView
 
 
 def listing(

@@ -11,6 +11,7 @@ from farm.core.errors import SessionFenced
 from farm.core.ids import DeviceId, Digest, HostId, SessionId
 from farm.services.checks import check_files
 from farm.services.claim import claim_jobs
+from farm.services.errands import errands_of_host, note_errands
 from farm.services.inventory import note_devices
 from farm.services.phases import note_attempts
 from farm.store import attempts, hosts, jobs
@@ -47,6 +48,7 @@ def exchange(
         note_attempts(connection, session, said.attempts, now=now)
         held = {report.attempt_id for report in said.attempts}
         wanted = note_devices(connection, host_id, said.devices, held=held, now=now)
+        note_errands(connection, host_id, said.errands, now=now)
     return look(connection, host_id, session_id, said, wanted, now=now)
 
 
@@ -77,6 +79,7 @@ def look(
         start_within_s=START_WITHIN_S,
         facts_wanted=tuple(wanted),
         prefetch=_upcoming(connection, host_id),
+        errands=errands_of_host(connection, host_id),
     )
     return Exchanged(answer=answer, is_news=_is_news(said, answer))
 
@@ -111,4 +114,5 @@ def _upcoming(connection: Connection, host_id: HostId) -> tuple[Digest, ...]:
 def _is_news(said: Exchange, answer: ExchangeAnswer) -> bool:
     held = {report.attempt_id for report in said.attempts if report.phase is not AttemptState.GIVEN_BACK}
     owned = {assignment.attempt_id for assignment in answer.assignments}
-    return held != owned or bool(answer.facts_wanted)
+    asked = {errand.errand_id for errand in answer.errands} - set(said.errands_in_hand)
+    return held != owned or bool(answer.facts_wanted) or bool(asked)

@@ -42,6 +42,7 @@ def open_session(
         agent_version=opening.agent_version,
         now=now,
     )
+    hosts.note_adb_port(connection, host_id, opening.adb_port)
     journal = {report.attempt_id: report for report in opening.attempts}
     adopted = {
         attempt.attempt_id

@@ -61,6 +61,7 @@ class Device:
     #: The attempt of its last claim, live or not.
     last_attempt_id: AttemptId | None
     last_attempt_state: AttemptState | None
+    claimed_at: datetime | None
     has_errand: bool
 
     @property
@@ -104,6 +105,7 @@ def list_devices(
             live.c.job_id.label("live_job_id"),
             last.c.attempt_id.label("last_attempt_id"),
             last.c.state.label("last_state"),
+            last.c.claimed_at,
             connected.label("session_live"),
             errand.label("has_errand"),
         )
@@ -122,6 +124,12 @@ def list_devices(
 def find_device(connection: Connection, device_id: DeviceId) -> Device | None:
     """One device by its id."""
     return next(iter(list_devices(connection, device_id=device_id)), None)
+
+
+def get_device(connection: Connection, device_id: DeviceId) -> Device:
+    """One device that is known to exist."""
+    (device,) = list_devices(connection, device_id=device_id)
+    return device
 
 
 def _device(row: sa.Row[Any]) -> Device:
@@ -149,6 +157,7 @@ def _device(row: sa.Row[Any]) -> Device:
         job_id=row.live_job_id,
         last_attempt_id=row.last_attempt_id,
         last_attempt_state=None if row.last_state is None else AttemptState(row.last_state),
+        claimed_at=row.claimed_at,
         has_errand=bool(row.has_errand),
     )
 
@@ -181,8 +190,7 @@ def add_device(
         subject_id=device_id,
         to_state=admin,
     )
-    (added,) = list_devices(connection, device_id=device_id)
-    return added
+    return get_device(connection, device_id)
 
 
 def update_seen(

@@ -47,13 +47,17 @@ def find_open_errand(connection: Connection, device_id: DeviceId, kind: ErrandKi
     return None if row is None else _errand(row)
 
 
-def open_errands(connection: Connection, *, host_id: HostId | None = None) -> list[Errand]:
-    """What is still to be done, oldest first; on the phones of one host, where asked."""
+def open_errands(
+    connection: Connection, *, host_id: HostId | None = None, device_id: DeviceId | None = None
+) -> list[Errand]:
+    """What is still to be done, oldest first; of one host, or one device, where asked."""
     query = sa.select(errands).where(errands.c.finished_at.is_(None)).order_by(errands.c.errand_id)
     if host_id is not None:
         query = query.join(devices, devices.c.device_id == errands.c.device_id).where(
             devices.c.host_id == host_id
         )
+    if device_id is not None:
+        query = query.where(errands.c.device_id == device_id)
     return [_errand(row) for row in connection.execute(query)]
 
 

@@ -19,6 +19,8 @@ class Session:
     host_id: HostId
     epoch: int
     state: SessionState
+    #: Of the machine's boot that the agent runs in.
+    boot_id: str
     exchange_seq: int
     beat_at: datetime
 
@@ -49,6 +51,16 @@ def is_auto_admitting(connection: Connection, host_id: HostId) -> bool:
     return bool(connection.execute(sa.select(hosts.c.auto_admit).where(hosts.c.host_id == host_id)).scalar())
 
 
+def note_adb_port(connection: Connection, host_id: HostId, adb_port: int | None) -> None:
+    """Note where a host's adb server listens; None when its agent does not say."""
+    connection.execute(hosts.update().where(hosts.c.host_id == host_id).values(adb_port=adb_port))
+
+
+def find_adb_port(connection: Connection, host_id: HostId) -> int | None:
+    """Where a host's adb server listens, on that machine's loopback; None when nobody said."""
+    return connection.execute(sa.select(hosts.c.adb_port).where(hosts.c.host_id == host_id)).scalar()
+
+
 def find_host_by_credential(connection: Connection, credential_hash: str) -> HostId | None:
     """The host a credential's hash belongs to, unless it is retired."""
     found = connection.execute(
@@ -65,6 +77,7 @@ def _session(row: sa.Row[tuple[object, ...]]) -> Session:
         host_id=row.host_id,
         epoch=row.epoch,
         state=SessionState(row.state),
+        boot_id=row.boot_id,
         exchange_seq=row.exchange_seq,
         beat_at=row.beat_at,
     )

@@ -6,9 +6,7 @@ from typing import Any
 
 from pydantic import field_validator
 
-from farm.core.condition import Condition
-from farm.core.device import Admin, Health, Presence
-from farm.core.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, MatrixId, VariantId, is_digest
+from farm.core.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId, VariantId, is_digest
 from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome, Quality
 from farm.core.plan import SettingValue
@@ -29,34 +27,6 @@ class FarmView(Wire):
     data_dir: str
     #: Where agents on other machines call; None when the farm serves none.
     agents_url: str | None = None
-
-
-class DeviceView(Wire):
-    """GET /api/v1/devices."""
-
-    device_id: DeviceId
-    serial: str
-    host: HostId
-    device_model: str | None
-    manufacturer: str | None
-    soc: str | None
-    android: str | None
-    api_level: int | None
-    abi: str | None
-    build_fingerprint: str | None
-    presence: Presence
-    #: Why it is not online.
-    detail: str | None
-    health: Health
-    admin: Admin
-    virtual: bool
-    fence: int
-    #: The job it is busy with.
-    job_id: JobId | None
-    #: Why it gets no benchmark job now; empty when it can.
-    waiting_for: tuple[str, ...]
-    condition: Condition | None
-    seen_at: datetime
 
 
 class VariantView(Wire):

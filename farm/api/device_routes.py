@@ -1,0 +1,131 @@
+"""What people and scripts call about phones."""
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Query
+
+from farm.api.context import Context, Farm
+from farm.core.admin import AdminEvent
+from farm.core.errand import ErrandKind
+from farm.services.device_detail import device_detail
+from farm.services.devices import list_device_views
+from farm.services.errands import ask_errand, get_errand
+from farm.services.holds import adb_access, hold, release
+from farm.services.operators import change_admin, change_label, change_tags, retire, retirement_plan
+from farm.wire.base import Count
+from farm.wire.device_views import (
+    AdbAccess,
+    Asked,
+    DeviceChange,
+    DeviceDetail,
+    DeviceView,
+    ErrandView,
+    HoldRequest,
+    LabelRequest,
+    Person,
+    ReleaseRequest,
+    RetirementPlan,
+    TagRequest,
+)
+
+T = TypeVar("T")
+
+router = APIRouter(prefix="/api/v1")
+
+
+@router.get("/devices")
+async def get_devices(farm: Farm) -> list[DeviceView]:
+    """Every phone the farm knows."""
+    return await farm.database.read_async(list_device_views)
+
+
+@router.get("/devices/{device}")
+async def get_device(device: str, farm: Farm) -> DeviceDetail:
+    """One phone by its id, its label, or the unique beginning of either."""
+    return await farm.database.read_async(device_detail, device)
+
+
+@router.post("/devices/{device}/admit")
+async def post_admit(device: str, asked: Asked, farm: Farm) -> DeviceChange:
+    """Let a new phone, or a retired one, into the pool."""
+    return await _changed(farm, change_admin, device, AdminEvent.ADMITTED, asked)
+
+
+@router.post("/devices/{device}/cordon")
+async def post_cordon(device: str, asked: Asked, farm: Farm) -> DeviceChange:
+    """Give a phone no further work; its queue stays."""
+    return await _changed(farm, change_admin, device, AdminEvent.CORDONED, asked)
+
+
+@router.post("/devices/{device}/uncordon")
+async def post_uncordon(device: str, asked: Asked, farm: Farm) -> DeviceChange:
+    """Give a phone work again."""
+    return await _changed(farm, change_admin, device, AdminEvent.UNCORDONED, asked)
+
+
+@router.get("/devices/{device}/retirement")
+async def get_retirement(device: str, farm: Farm) -> RetirementPlan:
+    """What retiring a phone would end."""
+    return await farm.database.read_async(retirement_plan, device)
+
+
+@router.post("/devices/{device}/retire")
+async def post_retire(device: str, asked: Asked, farm: Farm) -> DeviceChange:
+    """Take a phone out of the farm; what waits for it is cancelled."""
+    return await _changed(farm, retire, device, asked)
+
+
+@router.post("/devices/{device}/label")
+async def post_label(device: str, asked: LabelRequest, farm: Farm) -> DeviceChange:
+    """Name a phone."""
+    return await _changed(farm, change_label, device, asked)
+
+
+@router.post("/devices/{device}/tags")
+async def post_tags(device: str, asked: TagRequest, farm: Farm) -> DeviceChange:
+    """Add and remove tags."""
+    return await _changed(farm, change_tags, device, asked)
+
+
+@router.post("/devices/{device}/hold")
+async def post_hold(device: str, asked: HoldRequest, farm: Farm) -> DeviceChange:
+    """Take a phone out of the pool for a person."""
+    return await _changed(farm, hold, device, asked)
+
+
+@router.post("/devices/{device}/release")
+async def post_release(device: str, asked: ReleaseRequest, farm: Farm) -> DeviceChange:
+    """Give a phone back to the pool, by way of a check."""
+    return await _changed(farm, release, device, asked)
+
+
+@router.get("/devices/{device}/adb")
+async def get_adb(device: str, by: Annotated[Person, Query()], farm: Farm) -> AdbAccess:
+    """Where adb reaches a phone that the caller holds."""
+    return await farm.database.read_async(adb_access, device, by)
+
+
+@router.post("/devices/{device}/identify", status_code=202)
+async def post_identify(device: str, asked: Asked, farm: Farm) -> ErrandView:
+    """Have a phone show what it is called, when it is free."""
+    return await _changed(farm, ask_errand, device, ErrandKind.IDENTIFY, asked)
+
+
+@router.post("/devices/{device}/clean", status_code=202)
+async def post_clean(device: str, asked: Asked, farm: Farm) -> ErrandView:
+    """Have what is left of runs ended and a phone's cache freed, when it is free."""
+    return await _changed(farm, ask_errand, device, ErrandKind.CLEAN, asked)
+
+
+@router.get("/errands/{errand_id}")
+async def get_errand_route(errand_id: Count, farm: Farm) -> ErrandView:
+    """An errand and what came of it."""
+    return await farm.database.read_async(get_errand, errand_id)
+
+
+async def _changed(farm: Context, service: Callable[..., T], *what: object) -> T:
+    """Run a verb, and have agents that wait look again."""
+    answer = await farm.database.write_async(service, *what, now=farm.clock.now())
+    farm.waiters.wake()
+    return answer

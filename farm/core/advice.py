@@ -1,0 +1,56 @@
+"""What an operator can do about a phone that gets no work."""
+
+from typing import assert_never
+
+from farm.core.device import Blocker, Presence
+
+
+def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str | None:
+    """The next thing to do about the first blocker; None where waiting is all there is to do.
+
+    Args:
+        blocker: the first thing in the way.
+        presence: what the agent sees of the phone.
+        name: what commands call the phone.
+        host: the machine it hangs on.
+    """
+    match blocker:
+        case Blocker.SESSION_NOT_LIVE:
+            return f"see whether the agent runs on {host}, and what its log says"
+        case Blocker.NOT_ONLINE:
+            return presence_advice(presence, host=host)
+        case Blocker.PENDING:
+            return f"farm device admit {name}"
+        case Blocker.CORDONED:
+            return f"farm device uncordon {name}"
+        case Blocker.HELD:
+            return f"farm device release {name}"
+        case Blocker.RETIRED:
+            return f"farm device admit {name} takes it back"
+        case Blocker.HEALTH_BAD:
+            return "mend it, then replug it, or hold and release it: it is checked then"
+        case Blocker.HEALTH_UNKNOWN | Blocker.HEALTH_SUSPECT:
+            return None
+        case Blocker.BUSY | Blocker.ERRAND | Blocker.NOT_CLEANED | Blocker.CPU_SHARED:
+            return None
+        case _:
+            assert_never(blocker)
+
+
+def presence_advice(presence: Presence, *, host: str) -> str | None:
+    """How to get a phone online."""
+    match presence:
+        case Presence.ONLINE | Presence.BOOTING:
+            return None
+        case Presence.OFFLINE:
+            return "replug it; if that does not help, turn USB debugging off and on, or restart it"
+        case Presence.UNAUTHORIZED:
+            return "unlock it and allow USB debugging, always, for the key of this host"
+        case Presence.NO_PERMISSION:
+            return f"install the udev rules on {host} and replug it (docs/devices.md)"
+        case Presence.WRONG_MODE:
+            return "restart it into Android: it is in recovery, sideload or fastboot"
+        case Presence.ABSENT:
+            return f"see whether it is plugged into {host}, switched on, with USB debugging on"
+        case _:
+            assert_never(presence)

@@ -1,0 +1,33 @@
+"""One phone with all there is to say about it."""
+
+from sqlalchemy.engine import Connection
+
+from farm.services.devices import device_named, device_view
+from farm.services.errands import errand_view
+from farm.store import device_work, errands
+from farm.store.story import last_events
+from farm.wire.device_views import DeviceDetail, EventView, RecentAttempt
+
+RECENT_ATTEMPTS = 10
+RECENT_EVENTS = 15
+
+
+def device_detail(connection: Connection, name: str) -> DeviceDetail:
+    """A phone with its facts, its queue, its errands and its past.
+
+    Raises:
+        NotFound: there is none of that name.
+        InvalidInput: several might be meant.
+    """
+    device = device_named(connection, name)
+    past = device_work.last_attempts(connection, device.device_id, limit=RECENT_ATTEMPTS)
+    story = last_events(connection, "device", device.device_id, limit=RECENT_EVENTS)
+    waiting = errands.open_errands(connection, device_id=device.device_id)
+    return DeviceDetail(
+        **dict(device_view(connection, device)),
+        facts=device.facts,
+        queued_jobs=len(device_work.queued_jobs(connection, device.device_id)),
+        errands=tuple(errand_view(connection, errand) for errand in waiting),
+        attempts=tuple(RecentAttempt.model_validate(each, from_attributes=True) for each in past),
+        events=tuple(EventView.model_validate(each, from_attributes=True) for each in story),
+    )
