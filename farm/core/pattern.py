@@ -16,7 +16,10 @@ _LINEWISE = "(?m)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """What a pattern's group caught, with the signs beside it: they tell a number from a part of one."""
+    """What a pattern's group caught, with what stands beside it: that tells a number from a part of one.
+
+    Where the pattern itself matched what stands beside, its author has seen it, and nothing is said of it.
+    """
 
     before: str
     text: str
@@ -53,11 +56,9 @@ def captures(pattern: str, text: str, *, beside: int = 4) -> Iterator[Capture]:
     for match in _compiled(pattern).finditer(data):
         start, end = match.span(1)
         if start >= 0:
-            yield Capture(
-                before=_text(data[max(0, start - beside) : start]),
-                text=_text(data[start:end]),
-                after=_text(data[end : end + beside]),
-            )
+            before = data[max(0, start - beside) : start] if start == match.start() else b""
+            after = data[end : end + beside] if end == match.end() else b""
+            yield Capture(before=_text(before), text=_text(data[start:end]), after=_text(after))
 
 
 @lru_cache(maxsize=512)

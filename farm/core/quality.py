@@ -45,7 +45,8 @@ def judge(
 
 def _elsewhere(reading: Reading, requested: str) -> Iterator[_Finding]:
     if reading.actual_backend != requested:
-        actual = f"{reading.actual_backend} on {reading.accelerator}"
+        known = reading.accelerator != UNKNOWN_ACCELERATOR
+        actual = f"{reading.actual_backend} on {reading.accelerator}" if known else reading.actual_backend
         yield Quality.FALLBACK, f"{requested} was asked for, {actual} ran: {reading.proof}"
     elif reading.accelerator == UNKNOWN_ACCELERATOR:
         yield Quality.UNPROVEN, f"nothing shows which hardware ran {requested}: {reading.proof}"

@@ -199,6 +199,10 @@ SIGNS: tuple[Sign, ...] = (
     ),
 )
 
+_OF_THE_PHONE = (_WRONG_ABI, _CANNOT_LINK, _NOT_EXECUTABLE, _NOT_FOUND, _DISK_FULL, _OUT_OF_MEMORY)
+#: Those that every program on a phone can meet, whatever it runs.
+PHONE_SIGNS: tuple[Sign, ...] = tuple(sign for sign in SIGNS if sign.kind in _OF_THE_PHONE)
+
 _CRASHED = _kind(
     "run.crashed",
     _F,

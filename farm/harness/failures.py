@@ -4,42 +4,53 @@ What decides first is what the agent saw, then what the program said, then its e
 """
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from farm.core.errors import Blame
 from farm.core.evidence import Evidence, ExitRecord, Trouble
 from farm.core.ids import is_digest
 from farm.core.measurement import Outcome, RunFailure
-from farm.harness.failure_signs import ENDED, KIND_BY_EXIT_CODE, LAST_WORDS, NAME_BY_SIGNAL, SIGNS, Kind
+from farm.harness.failure_signs import ENDED, KIND_BY_EXIT_CODE, LAST_WORDS, NAME_BY_SIGNAL, SIGNS, Kind, Sign
 
 _LONGEST_LINE = 400
+_NOT_THIS_HARNESS = "`farm attempt show ID` has its output: is the registered program really this harness?"
 
 
-def classify(evidence: Evidence) -> RunFailure | None:
-    """Say why there are no numbers; None when the program ended with exit code 0 and its output decides."""
+def classify(
+    evidence: Evidence, *, success: Collection[int] = (0,), signs: Sequence[Sign] = SIGNS
+) -> RunFailure | None:
+    """Say why there are no numbers; None when the program ended as it should and its output decides.
+
+    Args:
+        evidence: what came back.
+        success: the exit codes of a program that ended as it should.
+        signs: the texts that say why another one did not.
+    """
     if evidence.trouble is not None:
         return _troubled(evidence.trouble)
     if evidence.exit is None:
         return _without_record()
     if evidence.exit.timed_out:
         return _timed_out(evidence, evidence.exit)
-    if evidence.exit.code == 0:
+    if evidence.exit.code in success:
         return None
-    return _failed(evidence, evidence.exit)
+    return _failed(evidence, evidence.exit, signs)
 
 
-def unreadable(evidence: Evidence, why: str) -> RunFailure:
+def unreadable(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HARNESS) -> RunFailure:
     """The failure of a program that ended well and printed something else than its numbers."""
     line = _last_text(evidence.stdout) or _last_text(evidence.stderr)
     said = why if line else f"it printed nothing; {why}"
+    code = evidence.exit.code if evidence.exit else 0
     if evidence.stdout_dropped_bytes:
         said += f"; {evidence.stdout_dropped_bytes} bytes of output were over the limit and not kept"
     return RunFailure(
         code="run.output_unreadable",
         outcome=Outcome.FAILED,
         blame=Blame.VARIANT,
-        message=f"{_program(evidence)} ended with exit code 0 but its output cannot be read: {said}",
-        hint="`farm attempt show ID` has its output: is the registered program really this harness?",
+        message=f"{_program(evidence)} ended with exit code {code} but its output cannot be read: {said}",
+        hint=hint,
         line=line,
     )
 
@@ -76,8 +87,8 @@ def _timed_out(evidence: Evidence, ended: ExitRecord) -> RunFailure:
     )
 
 
-def _failed(evidence: Evidence, ended: ExitRecord) -> RunFailure:
-    found = _sign_in(evidence.stderr) or _sign_in(evidence.stdout)
+def _failed(evidence: Evidence, ended: ExitRecord, signs: Sequence[Sign]) -> RunFailure:
+    found = _sign_in(evidence.stderr, signs) or _sign_in(evidence.stdout, signs)
     if found is not None:
         kind, line = found
         return _failure(kind, evidence, ended, line)
@@ -96,8 +107,8 @@ def _failure(kind: Kind, evidence: Evidence, ended: ExitRecord, line: str | None
     )
 
 
-def _sign_in(text: str) -> tuple[Kind, str] | None:
-    for sign in SIGNS:
+def _sign_in(text: str, signs: Sequence[Sign]) -> tuple[Kind, str] | None:
+    for sign in signs:
         match = sign.pattern.search(text)
         if match is not None:
             told = replace(sign.kind, what=sign.kind.what.format(**match.groupdict()))

@@ -9,10 +9,10 @@ from sqlalchemy.engine import Connection
 
 from farm.core.device import DeviceFacts
 from farm.core.ids import CellId, DeviceId, MatrixId, SeriesId
+from farm.core.plan import SettingValue
 from farm.core.series import non_default_settings
 from farm.core.speedup import MeasuredValue, Speedup, paired_rounds, speedup
-from farm.harness.adapter import flag_defaults
-from farm.harness.registry import get_harness
+from farm.services.adapters import default_of_flags
 from farm.services.matrices import get_matrix
 from farm.store import devices, matrices, measurements
 from farm.store.matrices import CellRow, Matrix
@@ -74,8 +74,9 @@ def _rows(connection: Connection, matrix: Matrix, facts: Mapping[DeviceId, Devic
     measured: defaultdict[CellId, list[Measurement]] = defaultdict(list)
     for measurement in measurements.accepted_measurements(connection, matrix.matrix_id):
         measured[measurement.cell_id].append(measurement)
+    defaults = default_of_flags(connection, matrix.harness)
     return [
-        _row(matrix, cell_by_index[cell.baseline_index], cell, measured, facts.get(cell.device_id))
+        _row(matrix, cell_by_index[cell.baseline_index], cell, measured, facts.get(cell.device_id), defaults)
         for cell in cells
         if cell.baseline_index is not None
     ]
@@ -87,6 +88,7 @@ def _row(
     candidate: CellRow,
     measured: Mapping[CellId, Sequence[Measurement]],
     facts: DeviceFacts | None,
+    defaults: Mapping[str, SettingValue],
 ) -> _Row:
     sides = [measured.get(cell.cell_id, ()) for cell in (baseline, candidate)]
     pairs, excluded = paired_rounds(*(_values(side) for side in sides))
@@ -94,7 +96,8 @@ def _row(
     until = max((m.measured_at for side in sides for m in side), default=matrix.created_at)
     series = [side[-1].series_id if side else None for side in sides]
     is_twin = candidate.replica > 1
-    view = _view(matrix, baseline, candidate, found, facts, until)
+    settings = non_default_settings(candidate.settings, defaults)
+    view = _view(matrix, baseline, candidate, settings, found, facts, until)
     return _Row(identity=(series[0], series[1], is_twin), view=view)
 
 
@@ -115,11 +118,11 @@ def _view(
     matrix: Matrix,
     baseline: CellRow,
     candidate: CellRow,
+    settings: dict[str, SettingValue],
     found: Speedup,
     facts: DeviceFacts | None,
     until: datetime,
 ) -> SpeedupView:
-    defaults = flag_defaults(get_harness(matrix.harness))
     return SpeedupView(
         matrix_id=matrix.matrix_id,
         device=candidate.device_id,
@@ -129,7 +132,7 @@ def _view(
         harness=matrix.harness,
         baseline=baseline.label,
         candidate=candidate.label,
-        settings=non_default_settings(candidate.settings, defaults),
+        settings=settings,
         speedup=found.ratio,
         ci_low=found.ci_low,
         ci_high=found.ci_high,
