@@ -20,6 +20,18 @@ def variants(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> list[B
     return built(recipes_of(["float32", "int8-core"], ["torchscript", "lite"]), folder)
 
 
+@pytest.fixture(scope="session")
+def further_variants(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> list[BuiltVariant]:
+    """MobileNetV2 in each word of a recipe that those lack."""
+    folder = shared_variant_folder(tmp_path_factory, worker_id)
+    recipes = [
+        *recipes_of(["int8-full"], ["flatbuffer"], memory_formats=["channels_last"]),
+        *recipes_of(["float32"], ["torchscript"], targets=["nnapi"]),
+        *recipes_of(["int8-full"], ["lite"], targets=["nnapi"]),
+    ]
+    return built(recipes, folder)
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

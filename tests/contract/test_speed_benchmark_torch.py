@@ -14,7 +14,7 @@ from farm.core.bundle import single_file
 from farm.core.condition import Gates
 from farm.core.evidence import Evidence, ExitRecord
 from farm.core.ids import digest_of
-from farm.core.measurement import Reading, RunFailure
+from farm.core.measurement import Outcome, Reading, RunFailure
 from farm.core.plan import RunPlan, SettingValue, filled_argv
 from farm.core.variant import Format, Precision
 from farm.harness.adapter import RunRequest
@@ -62,7 +62,7 @@ def plan_of(variant: BuiltVariant, **settings: SettingValue) -> RunPlan:
     request = RunRequest(
         variant=variant.manifest,
         bundle=single_file("speed_benchmark_torch", digest_of(program), len(program)),
-        backend="cpu",
+        backend=variant.manifest.recipe.target,
         settings={**{name: flag.default for name, flag in FLAGS.items()}, **settings},
         timeout_s=60.0,
         gates=Gates(),
@@ -89,12 +89,22 @@ def lite(variants: Sequence[BuiltVariant]) -> BuiltVariant:
     return pick(variants, Precision.FLOAT32, Format.LITE)
 
 
-@pytest.mark.parametrize("format", list(Format))
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("format", [Format.TORCHSCRIPT, Format.LITE])
+@pytest.mark.parametrize("precision", [Precision.FLOAT32, Precision.INT8_CORE])
 def test_a_planned_run_comes_back_as_one_sample_an_iteration(
     run: Run, variants: Sequence[BuiltVariant], precision: Precision, format: Format
 ) -> None:
-    variant = pick(variants, precision, format)
+    check_samples(run, pick(variants, precision, format))
+
+
+def test_a_flatbuffer_with_a_quantized_channels_last_interface_is_run_too(
+    run: Run, further_variants: Sequence[BuiltVariant]
+) -> None:
+    [variant] = [each for each in further_variants if each.manifest.recipe.target == "cpu"]
+    check_samples(run, variant)
+
+
+def check_samples(run: Run, variant: BuiltVariant) -> None:
     plan = plan_of(variant, iter=12, warmup=2)
     evidence = run(*words_of(plan, variant))
     reading = HARNESS.parse(plan, evidence)
@@ -104,6 +114,19 @@ def test_a_planned_run_comes_back_as_one_sample_an_iteration(
     assert 100_000 < statistics.median(reading.samples_ns) < evidence.exit.duration_s * 1e9 / 12
     assert evidence.stderr.startswith("quantized engine: ")
     assert evidence.stderr.strip() in reading.proof
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_file_for_nnapi_is_unsupported_where_there_is_none(
+    run: Run, further_variants: Sequence[BuiltVariant], number: int
+) -> None:
+    variant = [each for each in further_variants if each.manifest.recipe.target == "nnapi"][number]
+    assert HARNESS.unsupported(variant.manifest, "nnapi") is None
+    plan = plan_of(variant, iter=2)
+    failure = HARNESS.parse(plan, run(*words_of(plan, variant)))
+    assert isinstance(failure, RunFailure)
+    assert (failure.code, failure.outcome) == ("run.nnapi_missing", Outcome.UNSUPPORTED)
+    assert "libneuralnetworks.so" in (failure.line or "")
 
 
 def test_stdout_has_the_tools_own_lines_and_no_others(run: Run, lite: BuiltVariant) -> None:
@@ -126,7 +149,8 @@ def test_inputs_can_come_from_the_command_line(run: Run, lite: BuiltVariant) -> 
     ("words", "exit_code", "code"),
     [
         (["--use_bundled_input=4"], 1, "variant.no_bundled_input"),
-        (["--use_bundled_input=0", "--bogus=1"], 1, "run.bad_flags"),
+        (["--use_bundled_input=0", "--bogus=1"], 1, "run.unknown_flag"),
+        (["--use_bundled_input=0", "--use_caching_allocator=true"], 1, "run.unknown_flag"),
         (["--use_bundled_input=0", "--report_pep=maybe"], 1, "run.bad_flags"),
         (["--use_bundled_input=0", "--warmup"], 1, "run.bad_flags"),
         (["--use_bundled_input=0", "--vulkan=true"], 134, "run.backend_missing"),

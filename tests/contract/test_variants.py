@@ -109,6 +109,8 @@ def test_a_build_that_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> No
         ("mobilnet_v2", ["float32"], ["lite"], "mobilenet_v2"),
         ("mobilenet_v2", ["int8"], ["lite"], "int8-core"),
         ("mobilenet_v2", ["float32"], ["light"], "lite"),
+        ("mobilenet_v2", ["float16"], ["lite"], "float32"),
+        ("mobilenet_v2", ["float32"], ["onnx"], "flatbuffer"),
     ],
 )
 def test_a_misspelt_word_is_answered_with_the_right_one(
@@ -119,10 +121,29 @@ def test_a_misspelt_word_is_answered_with_the_right_one(
     assert hint in caught.value.hint
 
 
-def test_what_the_builder_does_not_make_is_refused(tmp_path: Path) -> None:
-    channels_last = Recipe(precision=Precision.FLOAT32, format=Format.LITE, memory_format="channels_last")
-    with pytest.raises(InvalidInput, match="memory format"):
-        build_variants("mobilenet_v2", [channels_last], tmp_path)
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        (Recipe(precision=Precision.FLOAT32, format=Format.LITE, memory_format="nhwc"), "memory format"),
+        (Recipe(precision=Precision.FLOAT32, format=Format.LITE, target="vulkan"), "target"),
+        (Recipe(precision=Precision.FLOAT16, format=Format.LITE), "precision"),
+        (Recipe(precision=Precision.FLOAT32, format=Format.ONNX), "format"),
+    ],
+)
+def test_what_the_builder_does_not_make_is_refused(recipe: Recipe, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=f"no {message} .* can be built"):
+        build_variants("mobilenet_v2", [recipe], tmp_path)
+
+
+def test_all_stands_for_every_word() -> None:
+    recipes = recipes_of(["all"], ["all"], memory_formats=["all"], targets=["all"])
+    assert len({recipe_digest("resnet18", recipe) for recipe in recipes}) == len(recipes) == 3 * 3 * 2 * 2
+
+
+def test_files_for_nnapi_take_channels_last_unless_somebody_says_otherwise() -> None:
+    [plain] = recipes_of(["float32"], ["lite"], targets=["nnapi"])
+    [said] = recipes_of(["float32"], ["lite"], targets=["nnapi"], memory_formats=["contiguous"])
+    assert (plain.memory_format, said.memory_format) == ("channels_last", "contiguous")
 
 
 def test_nothing_to_build_is_said() -> None:
