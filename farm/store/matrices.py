@@ -24,6 +24,8 @@ class Matrix:
     rounds: int
     seed: int
     rejected: Sequence[Mapping[str, Any]]
+    #: The matrix that this one runs again.
+    rerun_of: MatrixId | None
     created_at: datetime
 
 
@@ -57,6 +59,7 @@ def add_matrix(
     rounds: int,
     seed: int,
     rejected: Sequence[Mapping[str, Any]],
+    rerun_of: MatrixId | None = None,
     now: datetime,
 ) -> MatrixId:
     """A new matrix; its cells and jobs follow in the same transaction."""
@@ -69,6 +72,7 @@ def add_matrix(
             rounds=rounds,
             seed=seed,
             rejected=list(rejected),
+            rerun_of=rerun_of,
             created_at=now,
         )
         .returning(matrices.c.matrix_id)
@@ -107,6 +111,7 @@ def _matrix(row: sa.Row[Any]) -> Matrix:
         rounds=row.rounds,
         seed=row.seed,
         rejected=row.rejected,
+        rerun_of=row.rerun_of,
         created_at=row.created_at,
     )
 

@@ -1,0 +1,85 @@
+"""What a matrix comes to on this farm as it is now; nothing is stored."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.engine import Connection
+
+from farm.core.device import Admin
+from farm.core.expansion import expand
+from farm.core.ids import DeviceId
+from farm.core.matrix import Expansion, KnownHarness, KnownVariant, MatrixPlan, varying_axes
+from farm.core.program_choice import abi_to_run
+from farm.core.selector import KnownDevice
+from farm.services.adapters import known_harness
+from farm.store import catalog, devices
+from farm.store.programs import Program, current_programs
+from farm.wire.matrix import MatrixSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expanded:
+    """A matrix with all that its cells refer to."""
+
+    spec: MatrixSpec
+    plan: MatrixPlan
+    expansion: Expansion
+    harness: KnownHarness
+    devices: Sequence[KnownDevice]
+    variants: Sequence[KnownVariant]
+    #: In use, by ABI.
+    programs: Mapping[str, Program]
+
+    @property
+    def varying(self) -> frozenset[str]:
+        """The axes by which cells are told from each other, rejected ones included."""
+        keys = [cell.key for cell in self.expansion.cells] + [cell.key for cell in self.expansion.rejected]
+        return varying_axes(keys)
+
+    def program_by_device(self) -> dict[DeviceId, Program]:
+        """What each device runs; one that can run none is missing."""
+        abis = {device.device_id: abi_to_run(device.facts.abis, self.programs) for device in self.devices}
+        return {device_id: self.programs[abi] for device_id, abi in abis.items() if abi is not None}
+
+
+def expand_here(connection: Connection, spec: MatrixSpec) -> Expanded:
+    """Expand a matrix over what the farm has.
+
+    Raises:
+        MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
+        SelectorEmpty: a selector fits no device.
+    """
+    plan = spec.plan()
+    harness, known = known_harness(connection, plan.harness), _known_devices(connection)
+    variants = _known_variants(connection)
+    return Expanded(
+        spec=spec,
+        plan=plan,
+        expansion=expand(plan, variants=variants, harness=harness, devices=known),
+        harness=harness,
+        devices=known,
+        variants=variants,
+        programs=current_programs(connection, plan.harness),
+    )
+
+
+def _known_variants(connection: Connection) -> list[KnownVariant]:
+    return [
+        KnownVariant(variant_id=variant.variant_id, manifest=variant.manifest)
+        for variant in catalog.list_variants(connection)
+    ]
+
+
+def _known_devices(connection: Connection) -> list[KnownDevice]:
+    return [
+        KnownDevice(
+            device_id=device.device_id,
+            host=device.host_id,
+            facts=device.facts,
+            label=device.label,
+            tags=device.tags,
+            unit=device.unit,
+        )
+        for device in devices.list_devices(connection)
+        if device.facts is not None and device.admin is not Admin.RETIRED
+    ]

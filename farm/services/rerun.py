@@ -1,0 +1,104 @@
+"""Runs a matrix again: all of it, or what has no valid measurement."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.errors import Conflict
+from farm.core.ids import CellId, MatrixId
+from farm.core.matrix import Cell
+from farm.core.measurement import Quality
+from farm.core.narrowing import comparisons_of, narrowed
+from farm.core.plan import SettingValue
+from farm.core.series import non_default_settings
+from farm.core.variant import variant_name
+from farm.services.expanding import Expanded, expand_here
+from farm.services.matrices import get_matrix
+from farm.services.submit import queue_matrix
+from farm.store import matrices, measurements
+from farm.store.matrices import CellRow, Matrix
+from farm.wire.matrix import matrix_spec
+
+#: Device, variant, backend, settings, replica: what is the same cell in two matrices of one spec.
+_Identity = tuple[str, str | None, str, str, int]
+
+
+def rerun_matrix(
+    connection: Connection, matrix_id: MatrixId, *, failed: bool, now: datetime, actor: str
+) -> MatrixId:
+    """Submit the spec of a matrix again, over what the farm has now.
+
+    Args:
+        connection: the database.
+        matrix_id: the matrix to run again.
+        failed: only cells with a round that has no valid measurement, and what they are compared with.
+        now: the time.
+        actor: who asks.
+
+    Raises:
+        NotFound: there is no such matrix.
+        MatrixInvalid: the farm no longer has what it names.
+        SelectorEmpty: a selector fits no device any more.
+        Conflict: only failed cells are asked for, and there are none, or none of them can run now.
+    """
+    matrix = get_matrix(connection, matrix_id)
+    expanded = expand_here(connection, matrix_spec(matrix.spec))
+    if failed:
+        expanded = _failed_part(connection, matrix, expanded)
+    return queue_matrix(connection, expanded, rerun_of=matrix_id, now=now, actor=actor)
+
+
+def _failed_part(connection: Connection, matrix: Matrix, expanded: Expanded) -> Expanded:
+    valid = _valid_rounds(connection, matrix.matrix_id)
+    rows = matrices.list_cells(connection, matrix.matrix_id)
+    defaults = expanded.harness.defaults
+    failed = {_of_row(row, defaults) for row in rows if valid[row.cell_id] < matrix.rounds}
+    if not failed:
+        raise Conflict(
+            f"every cell of matrix {matrix.matrix_id} has a valid measurement in each round",
+            hint=f"`farm matrix rerun {matrix.matrix_id}` runs all of it again",
+        )
+    name_by_id = {
+        variant.variant_id: variant_name(variant.manifest.model, variant.manifest.recipe)
+        for variant in expanded.variants
+    }
+    cells = expanded.expansion.cells
+    wanted = {
+        cell.index
+        for cell in cells
+        if _of_cell(cell, None if cell.variant_id is None else name_by_id[cell.variant_id], defaults)
+        in failed
+    }
+    if not wanted:
+        raise Conflict(
+            f"none of the failed cells of matrix {matrix.matrix_id} can run now",
+            hint="`farm matrix show` says why cells have no jobs",
+        )
+    kept = comparisons_of(cells, wanted)
+    return replace(expanded, expansion=narrowed(expanded.expansion, kept))
+
+
+def _valid_rounds(connection: Connection, matrix_id: MatrixId) -> Counter[CellId]:
+    """By cell, in how many rounds it has a valid measurement."""
+    rounds = {
+        (measurement.cell_id, measurement.round)
+        for measurement in measurements.accepted_measurements(connection, matrix_id)
+        if measurement.quality is Quality.VALID
+    }
+    return Counter(cell_id for cell_id, _ in rounds)
+
+
+def _of_row(row: CellRow, defaults: Mapping[str, SettingValue]) -> _Identity:
+    return row.device_id, row.variant_name, row.backend, _changed(row.settings, defaults), row.replica
+
+
+def _of_cell(cell: Cell, variant: str | None, defaults: Mapping[str, SettingValue]) -> _Identity:
+    return cell.device_id, variant, cell.backend, _changed(cell.settings, defaults), cell.replica
+
+
+def _changed(settings: Mapping[str, SettingValue], defaults: Mapping[str, SettingValue]) -> str:
+    return json.dumps(non_default_settings(settings, defaults), sort_keys=True)
