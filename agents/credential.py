@@ -12,7 +12,7 @@ from farm.core.errors import AuthError
 from farm.core.ids import HostId
 from farm.wire.agent import Enrollment, EnrollmentAnswer
 
-_FILE = "credential.json"
+CREDENTIAL = "credential.json"
 _HINT = (
     "`farm token create` on the farm's machine makes a join token; `farm agent join URL` here takes it, "
     "or FARM_AGENT_JOIN_TOKEN_FILE"
@@ -48,12 +48,12 @@ async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
 def find_credential(data_dir: Path) -> Credential | None:
     """The credential of an earlier enrolment."""
     try:
-        return Credential.model_validate_json((data_dir / _FILE).read_bytes())
+        return Credential.model_validate_json((data_dir / CREDENTIAL).read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
 
 
 def _kept(data_dir: Path, answer: EnrollmentAnswer) -> Credential:
     fields = {"host_id": answer.host_id, "secret": answer.credential}
-    write_durably(data_dir / _FILE, json.dumps(fields).encode(), mode=0o600)
+    write_durably(data_dir / CREDENTIAL, json.dumps(fields).encode(), mode=0o600)
     return Credential(host_id=answer.host_id, secret=SecretStr(answer.credential))

@@ -6,7 +6,7 @@ import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,6 @@ from farm.core.errors import InvalidInput
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-    from agents.config import AgentConfig
     from agents.join import Joined
 
 app = typer.Typer(no_args_is_help=True, help="The agent of this machine, which looks after its phones.")
@@ -55,12 +54,13 @@ def join(
     import asyncio
 
     from agents.join import join as joined_by
+    from farm.cli.settings import agent_settings
     from farm.clock import SystemClock
 
     _check_arguments(url, context.args)
     # Before a person is asked for a token, or a pipe is read that gives it once.
-    _config(farm_url=url, host=host, data_dir=data_dir)
-    config = _config(farm_url=url, host=host, data_dir=data_dir, join_token=_token(token_file))
+    agent_settings(farm_url=url, host=host, data_dir=data_dir)
+    config = agent_settings(farm_url=url, host=host, data_dir=data_dir, join_token=_token(token_file))
     talk(what_next(asyncio.run(joined_by(config, SystemClock())), data_dir))
 
 
@@ -82,9 +82,10 @@ def run(
     Example: farm agent run --adb-connect 10.0.0.21:5555,10.0.0.22:5555
     """
     from agents.daemon import run_until_signalled
+    from farm.cli.settings import agent_settings
     from farm.logconfig import configure_logging
 
-    config = _config(data_dir=data_dir, adb_server=adb_server, adb_connect=adb_connect)
+    config = agent_settings(data_dir=data_dir, adb_server=adb_server, adb_connect=adb_connect)
     configure_logging()
     run_until_signalled(config)
 
@@ -99,8 +100,9 @@ def status(data_dir: DataDir = None, as_json: Json = False) -> None:
 
     from agents.status import agent_status
     from farm.cli.host_tables import agent_text
+    from farm.cli.settings import agent_settings
 
-    found = agent_status(_config(data_dir=data_dir))
+    found = agent_status(agent_settings(data_dir=data_dir))
     if as_json:
         print_json(asdict(found))
     else:
@@ -136,23 +138,6 @@ def _check_arguments(url: str, surplus: Sequence[str]) -> None:
         raise InvalidInput(
             f"{url!r} is not the address of a farm", hint="write it like http://farm-host:8471"
         )
-
-
-def _config(**given: Any) -> "AgentConfig":
-    """The agent's settings, what the command line gives before all others.
-
-    Raises:
-        InvalidInput: one of them cannot be.
-    """
-    from pydantic import ValidationError
-
-    from agents.config import agent_config
-    from farm.config import invalid_setting
-
-    try:
-        return agent_config(**{name: value for name, value in given.items() if value is not None})
-    except ValidationError as error:
-        raise invalid_setting(error, "FARM_AGENT_") from error
 
 
 def _token(file: Path | None) -> "SecretStr | None":

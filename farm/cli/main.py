@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from farm import __version__
-from farm.cli import agent, attempt, demo, devices, harness, matrix, speedups, token, up, variants
+from farm.cli import agent, attempt, demo, devices, doctor, harness, matrix, speedups, token, up, variants
 from farm.cli.exits import report
 from farm.core.errors import FarmError
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command("up", rich_help_panel="The farm")(up.up)
 app.command("demo", rich_help_panel="The farm")(demo.demo)
+app.command("doctor", rich_help_panel="The farm")(doctor.doctor)
 app.add_typer(agent.app, name="agent", rich_help_panel="The farm")
 app.add_typer(token.app, name="token", rich_help_panel="The farm")
 app.command("devices", rich_help_panel="What there is")(devices.devices)

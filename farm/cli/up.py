@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -48,10 +48,13 @@ def up(
 
     Example: farm up --virtual 2
     """
+    from farm.cli.settings import farm_config
     from farm.daemon import UpOptions, run
     from farm.logconfig import configure_logging
 
-    config = _config(data_dir=(data or data_dir()).absolute(), bind=bind, port=port, agents_bind=agents_on)
+    config = farm_config(
+        data_dir=(data or data_dir()).absolute(), bind=bind, port=port, agents_bind=agents_on
+    )
     configure_logging()
     left_running = run(
         UpOptions(
@@ -64,23 +67,6 @@ def up(
         )
     )
     talk(goodbye(left_running))
-
-
-def _config(**given: Path | str | int | None) -> "FarmConfig":
-    """The settings of the environment, with what the command line gives in their place.
-
-    Raises:
-        InvalidInput: a FARM_ variable has a value that cannot be.
-    """
-    from pydantic import ValidationError
-
-    from farm.config import FarmConfig, invalid_setting
-
-    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    try:
-        return FarmConfig(**values)
-    except ValidationError as error:
-        raise invalid_setting(error, "FARM_") from error
 
 
 def welcome(

@@ -1,0 +1,1 @@
+"""Looks a machine over: thin readers of facts, and pure checks of what they found."""

@@ -1,0 +1,136 @@
+"""adb on this machine: the program, the keys, and the servers."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.adb.client import AdbClient
+from agents.adb.shared import PROTOCOL_VERSION, version_hint
+from agents.doctor.processes import Process, named, read_listener
+from agents.foreign import held_by_other
+from farm.core.errors import AdbServerDown
+from farm.core.finding import Finding, ok, problem, warning
+
+_DEADLINE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What `adb version` came to."""
+
+    binary: Path
+    #: The first line it prints; None when it does not run.
+    version: str | None
+    #: Why it does not.
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A private key that phones may know."""
+
+    path: Path
+    is_there: bool
+    is_readable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """An adb server, or what stands in its place."""
+
+    address: str
+    #: None when nothing, or something else, answers there.
+    version: int | None = None
+    state_by_serial: Mapping[str, str]
+    #: None for one on another machine, or of another user.
+    process: Process | None = None
+
+
+def read_answer(binary: Path) -> Answered:
+    """Run `adb version`, which starts no server."""
+    try:
+        done = subprocess.run(
+            [binary, "version"], capture_output=True, text=True, timeout=_DEADLINE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Answered(binary=binary, version=None, error=str(error))
+    said = done.stdout.strip().splitlines()
+    if done.returncode or not said:
+        return Answered(binary=binary, version=None, error=done.stderr.strip() or f"exit {done.returncode}")
+    return Answered(binary=binary, version=said[0])
+
+
+def check_answer(answer: Answered) -> Finding:
+    """Whether the agent can start a server."""
+    if answer.version is None:
+        return problem(
+            "adb",
+            f"{answer.binary} does not run: {answer.error}",
+            "it comes with adbutils, for x86_64 Linux; elsewhere install adb and put it on PATH",
+        )
+    return ok("adb", f"{answer.version} ({answer.binary})")
+
+
+def read_key(path: Path) -> Key:
+    """Look at a key; nothing of it is read."""
+    return Key(path=path, is_there=path.exists(), is_readable=os.access(path, os.R_OK))
+
+
+def check_keys(own: Key, shared: Key | None) -> list[Finding]:
+    """Which keys phones are shown: the operator's, and one that a lab shares over its hosts."""
+    found: list[Finding] = []
+    if not own.is_there:
+        hint = "unlock each phone and accept it, or share a key that the phones know: FARM_AGENT_ADB_KEY"
+        found.append(warning("keys", f"there is no {own.path} yet; adb makes one that no phone knows", hint))
+    elif not own.is_readable:
+        hint = "give it back to this user: phones ask again for every new key"
+        found.append(problem("keys", f"{own.path} cannot be read", hint))
+    else:
+        found.append(ok("keys", f"phones are shown {own.path}"))
+    if shared is not None and not shared.is_readable:
+        hint = "set or unset FARM_AGENT_ADB_KEY"
+        found.append(problem("keys", f"FARM_AGENT_ADB_KEY={shared.path} cannot be read", hint))
+    elif shared is not None:
+        found.append(ok("keys", f"phones are shown {shared.path} too"))
+    return found
+
+
+async def read_server(host: str, port: int, *, is_here: bool = True) -> Server:
+    """Ask a server; none is started."""
+    client = AdbClient(port, host)
+    process = read_listener(port) if is_here else None
+    try:
+        version, listing = await client.version(), await client.devices()
+    except AdbServerDown:
+        return Server(address=client.address, state_by_serial={}, process=process)
+    return Server(address=client.address, version=version, state_by_serial=listing, process=process)
+
+
+def check_shared_server(server: Server) -> Finding:
+    """Whether the server can be used that FARM_AGENT_ADB_SERVER names."""
+    if server.version is None:
+        return problem(
+            "adb server",
+            f"no adb server answers at {server.address}, which FARM_AGENT_ADB_SERVER names",
+            "start it (adb start-server), or unset FARM_AGENT_ADB_SERVER to have the agent run its own",
+        )
+    if server.version != PROTOCOL_VERSION:
+        return warning("adb server", f"the one at {server.address} differs", version_hint(server.version))
+    return ok("adb server", f"the one at {server.address} is shared")
+
+
+def check_usual_server(usual: Server, ours: Server | None) -> Finding:
+    """Whether the server that adb commands use has phones that the agent should have."""
+    if usual.version is None:
+        return ok("adb server", f"none but the agent's is in the way ({usual.address} is silent)")
+    held = held_by_other(ours.state_by_serial if ours else {}, usual.state_by_serial)
+    if not held:
+        return ok("adb server", f"the one at {usual.address} ({named(usual.process)}) holds no phone on USB")
+    return problem(
+        "adb server",
+        f"the one at {usual.address} ({named(usual.process)}) holds {', '.join(sorted(held))}",
+        f"adb -P {usual.address.rpartition(':')[2]} kill-server, or share it: "
+        f"FARM_AGENT_ADB_SERVER={usual.address}",
+    )

@@ -1,0 +1,60 @@
+"""Everything an agent needs of its machine, looked over."""
+
+import os
+from pathlib import Path
+
+from agents.adb.server import find_record, is_server, shipped_adb
+from agents.config import AgentConfig
+from agents.credential import CREDENTIAL, find_credential
+from agents.doctor import adb, link, machine, usb
+from agents.foreign import usual_port
+from agents.process import command_line
+from farm.core.address import host_and_port, is_loopback
+from farm.core.finding import Finding
+
+
+async def examine_agent(config: AgentConfig, *, has_farm: bool = True) -> list[Finding]:
+    """Look this machine over with an agent's settings; starts nothing, changes nothing.
+
+    Args:
+        config: the agent's.
+        has_farm: False when its farm is known not to run, as that of an embedded agent.
+    """
+    folder = config.data_dir
+    shared = None if config.adb_key is None else adb.read_key(config.adb_key)
+    secret = folder / CREDENTIAL
+    return [
+        *machine.check_folder(machine.read_folder(folder), "FARM_AGENT_DATA_DIR"),
+        *machine.check_private_file(secret, machine.read_mode(secret)),
+        machine.check_file_limit(machine.read_file_limit()),
+        adb.check_answer(adb.read_answer(shipped_adb())),
+        *adb.check_keys(adb.read_key(Path.home() / ".android" / "adbkey"), shared),
+        *await _servers(config),
+        *(await _farm(config) if has_farm else []),
+    ]
+
+
+async def _farm(config: AgentConfig) -> list[Finding]:
+    credential = find_credential(config.data_dir)
+    if credential is None:
+        return [link.not_joined(config.host)]
+    return link.check_link(await link.read_link(config.farm_url, credential.secret))
+
+
+async def _servers(config: AgentConfig) -> list[Finding]:
+    if config.adb_server is not None:
+        host, port = host_and_port(config.adb_server)
+        server = await adb.read_server(host, port, is_here=is_loopback(host))
+        return [adb.check_shared_server(server)]
+    if not config.adb_usb:
+        return []
+    own = find_record(config.data_dir / "adb")
+    if own is not None and not is_server(command_line(own.pid), own.port):
+        own = None
+    ours = None if own is None else await adb.read_server("127.0.0.1", own.port)
+    usual = await adb.read_server("127.0.0.1", usual_port(os.environ))
+    phones = usb.read_usb_phones()
+    return [
+        adb.check_usual_server(usual, ours),
+        *usb.check_usb(phones, None if own is None else own.pid),
+    ]

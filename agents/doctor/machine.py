@@ -1,0 +1,90 @@
+"""Room, limits and permissions of the machine."""
+
+import os
+import resource
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from farm.core.finding import Finding, ok, problem, warning
+from farm.core.units import size_text
+
+_LITTLE_BYTES, _TOO_LITTLE_BYTES = 5_000_000_000, 1_000_000_000
+#: Phones, connections and files of one process; a hundred phones need some thousands.
+_FILES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A folder of ours, or the place where it would be made."""
+
+    path: Path
+    is_there: bool
+    is_writable: bool
+    is_private: bool
+    free_bytes: int
+
+
+def read_folder(path: Path) -> Folder:
+    """Look at a folder, or at what is nearest above it when it is missing."""
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    return Folder(
+        path=path,
+        is_there=there == path,
+        is_writable=there.is_dir() and os.access(there, os.W_OK | os.X_OK),
+        is_private=there != path or not stat.S_IMODE(there.stat().st_mode) & 0o002,
+        free_bytes=shutil.disk_usage(there).free,
+    )
+
+
+def check_folder(folder: Folder, variable: str) -> list[Finding]:
+    """Whether a data folder can be used; `variable` is the setting that names it."""
+    free = f"{size_text(folder.free_bytes)} free"
+    subject = "data folder"
+    if not folder.is_writable:
+        where = "cannot be written by this user" if folder.is_there else "cannot be made by this user"
+        hint = f"give it to the user that runs this, or name another one with {variable}"
+        return [problem(subject, f"{folder.path} {where}", hint)]
+    if not folder.is_private:
+        hint = f"chmod o-w {folder.path}"
+        return [problem(subject, f"anybody on this machine may write to {folder.path}", hint)]
+    said = f"{folder.path}: {'' if folder.is_there else 'not made yet, '}{free}"
+    if folder.free_bytes < _TOO_LITTLE_BYTES:
+        return [problem(subject, said, f"free space there, or name a larger disk with {variable}")]
+    if folder.free_bytes < _LITTLE_BYTES:
+        return [warning(subject, said, "models and evidence need some gigabytes: free space soon")]
+    return [ok(subject, said)]
+
+
+def read_file_limit() -> int:
+    """How many files this user's processes may have open; some services start with less than a shell."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+
+def check_file_limit(limit: int) -> Finding:
+    """Whether that is enough for many phones."""
+    if limit == resource.RLIM_INFINITY or limit >= _FILES:
+        return ok("limits", f"a process may open {'any number of' if limit < 0 else limit} files")
+    return warning(
+        "limits",
+        f"a process may open {limit} files only",
+        f"raise it for many phones: ulimit -n {_FILES}, or LimitNOFILE={_FILES} in the unit",
+    )
+
+
+def read_mode(path: Path) -> int | None:
+    """The permission bits of a file; None when it is not there."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return None
+
+
+def check_private_file(path: Path, mode: int | None) -> list[Finding]:
+    """Whether a secret is its owner's alone; nothing is said of one that is not there."""
+    if mode is None:
+        return []
+    if mode & 0o077:
+        return [problem("secrets", f"others may read {path} (mode {mode:o})", f"chmod 600 {path}")]
+    return [ok("secrets", f"{path} is its owner's alone")]

@@ -1,0 +1,89 @@
+"""`farm doctor`: what is wrong with this machine, and what to do about it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.cli.address import DEFAULT_URL, data_dir, find_running
+from farm.cli.exits import exit_code
+from farm.cli.output import Json, out, print_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from agents.config import AgentConfig
+    from farm.core.finding import Finding
+
+
+def doctor(
+    farm: Annotated[bool, typer.Option("--farm", help="What a farm needs of this machine.")] = False,
+    agent: Annotated[bool, typer.Option("--agent", help="What an agent needs of this machine.")] = False,
+    agent_data: Annotated[
+        Path | None,
+        typer.Option("--agent-data", metavar="FOLDER", help="The agent's folder; default: as it finds it."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Look this machine over: adb, phones on USB, ports, room, permissions, keys, the way to the farm.
+
+    Without --farm or --agent it looks at what is set up here, or at both where nothing is. Exits with 0 when
+    nothing has to be mended.
+
+    Example: farm doctor --agent
+    """
+    from farm.core.finding import blames
+
+    found = _examined(farm=farm, agent=agent, agent_data=agent_data)
+    if as_json:
+        print_json([{"part": part, **asdict(each)} for part, each in found])
+    else:
+        out().print(finding_table(found))
+    raise typer.Exit(max(map(exit_code, blames(each for _, each in found)), default=0))
+
+
+def finding_table(found: Sequence[tuple[str, "Finding"]]) -> "Table":
+    """Findings, with what to do below what is not as it should be."""
+    from farm.cli.render import add_row, listing
+
+    table = listing(names=("part", "", "looked at"), prose=("found",))
+    for part, each in found:
+        said = each.sentence if each.hint is None else f"{each.sentence}\nhint: {each.hint}"
+        add_row(table, part, each.level, each.subject, said)
+    return table
+
+
+def _examined(*, farm: bool, agent: bool, agent_data: Path | None) -> list[tuple[str, "Finding"]]:
+    from agents.doctor.examine import examine_agent
+    from farm.cli.farm_examination import examine_farm
+    from farm.cli.settings import farm_config
+
+    config = _agent_config(agent_data)
+    has_farm, has_agent = data_dir().is_dir(), config.data_dir.is_dir()
+    if not (farm or agent):
+        farm, agent = has_farm or not has_agent, has_agent or not has_farm
+    found: list[tuple[str, Finding]] = []
+    if farm:
+        found += [("farm", each) for each in examine_farm(farm_config(data_dir=data_dir().absolute()))]
+    if agent:
+        is_stopped = config.data_dir == _embedded() and find_running(data_dir()) is None
+        examined = asyncio.run(examine_agent(config, has_farm=not is_stopped))
+        found += [("agent", each) for each in examined]
+    return found
+
+
+def _agent_config(folder: Path | None) -> "AgentConfig":
+    """The settings of the agent here: of its own, or embedded in the farm."""
+    from farm.cli.settings import agent_settings
+
+    own = agent_settings(data_dir=folder)
+    if folder is not None or own.data_dir.is_dir() or not _embedded().is_dir():
+        return own
+    return agent_settings(data_dir=_embedded(), farm_url=find_running(data_dir()) or DEFAULT_URL)
+
+
+def _embedded() -> Path:
+    return data_dir().absolute() / "agent"

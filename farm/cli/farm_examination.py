@@ -1,0 +1,105 @@
+"""Everything a farm needs of its machine, looked over: `farm doctor --farm`."""
+
+import sqlite3
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.doctor import machine
+from agents.doctor.processes import Process, named, read_listener
+from farm.cli.address import find_running
+from farm.config import FarmConfig
+from farm.core.address import host_and_port
+from farm.core.errors import Blame
+from farm.core.finding import Finding, ok, problem, warning
+from farm.store.schema_state import SchemaState, read_schema_state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseLook:
+    """What came of opening the database."""
+
+    path: Path
+    #: None where there is none yet, or it cannot be read.
+    state: SchemaState | None = None
+    error: str | None = None
+
+
+def examine_farm(config: FarmConfig) -> list[Finding]:
+    """Look this machine over with a farm's settings; starts nothing, changes nothing."""
+    running = find_running(config.data_dir)
+    return [
+        *machine.check_folder(machine.read_folder(config.data_dir), "FARM_DATA_DIR"),
+        check_database(read_database(config.database_path)),
+        *check_ports(config, running, {port: read_listener(port) for port in _ports(config)}),
+        machine.check_file_limit(machine.read_file_limit()),
+        check_torch(read_torch()),
+    ]
+
+
+def read_database(path: Path) -> DatabaseLook:
+    """Open the database as a reader."""
+    if not path.exists():
+        return DatabaseLook(path=path)
+    try:
+        return DatabaseLook(path=path, state=read_schema_state(path))
+    except sqlite3.Error as error:
+        return DatabaseLook(path=path, error=str(error))
+
+
+def check_database(look: DatabaseLook) -> Finding:
+    """Whether this version of the farm can use it."""
+    if look.error is not None:
+        hint = "is that a farm's file, readable for this user? else restore it from a backup"
+        return problem("database", f"{look.path} cannot be read: {look.error}", hint, blame=Blame.FARM)
+    if look.state is None:
+        return ok("database", f"none yet; `farm up` makes {look.path}")
+    state = look.state
+    if not state.is_known:
+        hint = "run the release that made it, or a newer one; there is no way back"
+        sentence = f"{look.path} has the schema of a newer release ({state.revision})"
+        return problem("database", sentence, hint, blame=Blame.FARM)
+    if state.revision != state.newest:
+        hint = "the next `farm up` migrates it: copy the file before that"
+        return warning("database", f"its schema is {state.revision}, this release's {state.newest}", hint)
+    return ok("database", f"{look.path} opens, its schema is {state.newest}")
+
+
+def check_ports(
+    config: FarmConfig, running: str | None, listener_by_port: dict[int, Process | None]
+) -> list[Finding]:
+    """Whether the farm can listen where it should: it does, or nobody else does."""
+    if running is not None:
+        return [ok("ports", f"the farm runs at {running}")]
+    taken = {port: process for port, process in listener_by_port.items() if process is not None}
+    hint = "end that program, or choose another port with --port or --agents-on"
+    return [
+        problem("ports", f"port {port} is taken by {named(process)}", hint, blame=Blame.USER)
+        for port, process in taken.items()
+    ] or [ok("ports", f"free: {', '.join(map(str, _ports(config)))}")]
+
+
+def read_torch() -> str | None:
+    """Why torch cannot be imported; None when it can."""
+    # A process of its own: a build for another CPU ends by a signal, and torch takes its time to load.
+    done = subprocess.run(
+        [sys.executable, "-c", "import farm.variants.networks"], capture_output=True, text=True, check=False
+    )
+    if done.returncode == 0:
+        return None
+    said = done.stderr.strip().splitlines()
+    return said[-1] if said else f"exit code {done.returncode}"
+
+
+def check_torch(error: str | None) -> Finding:
+    """Whether this machine can build variants; nothing else needs torch."""
+    if error is None:
+        return ok("torch", "it imports: `farm variants build` can work here")
+    hint = "`make install` installs it; files that were built elsewhere are measured without it"
+    return warning("torch", f"it does not import ({error}): `farm variants build` cannot work here", hint)
+
+
+def _ports(config: FarmConfig) -> list[int]:
+    agents = [] if config.agents_bind is None else [host_and_port(config.agents_bind)[1]]
+    return [port for port in (config.port, *agents) if port]

@@ -1,0 +1,115 @@
+"""What a farm needs of its machine, and the command that says so."""
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from farm_rig import FarmRig
+
+from agents.adb.server import AdbServer
+from agents.config import agent_config
+from agents.doctor.examine import examine_agent
+from agents.doctor.processes import Process
+from farm.cli.farm_examination import check_database, check_ports, check_torch, read_database
+from farm.cli.main import main
+from farm.config import FarmConfig
+from farm.core.finding import Level
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_operators(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("FARM_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("FARM_DATA_DIR", str(tmp_path / "farm-data"))
+    monkeypatch.setenv("FARM_AGENT_DATA_DIR", str(tmp_path / "agent"))
+
+
+def doctor(*words: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["doctor", *words])
+    return int(left.value.code or 0)
+
+
+def set_revision(path: Path, revision: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+
+
+def test_a_database_of_this_release_is_fine(farm: FarmRig) -> None:
+    assert check_database(read_database(farm.path)).level is Level.OK
+
+
+def test_a_database_that_is_not_there_yet_is_fine_and_stays_away(tmp_path: Path) -> None:
+    assert check_database(read_database(tmp_path / "none")).level is Level.OK
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(("revision", "level"), [("0001", Level.WARNING), ("9999", Level.PROBLEM)])
+def test_a_schema_of_another_release_is_named(tmp_path: Path, revision: str, level: Level) -> None:
+    rig = FarmRig(tmp_path)
+    rig.close()
+    set_revision(rig.path, revision)
+    finding = check_database(read_database(rig.path))
+    assert finding.level is level
+    assert revision in finding.sentence
+
+
+def test_a_file_that_is_no_database_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "farm.sqlite3").write_bytes(b"no database at all, and long enough to be looked at" * 9)
+    assert check_database(read_database(tmp_path / "farm.sqlite3")).level is Level.PROBLEM
+
+
+def test_a_port_that_another_program_has_is_named_with_it() -> None:
+    config = FarmConfig(port=8470, agents_bind="0.0.0.0:8471")
+    taken = {8470: None, 8471: Process(pid=7, command="other --server")}
+    (finding,) = check_ports(config, None, taken)
+    assert finding.level is Level.PROBLEM
+    assert "port 8471 is taken by pid 7: other --server" in finding.sentence
+    assert [each.level for each in check_ports(config, "http://127.0.0.1:8470", taken)] == [Level.OK]
+    assert [each.level for each in check_ports(config, None, {8470: None, 8471: None})] == [Level.OK]
+
+
+def test_without_torch_only_building_is_impossible() -> None:
+    assert check_torch("ModuleNotFoundError: no torch").level is Level.WARNING
+    assert check_torch(None).level is Level.OK
+
+
+def test_a_fresh_machine_has_warnings_at_most_and_nothing_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FARM_PORT", "0")
+    monkeypatch.setenv("FARM_AGENT_ADB_USB", "0")
+    assert doctor("--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {each["part"] for each in told} == {"farm", "agent"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_problem_is_the_exit_code_of_whom_to_blame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FARM_AGENT_ADB_KEY", str(tmp_path / "none"))
+    monkeypatch.setenv("FARM_AGENT_ADB_USB", "0")
+    assert doctor("--agent") == 5
+    said = " ".join(capsys.readouterr().out.split())
+    assert "hint: set or unset FARM_AGENT_ADB_KEY" in said
+
+
+@pytest.mark.anyio
+async def test_a_shared_server_is_asked_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AdbServer(tmp_path / "adb", usb=False) as server:
+        monkeypatch.setenv("FARM_AGENT_ADB_SERVER", f"127.0.0.1:{server.port}")
+        found = await examine_agent(agent_config())
+        assert server.alive()
+    (finding,) = [each for each in found if each.subject == "adb server"]
+    assert finding.level is Level.OK
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
