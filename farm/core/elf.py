@@ -17,6 +17,8 @@ _ABI_BY_MACHINE = {
     (62, 64): "x86_64",
     (243, 64): "riscv64",
 }
+#: The ABIs of Android, by which programs are registered.
+ABIS = tuple(_ABI_BY_MACHINE.values())
 _EXECUTABLE, _SHARED = 2, 3
 _LOAD, _DYNAMIC, _INTERPRETER = 1, 2, 3
 _END, _NEEDED, _STRINGS, _RPATH, _RUNPATH, _FLAGS_1 = 0, 1, 5, 15, 29, 0x6FFFFFFB

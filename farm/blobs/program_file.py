@@ -1,0 +1,24 @@
+"""Looking into a file of a program before it is taken; nothing of it is run."""
+
+import mmap
+from collections.abc import Collection
+from pathlib import Path
+
+from farm.core.errors import InvalidInput
+from farm.core.program_look import Look, look
+
+
+def look_into(path: Path, flags: Collection[str] = ()) -> Look:
+    """What a file is, whatever its size, and which of these flags it shows traces of.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            if path.stat().st_size == 0:
+                return look(b"")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                return look(content, flags)
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from error
