@@ -15,6 +15,7 @@ from farm.core.variant import Manifest
 from farm.wire.base import Problem
 from farm.wire.device_views import DeviceView
 from farm.wire.refusal import error_of
+from farm.wire.storage_views import StorageView, SweepView
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
 from farm.wire.views import (
     AttemptView,
@@ -101,7 +102,8 @@ class FarmClient:
     def has_blob(self, digest: Digest) -> bool:
         """Whether the farm has the bytes of that digest."""
         response = self._send(self._http.build_request("HEAD", f"/blobs/{digest}"))
-        return response.status_code != httpx.codes.NOT_FOUND and bool(_accepted(response))
+        missing = (httpx.codes.NOT_FOUND, httpx.codes.GONE)
+        return response.status_code not in missing and bool(_accepted(response))
 
     def upload(self, path: Path, digest: Digest, *, progress: Progress | None = None) -> None:
         """Send a file, in pieces; bytes the farm already has cost one small request."""
@@ -140,6 +142,13 @@ class FarmClient:
         """Every candidate against its baseline, of the matrices, devices and models that are asked for."""
         matrix = None if matrix_id is None else str(matrix_id)
         return self._get(list[SpeedupView], "/speedups", matrix_id=matrix, device=device, model=model)
+
+    def storage(self) -> StorageView:
+        return self._get(StorageView, "/storage")
+
+    def sweep_storage(self) -> SweepView:
+        """Enforce the limits now."""
+        return self._post(SweepView, "/storage/sweep", {})
 
     def create_token(self, request: TokenRequest) -> NewTokenView:
         """A join token; the farm says it this once."""

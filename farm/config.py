@@ -2,12 +2,14 @@
 
 import socket
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from farm.core.address import host_and_port, web_address
 from farm.core.errors import InvalidInput
+from farm.core.retention import StorageRules
 
 #: Where a farm listens when nobody says otherwise.
 DEFAULT_PORT = 8470
@@ -29,6 +31,16 @@ class FarmConfig(BaseSettings):
     reap_every_s: float = 5.0
     #: The largest artifact that may be uploaded.
     max_blob_bytes: int = 4 * 1024**3
+    #: Artifacts that nobody waits for go beyond this, least recently used first; None: none ever goes.
+    blobs_limit_bytes: Annotated[int, Field(ge=0)] | None = None
+    #: How long the raw output of finished matrices is kept; None: for ever, so that it can be parsed again.
+    evidence_keep_days: Annotated[int, Field(gt=0)] | None = None
+    #: Raw output goes beyond this, oldest first; None: none.
+    evidence_limit_bytes: Annotated[int, Field(ge=0)] | None = None
+    #: Uploads leave this much of the disk free: the database needs room to write.
+    disk_reserve_bytes: Annotated[int, Field(ge=0)] = 1024**3
+    #: How often the limits are enforced, and files compared with what the database says of them.
+    sweep_every_s: Annotated[float, Field(gt=0)] = 600.0
 
     @field_validator("agents_bind")
     @classmethod
@@ -45,6 +57,16 @@ class FarmConfig(BaseSettings):
         host, port = host_and_port(self.agents_bind)
         # A listener on every address has no name of its own; others know this machine by this one.
         return web_address(socket.gethostname() if host in ("0.0.0.0", "::") else host, port)
+
+    @property
+    def storage_rules(self) -> StorageRules:
+        """The limits to what the farm keeps."""
+        return StorageRules(
+            blobs_limit_bytes=self.blobs_limit_bytes,
+            evidence_keep_days=self.evidence_keep_days,
+            evidence_limit_bytes=self.evidence_limit_bytes,
+            reserve_bytes=self.disk_reserve_bytes,
+        )
 
     @property
     def database_path(self) -> Path:

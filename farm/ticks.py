@@ -1,5 +1,6 @@
 """Periodic duties. APScheduler only says when; the database decides whether anything is due."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -41,6 +42,25 @@ class Serving:
             self.since = now
         self.at = now
         return self.since
+
+
+@asynccontextmanager
+async def sweeping(sweep: Callable[[], object], *, every_s: float) -> AsyncIterator[None]:
+    """Have the limits of storage enforced while the block runs, on a thread of its own: disks are slow."""
+
+    async def tick() -> None:
+        try:
+            await asyncio.to_thread(sweep)
+        except (FarmError, OSError) as error:
+            _log.warning("sweep_failed", error=type(error).__name__, message=str(error))
+
+    scheduler = AsyncIOScheduler(timezone="UTC")
+    scheduler.add_job(tick, "interval", seconds=every_s, max_instances=1, coalesce=True)
+    scheduler.start()
+    try:
+        yield
+    finally:
+        scheduler.shutdown(wait=False)
 
 
 @asynccontextmanager

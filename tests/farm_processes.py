@@ -28,7 +28,7 @@ from farm.core.device import Health
 from farm.core.ids import Digest, MatrixId, digest_of
 from farm.core.variant import Manifest
 from farm.services.identity import create_join_token
-from farm.store.catalog import put_artifact
+from farm.store.artifacts import put_artifact
 from farm.store.database import Database, sqlite_url
 from farm.store.programs import put_program
 from farm.wire.views import MatrixView

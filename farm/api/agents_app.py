@@ -5,7 +5,7 @@ from starlette.datastructures import Headers, State
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farm import __version__
-from farm.api import agent_routes, routes
+from farm.api import agent_routes, blob_routes, routes
 from farm.api.context import Context, authenticated
 from farm.api.problems import install_problem_handlers, problem_document, problem_response
 from farm.core.errors import FarmError, InvalidInput
@@ -29,8 +29,8 @@ def create_agents_app(context: Context) -> FastAPI:
 def _shared_with_people() -> APIRouter:
     router = APIRouter(prefix="/api/v1")
     router.add_api_route("/health", routes.get_health, methods=["GET"])
-    router.add_api_route("/blobs/{digest}", routes.get_blob, methods=["GET"])
-    router.add_api_route("/blobs/{digest}", routes.head_blob, methods=["HEAD"])
+    router.add_api_route("/blobs/{digest}", blob_routes.get_blob, methods=["GET"])
+    router.add_api_route("/blobs/{digest}", blob_routes.head_blob, methods=["HEAD"])
     return router
 
 

@@ -6,7 +6,14 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from farm import __version__
-from farm.api import agent_routes, device_routes, routes, token_routes
+from farm.api import (
+    agent_routes,
+    blob_routes,
+    device_routes,
+    routes,
+    storage_routes,
+    token_routes,
+)
 from farm.api.context import Context
 from farm.api.loopback import LoopbackOnly
 from farm.api.problems import install_problem_handlers
@@ -30,7 +37,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
             context = Context(
                 config=config,
                 database=database,
-                blobs=DiskBlobs(config.blobs_dir),
+                blobs=DiskBlobs(config.blobs_dir, reserve_bytes=config.disk_reserve_bytes),
                 clock=clock,
                 started_at=clock.now(),
             )
@@ -44,6 +51,8 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     app = FastAPI(title="benchfarm", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(LoopbackOnly)
     app.include_router(routes.router)
+    app.include_router(blob_routes.router)
+    app.include_router(storage_routes.router)
     app.include_router(device_routes.router)
     app.include_router(agent_routes.router)
     app.include_router(token_routes.router)

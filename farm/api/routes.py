@@ -1,19 +1,15 @@
 """What people and scripts call."""
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import FileResponse
+from fastapi import APIRouter, Query
 
 from farm import __version__
-from farm.api.context import Context, Farm
-from farm.core.errors import InvalidInput, NotFound
-from farm.core.ids import AttemptId, DeviceId, Digest, MatrixId
+from farm.api.context import Farm
+from farm.core.ids import AttemptId, DeviceId, MatrixId
 from farm.services.attempts import attempt_view
 from farm.services.matrices import list_job_views, list_matrix_summaries, matrix_view
 from farm.services.registering import (
-    checked_digest,
     list_harnesses,
     list_variants,
-    register_artifact,
     register_variant,
 )
 from farm.services.speedups import list_speedups
@@ -73,37 +69,6 @@ async def post_variant(registration: VariantRegistration, farm: Farm) -> Variant
 async def get_harnesses(farm: Farm) -> list[HarnessView]:
     """Every registered program, oldest first."""
     return await farm.database.read_async(list_harnesses)
-
-
-@router.put("/blobs/{digest}", status_code=201)
-async def put_blob(digest: str, request: Request, farm: Farm) -> dict[str, int]:
-    """Upload an artifact; its bytes must have the digest it is named by."""
-    name = checked_digest(digest)
-    announced = int(request.headers.get("content-length") or 0)
-    if announced > farm.config.max_blob_bytes:
-        raise InvalidInput(f"{announced} bytes, an artifact has at most {farm.config.max_blob_bytes}")
-    size_bytes = await farm.blobs.put_stream(request.stream(), name, limit_bytes=farm.config.max_blob_bytes)
-    await farm.database.write_async(register_artifact, name, size_bytes, now=farm.clock.now())
-    return {"size_bytes": size_bytes}
-
-
-@router.head("/blobs/{digest}")
-async def head_blob(digest: str, farm: Farm) -> Response:
-    """Whether the farm has an artifact."""
-    size_bytes = farm.blobs.size_bytes(checked_digest(digest))
-    return Response(status_code=404 if size_bytes is None else 200)
-
-
-@router.get("/blobs/{digest}")
-async def get_blob(digest: str, farm: Farm) -> FileResponse:
-    """An artifact's bytes."""
-    return FileResponse(_blob_path(farm, checked_digest(digest)), media_type="application/octet-stream")
-
-
-def _blob_path(farm: Context, digest: Digest) -> str:
-    if farm.blobs.size_bytes(digest) is None:
-        raise NotFound(f"there is no artifact {digest}")
-    return str(farm.blobs.path(digest))
 
 
 @router.post("/matrices", status_code=201)

@@ -1,13 +1,14 @@
 """Registers the programs that come with the farm, whenever it starts."""
 
 from datetime import datetime
+from functools import cache
 from importlib.resources import files
 
 from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
 from farm.core.bundle import single_file
-from farm.core.ids import digest_of
+from farm.core.ids import Digest, digest_of
 from farm.services.checks import check_payload, check_program
 from farm.services.registering import register_artifact
 from farm.store.database import Database
@@ -19,17 +20,31 @@ _OWN_HARNESS, _OWN_ABI = "speed_benchmark_torch", "x86_64"
 
 def register_own_programs(database: Database, blobs: DiskBlobs, *, now: datetime) -> None:
     """Put the farm's own programs into the blob store and register them; again changes nothing."""
-    program = files("harnesses").joinpath(_OWN_HARNESS).read_bytes()
-    contents = [program, check_program(), check_payload()]
+    contents = _contents()
     for content in contents:
         if blobs.size_bytes(digest_of(content)) is None:
             blobs.put([content], digest_of(content))
-    database.write(_register, contents, program, now=now)
+    database.write(_register, contents, now=now)
 
 
-def _register(connection: Connection, contents: list[bytes], program: bytes, *, now: datetime) -> None:
+@cache
+def own_digests() -> frozenset[Digest]:
+    """The files that the farm brings with it, and needs itself."""
+    return frozenset(map(digest_of, _contents()))
+
+
+def _contents() -> list[bytes]:
+    return [_own_program(), check_program(), check_payload()]
+
+
+def _own_program() -> bytes:
+    return files("harnesses").joinpath(_OWN_HARNESS).read_bytes()
+
+
+def _register(connection: Connection, contents: list[bytes], *, now: datetime) -> None:
     for content in contents:
         register_artifact(connection, digest_of(content), len(content), now=now)
+    program = _own_program()
     bundle = single_file(_OWN_HARNESS, digest_of(program), len(program))
     known = {each.digest for each in list_programs(connection, harness=_OWN_HARNESS)}
     # What a user registered since the last start stays in use.

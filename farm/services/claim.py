@@ -17,6 +17,7 @@ from farm.services.adapters import adapter_of
 from farm.services.checks import check_files
 from farm.services.devices import cpus_in_use
 from farm.store import attempts, catalog, devices, jobs, matrices, programs
+from farm.store.artifacts import mark_used
 from farm.store.devices import Device
 from farm.store.jobs import Job
 
@@ -70,7 +71,9 @@ def _claim(connection: Connection, job: Job, device: Device, session_id: Session
             cause=f"attempt {attempt.attempt_id}",
             values={"attempt_id": attempt.attempt_id},
         )
-        if not moved:
+        if moved:
+            mark_used(connection, [file.digest for file in plan.files], now=now)
+        else:
             savepoint.rollback()
         return moved
 

@@ -6,10 +6,12 @@ from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
 from farm.blobs.model_file import check_model_file
-from farm.core.errors import ArtifactMissing, Conflict, DigestMismatch, InvalidInput, VariantInvalid
+from farm.core.errors import Conflict, DigestMismatch, InvalidInput, VariantInvalid
 from farm.core.ids import Digest, is_digest
 from farm.core.variant import Manifest, variant_name
+from farm.services.artifacts import uploaded_size
 from farm.store import catalog
+from farm.store.artifacts import mark_used, put_artifact
 from farm.store.catalog import Variant
 from farm.store.programs import Program, list_programs
 from farm.wire.views import HarnessView, VariantView
@@ -17,7 +19,7 @@ from farm.wire.views import HarnessView, VariantView
 
 def register_artifact(connection: Connection, digest: Digest, size_bytes: int, *, now: datetime) -> bool:
     """Record that the blob store holds these bytes, verified; False when it was known."""
-    return catalog.put_artifact(connection, digest, size_bytes, now=now)
+    return put_artifact(connection, digest, size_bytes, now=now)
 
 
 def checked_digest(text: str) -> Digest:
@@ -44,10 +46,8 @@ def register_variant(
         VariantInvalid: the file is no model, or not of the format its manifest names.
         Conflict: the farm has this file by this name, with other backends or inputs.
     """
-    size_bytes = catalog.artifact_size(connection, checked_digest(manifest.digest))
     name = variant_name(manifest.model, manifest.recipe)
-    if size_bytes is None:
-        raise ArtifactMissing(f"the file of {name}, {manifest.digest}, was not uploaded")
+    size_bytes = uploaded_size(connection, checked_digest(manifest.digest), called=f"the file of {name}")
     if size_bytes != manifest.size_bytes:
         raise DigestMismatch(
             f"the file of {name} has {size_bytes} bytes, its manifest says {manifest.size_bytes}"
@@ -56,6 +56,7 @@ def register_variant(
     if found is not manifest.recipe.format:
         raise VariantInvalid(f"the file of {name} is {found}, its manifest says {manifest.recipe.format}")
     variant = catalog.put_variant(connection, manifest, now=now)
+    mark_used(connection, [manifest.digest], now=now)
     known = variant.manifest
     if (known.backends, known.inputs) != (manifest.backends, manifest.inputs):
         raise Conflict(

@@ -25,22 +25,11 @@ class Variant:
     created_at: datetime
 
 
-def put_artifact(connection: Connection, digest: Digest, size_bytes: int, *, now: datetime) -> bool:
-    """Record that the farm has these bytes; False when it knew."""
-    known = artifact_size(connection, digest) is not None
-    if known:
-        there_again = artifacts.update().where(artifacts.c.digest == digest)
-        connection.execute(there_again.values(used_at=now, expired_at=None))
-    else:
-        row = {"digest": digest, "size_bytes": size_bytes, "created_at": now, "used_at": now}
-        connection.execute(artifacts.insert().values(row))
-    return not known
-
-
 def artifact_size(connection: Connection, digest: Digest) -> int | None:
     """Bytes of an artifact the farm has."""
+    kept = artifacts.c.expired_at.is_(None)
     return connection.execute(
-        sa.select(artifacts.c.size_bytes).where(artifacts.c.digest == digest)
+        sa.select(artifacts.c.size_bytes).where(artifacts.c.digest == digest, kept)
     ).scalar_one_or_none()
 
 

@@ -93,6 +93,15 @@ class Database:
         return self._writer.submit(run)
 
 
+def free_bytes_inside(connection: Connection) -> int:
+    """What rows that went have left inside the file, for rows to come; no file shrinks by itself."""
+    pages, page_bytes = (
+        connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("freelist_count", "page_size")
+    )
+    size_bytes: int = pages * page_bytes
+    return size_bytes
+
+
 @contextmanager
 def _curable_as_busy() -> Iterator[None]:
     try:

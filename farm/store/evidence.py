@@ -1,6 +1,7 @@
 """Reports as they came: the raw text behind measurements, kept until the rules of retention let it go."""
 
 import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,7 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.ids import AttemptId, Digest
-from farm.store.tables import evidence
+from farm.core.job import JobState
+from farm.store.tables import attempts, evidence, is_one_of, jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +68,90 @@ def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredRepo
         )
         for row in connection.execute(query)
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptReport:
+    """A report whose body is kept, without the body."""
+
+    evidence_id: int
+    size_bytes: int
+    received_at: datetime
+
+
+def kept_bytes(connection: Connection) -> int:
+    """What all bodies take."""
+    query = sa.select(sa.func.coalesce(sa.func.sum(evidence.c.body_bytes), 0))
+    total: int = connection.execute(query.where(evidence.c.expired_at.is_(None))).scalar_one()
+    return total
+
+
+def reports_that_may_go(
+    connection: Connection,
+    *,
+    since: datetime | None = None,
+    before: datetime | None = None,
+    limit: int | None = None,
+) -> Iterator[KeptReport]:
+    """Reports of finished matrices, those that never counted first, then by age, oldest first.
+
+    Args:
+        connection: the database.
+        since: received then or later; None: whenever.
+        before: received before then; None: whenever.
+        limit: at most so many of each kind.
+    """
+    for counted in (False, True):
+        query = _kept_of_finished(counted=counted).limit(limit)
+        if since is not None:
+            query = query.where(evidence.c.received_at >= since)
+        if before is not None:
+            query = query.where(evidence.c.received_at < before)
+        for row in connection.execute(query):
+            yield KeptReport(
+                evidence_id=row.evidence_id, size_bytes=row.body_bytes, received_at=row.received_at
+            )
+
+
+def _kept_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetime]]:
+    """A job of no matrix is a check, and a matrix of its own."""
+    of_matrix = jobs.alias("of_matrix")
+    unfinished = sa.exists().where(
+        of_matrix.c.matrix_id == jobs.c.matrix_id,
+        is_one_of(of_matrix.c.state, (JobState.QUEUED, JobState.ACTIVE)),
+    )
+    return (
+        sa.select(evidence.c.evidence_id, evidence.c.body_bytes, evidence.c.received_at)
+        .join(attempts, attempts.c.attempt_id == evidence.c.attempt_id)
+        .join(jobs, jobs.c.job_id == attempts.c.job_id)
+        .where(
+            evidence.c.expired_at.is_(None),
+            evidence.c.counted.is_(counted),
+            jobs.c.state == JobState.FINISHED,
+            ~unfinished,
+        )
+        .order_by(evidence.c.received_at)
+    )
+
+
+def expire_reports(connection: Connection, evidence_ids: Sequence[int], *, now: datetime, rule: str) -> None:
+    """Let bodies go; what came of them stays."""
+    update = evidence.update().where(evidence.c.evidence_id.in_(evidence_ids))
+    connection.execute(update.values(body=None, expired_at=now, expired_by=rule))
+
+
+def count_expired(connection: Connection) -> int:
+    """How many reports have no body any more."""
+    query = sa.select(sa.func.count()).where(evidence.c.expired_at.is_not(None))
+    return connection.execute(query).scalar_one()
+
+
+def kept_since(connection: Connection, since: datetime | None, until: datetime) -> tuple[int, int]:
+    """How many reports received in a span of time are kept, and what they take."""
+    query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(evidence.c.body_bytes), 0)).where(
+        evidence.c.expired_at.is_(None), evidence.c.received_at < until
+    )
+    if since is not None:
+        query = query.where(evidence.c.received_at >= since)
+    count, size_bytes = connection.execute(query).one()
+    return count, size_bytes

@@ -17,6 +17,7 @@ from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.core.ids import digest_of
 from farm.services.identity import create_join_token
+from farm.store.artifacts import put_artifact
 from farm.wire.agent import Exchange
 
 pytestmark = pytest.mark.anyio
@@ -69,6 +70,7 @@ async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
                 httpx.AsyncClient(base_url=url_of(for_agents), trust_env=False) as agents,
             ):
                 context.blobs.put([CONTENT], DIGEST)
+                context.database.write(put_artifact, DIGEST, len(CONTENT), now=context.clock.now())
                 yield Farm(context=context, people=people, agents=agents)
 
 

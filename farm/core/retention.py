@@ -1,0 +1,46 @@
+"""What is kept how long: the farm's limits, and what goes first when one is passed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol, TypeVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageRules:
+    """What the farm may keep; None: no limit."""
+
+    #: All artifacts together.
+    blobs_limit_bytes: int | None = None
+    #: Of the raw output of finished matrices.
+    evidence_keep_days: int | None = None
+    #: All raw output together, as it lies in the database.
+    evidence_limit_bytes: int | None = None
+    #: Left free on the disk by uploads: a database that cannot grow stops the farm.
+    reserve_bytes: int = 0
+
+    @property
+    def evidence_keep(self) -> timedelta | None:
+        """How long raw output is kept."""
+        return None if self.evidence_keep_days is None else timedelta(days=self.evidence_keep_days)
+
+
+class Sized(Protocol):
+    """Something kept that takes room."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+
+SizedT = TypeVar("SizedT", bound=Sized)
+
+
+def first_to_go(in_order: Iterable[SizedT], excess_bytes: int) -> list[SizedT]:
+    """As many from the front as must go for the rest to be within a limit; all, where that is not enough."""
+    going: list[SizedT] = []
+    for item in in_order:
+        if excess_bytes <= 0:
+            break
+        going.append(item)
+        excess_bytes -= item.size_bytes
+    return going
