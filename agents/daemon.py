@@ -25,6 +25,7 @@ from agents.config import AgentConfig, agent_config
 from agents.credential import Credential, enroll, find_credential
 from agents.delivery import Delivery
 from agents.durable import DiskThread
+from agents.errands import Errands
 from agents.exchange import ExchangeLoop
 from agents.farm_api import FarmApi, farm_client
 from agents.foreign import ForeignServers, usual_port
@@ -200,6 +201,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     exchange = ExchangeLoop(
         api=host.api,
         attempts=attempts,
+        errands=Errands(hand=hand, phones=watch, tasks=tasks),
         hand=hand,
         phones=watch.sightings,
         prefetch=prefetch.want,

@@ -20,7 +20,7 @@ class Sent:
 class InHand:
     """What keeps an assignment from being started: its device is still held, or its fence is old."""
 
-    #: Devices with an attempt in hand, clean-up after it included.
+    #: Devices with an attempt in hand, clean-up after it included, or with an errand.
     busy: frozenset[DeviceId]
     #: The highest fence this process knows of each device.
     fence_by_device: Mapping[DeviceId, int]

@@ -11,6 +11,7 @@ import structlog
 from agents.attempts import Attempts
 from agents.backoff import Backoff
 from agents.decide import Decision, Sent, decide
+from agents.errands import Errands
 from agents.farm_api import FarmApi
 from agents.hand import Hand
 from agents.inventory import Delivered, Sighting, delivered_with, device_reports
@@ -39,6 +40,7 @@ class ExchangeLoop:
         *,
         api: FarmApi,
         attempts: Attempts,
+        errands: Errands,
         hand: Hand,
         phones: Callable[[], Mapping[DeviceId, Sighting]],
         prefetch: Callable[[Iterable[Digest]], None],
@@ -51,6 +53,7 @@ class ExchangeLoop:
     ) -> None:
         self._api = api
         self._attempts = attempts
+        self._errands = errands
         self._hand = hand
         self._phones = phones
         self._prefetch = prefetch
@@ -126,6 +129,8 @@ class ExchangeLoop:
             wait_s=wait_s,
             devices=device_reports(self._phones(), self._hand.cleaned_fence_by_device, delivered),
             attempts=self._hand.reports(),
+            errands=self._errands.reports(),
+            errands_in_hand=self._errands.in_hand(),
         )
         return Sent(exchange=exchange, at_s=self._clock.monotonic())
 
@@ -151,6 +156,8 @@ class ExchangeLoop:
         now_s = self._clock.monotonic()
         decision = decide(sent, answer, self._hand.in_hand(), now_s=now_s)
         self._attempts.apply(decision)
+        if answer.seq == sent.exchange.seq:
+            self._errands.apply(sent.exchange.errands, answer.errands)
         self._prefetch(answer.prefetch)
         if decision != Decision():
             return

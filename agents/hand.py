@@ -36,6 +36,8 @@ class Hand:
     fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
     #: Everything of runs up to this fence is gone from the phone.
     cleaned_fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
+    #: Phones on which an operator's errand is being done.
+    on_errand: set[DeviceId] = field(default_factory=set)
     #: Set when the farm should hear of something at once.
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -56,6 +58,10 @@ class Hand:
     def holds(self, device_id: DeviceId) -> bool:
         """Whether an attempt on the phone is in hand, its clean-up included."""
         return any(held.entry.device_id == device_id for held in self.held_by_id.values())
+
+    def is_taken(self, device_id: DeviceId) -> bool:
+        """Whether nothing else may be begun on the phone."""
+        return device_id in self.on_errand or self.holds(device_id)
 
     def measuring(self) -> set[DeviceId]:
         """The phones that must be left in peace."""
@@ -81,6 +87,6 @@ class Hand:
     def in_hand(self) -> InHand:
         """What keeps assignments from being started."""
         return InHand(
-            busy=frozenset(held.entry.device_id for held in self.held_by_id.values()),
+            busy=frozenset(held.entry.device_id for held in self.held_by_id.values()) | self.on_errand,
             fence_by_device=dict(self.fence_by_device),
         )

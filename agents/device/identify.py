@@ -1,0 +1,52 @@
+"""Showing on a phone what it is called, so that a person in front of a shelf finds it."""
+
+import asyncio
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from farm.core.errors import DeviceProtocol
+
+#: How long the label stays in sight.
+SHOW_S = 15.0
+_DEADLINE_S = 30.0
+#: One notification for all labels: the next one takes the place of the last.
+_TAG = "benchfarm"
+_BLINKS = 4
+
+_SHOWN, _BLINKED = "shown", "blinked"
+
+
+async def identify(device: AdbDevice, label: str, *, show_s: float = SHOW_S) -> str:
+    """Wake the screen and show the label for a while, or blink where the phone posts no notifications.
+
+    The notification stays in the phone's shade; the shade is closed again. Returns what was done, in words.
+
+    Raises:
+        DeviceError: the phone went away, was too slow, or could do neither.
+    """
+    result = await device.shell(_command(label), deadline_s=_DEADLINE_S)
+    match result.stdout.split():
+        case [b"shown"]:
+            await asyncio.sleep(show_s)
+            await device.shell("cmd statusbar collapse >/dev/null 2>&1", deadline_s=_DEADLINE_S)
+            return f"woke the screen and showed {label!r} in its notifications for {show_s:g} s"
+        case [b"blinked"]:
+            return (
+                f"turned the screen off and on {_BLINKS} times: it posts no notifications (Android 10 does)"
+            )
+        case _:
+            said = result.stderr.decode(errors="replace").strip()
+            raise DeviceProtocol(f"{device.serial} can neither show its label nor blink: {said}")
+
+
+def _command(label: str) -> str:
+    # `post` came with Android 10; its text is one word of the command line.
+    post = f"cmd notification post -S bigtext -t {_TAG} {_TAG} {quote(label)}"
+    blink = "input keyevent KEYCODE_SLEEP && sleep 0.7 && input keyevent KEYCODE_WAKEUP && sleep 0.7"
+    return (
+        "input keyevent KEYCODE_WAKEUP >/dev/null; "
+        "if cmd notification help 2>/dev/null | grep -q post && "
+        f"{post} >/dev/null 2>&1 && cmd statusbar expand-notifications >/dev/null 2>&1; "
+        f"then echo {_SHOWN}; "
+        f"else {' && '.join([blink] * _BLINKS)} && echo {_BLINKED}; fi"
+    )
