@@ -71,21 +71,25 @@ class FarmRig:
         return host
 
     def variant(
-        self, precision: str = "float32", format: str = "torchscript", model: str = "mobilenet_v2"
+        self,
+        precision: str = "float32",
+        format: str = "torchscript",
+        model: str = "mobilenet_v2",
+        target: str = "cpu",
     ) -> VariantView:
         """A registered variant whose file has the right records and runs nowhere."""
-        content = model_file(format, marker=f"{model}/{precision}")
+        content = model_file(format, marker=f"{model}/{precision}/{target}")
         digest = digest_of(content)
         self.blobs.put([content], digest)
         self.write(register_artifact, digest, len(content), now=self.clock.now())
         manifest = Manifest(
             model=model,
-            recipe=Recipe(precision=Precision(precision), format=Format(format)),
+            recipe=Recipe(precision=Precision(precision), format=Format(format), target=target),
             digest=digest,
             size_bytes=len(content),
-            backends=("cpu",),
+            backends=(target,),
             inputs=(TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),),
-            recipe_digest=digest_of(f"{model}/{precision}/{format}".encode()),
+            recipe_digest=digest_of(f"{model}/{precision}/{format}/{target}".encode()),
         )
         return self.write(register_variant, manifest, self.blobs, now=self.clock.now())
 

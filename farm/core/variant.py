@@ -114,3 +114,20 @@ def variant_name(model: str, recipe: Recipe) -> str:
         if part != default
     ]
     return "/".join([model, recipe.precision, recipe.format, *extras])
+
+
+#: What `farm variants build` makes; the other words are for files made elsewhere.
+BUILT_PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL)
+BUILT_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
+
+
+def command_for(model: str, recipe: Recipe) -> str:
+    """The command that builds such a variant, or else registers a file made elsewhere."""
+    if recipe.precision in BUILT_PRECISIONS and recipe.format in BUILT_FORMATS:
+        command = f"farm variants build {model} --precision {recipe.precision} --format {recipe.format}"
+    else:
+        command = f"farm variants add FILE --model {model} --precision {recipe.precision}"
+    # Said always for nnapi, whose files are built channels-last where nobody says otherwise.
+    if (recipe.memory_format, recipe.target) != ("contiguous", "cpu"):
+        command += f" --memory-format {recipe.memory_format}"
+    return command if recipe.target == "cpu" else f"{command} --target {recipe.target}"

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from farm.core.errors import InvalidInput
-from farm.core.variant import Format, Precision, Recipe, TensorSpec
+from farm.core.variant import BUILT_FORMATS, BUILT_PRECISIONS, Recipe, TensorSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,6 @@ CATALOGUE: tuple[Entry, ...] = tuple(
     )
 )
 
-#: What the builder makes; the other words are for files made elsewhere.
-PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL)
-FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
 MEMORY_FORMATS = ("contiguous", "channels_last")
 TARGETS = ("cpu", "nnapi")
 #: Stands for every word of a list.
@@ -74,8 +71,8 @@ def recipes_of(
     Raises:
         InvalidInput: a word is none of its kind, or there is none of one kind.
     """
-    found_precisions = _words("precision", precisions, PRECISIONS)
-    found_formats = _words("format", formats, FORMATS)
+    found_precisions = _words("precision", precisions, BUILT_PRECISIONS)
+    found_formats = _words("format", formats, BUILT_FORMATS)
     found_memory_formats = _words("memory format", memory_formats, MEMORY_FORMATS)
     found_targets = _words("target", targets, TARGETS)
     if not found_precisions or not found_formats or not found_targets:
@@ -95,8 +92,8 @@ def check_recipe(recipe: Recipe) -> None:
     Raises:
         InvalidInput: one of its words is for files made elsewhere.
     """
-    _words("precision", [recipe.precision], PRECISIONS)
-    _words("format", [recipe.format], FORMATS)
+    _words("precision", [recipe.precision], BUILT_PRECISIONS)
+    _words("format", [recipe.format], BUILT_FORMATS)
     _words("memory format", [recipe.memory_format], MEMORY_FORMATS)
     _words("target", [recipe.target], TARGETS)
 
