@@ -207,8 +207,10 @@ class Runner:
     async def _start(self, entry: Entry, phone: Phone, env: Mapping[str, str]) -> None:
         # Starting is idempotent: what an answer that was lost had started is left as it is.
         async def start() -> None:
-            argv, timeout_s = entry.draft.argv, entry.plan.timeout_s
-            await start_run(phone.device, phone.facts.work_root, entry.fence, argv, env, timeout_s)
+            argv, plan = entry.draft.argv, entry.plan
+            await start_run(
+                phone.device, phone.facts.work_root, entry.fence, argv, env, plan.timeout_s, plan.files
+            )
 
         await self._patiently(start, START_AWAY_S)
 

@@ -9,9 +9,11 @@ from shlex import quote
 
 from agents.adb.client import AdbDevice
 from agents.device.layout import run_folder
+from agents.device.links import link_command, link_lines, linked
 from agents.device.supervisor import Said, answer, ensure_supervisor, supervisor_command
 from farm.core.errors import AdbServerDown, DeviceError, DeviceOffline, DeviceProtocol, DeviceTimeout
 from farm.core.evidence import ExitRecord
+from farm.core.plan import PlanFile
 from farm.phone.exit_record import exit_record
 from farm.phone.sections import output_by_section, section_command
 from farm.phone.text import whole_number
@@ -54,10 +56,12 @@ async def start_run(
     argv: Sequence[str],
     env: Mapping[str, str],
     timeout_s: float,
+    files: Sequence[PlanFile] = (),
 ) -> None:
     """Start a command, detached; a run that was started before is left as it is.
 
-    Its current folder is the run's own. It is killed, with all it started, when `timeout_s` are over.
+    Its current folder is the run's own, in which those of its cached files that have a path are linked. It is
+    killed, with all it started, when `timeout_s` are over.
 
     Raises:
         SessionFenced: the phone has seen a higher fence, or has cleaned this one up.
@@ -66,10 +70,11 @@ async def start_run(
     await ensure_supervisor(device, work_root)
     folder = run_folder(work_root, fence)
     script = quote(f"{folder}/run.sh")
+    links = f"cd {quote(folder)} && {link_command(work_root)} && " if linked(files) else ""
     result = await device.shell(
-        f"mkdir -p {quote(folder)} && cat >{script}.new && mv -f {script}.new {script} && "
+        f"mkdir -p {quote(folder)} && {links}cat >{script}.new && mv -f {script}.new {script} && "
         + supervisor_command(work_root, "start", fence, ceil(timeout_s * 10)),
-        stdin=run_script(folder, argv, env).encode(),
+        stdin=((link_lines(files) if links else "") + run_script(folder, argv, env)).encode(),
         deadline_s=_DEADLINE_S,
     )
     if (said := answer(device, result)) is not Said.DONE:

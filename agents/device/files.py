@@ -79,8 +79,11 @@ async def _verified(device: AdbDevice, work_root: str, files: Sequence[PlanFile]
     folder = quote(cache_folder(work_root))
     command = f"mkdir -p {folder} && cd {folder} && rm -f ./*.new && "
     command += f"{{ chmod 755 {programs}; }} 2>/dev/null; " if programs else ""
+    # Named once: hundreds of digests again and again would be more than a command line of adb holds.
+    all_of_them = '"$@"'
+    look = f"{mark_used(all_of_them, fence)}; sha256sum {all_of_them}"
     result = await device.shell(
-        f"{command}{{ {mark_used(names, fence)}; sha256sum {names}; }} 2>/dev/null; true",
+        f"{command}set -- {names}; {{ {look}; }} 2>/dev/null; true",
         deadline_s=SHELL_DEADLINE_S + sum(file.size_bytes for file in files) / BYTES_PER_S,
     )
     found = digest_by_path(result.stdout.decode(errors="replace"))

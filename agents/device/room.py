@@ -66,8 +66,10 @@ async def make_room(
     going = surplus(cached, files, short_bytes=short_bytes)
     if going:
         log.info("phone_cache_trimmed", serial=device.serial, files=len(going), free_bytes=free_bytes)
-        names = " ".join(file.digest for file in going)
-        await device.shell(f"cd {folder} && rm -f {names}", deadline_s=_DEADLINE_S)
+        # By its input: a command line of adb holds a thousand digests.
+        names = "".join(f"{file.digest}\n" for file in going)
+        command = f'cd {folder} && while read -r name; do rm -f "$name"; done'
+        await device.shell(command, stdin=names.encode(), deadline_s=_DEADLINE_S)
 
 
 def cached_files(text: str) -> list[CachedFile]:

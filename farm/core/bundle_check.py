@@ -11,8 +11,8 @@ from string import Template
 from farm.core.bundle import ARGUMENTS_WORD, PROGRAM_WORD, Bundle
 from farm.core.errors import InvalidInput
 
-#: Each of them is a link that the phone makes before every run.
-MAX_FILES = 500
+#: Each is a link that the phone makes before every run; and a command line of adb names them all.
+MAX_FILES = 400
 MAX_PATH_BYTES = 200
 MAX_BUNDLE_BYTES = 4 * 1024**3
 MAX_VARIABLES = MAX_WORDS = 50
