@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
+from urllib.parse import quote
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
@@ -14,13 +15,13 @@ from farm.core.ids import AttemptId, Digest, MatrixId
 from farm.core.variant import Manifest
 from farm.wire.base import Problem
 from farm.wire.device_views import DeviceView
+from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
 from farm.wire.refusal import error_of
 from farm.wire.storage_views import StorageView, SweepView
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
 from farm.wire.views import (
     AttemptView,
     FarmView,
-    HarnessView,
     JobView,
     MatrixSummary,
     MatrixView,
@@ -91,8 +92,15 @@ class FarmClient:
     def variants(self) -> list[VariantView]:
         return self._get(list[VariantView], "/variants")
 
-    def harnesses(self) -> list[HarnessView]:
-        return self._get(list[HarnessView], "/harnesses")
+    def programs(self) -> list[ProgramView]:
+        return self._get(list[ProgramView], "/harnesses")
+
+    def harness(self, name: str) -> HarnessView:
+        return self._get(HarnessView, f"/harnesses/{quote(name, safe='')}")
+
+    def register_program(self, registration: ProgramRegistration) -> RegisteredProgramView:
+        """Make a program the one that new matrices run; its files were uploaded before."""
+        return self._post(RegisteredProgramView, "/harnesses", registration.model_dump(mode="json"))
 
     def register_variant(self, manifest: Manifest) -> VariantView:
         """Make a file known whose bytes the farm has; the same manifest again changes nothing."""

@@ -12,7 +12,6 @@ from farm.wire.views import (
     AttemptView,
     CellView,
     DeviceProgress,
-    HarnessView,
     JobView,
     MatrixView,
     RejectedView,
@@ -77,16 +76,6 @@ def manifest(**changes: object) -> Manifest:
 def variant_view(**changes: object) -> VariantView:
     name = "mobilenet_v2/float32/torchscript"
     return VariantView(variant_id=VariantId(1), name=name, manifest=manifest(**changes), created_at=NOON)
-
-
-def harness_view() -> HarnessView:
-    return HarnessView(
-        name="speed_benchmark_torch",
-        abi="x86_64",
-        digest=digest_of(b"program"),
-        size_bytes=7100,
-        created_at=NOON,
-    )
 
 
 def job_view(**changes: object) -> JobView:

@@ -8,7 +8,6 @@ from farm.core.ids import AttemptId, DeviceId, MatrixId
 from farm.services.attempts import attempt_view
 from farm.services.matrices import list_job_views, list_matrix_summaries, matrix_view
 from farm.services.registering import (
-    list_harnesses,
     list_variants,
     register_variant,
 )
@@ -19,7 +18,6 @@ from farm.wire.matrix import matrix_spec
 from farm.wire.views import (
     AttemptView,
     FarmView,
-    HarnessView,
     JobView,
     MatrixSubmission,
     MatrixSummary,
@@ -63,12 +61,6 @@ async def post_variant(registration: VariantRegistration, farm: Farm) -> Variant
     return await farm.database.write_async(
         register_variant, registration.manifest, farm.blobs, now=farm.clock.now()
     )
-
-
-@router.get("/harnesses")
-async def get_harnesses(farm: Farm) -> list[HarnessView]:
-    """Every registered program, oldest first."""
-    return await farm.database.read_async(list_harnesses)
 
 
 @router.post("/matrices", status_code=201)

@@ -1,20 +1,133 @@
 """`farm harness`: the benchmark programs the farm can put on phones."""
 
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
 from farm.cli.address import connect
-from farm.cli.output import Json, show
+from farm.cli.output import Json, out, print_json, show, talk
+from farm.core.errors import InvalidInput
 
-app = typer.Typer(no_args_is_help=True, help="Benchmark programs.")
+if TYPE_CHECKING:
+    from farm.client import FarmClient
+
+app = typer.Typer(no_args_is_help=True, help="Harnesses: benchmark programs, and how they are read.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As `farm harness list` names it.")]
 
 
 @app.command("list")
-def list_harnesses(as_json: Json = False) -> None:
+def list_command(as_json: Json = False) -> None:
     """List the registered programs, one for each ABI.
 
     Example: farm harness list
     """
-    from farm.cli.render import harness_table
+    from farm.cli.harness_report import program_table
 
     with connect() as farm:
-        show(farm.harnesses(), harness_table, as_json=as_json)
+        show(farm.programs(), program_table, as_json=as_json)
+
+
+@app.command("show")
+def show_command(name: Name, as_json: Json = False) -> None:
+    """Show one harness: what its clock covers, its flags and backends, its programs file by file.
+
+    Example: farm harness show speed_benchmark_torch
+    """
+    from farm.cli.harness_report import harness_report
+
+    with connect() as farm:
+        view = farm.harness(name)
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+    else:
+        out().print(harness_report(view))
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The harness.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The program, or a folder with all it needs.")],
+    abi: Annotated[
+        str | None, typer.Option(metavar="ABI", help="arm64-v8a, ...; default: told from the files.")
+    ] = None,
+    entry: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Which file of the folder is started.")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Environment; ${work} is the run's folder. Repeatable."),
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(metavar="WORDS", help="How it is started: 'taskset f0 ${program} ${arguments}'."),
+    ] = None,
+    definition: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of a generic harness: how it is called and read.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Register a program of your own: from now on new matrices run it on phones of its ABI.
+
+    Of a folder every file goes to the phone, below the folder each run starts in. Write ${work} in single
+    quotes, or your shell fills it in.
+
+    Example: farm harness add speed_benchmark_torch ./out --env 'LD_LIBRARY_PATH=${work}/lib'
+    """
+    from farm.cli.adding_program import add_program
+    from farm.cli.harness_report import program_table, registered_lines
+    from farm.core.bundle import PLAIN_COMMAND
+
+    variables = dict(map(_variable, env or []))
+    words = PLAIN_COMMAND if command is None else _words(command)
+    with connect() as farm:
+        view = add_program(
+            farm,
+            name,
+            path,
+            abi=abi,
+            entry=entry,
+            env=variables,
+            command=words,
+            definition=_definition(farm, name, definition),
+        )
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+    else:
+        out().print(program_table([view.program]))
+    for line in registered_lines(view):
+        talk(line)
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidInput(f"--env {text}: no value", hint="write NAME=VALUE")
+    return name, value
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InvalidInput(f"--command {text}: {error}", hint="quote it as a shell would read it") from error
+
+
+def _definition(farm: "FarmClient", name: str, file: Path | None) -> dict[str, Any] | None:
+    """What the file says, else what the harness is known by; None where the farm has an adapter.
+
+    Raises:
+        NotFound: there is no file, and no harness of that name.
+        HarnessInvalid: the file is no definition.
+    """
+    from farm.wire.harness_definition import definition_from_text
+
+    if file is None:
+        return farm.harness(name).definition
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file}: {error}", hint="name a definition in YAML") from error
+    return definition_from_text(text).model_dump(mode="json")

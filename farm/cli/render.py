@@ -1,4 +1,4 @@
-"""Listings as tables: devices, variants, harnesses, matrices, jobs."""
+"""Listings as tables: devices, variants, matrices, jobs."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from farm.cli.variant_report import agreement_text, input_texts
 from farm.cli.words import NOTHING, counts, joined, moment, phone, plural
 from farm.core.units import size_text
 from farm.wire.device_views import DeviceView
-from farm.wire.views import HarnessView, JobView, MatrixSummary, VariantView
+from farm.wire.views import JobView, MatrixSummary, VariantView
 
 
 def listing(
@@ -78,15 +78,6 @@ def registered_table(registered: Sequence[tuple[VariantView, str]]) -> Table:
     table = listing(names=("variant", "how"), numbers=("size", "digest"))
     for view, how in registered:
         add_row(table, view.name, how, size_text(view.manifest.size_bytes), view.manifest.digest[:12])
-    return table
-
-
-def harness_table(harnesses: Sequence[HarnessView]) -> Table:
-    """Registered programs."""
-    table = listing(names=("harness", "abi"), numbers=("size", "digest", "since"))
-    for view in harnesses:
-        size = size_text(view.size_bytes)
-        add_row(table, view.name, view.abi, size, view.digest[:12], moment(view.created_at))
     return table
 
 

@@ -1,4 +1,4 @@
-"""Registers what can be run: variants that users built, and the programs that come with the farm."""
+"""Registers model files and other artifacts."""
 
 from datetime import datetime
 
@@ -13,8 +13,7 @@ from farm.services.artifacts import uploaded_size
 from farm.store import catalog
 from farm.store.artifacts import mark_used, put_artifact
 from farm.store.catalog import Variant
-from farm.store.programs import Program, list_programs
-from farm.wire.views import HarnessView, VariantView
+from farm.wire.views import VariantView
 
 
 def register_artifact(connection: Connection, digest: Digest, size_bytes: int, *, now: datetime) -> bool:
@@ -71,11 +70,6 @@ def list_variants(connection: Connection) -> list[VariantView]:
     return [variant_view(variant) for variant in catalog.list_variants(connection)]
 
 
-def list_harnesses(connection: Connection) -> list[HarnessView]:
-    """All registered programs, oldest first."""
-    return [_harness_view(program) for program in list_programs(connection)]
-
-
 def variant_view(variant: Variant) -> VariantView:
     """A variant as it is shown."""
     return VariantView(
@@ -83,14 +77,4 @@ def variant_view(variant: Variant) -> VariantView:
         name=variant.name,
         manifest=variant.manifest,
         created_at=variant.created_at,
-    )
-
-
-def _harness_view(program: Program) -> HarnessView:
-    return HarnessView(
-        name=program.harness,
-        abi=program.abi,
-        digest=program.digest,
-        size_bytes=program.bundle.size_bytes,
-        created_at=program.created_at,
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import field_validator
 
-from farm.core.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId, VariantId, is_digest
+from farm.core.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, VariantId, is_digest
 from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome, Quality
 from farm.core.plan import SettingValue
@@ -56,16 +56,6 @@ class VariantRegistration(Wire):
         if not is_digest(manifest.recipe_digest):
             raise ValueError("recipe_digest is no digest")
         return manifest
-
-
-class HarnessView(Wire):
-    """GET /api/v1/harnesses: a program registered for one ABI."""
-
-    name: str
-    abi: str
-    digest: Digest
-    size_bytes: int
-    created_at: datetime
 
 
 class MatrixSubmission(Wire):

@@ -88,7 +88,7 @@ def test_a_word_nobody_knows_is_named_with_what_there_is(
 def test_a_listing_is_a_table_with_headings(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("harness", "list") == 0
     heading, *rows = capsys.readouterr().out.splitlines()
-    assert heading.split() == ["harness", "abi", "size", "digest", "since"]
+    assert heading.split() == ["harness", "abi", "program", "use", "files", "size", "digest"]
     assert any(row.startswith("speed_benchmark_torch") for row in rows)
 
 

@@ -8,7 +8,6 @@ from rich.console import Console, RenderableType
 from sample_views import (
     cell_view,
     device_view,
-    harness_view,
     job_view,
     matrix_view,
     progress,
@@ -51,14 +50,11 @@ def test_a_device_nobody_knows_anything_of_is_listed_all_the_same() -> None:
     assert "phone-1  unknown phone  -" in shown(render.device_table([nothing]), 120)[1]
 
 
-def test_variants_and_harnesses_show_size_and_digest() -> None:
+def test_variants_show_size_and_digest() -> None:
     assert shown(render.variant_table([variant_view()]), 100) == [
         "variant                           backends  input                   size        digest",
         "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32  14.2 MB  277089d91c0b",
     ]
-    assert shown(render.harness_table([harness_view()]))[1].startswith(
-        "speed_benchmark_torch  x86_64  7.10 kB"
-    )
 
 
 def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:

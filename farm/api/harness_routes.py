@@ -1,0 +1,30 @@
+"""Harnesses and their programs."""
+
+import asyncio
+
+from fastapi import APIRouter
+
+from farm.api.context import Farm
+from farm.services.harnesses import harness_view, inspect_program, list_program_views, register_program
+from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
+
+router = APIRouter(prefix="/api/v1/harnesses")
+
+
+@router.get("")
+async def get_programs(farm: Farm) -> list[ProgramView]:
+    """Every registered program, by when it was last registered."""
+    return await farm.database.read_async(list_program_views)
+
+
+@router.get("/{name}")
+async def get_harness(name: str, farm: Farm) -> HarnessView:
+    """One harness: what it offers, and its programs."""
+    return await farm.database.read_async(harness_view, name)
+
+
+@router.post("", status_code=201)
+async def post_program(registration: ProgramRegistration, farm: Farm) -> RegisteredProgramView:
+    """Register a program whose files were uploaded before; again is no error, and puts it back in use."""
+    inspection = await asyncio.to_thread(inspect_program, registration, farm.blobs)
+    return await farm.database.write_async(register_program, inspection, now=farm.clock.now(), actor="user")
