@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,7 +29,8 @@ from farm.core.address import host_and_port, is_loopback
 from farm.core.errors import InvalidInput
 from farm.core.ids import DeviceId
 from farm.embedded_agent import agent_config, phones_left_running, run_embedded_agent, with_phones
-from farm.ticks import ticking
+from farm.services.retention import sweep_storage
+from farm.ticks import sweeping, ticking
 
 _log = structlog.get_logger(__name__)
 
@@ -128,12 +130,16 @@ async def _beside(
     """What runs beside the API: ticks, phones, the agent. Yields the tasks whose end is the farm's end."""
     context = context_of(app)
     folder = options.config.data_dir
-    async with ticking(
-        context.database,
-        clock,
-        up_since=context.started_at,
-        every_s=options.config.reap_every_s,
-        after=context.waiters.wake,
+    sweep = partial(sweep_storage, context.database, context.blobs, options.config.storage_rules, clock)
+    async with (
+        ticking(
+            context.database,
+            clock,
+            up_since=context.started_at,
+            every_s=options.config.reap_every_s,
+            after=context.waiters.wake,
+        ),
+        sweeping(sweep, every_s=options.config.sweep_every_s),
     ):
         addresses = await asyncio.to_thread(_phones, options.virtual, folder / "virtual")
         tasks: list[asyncio.Task[None]] = []

@@ -26,8 +26,14 @@ def attempt_report(view: AttemptView) -> Text:
     plan = _PLAN.validate_python(view.plan)
     evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
     headline = f"attempt {view.attempt_id} of job {view.job_id} on {view.device_id}: {_ending(view)}"
-    lines = [*_about(view, plan), *(_of_evidence(evidence) if evidence else ["nothing has come back of it"])]
+    lines = [*_about(view, plan), *(_of_evidence(evidence) if evidence else [_why_nothing(view)])]
     return Text("\n").join([Text(headline, style="bold"), *map(Text, lines)])
+
+
+def _why_nothing(view: AttemptView) -> str:
+    if view.evidence_expired_at is None:
+        return "nothing has come back of it"
+    return f"its output expired on {moment(view.evidence_expired_at)}, by the {view.evidence_expired_by}"
 
 
 def _ending(view: AttemptView) -> str:

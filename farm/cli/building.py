@@ -36,7 +36,7 @@ def build_and_register(
         VariantInvalid: a build failed.
     """
     wanted = [(model, recipe, recipe_digest(model, recipe)) for recipe in recipes]
-    manifests = ((view, view.manifest) for view in farm.variants())
+    manifests = ((view, view.manifest) for view in farm.variants() if view.expired_at is None)
     known = {(said.model, said.recipe, said.recipe_digest): view for view, said in manifests}
     with _build_bar(console, len(recipes)) as bar:
         return [

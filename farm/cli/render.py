@@ -69,7 +69,8 @@ def variant_table(variants: Sequence[VariantView]) -> Table:
             input_texts(manifest.inputs),
             agreement_text(manifest.agreement),
         )
-        add_row(table, view.name, *cells, size_text(manifest.size_bytes), manifest.digest[:12])
+        name = view.name if view.expired_at is None else f"{view.name} (expired)"
+        add_row(table, name, *cells, size_text(manifest.size_bytes), manifest.digest[:12])
     return table
 
 

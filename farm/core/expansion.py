@@ -23,7 +23,7 @@ from farm.core.problem import MatrixProblem, matrix_invalid
 from farm.core.program_choice import abi_to_run
 from farm.core.selector import KnownDevice, selected_devices
 from farm.core.series import non_default_settings
-from farm.core.variant import Format, Precision, Recipe
+from farm.core.variant import Format, Precision, Recipe, variant_name
 from farm.core.vocabulary import vocabulary
 
 #: Without a file where the harness runs no model.
@@ -116,7 +116,9 @@ def _fate(
     reason = harness.unsupported(variant.manifest, backend)
     if reason is None and backend not in variant.manifest.backends:
         reason = f"the file is made for {', '.join(variant.manifest.backends)}, not for {backend}"
-    return variant if reason is None else _unsupported(key, reason)
+    if reason is not None:
+        return _unsupported(key, reason)
+    return _expired_variant(key) if variant.expired else variant
 
 
 def _unsupported(key: Key, reason: str) -> RejectedCell:
@@ -129,8 +131,22 @@ def _no_variant(key: Key) -> RejectedCell:
         key=key,
         rejection=Rejection.NO_VARIANT,
         reason=f"no such file of {model} is registered",
-        hint=f"`farm variants build {model} --precision {recipe.precision} --format {recipe.format}`",
+        hint=_build_command(model, recipe),
     )
+
+
+def _expired_variant(key: Key) -> RejectedCell:
+    model, recipe = _variant_key(key)
+    return RejectedCell(
+        key=key,
+        rejection=Rejection.EXPIRED,
+        reason=f"the file of {variant_name(model, recipe)} expired",
+        hint=f"{_build_command(model, recipe)} sends it again, `farm variants add` what was made elsewhere",
+    )
+
+
+def _build_command(model: str, recipe: Recipe) -> str:
+    return f"`farm variants build {model} --precision {recipe.precision} --format {recipe.format}`"
 
 
 def _slots(runnable: Sequence[_Runnable], baseline: Baseline | None, *, aa: bool) -> list[_Slot]:
@@ -185,6 +201,14 @@ def _unfit(slot: _Slot, settings: Key, device: KnownDevice, harness: KnownHarnes
             rejection=Rejection.NO_PROGRAM,
             reason=f"no program of {harness.name} is registered for {device.facts.abi or 'an unknown ABI'}",
             hint=f"registered for {', '.join(harness.abis) or 'no ABI at all'}",
+        )
+    if abi in harness.expired:
+        return RejectedCell(
+            key=slot.key,
+            device_id=device.device_id,
+            rejection=Rejection.EXPIRED,
+            reason=f"a file of the {abi} program of {harness.name} expired",
+            hint=f"send its files again: `farm harness add {harness.name}`",
         )
     lacks = harness.lacks.get(abi, frozenset())
     changed = [flag for flag in non_default_settings(settings, harness.defaults) if flag in lacks]

@@ -62,6 +62,8 @@ class KnownVariant:
 
     variant_id: VariantId
     manifest: Manifest
+    #: The farm has let its file go.
+    expired: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,8 @@ class KnownHarness:
     needs_model: bool = True
     #: By ABI, flags that its program does not know.
     lacks: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: ABIs for whose program the farm has let a file go.
+    expired: frozenset[str] = frozenset()
 
 
 def required_axes(harness: KnownHarness) -> tuple[str, ...]:
@@ -124,6 +128,8 @@ class Rejection(StrEnum):
     UNSUPPORTED = "unsupported"
     #: No program of the harness is registered for the phone's ABI.
     NO_PROGRAM = "no_program"
+    #: The farm has let a file go that the cell needs.
+    EXPIRED = "expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from farm.core.variant import Manifest
 from farm.harness.adapter import Harness, flag_defaults
 from farm.harness.generic import GenericHarness
 from farm.harness.registry import get_harness, harness_names
+from farm.store.artifacts import expired_at_by_digest
 from farm.store.programs import Program, current_programs, list_programs
 from farm.wire.harness_definition import HarnessDefinition
 
@@ -61,6 +62,7 @@ def known_harness(connection: Connection, name: str) -> KnownHarness:
             abi: program.lacks | (harness.flags.keys() - adapter_of(program).flags.keys())
             for abi, program in programs.items()
         },
+        expired=_expired(connection, programs),
     )
 
 
@@ -101,6 +103,13 @@ def check_successor(connection: Connection, name: str, definition: HarnessDefini
 @lru_cache(maxsize=256)
 def _generic(definition: str) -> Harness:
     return GenericHarness(HarnessDefinition.model_validate_json(definition).definition())
+
+
+def _expired(connection: Connection, programs: Mapping[str, Program]) -> frozenset[str]:
+    gone = expired_at_by_digest(connection).keys()
+    return frozenset(
+        abi for abi, program in programs.items() if gone & {file.digest for file in program.bundle.files}
+    )
 
 
 def _age(program: Program) -> tuple[float, int]:

@@ -5,7 +5,7 @@ so, the file is set aside and removed. An upload puts the file in place first an
 finds it there and marks its row as kept. So a kept row has its file, whatever the order of the two.
 """
 
-from collections.abc import Collection, Set
+from collections.abc import Collection
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -86,8 +86,3 @@ def expire_lost(
     """Mark artifacts as expired whose files somebody else removed."""
     lost = [digest for digest in digests if blobs.size_bytes(digest) is None]
     return expire_artifacts(connection, lost, now=now, cause=FILE_IS_GONE)
-
-
-def expired_among(connection: Connection, digests: Set[Digest]) -> set[Digest]:
-    """Those whose bytes the farm does not have."""
-    return set(digests - {artifact.digest for artifact in kept_artifacts(connection, digests)})

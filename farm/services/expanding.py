@@ -13,6 +13,7 @@ from farm.core.program_choice import abi_to_run
 from farm.core.selector import KnownDevice
 from farm.services.adapters import known_harness
 from farm.store import catalog, devices
+from farm.store.artifacts import expired_at_by_digest
 from farm.store.programs import Program, current_programs
 from farm.wire.matrix import MatrixSpec
 
@@ -64,8 +65,13 @@ def expand_here(connection: Connection, spec: MatrixSpec) -> Expanded:
 
 
 def _known_variants(connection: Connection) -> list[KnownVariant]:
+    expired = expired_at_by_digest(connection)
     return [
-        KnownVariant(variant_id=variant.variant_id, manifest=variant.manifest)
+        KnownVariant(
+            variant_id=variant.variant_id,
+            manifest=variant.manifest,
+            expired=variant.manifest.digest in expired,
+        )
         for variant in catalog.list_variants(connection)
     ]
 

@@ -11,7 +11,7 @@ from farm.core.ids import Digest, is_digest
 from farm.core.variant import Manifest, variant_name
 from farm.services.artifacts import uploaded_size
 from farm.store import catalog
-from farm.store.artifacts import mark_used, put_artifact
+from farm.store.artifacts import expired_at_by_digest, mark_used, put_artifact
 from farm.store.catalog import Variant
 from farm.wire.views import VariantView
 
@@ -67,7 +67,11 @@ def register_variant(
 
 def list_variants(connection: Connection) -> list[VariantView]:
     """All variants, oldest first."""
-    return [variant_view(variant) for variant in catalog.list_variants(connection)]
+    expired = expired_at_by_digest(connection)
+    return [
+        variant_view(variant).model_copy(update={"expired_at": expired.get(variant.manifest.digest)})
+        for variant in catalog.list_variants(connection)
+    ]
 
 
 def variant_view(variant: Variant) -> VariantView:

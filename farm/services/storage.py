@@ -53,7 +53,7 @@ def storage_view(
         database_bytes=database_bytes,
         database_free_bytes=free_bytes_inside(connection),
         artifacts=_artifact_uses(connection),
-        expired_artifacts=artifacts.count_expired(connection),
+        expired_artifacts=len(artifacts.expired_at_by_digest(connection)),
         evidence=_evidence_ages(connection, now),
         expired_reports=evidence.count_expired(connection),
         phones=_phones(connection),

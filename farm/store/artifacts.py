@@ -71,10 +71,10 @@ def kept_artifacts(connection: Connection, among: Collection[Digest] | None = No
     return [_artifact(row) for row in rows]
 
 
-def count_expired(connection: Connection) -> int:
-    """How many artifacts the farm had and has no more."""
-    query = sa.select(sa.func.count()).where(artifacts.c.expired_at.is_not(None))
-    return connection.execute(query).scalar_one()
+def expired_at_by_digest(connection: Connection) -> dict[Digest, datetime]:
+    """The artifacts that the farm had and has no more."""
+    query = sa.select(artifacts.c.digest, artifacts.c.expired_at).where(artifacts.c.expired_at.is_not(None))
+    return {Digest(digest): expired_at for digest, expired_at in connection.execute(query)}
 
 
 def expire_artifacts(

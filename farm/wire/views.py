@@ -36,6 +36,8 @@ class VariantView(Wire):
     name: str
     manifest: Manifest
     created_at: datetime
+    #: Since when the farm has its file no more.
+    expired_at: datetime | None = None
 
 
 class VariantRegistration(Wire):
