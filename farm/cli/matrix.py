@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from farm.cli import matrix_orders, matrix_plan
 from farm.cli.address import connect
 from farm.cli.exits import exit_code
 from farm.cli.output import Json, err, out, print_json, show, talk
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Matrices: what is to be measured, and what came of it.")
 
-Id = Annotated[int, typer.Argument(metavar="ID", help="The matrix's number, as `farm matrix list` shows it.")]
+Id = matrix_orders.Id
+
+app.command("plan")(matrix_plan.plan)
 
 
 @app.command()
@@ -38,7 +41,7 @@ def submit(
         view = submit_file(farm, file)
         talk(submitted(view))
         if watch:
-            raise typer.Exit(_follow(farm, view.matrix_id, as_json=as_json))
+            raise typer.Exit(follow_to_end(farm, view.matrix_id, as_json=as_json))
     if as_json:
         print_json(view.model_dump(mode="json"))
     else:
@@ -53,7 +56,7 @@ def watch_command(matrix_id: Id) -> None:
     Example: farm matrix watch 3
     """
     with connect() as farm:
-        raise typer.Exit(_follow(farm, MatrixId(matrix_id), as_json=False))
+        raise typer.Exit(follow_to_end(farm, MatrixId(matrix_id), as_json=False))
 
 
 @app.command("show")
@@ -100,6 +103,10 @@ def jobs_command(matrix_id: Id, as_json: Json = False) -> None:
         talk(closer)
 
 
+app.command("cancel")(matrix_orders.cancel)
+app.command("rerun")(matrix_orders.rerun)
+
+
 def submitted(view: "MatrixView") -> str:
     """What became of a submission."""
     from farm.cli.words import plural
@@ -131,16 +138,19 @@ def follow(farm: "FarmClient", matrix_id: MatrixId, *, leaving: str) -> "MatrixV
 
 
 def exit_code_of(view: "MatrixView") -> int:
-    """3 when a job failed, 4 when one ended without an answer, as for errors; `unsupported` is an answer."""
+    """3 when a job failed, 4 when one ended without an answer, 2 when somebody cancelled one, as for errors;
+    `unsupported` is an answer."""
     from farm.core.measurement import Outcome
 
     if view.jobs_by_outcome.get(Outcome.FAILED):
         return exit_code(Blame.VARIANT)
-    unanswered = (Outcome.INCONCLUSIVE, Outcome.EXPIRED)
-    return exit_code(Blame.DEVICE) if any(map(view.jobs_by_outcome.get, unanswered)) else 0
+    if any(map(view.jobs_by_outcome.get, (Outcome.INCONCLUSIVE, Outcome.EXPIRED))):
+        return exit_code(Blame.DEVICE)
+    return exit_code(Blame.USER) if view.jobs_by_outcome.get(Outcome.CANCELLED) else 0
 
 
-def _follow(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
+def follow_to_end(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
+    """Watch to the end and print the speedups, or the matrix as JSON; the exit code."""
     from farm.cli.next_steps import watch_again
     from farm.cli.speedups import print_speedups
 

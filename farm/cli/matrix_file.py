@@ -1,7 +1,8 @@
-"""Submitting a matrix file, so that what is wrong in it is told with file and line."""
+"""Sending a matrix file to the farm, so that what is wrong in it is told with file and line."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from farm.core.errors import InvalidInput
 from farm.wire.matrix import matrix_spec
@@ -12,8 +13,16 @@ if TYPE_CHECKING:
     from farm.client import FarmClient
 
 
+T = TypeVar("T")
+
+
 def submit_file(farm: "FarmClient", file: Path) -> MatrixView:
-    """Check a matrix here, where its lines are known, then enqueue it.
+    """Enqueue a matrix file; raises like `send_file`."""
+    return send_file(file, farm.submit_matrix)
+
+
+def send_file(file: Path, send: Callable[[Mapping[str, object]], T]) -> T:
+    """Check a matrix here, where its lines are known, then send it.
 
     Raises:
         InvalidInput: the file cannot be read, is no matrix, or names what the farm does not have.
@@ -25,7 +34,7 @@ def submit_file(farm: "FarmClient", file: Path) -> MatrixView:
     except InvalidInput as error:
         raise _located(error, str(file)) from error
     try:
-        return farm.submit_matrix(spec)
+        return send(spec)
     except InvalidInput as error:
         # The farm was not sent the file: what it says of places is looked up in the lines here.
         raise _located(error, _with_lines(file, text, error)) from error

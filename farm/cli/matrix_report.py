@@ -8,11 +8,10 @@ from rich.text import Text
 
 from farm.cli.next_steps import farm_command
 from farm.cli.render import add_row, listing
-from farm.cli.words import counts, duration_or_nothing, plural
+from farm.cli.words import counts, duration_or_nothing, plural, time_left
 from farm.core.ids import DeviceId
 from farm.core.job import JobState
 from farm.core.measurement import Outcome, Quality
-from farm.core.units import elapsed_text
 from farm.wire.views import CellView, DeviceProgress, JobView, MatrixView
 
 #: States and outcomes of a job that nobody needs to be told of.
@@ -36,8 +35,9 @@ def headline(view: MatrixView) -> str:
 
 def _summary(view: MatrixView) -> str:
     shape = f"{plural(view.cells, 'cell')} x {plural(view.rounds, 'round')} with {view.harness}"
-    eta = f"; about {elapsed_text(view.eta_s)} left" if view.eta_s and view.finished_at is None else ""
-    return f"{shape}, {jobs_line(view)}{eta}"
+    again = f"; a rerun of matrix {view.rerun_of}" if view.rerun_of is not None else ""
+    eta = f"; {time_left(view.eta_s, view.without_eta)}" if view.finished_at is None else ""
+    return f"{shape}, {jobs_line(view)}{eta}{again}"
 
 
 def jobs_line(view: MatrixView) -> str:
@@ -71,6 +71,17 @@ def doing(device: DeviceProgress) -> str:
     if device.current:
         return f"running {device.current}"
     return f"waiting: {device.waiting_for[0]}" if device.waiting_for else "next job is about to start"
+
+
+def cancellation(view: MatrixView, device: str | None) -> str:
+    """What cancelling it, or its part on a device, would do."""
+    parts = [progress for progress in view.progress if device in (None, progress.device_id)]
+    running = [progress for progress in parts if progress.current]
+    left = sum(progress.total - progress.finished for progress in parts) - len(running)
+    said = f"Cancelling {headline(view)}: {plural(left, 'job')} will not start"
+    for progress in running:
+        said += f"; stopped on {progress.device_id}: {progress.current}"
+    return f"{said}. What is finished stays."
 
 
 def cell_table(cells: Sequence[CellView]) -> Table:

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.variant_report import agreement_text, input_texts
-from farm.cli.words import NOTHING, counts, joined, moment, phone, plural
+from farm.cli.words import NOTHING, counts, joined, moment, phone, plural, time_left
 from farm.core.units import size_text
 from farm.wire.device_views import DeviceView
 from farm.wire.views import JobView, MatrixSummary, VariantView
@@ -60,17 +60,14 @@ def _occupation(device: DeviceView) -> str:
 
 def variant_table(variants: Sequence[VariantView]) -> Table:
     """Registered variants."""
-    words = ("backends", "input", "agrees with float32")
-    table = listing(names=("variant",), words=words, numbers=("size", "digest"))
+    numbers = ("agreement", "size", "digest")
+    table = listing(names=("variant",), words=("backends", "input"), numbers=numbers)
     for view in variants:
         manifest = view.manifest
-        cells = (
-            ", ".join(manifest.backends),
-            input_texts(manifest.inputs),
-            agreement_text(manifest.agreement),
-        )
+        backends, inputs = ", ".join(manifest.backends), input_texts(manifest.inputs)
+        agreement, size = agreement_text(manifest.agreement), size_text(manifest.size_bytes)
         name = view.name if view.expired_at is None else f"{view.name} (expired)"
-        add_row(table, name, *cells, size_text(manifest.size_bytes), manifest.digest[:12])
+        add_row(table, name, backends, inputs, agreement, size, manifest.digest[:12])
     return table
 
 
@@ -89,6 +86,10 @@ def matrix_table(matrices: Sequence[MatrixSummary]) -> Table:
         so_far = counts(view.jobs_by_outcome)
         if view.rejected:
             so_far += f"; {plural(view.rejected, 'cell')} rejected"
+        if view.finished_at is None:
+            so_far += f"; {time_left(view.eta_s, view.without_eta)}"
+        if view.rerun_of is not None:
+            so_far += f"; a rerun of matrix {view.rerun_of}"
         numbers = (str(view.cells), str(view.rounds), str(view.jobs))
         add_row(table, str(view.matrix_id), view.name, view.state, *numbers, so_far)
     return table

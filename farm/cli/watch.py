@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.matrix_report import doing, measured_again, progress_line
+from farm.cli.words import time_left
 from farm.core.errors import FarmTrouble
 from farm.core.units import elapsed_text
 from farm.wire.views import MatrixView
@@ -104,9 +105,7 @@ def status_line(view: MatrixView, *, answers: bool = True) -> str:
         return (
             f"{said}, {view.state} after {elapsed_text((view.finished_at - view.created_at).total_seconds())}"
         )
-    if view.eta_s is None:
-        return f"{said}, time left not known yet"
-    return f"{said}, about {elapsed_text(view.eta_s)} left"
+    return f"{said}, {time_left(view.eta_s, view.without_eta)}"
 
 
 class _ChangedLines:

@@ -1,10 +1,10 @@
 """Short pieces of text that several tables say the same way."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from farm.core.measurement import Outcome
-from farm.core.units import duration_text
+from farm.core.units import duration_text, elapsed_text
 
 NOTHING = "-"
 
@@ -45,6 +45,14 @@ def duration_or_nothing(ns: float | None) -> str:
 def moment(at: datetime | None) -> str:
     """A time in the reader's own time zone."""
     return NOTHING if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def time_left(eta_s: float | None, without: Sequence[str] = ()) -> str:
+    """`about 2 min 5 s left without phone-2`, which waits."""
+    if eta_s is None:
+        return "time left not known yet"
+    names = without[0] if len(without) == 1 else plural(len(without), "device")
+    return f"about {elapsed_text(eta_s)} left" + (f" without {names}" if without else "")
 
 
 def joined(parts: Iterable[str]) -> str:

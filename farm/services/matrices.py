@@ -8,15 +8,15 @@ from statistics import median
 from sqlalchemy.engine import Connection
 
 from farm.core.errors import NotFound
-from farm.core.ids import AttemptId, CellId, DeviceId, MatrixId
-from farm.core.job import JobState
+from farm.core.ids import AttemptId, CellId, MatrixId
 from farm.core.measurement import Outcome, Quality
 from farm.services.devices import waiting_reasons
+from farm.services.progress import Eta, device_progress, eta_of, etas
 from farm.store import attempts, jobs, matrices, measurements
 from farm.store.jobs import Job, Tally
 from farm.store.matrices import CellRow, Matrix
 from farm.store.measurements import Measurement
-from farm.wire.views import CellView, DeviceProgress, JobView, MatrixSummary, MatrixView, RejectedView
+from farm.wire.views import CellView, JobView, MatrixSummary, MatrixView, RejectedView
 
 
 def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
@@ -31,12 +31,20 @@ def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
     return matrix
 
 
-def list_matrix_summaries(connection: Connection) -> list[MatrixSummary]:
+def list_matrix_summaries(connection: Connection, *, now: datetime) -> list[MatrixSummary]:
     """All matrices, newest first."""
     tallies = jobs.tallies(connection)
     cells = matrices.cell_counts(connection)
+    remaining = etas(
+        connection, [matrix_id for matrix_id, tally in tallies.items() if tally.is_open], now=now
+    )
     return [
-        _summary(matrix, tallies.get(matrix.matrix_id, Tally()), cells.get(matrix.matrix_id, 0))
+        _summary(
+            matrix,
+            tallies.get(matrix.matrix_id, Tally()),
+            cells.get(matrix.matrix_id, 0),
+            remaining.get(matrix.matrix_id, Eta()),
+        )
         for matrix in matrices.list_matrices(connection)
     ]
 
@@ -51,11 +59,11 @@ def matrix_view(connection: Connection, matrix_id: MatrixId, *, now: datetime) -
     own_jobs = jobs.list_jobs(connection, matrix_id)
     cells = matrices.list_cells(connection, matrix_id)
     measured = measurements.accepted_measurements(connection, matrix_id)
+    progress = device_progress(own_jobs, cells, waiting_reasons(connection), now=now)
     return MatrixView(
-        **dict(_summary(matrix, _tally(own_jobs), len(cells))),
+        **dict(_summary(matrix, _tally(own_jobs), len(cells), eta_of(progress))),
         harness=matrix.harness,
-        progress=_progress(own_jobs, cells, waiting_reasons(connection)),
-        eta_s=_eta_s(own_jobs, now),
+        progress=progress,
         cell_list=_cell_views(cells, own_jobs, measured),
         rejected_list=tuple(RejectedView.model_validate(rejected) for rejected in matrix.rejected),
     )
@@ -83,7 +91,7 @@ def _tally(own_jobs: Iterable[Job]) -> Tally:
     return tally
 
 
-def _summary(matrix: Matrix, tally: Tally, cells: int) -> MatrixSummary:
+def _summary(matrix: Matrix, tally: Tally, cells: int, eta: Eta) -> MatrixSummary:
     return MatrixSummary(
         matrix_id=matrix.matrix_id,
         name=matrix.name,
@@ -95,6 +103,9 @@ def _summary(matrix: Matrix, tally: Tally, cells: int) -> MatrixSummary:
         jobs_by_outcome=tally.jobs_by_outcome,
         created_at=matrix.created_at,
         finished_at=None if tally.is_open else tally.last_finished_at or matrix.created_at,
+        rerun_of=matrix.rerun_of,
+        eta_s=eta.seconds,
+        without_eta=eta.without,
     )
 
 
@@ -102,49 +113,6 @@ def _state(tally: Tally) -> str:
     if tally.is_open:
         return "running"
     return "cancelled" if tally.jobs_by_outcome.get(Outcome.CANCELLED) else "finished"
-
-
-def _progress(
-    own_jobs: Sequence[Job], cells: Sequence[CellRow], waiting: Mapping[DeviceId, tuple[str, ...]]
-) -> tuple[DeviceProgress, ...]:
-    label_by_cell = {cell.cell_id: cell.label for cell in cells}
-    by_device: defaultdict[DeviceId, list[Job]] = defaultdict(list)
-    for job in own_jobs:
-        by_device[job.device_id].append(job)
-    return tuple(
-        _device_progress(device_id, by_device[device_id], label_by_cell, waiting.get(device_id, ()))
-        for device_id in sorted(by_device)
-    )
-
-
-def _device_progress(
-    device_id: DeviceId, own: Sequence[Job], label_by_cell: Mapping[CellId, str], waiting: tuple[str, ...]
-) -> DeviceProgress:
-    active = next((job for job in own if job.state is JobState.ACTIVE), None)
-    finished = sum(1 for job in own if job.state is JobState.FINISHED)
-    current = None
-    if active is not None and active.cell_id is not None:
-        current = f"round {active.round}, {label_by_cell[active.cell_id]}"
-    return DeviceProgress(
-        device_id=device_id,
-        total=len(own),
-        finished=finished,
-        current=current,
-        waiting_for=() if active is not None or finished == len(own) else waiting,
-    )
-
-
-def _eta_s(own_jobs: Sequence[Job], now: datetime) -> float | None:
-    """Seconds to go at the pace since the first job ended; None until two have."""
-    ends = sorted(job.finished_at for job in own_jobs if job.finished_at is not None)
-    left = len(own_jobs) - len(ends)
-    if left == 0:
-        return 0.0
-    if len(ends) < 2:
-        return None
-    # Between n ends lie n - 1 jobs; the time since the last end belongs to the one under way.
-    pace_s = (ends[-1] - ends[0]).total_seconds() / (len(ends) - 1)
-    return max(0.0, left * pace_s - (now - ends[-1]).total_seconds())
 
 
 def _cell_views(

@@ -277,6 +277,15 @@ def move_job(
     )
 
 
+def ends_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, list[datetime | None]]:
+    """By device, when each job of a matrix ended; None for one that is left."""
+    query = sa.select(jobs.c.device_id, jobs.c.finished_at).where(jobs.c.matrix_id == matrix_id)
+    found: defaultdict[DeviceId, list[datetime | None]] = defaultdict(list)
+    for device_id, finished_at in connection.execute(query):
+        found[device_id].append(finished_at)
+    return dict(found)
+
+
 def count_by_state(
     connection: Connection, matrix_id: MatrixId, *, device_id: DeviceId | None = None
 ) -> dict[JobState, int]:

@@ -1,21 +1,17 @@
 """What the farm tells people and scripts: the documents behind every listing and `--json`."""
 
-import re
 from datetime import datetime
 from typing import Any
 
 from pydantic import field_validator
 
-from farm.core.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, VariantId, is_digest
+from farm.core.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId, VariantId, is_digest
 from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome, Quality
 from farm.core.plan import SettingValue
-from farm.core.variant import Manifest
+from farm.core.variant import WORD_RULE, Manifest, misnamed
 from farm.core.verdict import Verdict
 from farm.wire.base import Wire
-
-#: A model, a backend, a memory format: what stands in matrices, labels and file names.
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class FarmView(Wire):
@@ -48,11 +44,8 @@ class VariantRegistration(Wire):
     @field_validator("manifest")
     @classmethod
     def _is_named_as_matrices_can(cls, manifest: Manifest) -> Manifest:
-        recipe = manifest.recipe
-        words = (manifest.model, recipe.memory_format, recipe.target, *manifest.backends)
-        for word in words:
-            if not _WORD.fullmatch(word):
-                raise ValueError(f"{word[:80]!r} is no name: letters, digits, `.`, `_` and `-`, 64 at most")
+        if (word := misnamed(manifest)) is not None:
+            raise ValueError(f"{word[:80]!r} is no name: {WORD_RULE}")
         if not manifest.backends:
             raise ValueError("a variant runs on one backend at least")
         if not is_digest(manifest.recipe_digest):
@@ -76,6 +69,8 @@ class DeviceProgress(Wire):
     current: str | None
     #: Why nothing is running there, when nothing is.
     waiting_for: tuple[str, ...]
+    #: Seconds until its last job ends; None while its pace is not known, or it waits for a person.
+    eta_s: float | None = None
 
 
 class MatrixSummary(Wire):
@@ -92,6 +87,12 @@ class MatrixSummary(Wire):
     jobs_by_outcome: dict[str, int]
     created_at: datetime
     finished_at: datetime | None
+    #: The matrix that this one runs again.
+    rerun_of: MatrixId | None = None
+    #: Seconds until the last job ends, from the pace so far; None until two have ended on a device.
+    eta_s: float | None = None
+    #: Devices that `eta_s` leaves out: they wait for a person, or nobody knows their pace.
+    without_eta: tuple[DeviceId, ...] = ()
 
 
 class RejectedView(Wire):
@@ -128,8 +129,6 @@ class MatrixView(MatrixSummary):
 
     harness: str
     progress: tuple[DeviceProgress, ...]
-    #: Seconds until the last job ends, from the pace so far; None until one has ended.
-    eta_s: float | None
     cell_list: tuple[CellView, ...]
     rejected_list: tuple[RejectedView, ...]
 

@@ -52,15 +52,16 @@ def test_a_device_nobody_knows_anything_of_is_listed_all_the_same() -> None:
 
 def test_variants_show_size_and_digest() -> None:
     assert shown(render.variant_table([variant_view()]), 100) == [
-        "variant                           backends  input                   size        digest",
-        "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32  14.2 MB  277089d91c0b",
+        "variant                           backends  input                agreement     size        digest",
+        "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32          -  14.2 MB  277089d91c0b",
     ]
 
 
 def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
-    assert shown(render.matrix_table([matrix_view()]), 100) == [
+    assert shown(render.matrix_table([matrix_view()]), 130) == [
         "matrix  name  state    cells  rounds  jobs  so far",
-        "3       demo  running      8       5    40  24 succeeded, 1 failed, 15 queued; 1 cell rejected",
+        "3       demo  running      8       5    40  24 succeeded, 1 failed, 15 queued; 1 cell rejected;"
+        " about 2 min 5 s left",
     ]
 
 

@@ -1,0 +1,76 @@
+"""Matrices and their jobs: planned, submitted, watched, cancelled, run again."""
+
+from fastapi import APIRouter
+
+from farm.api.context import Farm
+from farm.core.ids import MatrixId
+from farm.services.cancel import cancel_matrix
+from farm.services.matrices import list_job_views, list_matrix_summaries, matrix_view
+from farm.services.plan_matrix import plan_matrix
+from farm.services.rerun import rerun_matrix
+from farm.services.submit import submit_matrix
+from farm.wire.base import Count
+from farm.wire.matrix import matrix_spec
+from farm.wire.matrix_views import Cancellation, CancelledView, MatrixPlanView, Rerun
+from farm.wire.views import JobView, MatrixSubmission, MatrixSummary, MatrixView
+
+router = APIRouter(prefix="/api/v1")
+
+
+@router.post("/matrices", status_code=201)
+async def post_matrix(submission: MatrixSubmission, farm: Farm) -> MatrixView:
+    """Submit a matrix; its jobs are queued when this returns."""
+    spec = matrix_spec(submission.spec)
+    now = farm.clock.now()
+    matrix_id = await farm.database.write_async(submit_matrix, spec, now=now, actor="user")
+    farm.waiters.wake()
+    return await farm.database.read_async(matrix_view, matrix_id, now=now)
+
+
+@router.post("/matrices/plan")
+async def post_plan(submission: MatrixSubmission, farm: Farm) -> MatrixPlanView:
+    """What a matrix would come to; nothing is queued."""
+    return await farm.database.read_async(plan_matrix, matrix_spec(submission.spec))
+
+
+@router.get("/matrices")
+async def get_matrices(farm: Farm) -> list[MatrixSummary]:
+    """Every matrix, newest first."""
+    return await farm.database.read_async(list_matrix_summaries, now=farm.clock.now())
+
+
+@router.get("/matrices/{matrix_id}")
+async def get_matrix(matrix_id: Count, farm: Farm) -> MatrixView:
+    """A matrix with its progress and cells."""
+    return await farm.database.read_async(matrix_view, MatrixId(matrix_id), now=farm.clock.now())
+
+
+@router.post("/matrices/{matrix_id}/cancel")
+async def post_cancel(matrix_id: Count, cancellation: Cancellation, farm: Farm) -> CancelledView:
+    """End what is left of a matrix; again is no error."""
+    cancelled = await farm.database.write_async(
+        cancel_matrix,
+        MatrixId(matrix_id),
+        device=cancellation.device,
+        now=farm.clock.now(),
+        actor="user",
+    )
+    farm.waiters.wake()
+    return cancelled
+
+
+@router.post("/matrices/{matrix_id}/rerun", status_code=201)
+async def post_rerun(matrix_id: Count, rerun: Rerun, farm: Farm) -> MatrixView:
+    """Submit the spec of a matrix again, over what the farm has now."""
+    now = farm.clock.now()
+    again = await farm.database.write_async(
+        rerun_matrix, MatrixId(matrix_id), failed=rerun.failed, now=now, actor="user"
+    )
+    farm.waiters.wake()
+    return await farm.database.read_async(matrix_view, again, now=now)
+
+
+@router.get("/jobs")
+async def get_jobs(matrix_id: Count, farm: Farm) -> list[JobView]:
+    """The jobs of a matrix, in the order they were queued."""
+    return await farm.database.read_async(list_job_views, MatrixId(matrix_id))
