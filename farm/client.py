@@ -10,11 +10,20 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from farm.core.address import is_loopback
+from farm.core.errand import ErrandKind
 from farm.core.errors import FarmError, FarmTrouble, FarmUnreachable, InvalidInput
 from farm.core.ids import AttemptId, Digest, MatrixId
 from farm.core.variant import Manifest
 from farm.wire.base import Problem
-from farm.wire.device_views import DeviceView
+from farm.wire.device_views import (
+    AdbAccess,
+    Asked,
+    DeviceChange,
+    DeviceDetail,
+    DeviceView,
+    ErrandView,
+    RetirementPlan,
+)
 from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
 from farm.wire.refusal import error_of
 from farm.wire.storage_views import StorageView, SweepView
@@ -88,6 +97,27 @@ class FarmClient:
 
     def devices(self) -> list[DeviceView]:
         return self._get(list[DeviceView], "/devices")
+
+    def device(self, name: str) -> DeviceDetail:
+        """One phone by its id, its label, or the unique beginning of either."""
+        return self._get(DeviceDetail, _device_path(name))
+
+    def change_device(self, name: str, verb: str, request: Asked) -> DeviceChange:
+        """Have an operator's verb done: `admit`, `label`, `hold`, ..., as the routes name them."""
+        return self._post(DeviceChange, f"{_device_path(name)}/{verb}", request.model_dump(mode="json"))
+
+    def retirement(self, name: str) -> RetirementPlan:
+        return self._get(RetirementPlan, f"{_device_path(name)}/retirement")
+
+    def adb_access(self, name: str, by: str) -> AdbAccess:
+        return self._get(AdbAccess, f"{_device_path(name)}/adb", by=by)
+
+    def ask_errand(self, name: str, kind: ErrandKind, request: Asked) -> ErrandView:
+        """Have something done on a phone when it is free."""
+        return self._post(ErrandView, f"{_device_path(name)}/{kind}", request.model_dump(mode="json"))
+
+    def errand(self, errand_id: int) -> ErrandView:
+        return self._get(ErrandView, f"/errands/{errand_id}")
 
     def variants(self) -> list[VariantView]:
         return self._get(list[VariantView], "/variants")
@@ -214,6 +244,10 @@ def _refusal(response: httpx.Response) -> FarmError:
         return kind(
             f"{response.request.url} answered {said} and no reason", hint="is that the address of a farm?"
         )
+
+
+def _device_path(name: str) -> str:
+    return f"/devices/{quote(name, safe='')}"
 
 
 def _address(url: str) -> httpx.URL:

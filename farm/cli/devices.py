@@ -5,11 +5,13 @@ from farm.cli.output import Json, show
 
 
 def devices(as_json: Json = False) -> None:
-    """List the phones: what they are, whether they can be used, what they do now.
+    """List the phones: what they are, what they do now, and what to do about the sick ones.
 
-    Example: farm devices --json
+    Example: farm devices
+
+    Example: farm device list --json
     """
-    from farm.cli.render import device_table
+    from farm.cli.device_table import device_table
 
     with connect() as farm:
         show(farm.devices(), device_table, as_json=as_json)

@@ -7,7 +7,22 @@ from typing import Annotated
 import typer
 
 from farm import __version__
-from farm.cli import agent, attempt, demo, devices, doctor, harness, matrix, speedups, token, up, variants
+from farm.cli import (
+    adb,
+    agent,
+    attempt,
+    demo,
+    device,
+    devices,
+    doctor,
+    harness,
+    matrix,
+    run,
+    speedups,
+    token,
+    up,
+    variants,
+)
 from farm.cli.exits import report
 from farm.core.errors import FarmError
 
@@ -18,12 +33,19 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("run", cls=run.WithDashes, rich_help_panel="Measure")(run.run)
 app.command("up", rich_help_panel="The farm")(up.up)
 app.command("demo", rich_help_panel="The farm")(demo.demo)
 app.command("doctor", rich_help_panel="The farm")(doctor.doctor)
 app.add_typer(agent.app, name="agent", rich_help_panel="The farm")
 app.add_typer(token.app, name="token", rich_help_panel="The farm")
 app.command("devices", rich_help_panel="What there is")(devices.devices)
+app.add_typer(device.app, name="device", rich_help_panel="What there is")
+app.command(
+    "adb",
+    rich_help_panel="What there is",
+    context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True},
+)(adb.adb)
 app.add_typer(variants.app, name="variants", rich_help_panel="What there is")
 app.add_typer(harness.app, name="harness", rich_help_panel="What there is")
 app.add_typer(matrix.app, name="matrix", rich_help_panel="What there is")

@@ -1,8 +1,17 @@
 """What an operator can do about a phone that gets no work."""
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from farm.core.device import Blocker, Presence
+
+#: Somebody's decision explains more than what the phone does meanwhile: a held one may well be unplugged.
+_TELLING = (Blocker.RETIRED, Blocker.HELD)
+
+
+def telling_first(blockers: Sequence[Blocker]) -> list[Blocker]:
+    """What keeps a phone from work, the reason to show first."""
+    return sorted(blockers, key=lambda blocker: blocker not in _TELLING)
 
 
 def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str | None:

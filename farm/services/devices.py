@@ -7,7 +7,7 @@ from shlex import quote
 from sqlalchemy.engine import Connection
 
 from farm.core.admin import AdminEvent
-from farm.core.advice import advice
+from farm.core.advice import advice, telling_first
 from farm.core.device import Blocker, blockers
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.ids import DeviceId
@@ -74,7 +74,7 @@ def _names(known: Sequence[Device]) -> str:
 
 
 def _blockers(device: Device, busy_cpus: set[str]) -> list[Blocker]:
-    return blockers(device.state(cpu_busy=device.cpu_domain in busy_cpus), check=False)
+    return telling_first(blockers(device.state(cpu_busy=device.cpu_domain in busy_cpus), check=False))
 
 
 #: Which events tell since when a phone is as it is, and why, by the first thing in its way.

@@ -69,6 +69,11 @@ class DeviceView(Wire):
         return self.label or self.device_id
 
     @property
+    def is_reachable(self) -> bool:
+        """Whether its agent can do anything on it now."""
+        return not {"session_not_live", "not_online"} & set(self.blocked_by)
+
+    @property
     def is_quiet(self) -> bool:
         """Whether nothing of ours runs on it, or is left of what ran."""
         return not {"busy", "errand", "not_cleaned"} & set(self.blocked_by)

@@ -1,0 +1,78 @@
+"""`farm device hold` and `release`: a phone for a person, for a while."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.cli.address import connect
+from farm.cli.duration import seconds
+from farm.cli.output import talk
+from farm.cli.person import asked
+
+if TYPE_CHECKING:
+    from farm.client import FarmClient
+    from farm.wire.device_views import DeviceView
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, its label, or the beginning of either.")]
+
+
+def hold(
+    device: Id,
+    span: Annotated[str, typer.Option("--for", metavar="TIME", help="From now on: 30m, 2h, 7d.")],
+    reason: Annotated[str | None, typer.Option(help="What for; others will ask.")] = None,
+) -> None:
+    """Take a phone out of the pool for yourself, until then at the latest; again gives it a new end.
+
+    A run under way ends first, and the command waits for that. Afterwards the phone is checked before
+    anything is measured on it again.
+
+    Example: farm device hold bench-a --for 2h --reason "a driver to try"
+    """
+    from farm.wire.device_views import HoldRequest
+
+    request = asked(HoldRequest, for_s=seconds(span), reason=reason)
+    with connect() as farm:
+        change = farm.change_device(device, "hold", request)
+        talk(f"{change.said}.")
+        try:
+            view = _once_quiet(farm, change.device)
+        except KeyboardInterrupt:
+            talk("It stays held, and the run on it goes on to its end.")
+            raise typer.Exit(130) from None
+    talk(_yours(view))
+
+
+def release(
+    device: Id,
+    force: Annotated[bool, typer.Option("--force", help="Also what somebody else holds.")] = False,
+    reason: Annotated[str | None, typer.Option("--reason", help="Kept with the event.")] = None,
+) -> None:
+    """Give a phone that you hold back to the pool. It is checked before it gets work.
+
+    Example: farm device release bench-a
+    """
+    from farm.wire.device_views import ReleaseRequest
+
+    with connect() as farm:
+        change = farm.change_device(device, "release", asked(ReleaseRequest, force=force, reason=reason))
+    talk(f"{change.said}." if change.changed else f"Nothing changed: {change.said}.")
+
+
+def _once_quiet(farm: "FarmClient", view: "DeviceView") -> "DeviceView":
+    """The phone when nothing of the farm's runs on it, or when there is no telling because it is away."""
+    from farm.cli.patience import wait_for
+
+    return wait_for(
+        lambda: farm.device(view.device_id), lambda now: now.is_quiet or not now.is_reachable, _waits
+    )
+
+
+def _waits(view: "DeviceView") -> str:
+    job = f"job {view.job_id} ends" if view.job_id is not None else "it is cleaned up"
+    return f"waiting until {job} on {view.name}"
+
+
+def _yours(view: "DeviceView") -> str:
+    if not view.is_reachable:
+        return f"It is {view.presence} now; nothing will be run on it when it comes back."
+    return f"It is yours. Talk to it: farm adb {view.name} shell"

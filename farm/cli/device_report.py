@@ -1,0 +1,102 @@
+"""One phone on one screen."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from farm.cli.device_words import hold_words, since_words, state_words
+from farm.cli.render import add_row, listing
+from farm.cli.words import NOTHING, joined, moment, phone, plural
+from farm.core.condition import Condition
+from farm.core.device import DeviceFacts
+from farm.core.units import size_text
+from farm.wire.device_views import DeviceDetail
+
+
+def device_report(view: DeviceDetail) -> RenderableType:
+    """All there is to say about a phone: what it is, how it is, what it waits for, what happened to it."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for name, value in _facts(view):
+        grid.add_row(Text(name), Text(value))
+    parts: list[RenderableType] = [grid]
+    if view.attempts:
+        parts += [Text(""), _attempt_table(view)]
+    if view.events:
+        parts += [Text(""), _event_table(view)]
+    return Group(*parts)
+
+
+def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
+    yield "device", view.name if view.label is None else f"{view.label} ({view.device_id})"
+    yield "state", f"{state_words(view)}, for {since_words(view)}" if view.since else state_words(view)
+    if view.waiting_for:
+        yield "no work because", joined(view.waiting_for)
+    if view.why:
+        yield "why", view.why
+    if view.advice:
+        yield "what to do", view.advice
+    if view.held_by:
+        yield "hold", hold_words(view)
+    yield "presence", f"{view.presence} ({view.detail})" if view.detail else view.presence
+    yield "health", view.health
+    yield "admin", view.admin
+    kind = phone(view.device_model, view.soc, virtual=view.virtual)
+    yield "phone", f"{kind}, unit {view.unit}" if view.unit else kind
+    yield "tags", ", ".join(view.tags) or NOTHING
+    yield "host, serial", f"{view.host}, {view.serial}; last seen {moment(view.seen_at)}"
+    if view.facts is not None:
+        yield from _hardware(view.facts)
+    if view.condition is not None:
+        yield "condition", condition_words(view.condition)
+    yield "queue", plural(view.queued_jobs, "job")
+    for errand in view.errands:
+        waits = f", waits because {errand.waiting_for}" if errand.waiting_for else ""
+        yield "errand", f"{errand.kind} for {errand.asked_by}{waits}"
+
+
+def _hardware(facts: DeviceFacts) -> Iterator[tuple[str, str]]:
+    system = [facts.android and f"Android {facts.android}", facts.api_level and f"API {facts.api_level}"]
+    yield "system", ", ".join(str(part) for part in (*system, ", ".join(facts.abis)) if part) or NOTHING
+    yield "build", facts.build_fingerprint or NOTHING
+    memory = facts.memory_bytes and f"{size_text(facts.memory_bytes)} of memory"
+    cores = facts.cores and plural(facts.cores, "core")
+    yield "hardware", ", ".join(str(part) for part in (facts.soc, cores, memory) if part) or NOTHING
+    yield "work root", facts.work_root
+
+
+def condition_words(condition: Condition) -> str:
+    """What the phone was like when it was last looked at; what it does not report is left out."""
+    level, charging = condition.battery_level_pct, condition.charging
+    free = condition.storage_free_bytes
+    parts = [
+        condition.thermal_status is not None and f"thermal {condition.thermal_status.name}",
+        condition.skin_c is not None and f"skin {condition.skin_c:.1f} °C",
+        level is not None and f"battery {level} %" + (" charging" if charging else ""),
+        condition.battery_c is not None and f"battery {condition.battery_c:.1f} °C",
+        free is not None and f"{size_text(free)} free",
+        condition.load_1m is not None and f"load {condition.load_1m:.2f}",
+    ]
+    said = ", ".join(part for part in parts if part)
+    return f"{said or 'it reports nothing'} (at {moment(condition.taken_at)})"
+
+
+def _attempt_table(view: DeviceDetail) -> Table:
+    table = listing(names=("attempt", "job", "what", "ended"), numbers=("claimed",), prose=("why",))
+    for attempt in view.attempts:
+        ended = str(attempt.outcome or attempt.state)
+        ids = (str(attempt.attempt_id), str(attempt.job_id))
+        add_row(table, *ids, attempt.kind, ended, moment(attempt.claimed_at), attempt.code or NOTHING)
+    return table
+
+
+def _event_table(view: DeviceDetail) -> Table:
+    table = listing(names=("at", "what"), words=("by",), prose=("why",))
+    for event in view.events:
+        change = event.kind.removeprefix("device_").replace("_", " ")
+        moved = f" to {event.to_state}" if event.from_state and event.to_state else ""
+        add_row(table, moment(event.at), change + moved, event.actor, event.cause or NOTHING)
+    return table

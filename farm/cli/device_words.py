@@ -1,0 +1,75 @@
+"""A phone's state in a few words."""
+
+from datetime import UTC, datetime
+
+from farm.cli.words import NOTHING, moment
+from farm.core.units import elapsed_text
+from farm.wire.device_views import DeviceView
+
+_PRESENCE = {
+    "booting": "booting",
+    "offline": "offline",
+    "unauthorized": "unauthorized",
+    "no_permission": "no USB permission",
+    "wrong_mode": "not in Android",
+    "absent": "absent",
+}
+_WORDS = {
+    "session_not_live": "agent not connected",
+    "pending": "to be admitted",
+    "cordoned": "cordoned",
+    "retired": "retired",
+    "health_unknown": "to be checked",
+    "health_suspect": "suspect, to be checked",
+    "health_bad": "bad",
+    "errand": "at an errand",
+    "not_cleaned": "being cleaned up",
+    "cpu_shared": "waits for its CPU",
+}
+#: What somebody must see to; a busy phone, or one that is to be checked, looks after itself.
+_SICK = ("session_not_live", "not_online", "pending", "health_bad")
+
+
+def state_words(view: DeviceView) -> str:
+    """`free`, `at job 7`, `held by anna until 18:40, finishes job 7`, `bad`."""
+    first = view.blocked_by[0] if view.blocked_by else None
+    if first is None:
+        return "free"
+    if first == "busy":
+        return f"at job {view.job_id}"
+    if first in ("health_unknown", "health_suspect") and view.job_id is not None:
+        return f"being checked (job {view.job_id})"
+    words = _first_words(view, first)
+    return words if view.job_id is None else f"{words}, finishes job {view.job_id}"
+
+
+def since_words(view: DeviceView, now: datetime | None = None) -> str:
+    """How long it has been so; `-` where that is not known."""
+    if view.since is None:
+        return NOTHING
+    return elapsed_text(max(0.0, ((now or datetime.now(UTC)) - view.since).total_seconds()))
+
+
+def remedy(view: DeviceView) -> str | None:
+    """Why a phone needs somebody, and what that person can do; None for one that needs nobody."""
+    first = view.blocked_by[0] if view.blocked_by else None
+    if first == "cordoned" and view.why:
+        return f"{view.name}: cordoned: {view.why}"
+    if first not in _SICK or view.advice is None:
+        return None
+    cause = view.detail if first == "not_online" else view.why if first == "health_bad" else None
+    return ": ".join(part for part in (view.name, cause, view.advice) if part)
+
+
+def hold_words(view: DeviceView) -> str:
+    """`held by anna until 2026-11-20 18:40`."""
+    return f"held by {view.held_by} until {moment(view.held_until)}"
+
+
+def _first_words(view: DeviceView, first: str) -> str:
+    if first == "held":
+        until = view.held_until.astimezone() if view.held_until else None
+        return f"held by {view.held_by} until {until:%H:%M}" if until else f"held by {view.held_by}"
+    if first == "not_online":
+        return _PRESENCE.get(view.presence, view.presence)
+    return _WORDS.get(first, first.replace("_", " "))
