@@ -11,6 +11,7 @@ from farm.api import (
     blob_routes,
     device_routes,
     harness_routes,
+    matrix_routes,
     routes,
     storage_routes,
     token_routes,
@@ -52,9 +53,10 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     app = FastAPI(title="benchfarm", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(LoopbackOnly)
     app.include_router(routes.router)
-    app.include_router(harness_routes.router)
+    app.include_router(matrix_routes.router)
     app.include_router(blob_routes.router)
     app.include_router(storage_routes.router)
+    app.include_router(harness_routes.router)
     app.include_router(device_routes.router)
     app.include_router(agent_routes.router)
     app.include_router(token_routes.router)

@@ -6,22 +6,15 @@ from farm import __version__
 from farm.api.context import Farm
 from farm.core.ids import AttemptId, DeviceId, MatrixId
 from farm.services.attempts import attempt_view
-from farm.services.matrices import list_job_views, list_matrix_summaries, matrix_view
 from farm.services.registering import (
     list_variants,
     register_variant,
 )
 from farm.services.speedups import list_speedups
-from farm.services.submit import submit_matrix
 from farm.wire.base import WIRE_VERSION, Count
-from farm.wire.matrix import matrix_spec
 from farm.wire.views import (
     AttemptView,
     FarmView,
-    JobView,
-    MatrixSubmission,
-    MatrixSummary,
-    MatrixView,
     SpeedupView,
     VariantRegistration,
     VariantView,
@@ -61,34 +54,6 @@ async def post_variant(registration: VariantRegistration, farm: Farm) -> Variant
     return await farm.database.write_async(
         register_variant, registration.manifest, farm.blobs, now=farm.clock.now()
     )
-
-
-@router.post("/matrices", status_code=201)
-async def post_matrix(submission: MatrixSubmission, farm: Farm) -> MatrixView:
-    """Submit a matrix; its jobs are queued when this returns."""
-    spec = matrix_spec(submission.spec)
-    now = farm.clock.now()
-    matrix_id = await farm.database.write_async(submit_matrix, spec, now=now, actor="user")
-    farm.waiters.wake()
-    return await farm.database.read_async(matrix_view, matrix_id, now=now)
-
-
-@router.get("/matrices")
-async def get_matrices(farm: Farm) -> list[MatrixSummary]:
-    """Every matrix, newest first."""
-    return await farm.database.read_async(list_matrix_summaries)
-
-
-@router.get("/matrices/{matrix_id}")
-async def get_matrix(matrix_id: Count, farm: Farm) -> MatrixView:
-    """A matrix with its progress and cells."""
-    return await farm.database.read_async(matrix_view, MatrixId(matrix_id), now=farm.clock.now())
-
-
-@router.get("/jobs")
-async def get_jobs(matrix_id: Count, farm: Farm) -> list[JobView]:
-    """The jobs of a matrix, in the order they were queued."""
-    return await farm.database.read_async(list_job_views, MatrixId(matrix_id))
 
 
 @router.get("/attempts/{attempt_id}")
