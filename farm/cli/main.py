@@ -17,7 +17,6 @@ from farm.cli import (
     doctor,
     harness,
     matrix,
-    run,
     speedups,
     token,
     up,
@@ -33,7 +32,6 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run", cls=run.WithDashes, rich_help_panel="Measure")(run.run)
 app.command("up", rich_help_panel="The farm")(up.up)
 app.command("demo", rich_help_panel="The farm")(demo.demo)
 app.command("doctor", rich_help_panel="The farm")(doctor.doctor)
