@@ -96,6 +96,7 @@ class AdbKeeper:
     async def keep_connected(self, address: str) -> NoReturn:
         """Attach a TCP phone, again whenever adb drops its row. A row that is offline recovers by itself."""
         backoff = Backoff(self._random, first_s=1.0, cap_s=30.0)
+        told: str | None = None
         while True:
             relisted = self._relisted
             try:
@@ -105,7 +106,9 @@ class AdbKeeper:
                     continue
                 await connect(self._adb.port, address, host=self._adb.host)
             except FarmError as error:
-                log.debug("phone_not_connected", address=address, code=error.code, reason=error.message)
+                say = log.debug if error.message == told else log.warning
+                say("phone_not_connected", address=address, code=error.code, reason=error.message)
+                told = error.message
             # Also after a success: the listing follows within milliseconds, or the row was dropped again.
             await _wait_within(relisted, backoff.next_s())
 

@@ -1,14 +1,17 @@
 """One connection from an adb server: the greeting, and its streams side by side with flow control."""
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import count
 
+from agents.virtual.authorization import TOKEN_BYTES, AcceptedKeys
 from agents.virtual.packets import (
     MAX_DATA_BYTES,
     VERSION,
     VERSION_WITHOUT_SUMS,
+    Auth,
     Command,
     NotAdb,
     Packet,
@@ -71,6 +74,7 @@ class Connection:
         banner: bytes,
         find_service: FindService,
         awake: asyncio.Event,
+        keys: AcceptedKeys,
     ) -> None:
         """Nothing is read yet.
 
@@ -80,12 +84,17 @@ class Connection:
             banner: the payload of our greeting.
             find_service: who serves what.
             awake: while it is clear, nothing is read or sent: the phone hangs.
+            keys: one of which the host must hold, where the phone asks for any.
         """
         self._reader = reader
         self._writer = writer
         self._banner = banner
         self._find_service = find_service
         self._awake = awake
+        self._keys = keys
+        self._hello: Packet | None = None
+        self._token = b""
+        self._is_open = False
         self._local_ids = count(1)
         self._stream_by_id: dict[int, Stream] = {}
         self._task_by_id: dict[int, asyncio.Task[None]] = {}
@@ -117,8 +126,12 @@ class Connection:
     async def _take(self, packet: Packet) -> None:
         match packet.command:
             case Command.CNXN:
-                await self._greet(packet)
-            case Command.OPEN:
+                self._hello = packet
+                await self._let_in(packet, is_known=not self._keys.asks())
+            case Command.AUTH if self._hello and packet.arg0 == Auth.SIGNATURE:
+                is_known = self._keys.accept(self._token, packet.payload)
+                await self._let_in(self._hello, is_known=is_known)
+            case Command.OPEN if self._is_open:
                 await self._open(packet.arg0, packet.payload)
             case Command.OKAY if stream := self._stream_by_id.get(packet.arg1):
                 stream.acknowledge()
@@ -130,7 +143,16 @@ class Connection:
                 # Late packets of closed streams, and what we never offered.
                 pass
 
+    async def _let_in(self, hello: Packet, *, is_known: bool) -> None:
+        """Greet a host that is known; have another one try its next key."""
+        if is_known:
+            await self._greet(hello)
+            return
+        self._token = secrets.token_bytes(TOKEN_BYTES)
+        await self.send(Packet(Command.AUTH, Auth.TOKEN, 0, self._token))
+
     async def _greet(self, packet: Packet) -> None:
+        self._is_open = True
         self.max_data_bytes = min(MAX_DATA_BYTES, packet.arg1)
         # The sum of a greeting is always looked at: whether later ones are depends on it.
         await self.send(Packet(Command.CNXN, VERSION, MAX_DATA_BYTES, self._banner))

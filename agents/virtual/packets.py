@@ -16,10 +16,19 @@ class Command(IntEnum):
     """What a packet is: four letters, little end first."""
 
     CNXN = int.from_bytes(b"CNXN", "little")
+    AUTH = int.from_bytes(b"AUTH", "little")
     OPEN = int.from_bytes(b"OPEN", "little")
     OKAY = int.from_bytes(b"OKAY", "little")
     WRTE = int.from_bytes(b"WRTE", "little")
     CLSE = int.from_bytes(b"CLSE", "little")
+
+
+class Auth(IntEnum):
+    """What an AUTH packet brings: its first argument. A host that has run out of keys sends a public one."""
+
+    TOKEN = 1
+    SIGNATURE = 2
+    PUBLIC_KEY = 3
 
 
 class NotAdb(Exception):

@@ -1,7 +1,7 @@
 """A virtual phone: the device side of adb on a loopback port, with a real shell behind it.
 
-It has no authorization, as little as an emulator: whoever may connect on this machine's loopback may run
-commands as the user it runs as.
+It asks for no authorization, as an emulator, unless `agents.virtual.authorization` is told to: whoever may
+connect on this machine's loopback may run commands as the user it runs as.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import TextIO
 
 from agents.process import start_ticks
 from agents.virtual import profile
+from agents.virtual.authorization import AcceptedKeys
 from agents.virtual.command import Shell
 from agents.virtual.connection import Connection, Service
 from agents.virtual.faults import FaultBox, Faults
@@ -83,6 +84,8 @@ class VirtualPhone:
         self._port = await self._listen(self._setup.port or _recorded_port(self._state))
         (self._state / _PORT).write_text(str(self._port))
         self._watch.resume()
+        # Before anybody knows that the phone is back: what runs on it was alive at least until then.
+        self._watch.look()
         self._write_record()
         try:
             while not stop.is_set():
@@ -132,6 +135,7 @@ class VirtualPhone:
             banner=profile.banner(self._properties, FEATURES),
             find_service=self._find_service,
             awake=self._awake,
+            keys=AcceptedKeys(self._state),
         )
         self._connections[task] = connection
         try:
