@@ -1,7 +1,7 @@
 """Carries attempts from the farm's assignment to its acknowledgement, across lives of the agent."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -44,7 +44,9 @@ class Attempts:
         disk: DiskThread,
         random: Random,
         tasks: asyncio.TaskGroup,
+        is_more: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_more` tells whether the farm has more for phones of this host, as far as it said."""
         self._hand = hand
         self._runner = runner
         self._delivery = delivery
@@ -53,6 +55,7 @@ class Attempts:
         self._disk = disk
         self._random = random
         self._tasks = tasks
+        self._is_more = is_more
 
     async def recover(self) -> None:
         """Take up what an earlier life left; runs on phones wait until the farm says what becomes of them."""
@@ -187,9 +190,12 @@ class Attempts:
 
     async def _clear(self, held: Held) -> None:
         """Leave nothing of the attempt on its phone, whenever that can be reached again."""
-        await self._runner.clear(held.entry.device_id, held.entry.fence)
+        device_id, fence, is_more = held.entry.device_id, held.entry.fence, self._is_more()
+        await self._runner.clear(device_id, fence, stay_awake=is_more)
         held.cleaned = True
         await self._let_go(held)
+        if is_more:
+            await self._runner.stand_by(device_id, lambda: self._hand.fence_by_device[device_id] == fence)
 
     async def _let_go(self, held: Held) -> None:
         if not held.is_over:

@@ -41,12 +41,14 @@ from agents.watch import PhoneWatch
 from farm import __version__
 from farm.clock import Clock, SystemClock
 from farm.core.address import host_and_port, is_loopback
-from farm.core.errors import AuthError, Blame, FarmError, FarmTrouble, InvalidInput
+from farm.core.errors import AuthError, Blame, Conflict, FarmError, FarmTrouble, InvalidInput
 from farm.logconfig import configure_logging
 
 log = structlog.get_logger(__name__)
 
 Ready = Callable[[], None]
+#: After a life of ours whose folder was lost, the farm frees its name within this time.
+NAME_FREE_S = 60.0
 
 _EXIT_BY_BLAME = {Blame.USER: 2, Blame.VARIANT: 3, Blame.DEVICE: 4, Blame.HOST: 5, Blame.FARM: 6}
 
@@ -152,11 +154,14 @@ def _adb_server(config: AgentConfig) -> AdbServer | SharedServer:
 async def _enrolled(host: Host) -> Credential:
     """Enroll, however long the farm is away; what is left of another enrolment is put aside."""
     backoff = Backoff(host.random, first_s=0.25, cap_s=10.0)
+    began_s = host.clock.monotonic()
     while True:
         try:
             credential = await enroll(host.config, host.api)
-        except FarmTrouble as error:
-            log.info("farm_unreachable", code=error.code, reason=error.message)
+        except (FarmTrouble, Conflict) as error:
+            if isinstance(error, Conflict) and host.clock.monotonic() - began_s > NAME_FREE_S:
+                raise
+            log.info("not_enrolled_yet", code=error.code, reason=error.message)
             await asyncio.sleep(backoff.next_s())
         else:
             log.info("host_enrolled", host_id=credential.host_id)
@@ -181,6 +186,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     adb = AdbClient(host.server.port, host.server.host)
     watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks)
     blobs = BlobCache(config.data_dir / "cache", host.api, clock, limit_bytes=config.cache_limit_bytes)
+    prefetch = Prefetch(blobs=blobs, is_disturbing=lambda: bool(watch.measuring_domains()), tasks=tasks)
     attempts = Attempts(
         hand=hand,
         runner=Runner(
@@ -196,8 +202,8 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         disk=host.disk,
         random=random,
         tasks=tasks,
+        is_more=lambda: prefetch.is_more,
     )
-    prefetch = Prefetch(blobs=blobs, is_disturbing=lambda: bool(watch.measuring_domains()), tasks=tasks)
     exchange = ExchangeLoop(
         api=host.api,
         attempts=attempts,

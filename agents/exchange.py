@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 WAIT_S = 5.0
 #: Between exchanges when the farm answered at once and there was nothing in it.
 PACE_S = 1.0
+#: A call that would be dropped this soon is not made: it costs the farm as much as one that is answered.
+SOON_S = 0.2
 
 
 class ExchangeLoop:
@@ -159,9 +161,11 @@ class ExchangeLoop:
         if answer.seq == sent.exchange.seq:
             self._errands.apply(sent.exchange.errands, answer.errands)
         self._prefetch(answer.prefetch)
-        if decision != Decision():
-            return
         # A farm that answers at once with nothing new must not be asked as fast as we can.
+        await self._pause(PACE_S - (now_s - sent.at_s) if decision == Decision() else 0.0)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait before the next call, until something changed here; longer where that is about to happen."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(PACE_S - (now_s - sent.at_s)):
+            async with asyncio.timeout(max(seconds, SOON_S if self._hand.is_stirring() else 0.0)):
                 await self._hand.changed.wait()

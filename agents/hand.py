@@ -71,6 +71,11 @@ class Hand:
             if held.entry.phase is AttemptState.MEASURING
         }
 
+    def is_stirring(self) -> bool:
+        """Whether there will be something new to say of an attempt in a moment."""
+        settled = (AttemptState.MEASURING, AttemptState.GIVEN_BACK)
+        return any(held.entry.phase not in settled for held in self.held_by_id.values())
+
     def reports(self) -> tuple[AttemptReport, ...]:
         """What the farm is told of attempts; not those it has given up already."""
         return tuple(

@@ -23,11 +23,15 @@ class Prefetch:
         self._is_disturbing = is_disturbing
         self._tasks = tasks
         self._fetching: asyncio.Task[None] | None = None
+        #: Whether the farm's last answer named any: there is more to do for a phone of this host.
+        self.is_more = False
 
     def want(self, digests: Iterable[Digest]) -> None:
         """Fetch these unless a fetch is under way; every answer of the farm names them anew."""
+        digests = tuple(digests)
+        self.is_more = bool(digests)
         if self._fetching is None or self._fetching.done():
-            self._fetching = self._tasks.create_task(self._fetch(tuple(digests)), name="prefetch")
+            self._fetching = self._tasks.create_task(self._fetch(digests), name="prefetch")
 
     async def _fetch(self, digests: Iterable[Digest]) -> None:
         for digest in digests:

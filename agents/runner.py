@@ -1,62 +1,56 @@
 """One attempt, from its plan to its evidence."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 from typing import TypeVar
 
 import structlog
 
+from agents.adb.shell_v2 import ShellResult
 from agents.backoff import Backoff
 from agents.blobs import BlobCache
+from agents.device.collect import CollectedRun, collect_command, collect_run
 from agents.device.conditions import read_condition
-from agents.device.execute import (
-    CollectedRun,
-    RunStatus,
-    clean_run,
-    collect_run,
-    run_status,
-    start_run,
-    wait_run,
-)
-from agents.device.files import CacheResult, LocalCopyDamaged, ensure_cached
+from agents.device.execute import RunStatus, clean_run, run_status, start_run, wait_run
 from agents.device.layout import cache_path, run_folder
-from agents.device.prepare import keep_awake, restore_awake, wait_for_gates
-from agents.device.room import make_room
+from agents.device.supervisor import supervisor_file
 from agents.journal import Entry, Phase
+from agents.preparation import Preparation
 from agents.watch import Phone, PhoneWatch
 from farm.clock import Clock
 from farm.core.attempt import AttemptState
-from farm.core.condition import Condition, closed_gates
+from farm.core.condition import closed_gates
 from farm.core.errors import (
     AdbServerDown,
     DeviceError,
     DeviceOffline,
     DeviceProtocol,
+    DeviceTimeout,
     FarmError,
     FarmTrouble,
     HostError,
 )
 from farm.core.evidence import Evidence, Trouble
-from farm.core.ids import DeviceId, Digest
-from farm.core.plan import PlanFile, filled_argv, filled_env
+from farm.core.ids import DeviceId
+from farm.core.plan import filled_argv, filled_env
 
 log = structlog.get_logger(__name__)
 
 Value = TypeVar("Value")
 Advance = Callable[[Phase, Evidence], Awaitable[None]]
 
-GATE_INTERVAL_S = 5.0
 #: Past the plan's own time-out: the supervisor's patience with what does not die, and a slow phone.
 WAIT_MARGIN_S = 60.0
 #: A phone that is away may come back within this time before its attempt is called lost (FAULTS 1 to 3).
 AWAY_S = 90.0
 #: As long as the gates' last look is worth anything.
 START_AWAY_S = 20.0
-#: A farm that is away may come back within this time before a job that needs its files is put off.
-FARM_AWAY_S = 60.0
+#: For a phone whose services hang, to say what a run left.
+UNASKED_DEADLINE_S = 30.0
+#: How long a phone's screen stays on for a next run.
+STAND_BY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +73,9 @@ class Runner:
         phone_cache_limit_bytes: int,
     ) -> None:
         self._phones = phones
-        self._blobs = blobs
-        self._phone_cache_limit_bytes = phone_cache_limit_bytes
+        self._preparation = Preparation(
+            blobs=blobs, clock=clock, random=random, phone_cache_limit_bytes=phone_cache_limit_bytes
+        )
         self._clock = clock
         self._random = random
 
@@ -104,6 +99,7 @@ class Runner:
                 return await self._adopted(entry, draft)
             return await self._run(entry, remember)
         except FarmError as error:
+            self._doubt_memory(entry.device_id)
             if isinstance(error, FarmTrouble | AdbServerDown) and draft.started_at is None:
                 return PutOff(reason=error.message)
             return self._troubled(draft, error)
@@ -111,17 +107,20 @@ class Runner:
             log.exception("attempt_crashed")
             return self._troubled(draft, HostError(f"the agent failed: {error!r}"))
 
-    async def clear(self, device_id: DeviceId, fence: int) -> None:
+    async def clear(self, device_id: DeviceId, fence: int, *, stay_awake: bool = False) -> None:
         """End and remove everything of runs up to `fence` on the phone, as soon as it can be reached.
 
-        However an attempt ends, or is left by an earlier life, it comes here: so the screen is put back here.
+        However an attempt ends, or is left by an earlier life, it comes here: so the screen is put back here,
+        unless it is to stay awake for the next run. Whoever asks for that calls `stand_by` afterwards.
         """
         backoff = Backoff(self._random, cap_s=60.0)
         while True:
             phone = await self._phones.wait(device_id)
             try:
-                await clean_run(phone.device, phone.facts.work_root, fence)
-                await restore_awake(phone.device, phone.facts.work_root)
+                checked = supervisor_file().digest in phone.memory.verified_by_digest
+                await clean_run(phone.device, phone.facts.work_root, fence, checked=checked)
+                if not (stay_awake and phone.memory.is_awake):
+                    await self._preparation.let_sleep(phone)
             except FarmError as error:
                 log.warning(
                     "clean_failed", device_id=device_id, fence=fence, code=error.code, reason=error.message
@@ -130,52 +129,45 @@ class Runner:
                 log.exception("clean_crashed", device_id=device_id, fence=fence)
             else:
                 return
+            phone.memory.forget()
             self._phones.doubt(device_id)
             await asyncio.sleep(backoff.next_s())
+
+    async def stand_by(self, device_id: DeviceId, is_free: Callable[[], bool]) -> None:
+        """Have a look at a phone that has just become free; let it sleep when nothing comes for a while."""
+        if (phone := self._phones.find(device_id)) is None:
+            return
+        try:
+            await self._preparation.look_ahead(phone)
+            await asyncio.sleep(STAND_BY_S)
+            if is_free():
+                await self._preparation.let_sleep(phone)
+        except FarmError as error:
+            # The next look at the phone finds out what is wrong, and whoever cleans up lets it sleep.
+            log.debug("stand_by_failed", device_id=device_id, code=error.code, reason=error.message)
 
     async def _run(self, entry: Entry, advance: Advance) -> Evidence | PutOff:
         phone = self._phones.find(entry.device_id)
         if phone is None:
             return PutOff(reason="the phone went away before the run could begin")
         await advance(AttemptState.PREPARING, entry.draft)
-        plan, work_root = entry.plan, phone.facts.work_root
-        await make_room(
-            phone.device,
-            work_root,
-            plan.files,
-            min_free_bytes=plan.gates.min_storage_bytes,
-            cache_limit_bytes=self._phone_cache_limit_bytes,
-        )
-        cached = await self._cached(phone, plan.files, entry.fence)
-        await keep_awake(phone.device, work_root)
-        ready = await wait_for_gates(
-            phone.device, work_root, plan.gates, clock=self._clock, interval_s=GATE_INTERVAL_S
-        )
+        plan = entry.plan
+        ready = await self._preparation.prepare(phone, plan, entry.fence)
         if ready.shut:
             return PutOff(reason="; ".join(ready.shut))
-        work = run_folder(work_root, entry.fence)
+        work = run_folder(phone.facts.work_root, entry.fence)
         draft = replace(
             entry.draft,
-            argv=_filled(lambda: tuple(filled_argv(plan, work=work, path_by_name=cached.path_by_name))),
+            argv=_filled(lambda: tuple(filled_argv(plan, work=work, path_by_name=ready.path_by_name))),
             before=ready.condition,
-            pushed_bytes=cached.pushed_bytes,
+            pushed_bytes=ready.pushed_bytes,
             waited_s=ready.waited_s,
             started_at=self._clock.now(),
         )
-        env = _filled(lambda: filled_env(plan, work=work, path_by_name=cached.path_by_name))
+        env = _filled(lambda: filled_env(plan, work=work, path_by_name=ready.path_by_name))
         await advance(AttemptState.MEASURING, draft)
         await self._start(replace(entry, draft=draft), phone, env)
         return await self._finished(entry, phone, draft)
-
-    async def _cached(self, phone: Phone, files: Sequence[PlanFile], fence: int) -> CacheResult:
-        """The plan's files on the phone; a copy that was damaged on this host is fetched anew, once."""
-        device, work_root = phone.device, phone.facts.work_root
-        try:
-            return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
-        except LocalCopyDamaged as error:
-            log.warning("host_copy_damaged", reason=error.message, hint=error.hint)
-        self._blobs.distrust(file.digest for file in files)
-        return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
 
     async def _adopted(self, entry: Entry, draft: Evidence) -> Evidence:
         try:
@@ -207,29 +199,38 @@ class Runner:
     async def _start(self, entry: Entry, phone: Phone, env: Mapping[str, str]) -> None:
         # Starting is idempotent: what an answer that was lost had started is left as it is.
         async def start() -> None:
-            argv, plan = entry.draft.argv, entry.plan
+            argv, plan, work_root = entry.draft.argv, entry.plan, phone.facts.work_root
+            checked = supervisor_file().digest in phone.memory.verified_by_digest
             await start_run(
-                phone.device, phone.facts.work_root, entry.fence, argv, env, plan.timeout_s, plan.files
+                phone.device,
+                work_root,
+                entry.fence,
+                argv,
+                env,
+                plan.timeout_s,
+                plan.files,
+                checked=checked,
             )
 
         await self._patiently(start, START_AWAY_S)
 
     async def _finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
         """Wait for the run in silence, then bring back what it left."""
-        work_root = phone.facts.work_root
-        await wait_run(
-            phone.device,
-            work_root,
-            entry.fence,
-            deadline_s=entry.plan.timeout_s + WAIT_MARGIN_S,
-            grace_s=AWAY_S,
-        )
+        said: ShellResult | None = await self._end(entry, phone)
         finished_at = self._clock.now()
-        after = await self._condition_after(phone)
 
         async def collect() -> CollectedRun:
-            limit_bytes = entry.plan.output_limit_bytes
-            return await collect_run(phone.device, work_root, entry.fence, limit_bytes=limit_bytes)
+            # What came with the end is read once; should that not do, the phone is asked again.
+            nonlocal said
+            found, said = said, None
+            return await collect_run(
+                phone.device,
+                phone.facts.work_root,
+                entry.fence,
+                limit_bytes=entry.plan.output_limit_bytes,
+                now=finished_at,
+                said=found,
+            )
 
         collected = await self._patiently(collect, AWAY_S)
         return replace(
@@ -239,17 +240,30 @@ class Runner:
             stderr=collected.stderr.decode(errors="replace"),
             stdout_dropped_bytes=collected.stdout_dropped_bytes,
             stderr_dropped_bytes=collected.stderr_dropped_bytes,
-            after=after,
+            after=collected.after,
             finished_at=finished_at,
         )
 
-    async def _condition_after(self, phone: Phone) -> Condition | None:
-        """How the run left the phone; a phone that does not say spoils no finished run."""
+    async def _end(self, entry: Entry, phone: Phone) -> ShellResult:
+        """Wait until the run has ended; what the phone says of it, and of itself."""
+        device, work_root, fence = phone.device, phone.facts.work_root, entry.fence
         try:
-            return await read_condition(phone.device, phone.facts.work_root, self._clock.now())
-        except (DeviceError, AdbServerDown) as error:
+            return await wait_run(
+                device,
+                work_root,
+                fence,
+                deadline_s=entry.plan.timeout_s + WAIT_MARGIN_S,
+                grace_s=AWAY_S,
+                then=collect_command(work_root, fence),
+            )
+        except DeviceTimeout as error:
+            if await run_status(device, work_root, fence) is not RunStatus.FINISHED:
+                raise
+            # A phone that does not say how it is spoils no finished run.
             log.warning("condition_unread", code=error.code, reason=error.message)
-            return None
+        return await device.shell(
+            collect_command(work_root, fence, with_condition=False), deadline_s=UNASKED_DEADLINE_S
+        )
 
     async def _patiently(self, call: Callable[[], Awaitable[Value]], away_s: float) -> Value:
         """The value of a call that may be repeated, while the phone or adb's server is away for a moment."""
@@ -263,16 +277,9 @@ class Runner:
                     raise
                 await asyncio.sleep(backoff.next_s())
 
-    async def _local_path(self, digest: Digest) -> Path:
-        backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
-        give_up_s = self._clock.monotonic() + FARM_AWAY_S
-        while True:
-            try:
-                return await self._blobs.fetch(digest)
-            except FarmTrouble:
-                if self._clock.monotonic() >= give_up_s:
-                    raise
-                await asyncio.sleep(backoff.next_s())
+    def _doubt_memory(self, device_id: DeviceId) -> None:
+        if (phone := self._phones.find(device_id)) is not None:
+            phone.memory.forget()
 
     def _troubled(self, draft: Evidence, error: FarmError) -> Evidence:
         trouble = Trouble(

@@ -13,6 +13,7 @@ from agents.admission import Admission
 from agents.backoff import Backoff
 from agents.hand import Hand
 from agents.inventory import Sighting, conflicts, device_id, phones
+from agents.memory import PhoneMemory
 from farm.clock import Clock
 from farm.core.device import DeviceFacts, Presence
 from farm.core.ids import DeviceId
@@ -32,6 +33,7 @@ class Phone:
     device: AdbDevice
     facts: DeviceFacts
     boot_id: str | None
+    memory: PhoneMemory
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class Transport:
     state: str = ""
     changes: int = 0
     stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    #: As long as it is online without a break: a phone that was away may come back another.
+    phone: Phone | None = None
 
 
 class PhoneWatch:
@@ -75,9 +79,15 @@ class PhoneWatch:
         sighting = self.sightings().get(identity)
         if sighting is None or sighting.presence is not Presence.ONLINE or sighting.facts is None:
             return None
-        # A new object each time: it remembers features, which a phone may change while it is away.
-        device = self._adb.device(sighting.serial)
-        return Phone(device=device, facts=sighting.facts, boot_id=sighting.boot_id)
+        transport = self._transport_by_serial[sighting.serial]
+        if transport.phone is None:
+            transport.phone = Phone(
+                device=self._adb.device(sighting.serial),
+                facts=sighting.facts,
+                boot_id=sighting.boot_id,
+                memory=PhoneMemory(),
+            )
+        return transport.phone
 
     async def wait(self, identity: DeviceId) -> Phone:
         """The phone as soon as it is online, however long that takes."""
@@ -131,6 +141,7 @@ class PhoneWatch:
         before = self._presences()
         transport.state = state
         transport.changes += 1
+        transport.phone = None
         transport.stirred.set()
         transport.sighting = replace(
             transport.sighting, presence=presence(state or None), detail=f"adb says: {state}"
@@ -183,6 +194,7 @@ class PhoneWatch:
     def _see(self, transport: Transport, sighting: Sighting) -> None:
         before = self._presences()
         transport.sighting = sighting
+        transport.phone = None
         self._tell_of_changes(before)
 
     def _presences(self) -> dict[DeviceId, Presence]:

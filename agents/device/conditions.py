@@ -1,5 +1,6 @@
 """What a phone is like now, in one shell call."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from shlex import quote
 
@@ -12,6 +13,10 @@ from farm.phone.storage import storage_free_bytes
 from farm.phone.thermal import thermal
 
 _DEADLINE_S = 20.0
+#: Where the shell can read a file itself, no process is started: they are what a look costs.
+_MEMORY = (
+    'while read -r line; do case $line in MemAvailable:*) echo "$line"; break ;; esac; done </proc/meminfo'
+)
 
 
 async def read_condition(device: AdbDevice, work_root: str, now: datetime) -> Condition:
@@ -20,22 +25,25 @@ async def read_condition(device: AdbDevice, work_root: str, now: datetime) -> Co
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
-    command = section_command(
-        {
-            "boot_id": "cat /proc/sys/kernel/random/boot_id",
-            "uptime": "cat /proc/uptime",
-            "thermal": "dumpsys thermalservice",
-            "battery": "dumpsys battery",
-            "load": "cat /proc/loadavg",
-            "memory": "cat /proc/meminfo",
-            "storage": f"df -k {quote(work_root)}",
-        }
-    )
-    result = await device.shell(command, deadline_s=_DEADLINE_S)
-    return _condition(output_by_section(result.stdout.decode(errors="replace")), now)
+    result = await device.shell(section_command(condition_commands(work_root)), deadline_s=_DEADLINE_S)
+    return condition(output_by_section(result.stdout.decode(errors="replace")), now)
 
 
-def _condition(said: dict[str, str], now: datetime) -> Condition:
+def condition_commands(work_root: str) -> dict[str, str]:
+    """What to ask a phone, by section."""
+    return {
+        "thermal": "dumpsys thermalservice",
+        "battery": "dumpsys battery",
+        "boot_id": _first_line("/proc/sys/kernel/random/boot_id"),
+        "uptime": _first_line("/proc/uptime"),
+        "load": _first_line("/proc/loadavg"),
+        "memory": _MEMORY,
+        "storage": f"df -k {quote(work_root)}",
+    }
+
+
+def condition(said: Mapping[str, str], now: datetime) -> Condition:
+    """What a phone's answers to `condition_commands` mean; `now` is what the condition is dated with."""
     heat, power = thermal(said.get("thermal", "")), battery(said.get("battery", ""))
     return Condition(
         taken_at=now,
@@ -51,3 +59,7 @@ def _condition(said: dict[str, str], now: datetime) -> Condition:
         memory_available_bytes=memory_bytes(said.get("memory", ""), "MemAvailable"),
         storage_free_bytes=storage_free_bytes(said.get("storage", "")),
     )
+
+
+def _first_line(path: str) -> str:
+    return f'read -r line <{path} && echo "$line"'

@@ -1,22 +1,18 @@
-"""Runs on a phone: started detached, waited for in silence, collected, cleaned up."""
+"""Runs on a phone: started detached, waited for in silence, cleaned up."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
 from shlex import quote
 
 from agents.adb.client import AdbDevice
+from agents.adb.shell_v2 import ShellResult
 from agents.device.layout import run_folder
 from agents.device.links import link_command, link_lines, linked
 from agents.device.supervisor import Said, answer, ensure_supervisor, supervisor_command
 from farm.core.errors import AdbServerDown, DeviceError, DeviceOffline, DeviceProtocol, DeviceTimeout
-from farm.core.evidence import ExitRecord
 from farm.core.plan import PlanFile
-from farm.phone.exit_record import exit_record
-from farm.phone.sections import output_by_section, section_command
-from farm.phone.text import whole_number
 
 _DEADLINE_S = 30.0
 #: The script's own patience with what will not die is twice two seconds; scans of a slow phone come on top.
@@ -25,7 +21,6 @@ _CLEAN_DEADLINE_S = 60.0
 _RECONNECT_S = 0.5
 #: An answer slower than this means that the phone was there.
 _REACHED_S = 5.0
-_READ_BYTES_PER_S = 1024 * 1024
 
 
 class RunStatus(StrEnum):
@@ -38,17 +33,6 @@ class RunStatus(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectedRun:
-    """What a finished run left, output up to the limit."""
-
-    exit: ExitRecord
-    stdout: bytes
-    stderr: bytes
-    stdout_dropped_bytes: int
-    stderr_dropped_bytes: int
-
-
 async def start_run(
     device: AdbDevice,
     work_root: str,
@@ -57,17 +41,21 @@ async def start_run(
     env: Mapping[str, str],
     timeout_s: float,
     files: Sequence[PlanFile] = (),
+    *,
+    checked: bool = False,
 ) -> None:
     """Start a command, detached; a run that was started before is left as it is.
 
     Its current folder is the run's own, in which those of its cached files that have a path are linked. It is
-    killed, with all it started, when `timeout_s` are over.
+    killed, with all it started, when `timeout_s` are over. `checked` says that the supervisor was found right
+    on this phone just now.
 
     Raises:
         SessionFenced: the phone has seen a higher fence, or has cleaned this one up.
         DeviceError: the phone went away, was too slow, or the supervisor did not start.
     """
-    await ensure_supervisor(device, work_root)
+    if not checked:
+        await ensure_supervisor(device, work_root)
     folder = run_folder(work_root, fence)
     script = quote(f"{folder}/run.sh")
     links = f"cd {quote(folder)} && {link_command(work_root)} && " if linked(files) else ""
@@ -89,14 +77,22 @@ def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
 
 
 async def wait_run(
-    device: AdbDevice, work_root: str, fence: int, *, deadline_s: float, grace_s: float = 90.0
-) -> None:
+    device: AdbDevice, work_root: str, fence: int, *, deadline_s: float, grace_s: float = 90.0, then: str = ""
+) -> ShellResult:
     """Wait for the exit record on one silent stream; nothing else talks to the phone meanwhile.
 
     A phone that goes away is tried again until it was away for `grace_s`; its run goes on without us.
 
+    Args:
+        device: the phone.
+        work_root: from the phone's facts.
+        fence: the run's.
+        deadline_s: for the run; `then` gets a little more.
+        grace_s: how long the phone may be away.
+        then: what the same shell is to run as soon as the run has ended; given back is what that said.
+
     Raises:
-        DeviceTimeout: the run, or the phone, did not come to an end within `deadline_s`.
+        DeviceTimeout: the run, the phone, or `then` did not come to an end within `deadline_s`.
         DeviceOffline, AdbServerDown, DeviceProtocol: the phone stayed away longer than the grace period.
         DeviceError: the run is gone without a record: its supervisor was killed, or the phone has rebooted.
     """
@@ -105,7 +101,7 @@ async def wait_run(
     while (left_s := end_s - clock()) > 0:
         asked_s = clock()
         try:
-            status = await _wait_once(device, work_root, fence, left_s)
+            status, said = await _wait_once(device, work_root, fence, left_s, then)
         except (DeviceOffline, AdbServerDown, DeviceProtocol):
             if away_since_s is None or clock() - asked_s > _REACHED_S:
                 away_since_s = clock()
@@ -114,7 +110,7 @@ async def wait_run(
             await asyncio.sleep(_RECONNECT_S)
             continue
         if status is RunStatus.FINISHED:
-            return
+            return said
         if status is RunStatus.UNKNOWN:
             raise DeviceError(f"{device.serial}: run {fence} is gone without an exit record")
     raise DeviceTimeout(f"{device.serial}: run {fence} did not end within {deadline_s:g} s")
@@ -127,61 +123,37 @@ async def run_status(device: AdbDevice, work_root: str, fence: int) -> RunStatus
         DeviceError: the phone went away, or was too slow.
     """
     await ensure_supervisor(device, work_root)
-    return await _ask(device, work_root, fence, seconds=0, deadline_s=_DEADLINE_S)
+    command = supervisor_command(work_root, "wait", fence, 0)
+    return _status(device, await device.shell(command, deadline_s=_DEADLINE_S))
 
 
-async def collect_run(device: AdbDevice, work_root: str, fence: int, *, limit_bytes: int) -> CollectedRun:
-    """Read what a finished run left; `limit_bytes` for each of stdout and stderr.
-
-    Raises:
-        DeviceError: there is no whole exit record, or the phone went away, or was too slow.
-    """
-    folder = run_folder(work_root, fence)
-    commands = {"exit": "cat exit", "stdout": "wc -c <stdout", "stderr": "wc -c <stderr"}
-    command = f"cd {quote(folder)} && {{ {section_command(commands)}; }}"
-    result = await device.shell(command, deadline_s=_DEADLINE_S)
-    said = output_by_section(result.stdout.decode(errors="replace"))
-    if (record := exit_record(said.get("exit", ""))) is None:
-        raise DeviceError(f"{device.serial}: run {fence} has no exit record")
-    stdout, stderr = [
-        await device.read(
-            f"{folder}/{stream}",
-            limit_bytes=limit_bytes,
-            deadline_s=_DEADLINE_S + limit_bytes / _READ_BYTES_PER_S,
-        )
-        for stream in ("stdout", "stderr")
-    ]
-    return CollectedRun(
-        exit=record,
-        stdout=stdout,
-        stderr=stderr,
-        stdout_dropped_bytes=(whole_number(said.get("stdout", "")) or 0) - len(stdout),
-        stderr_dropped_bytes=(whole_number(said.get("stderr", "")) or 0) - len(stderr),
-    )
-
-
-async def clean_run(device: AdbDevice, work_root: str, fence: int) -> None:
+async def clean_run(device: AdbDevice, work_root: str, fence: int, *, checked: bool = False) -> None:
     """End everything that runs up to `fence` ever started, and remove their folders.
 
     Returns only when the phone has looked again and found nothing; none of these runs can start any more.
+    `checked` says that the supervisor was found right on this phone for one of them.
 
     Raises:
         DeviceError: something lives on, or the phone went away, or was too slow.
     """
-    await ensure_supervisor(device, work_root)
+    if not checked:
+        await ensure_supervisor(device, work_root)
     command = supervisor_command(work_root, "clean", fence)
     answer(device, await device.shell(command, deadline_s=_CLEAN_DEADLINE_S))
 
 
-async def _wait_once(device: AdbDevice, work_root: str, fence: int, left_s: float) -> RunStatus:
-    return await _ask(device, work_root, fence, seconds=ceil(left_s), deadline_s=left_s + _DEADLINE_S)
+async def _wait_once(
+    device: AdbDevice, work_root: str, fence: int, left_s: float, then: str
+) -> tuple[RunStatus, ShellResult]:
+    command = supervisor_command(work_root, "wait", fence, ceil(left_s))
+    if then:
+        command = f'{command}; code=$?; [ "$code" != 0 ] || {{ {then}; }}; exit "$code"'
+    result = await device.shell(command, deadline_s=left_s + _DEADLINE_S)
+    return _status(device, result), result
 
 
-async def _ask(
-    device: AdbDevice, work_root: str, fence: int, *, seconds: int, deadline_s: float
-) -> RunStatus:
-    command = supervisor_command(work_root, "wait", fence, seconds)
-    match answer(device, await device.shell(command, deadline_s=deadline_s)):
+def _status(device: AdbDevice, result: ShellResult) -> RunStatus:
+    match answer(device, result):
         case Said.DONE:
             return RunStatus.FINISHED
         case Said.RUNNING:

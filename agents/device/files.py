@@ -2,13 +2,14 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
 from agents.adb.client import AdbDevice
 from agents.device.layout import cache_folder, cache_path
+from agents.device.look import STATE_FORMAT, state_by_digest
 from agents.device.use_order import mark_used
 from farm.core.errors import HostError, PushCorrupted, PushFailed
 from farm.core.ids import Digest
@@ -38,6 +39,8 @@ class CacheResult:
     path_by_name: dict[str, str]
     #: Bytes sent, repeats included; 0 when all was there.
     pushed_bytes: int
+    #: How the files were that needed no push when their digests were computed.
+    state_by_digest: Mapping[Digest, str]
 
 
 async def ensure_cached(
@@ -60,7 +63,7 @@ async def ensure_cached(
         LocalCopyDamaged: the local copy is; whoever keeps it may get another and call again.
         DeviceError: the phone went away, or was too slow.
     """
-    valid = await _verified(device, work_root, files, fence) if files else set()
+    valid = await _verified(device, work_root, files, fence) if files else {}
     # Of equal files the executable one comes last, and counts.
     missing = sorted((file for file in files if file.digest not in valid), key=lambda file: file.executable)
     pushed_bytes = 0
@@ -69,11 +72,14 @@ async def ensure_cached(
     return CacheResult(
         path_by_name={file.name: cache_path(work_root, file.digest) for file in files},
         pushed_bytes=pushed_bytes,
+        state_by_digest=valid,
     )
 
 
-async def _verified(device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int) -> set[Digest]:
-    """The digests that are there and right, in one call; left-overs of broken pushes go."""
+async def _verified(
+    device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int
+) -> dict[Digest, str]:
+    """The files that are there and right, and how they are, in one call; left-overs of broken pushes go."""
     names = " ".join(sorted({file.digest for file in files}))
     programs = " ".join(sorted({file.digest for file in files if file.executable}))
     folder = quote(cache_folder(work_root))
@@ -81,13 +87,18 @@ async def _verified(device: AdbDevice, work_root: str, files: Sequence[PlanFile]
     command += f"{{ chmod 755 {programs}; }} 2>/dev/null; " if programs else ""
     # Named once: hundreds of digests again and again would be more than a command line of adb holds.
     all_of_them = '"$@"'
-    look = f"{mark_used(all_of_them, fence)}; sha256sum {all_of_them}"
+    # How they are is asked before they are read: what changes them meanwhile, or later, shows.
+    looks = f"{mark_used(all_of_them, fence)}; stat -c '{STATE_FORMAT}' {all_of_them}; "
+    looks += f"sha256sum {all_of_them}"
     result = await device.shell(
-        f"{command}set -- {names}; {{ {look}; }} 2>/dev/null; true",
+        f"{command}set -- {names}; {{ {looks}; }} 2>/dev/null; true",
         deadline_s=SHELL_DEADLINE_S + sum(file.size_bytes for file in files) / BYTES_PER_S,
     )
-    found = digest_by_path(result.stdout.decode(errors="replace"))
-    return {file.digest for file in files if found.get(file.digest) == file.digest}
+    said = result.stdout.decode(errors="replace")
+    found, states = digest_by_path(said), state_by_digest(said)
+    return {
+        file.digest: states.get(file.digest, "") for file in files if found.get(file.digest) == file.digest
+    }
 
 
 async def _push_verified(device: AdbDevice, work_root: str, file: PlanFile, source: Path, fence: int) -> int:

@@ -7,7 +7,7 @@ from shlex import quote
 
 from agents.adb.client import AdbDevice
 from agents.adb.shell_v2 import ShellResult
-from agents.device.files import ensure_cached
+from agents.device.files import CacheResult, ensure_cached
 from agents.device.layout import cache_path, work_folder
 from farm.core.errors import DeviceError, DeviceProtocol, SessionFenced
 from farm.core.ids import Digest, digest_of
@@ -38,13 +38,13 @@ def supervisor_file() -> PlanFile:
     return PlanFile(name="supervisor", digest=digest_of(content), size_bytes=len(content))
 
 
-async def ensure_supervisor(device: AdbDevice, work_root: str) -> None:
+async def ensure_supervisor(device: AdbDevice, work_root: str) -> CacheResult:
     """See that the script is in the phone's cache; raises like `ensure_cached`."""
 
     async def local_path(_: Digest) -> Path:
         return _SCRIPT
 
-    await ensure_cached(device, work_root, [supervisor_file()], local_path)
+    return await ensure_cached(device, work_root, [supervisor_file()], local_path)
 
 
 def supervisor_command(work_root: str, command: str, fence: int, argument: int = 0) -> str:

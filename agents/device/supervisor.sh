@@ -34,13 +34,12 @@ look_at_clock() {
   tenths=$((${seconds%.*} * 10 + ${tenths%?}))
 }
 
-# Prints the number in file $1, or 0.
+# Sets `held` to the number in file $1, or 0.
 number() {
   held=
   { read -r held <"$1"; } 2>/dev/null
   case $held in
-  '' | *[!0-9]*) echo 0 ;;
-  *) echo "$held" ;;
+  '' | *[!0-9]*) held=0 ;;
   esac
 }
 
@@ -55,7 +54,7 @@ write() {
 raise() {
   {
     flock 9
-    held=$(number "$1")
+    number "$1"
     [ "$held" -ge "$2" ] || write "$1" "$2"
   } 9>"$work/lock"
   [ "$held" -le "$2" ]
@@ -63,7 +62,8 @@ raise() {
 
 # Sets `mark`: what the environment of our processes carries, unlike that of any other phone's on the same kernel.
 find_mark() {
-  {
+  # Once it is there, it stays.
+  [ -s "$work/id" ] || {
     flock 9
     if [ ! -s "$work/id" ]; then
       { read -r uuid </proc/sys/kernel/random/uuid; } 2>/dev/null || uuid=$$-$(date +%s)
@@ -71,7 +71,7 @@ find_mark() {
     fi
   } 9>"$work/lock"
   read -r mark <"$work/id"
-  mark=BENCHFARM_MARK=$mark:
+  mark=$mark:
 }
 
 # Sets `session` and `born` of live process $1; fails when there is none.
@@ -91,9 +91,13 @@ look_up() {
   [ "$was_boot" = "$boot" ] && look "$pid" && [ "$born" = "$was_born" ]
 }
 
+# Prints the live processes of session $1, or of several: `1|2`. Shells read files a byte at a time, so it is
+# grep that looks at all of them.
 in_session() {
-  for process in /proc/[0-9]*; do
-    look "${process#/proc/}" && [ "$session" = "$1" ] && echo "${process#/proc/}"
+  grep -l -E "\\) [A-Za-z] -?[0-9]+ -?[0-9]+ ($1) " /proc/[0-9]*/stat 2>/dev/null | while read -r path; do
+    path=${path#/proc/}
+    look "${path%/stat}" || continue
+    case "|$1|" in *"|$session|"*) echo "${path%/stat}" ;; esac
   done
 }
 
@@ -107,7 +111,12 @@ marked() {
 
 # Prints the processes of the run in folder $1, its supervisor not among them.
 of_run() {
-  marked "$mark${1##*/}:"
+  marked "BENCHFARM_MARK=$mark${1##*/}:"
+  around "$1"
+}
+
+# Prints those of them that the run's folder leads to, whatever became of their environment.
+around() {
   look_up "$1/harness" && in_session "$pid"
   for process in /proc/[0-9]*; do
     [ "$process/cwd" -ef "$1" ] && echo "${process#/proc/}"
@@ -127,12 +136,12 @@ folders() {
 # Prints all processes of runs up to this fence, their supervisors too, and those whose folder is gone.
 leftovers() {
   folders -le | while read -r folder; do
-    of_run "$folder"
+    around "$folder"
     look_up "$folder/supervisor" && in_session "$pid"
   done
-  newer=$(folders -gt | while read -r folder; do marked "$mark${folder##*/}:"; done)
+  newer=$(folders -gt | while read -r folder; do marked "BENCHFARM_MARK=$mark${folder##*/}:"; done)
   newer=" $(echo $newer) "
-  for stray in $(marked "$mark"); do
+  for stray in $(marked "BENCHFARM_MARK=$mark"); do
     case $newer in
     *" $stray "*) ;;
     *) echo "$stray" ;;
@@ -168,13 +177,20 @@ watch() {
   put_down of_run "$run"
 }
 
-# Ends the watchdog and its nap. Not by a trap: mksh loses a signal that comes just before it begins to wait.
+# Ends the watchdog. Not by a trap: mksh loses a signal that comes just before it begins to wait.
 dismiss() {
   kill -s KILL "$1" 2>/dev/null
   wait "$1" 2>/dev/null
-  for stray in $(in_session $$); do
-    [ "$stray" = $$ ] || kill -s KILL "$stray" 2>/dev/null
+}
+
+# Ends the watchdog's nap in our own session, and what is left in the session of the harness.
+end_strays() {
+  left=
+  for stray in $(in_session "$$|$harness"); do
+    [ "$stray" != $$ ] && look "$stray" || continue
+    if [ "$session" = "$harness" ]; then left=$stray; else kill -s KILL "$stray" 2>/dev/null; fi
   done
+  [ -z "$left" ] || put_down in_session "$harness" || say "some of session $harness live on"
 }
 
 record_exit() {
@@ -191,16 +207,19 @@ record_exit() {
 # In a session of its own, holding the lock on descriptor 9. It keeps its current folder out of the run's.
 supervise() {
   trap '' HUP
-  look $$ && write "$run/supervisor" "$$ $born $boot"
+  look $$ && echo "$$ $born $boot" >"$run/supervisor"
   # clean raises its number first and looks for us then: one of the two sees the other.
-  [ "$(number "$work/cleaned")" -lt "$fence" ] && [ "$(number "$work/fence")" -le "$fence" ] || exit "$REFUSED"
+  number "$work/cleaned"
+  [ "$held" -lt "$fence" ] || exit "$REFUSED"
+  number "$work/fence"
+  [ "$held" -le "$fence" ] || exit "$REFUSED"
   find_mark
   read -r started rest </proc/uptime
   # Here setsid does not fork: a background process of a script leads no group.
-  env "BENCHFARM_RUN=$fence" "$mark$fence:" setsid sh "$run/run.sh" \
+  BENCHFARM_RUN=$fence BENCHFARM_MARK=$mark$fence: setsid sh "$run/run.sh" \
     </dev/null >"$run/stdout" 2>"$run/stderr" 9>&- &
   harness=$!
-  look "$harness" && write "$run/harness" "$harness $born $boot"
+  look "$harness" && echo "$harness $born $boot" >"$run/harness"
   # By exec, since a redirection of the function itself would keep copies of the descriptors open.
   (
     exec </dev/null >/dev/null 9>&-
@@ -214,13 +233,14 @@ supervise() {
   read -r ended rest </proc/uptime
   # After a time-out the watchdog is at work and ends by itself.
   if [ -e "$run/timed_out" ]; then wait "$watchdog"; else dismiss "$watchdog"; fi
-  put_down in_session "$harness" || say "some of session $harness live on"
+  end_strays
   record_exit "$code" "$started" "$ended"
 }
 
 start() {
   raise "$work/fence" "$fence" || { say "the fence is above $fence"; exit "$REFUSED"; }
-  [ "$(number "$work/cleaned")" -lt "$fence" ] || { say "run $fence was cleaned up"; exit "$REFUSED"; }
+  number "$work/cleaned"
+  [ "$held" -lt "$fence" ] || { say "run $fence was cleaned up"; exit "$REFUSED"; }
   [ -f "$run/run.sh" ] || { say "no $run/run.sh"; exit "$MISSING"; }
   [ ! -s "$run/supervisor" ] || return 0
   trap '' HUP
@@ -247,7 +267,7 @@ clean() {
   [ -z "$(folders -le)" ] || { say "folders stay: $(folders -le)"; exit "$UNCLEAN"; }
 }
 
-mkdir -p "$work/runs"
+[ -d "$work/runs" ] || mkdir -p "$work/runs"
 case $command in
 fence) raise "$work/fence" "$fence" || exit "$REFUSED" ;;
 start) start ;;

@@ -4,8 +4,8 @@ import asyncio
 
 from fastapi import APIRouter, Request
 
-from farm.api.context import CallingHost, Context, Farm
-from farm.core.errors import InvalidInput
+from farm.api.context import CallingHost, Context, Farm, authenticated
+from farm.core.errors import AuthError, InvalidInput
 from farm.core.ids import AttemptId, HostId, SessionId
 from farm.services.exchange import Exchanged, exchange, look
 from farm.services.identity import enroll
@@ -29,9 +29,13 @@ MAX_REPORT_BYTES = 64 * 1024 * 1024
 
 
 @router.post("/enroll")
-async def post_enroll(enrollment: Enrollment, farm: Farm) -> EnrollmentAnswer:
-    """Turn a single-use join token into a host credential."""
-    return await farm.database.write_async(enroll, enrollment, now=farm.clock.now())
+async def post_enroll(enrollment: Enrollment, request: Request, farm: Farm) -> EnrollmentAnswer:
+    """Turn a single-use join token into a host credential; a present one, where it is sent, shows who asks."""
+    try:
+        known_as = await authenticated(request.headers, farm)
+    except AuthError:
+        known_as = None
+    return await farm.database.write_async(enroll, enrollment, known_as=known_as, now=farm.clock.now())
 
 
 @router.post("/sessions")
@@ -46,10 +50,12 @@ async def post_session(opening: SessionOpening, host: CallingHost, farm: Farm) -
 async def post_exchange(session_id: Count, said: Exchange, host: CallingHost, farm: Farm) -> ExchangeAnswer:
     """The agent's loop call; held for `wait_s` while there is nothing to say."""
     session = SessionId(session_id)
-    async with farm.waiters.listening() as changed:
+    async with farm.waiters.listening(session) as changed:
         found = await farm.database.write_async(exchange, host, session, said, now=farm.clock.now())
         deadline = asyncio.get_running_loop().time() + said.wait_s
         while not (found.is_news or farm.waiters.closed) and await _changed_before(changed, deadline):
+            if not farm.waiters.is_latest(session, changed):
+                break
             changed.clear()
             found = await _look(farm, host, session, said)
     return found.answer

@@ -14,7 +14,7 @@ from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.core.errors import AuthError
-from farm.core.ids import HostId
+from farm.core.ids import HostId, SessionId
 from farm.services.identity import authenticate
 from farm.store.database import Database
 
@@ -24,18 +24,32 @@ class Waiters:
 
     def __init__(self) -> None:
         self._events: set[asyncio.Event] = set()
+        self._event_by_session: dict[SessionId, asyncio.Event] = {}
         #: True once the farm stops: nobody is held any longer.
         self.closed = False
 
     @contextlib.asynccontextmanager
-    async def listening(self) -> AsyncIterator[asyncio.Event]:
-        """An event that the next change sets; entered before looking, so that no change is missed."""
+    async def listening(self, session: SessionId) -> AsyncIterator[asyncio.Event]:
+        """An event that the next change sets; entered before looking, so that no change is missed.
+
+        Of one session the latest call is held: an agent that calls again has let go of the one before, which
+        ends now instead of looking for work that nobody would hear of.
+        """
         event = asyncio.Event()
+        if before := self._event_by_session.get(session):
+            before.set()
+        self._event_by_session[session] = event
         self._events.add(event)
         try:
             yield event
         finally:
             self._events.discard(event)
+            if self.is_latest(session, event):
+                del self._event_by_session[session]
+
+    def is_latest(self, session: SessionId, event: asyncio.Event) -> bool:
+        """Whether the session has not called again since."""
+        return self._event_by_session.get(session) is event
 
     @property
     def count(self) -> int:

@@ -19,6 +19,11 @@ def section_command(commands: Mapping[str, str]) -> str:
     )
 
 
+def section_head(name: str) -> str:
+    """What stands before a section's output."""
+    return f"\n{_MARK}{name}\n"
+
+
 def output_by_section(text: str) -> dict[str, str]:
     """What each command printed; sections that never came are missing."""
     found: dict[str, list[str]] = {}

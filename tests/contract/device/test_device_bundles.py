@@ -4,12 +4,14 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from agents.adb.client import AdbDevice
-from agents.device.execute import CollectedRun, clean_run, collect_run, start_run, wait_run
+from agents.device.collect import CollectedRun, collect_run
+from agents.device.execute import clean_run, start_run, wait_run
 from agents.device.files import ensure_cached
 from agents.device.layout import cache_folder, cache_path, run_folder
 from agents.device.links import link_command, link_lines
@@ -19,6 +21,7 @@ from farm.core.ids import Digest, digest_of
 from farm.core.plan import PlanFile, RunPlan, filled_argv, filled_env
 
 pytestmark = pytest.mark.anyio
+NOW = datetime(2024, 5, 6, tzinfo=UTC)
 LocalPath = Callable[[Digest], Awaitable[Path]]
 SHARED = b"shared data\n"
 
@@ -85,7 +88,7 @@ async def run(
     env = filled_env(plan, work=work, path_by_name=paths)
     await start_run(device, work_root, fence, argv, env, plan.timeout_s, plan.files)
     await wait_run(device, work_root, fence, deadline_s=60)
-    return await collect_run(device, work_root, fence, limit_bytes=4096)
+    return await collect_run(device, work_root, fence, limit_bytes=4096, now=NOW)
 
 
 async def test_a_program_finds_its_files_beside_itself_and_its_environment(

@@ -3,26 +3,21 @@
 import asyncio
 import os
 import signal
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from agents.adb.client import AdbDevice
-from agents.device.execute import (
-    CollectedRun,
-    RunStatus,
-    clean_run,
-    collect_run,
-    run_status,
-    start_run,
-    wait_run,
-)
+from agents.device.collect import INLINE_BYTES, CollectedRun, collect_command, collect_run
+from agents.device.execute import RunStatus, clean_run, run_status, start_run, wait_run
 from agents.device.layout import run_folder
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
 from farm.core.errors import DeviceError, DeviceOffline, DeviceTimeout, SessionFenced
 
 pytestmark = pytest.mark.anyio
+NOW = datetime(2024, 5, 6, tzinfo=UTC)
 
 
 def is_alive(pid: int) -> bool:
@@ -39,8 +34,8 @@ def harness_pid(work_root: str, fence: int) -> int:
 
 
 async def finish(device: AdbDevice, work_root: str, fence: int, limit_bytes: int = 4096) -> CollectedRun:
-    await wait_run(device, work_root, fence, deadline_s=60)
-    return await collect_run(device, work_root, fence, limit_bytes=limit_bytes)
+    said = await wait_run(device, work_root, fence, deadline_s=60, then=collect_command(work_root, fence))
+    return await collect_run(device, work_root, fence, limit_bytes=limit_bytes, now=NOW, said=said)
 
 
 async def test_a_run_is_started_waited_for_and_collected(device: AdbDevice, work_root: str) -> None:
@@ -76,6 +71,26 @@ async def test_output_over_the_limit_is_counted_and_left(device: AdbDevice, work
     run = await finish(device, work_root, 1, limit_bytes=10000)
     assert (len(run.stdout), run.stdout_dropped_bytes) == (10000, 90000)
     assert (run.stderr, run.stderr_dropped_bytes) == (b"no\n", 0)
+
+
+async def test_output_comes_back_byte_for_byte_however_much_there_is(
+    device: AdbDevice, work_root: str, tmp_path: Path
+) -> None:
+    (tmp_path / "bytes").write_bytes(bytes(range(256)) * 500)
+    script = f"cat '{tmp_path}/bytes'; head -c {INLINE_BYTES + 1} /dev/zero >&2"
+    await start_run(device, work_root, 1, ["sh", "-c", script], {}, 60)
+    run = await finish(device, work_root, 1, limit_bytes=2**22)
+    assert run.stdout == bytes(range(256)) * 500
+    assert run.stderr == bytes(INLINE_BYTES + 1)
+    assert (run.stdout_dropped_bytes, run.stderr_dropped_bytes) == (0, 0)
+
+
+async def test_what_a_run_did_to_the_phone_comes_with_what_it_left(device: AdbDevice, work_root: str) -> None:
+    await start_run(device, work_root, 1, ["true"], {}, 60)
+    after = (await finish(device, work_root, 1)).after
+    assert after is not None
+    assert after.taken_at == NOW
+    assert after.boot_id
 
 
 async def test_a_run_that_never_ends_is_timed_out_by_the_phone(device: AdbDevice, work_root: str) -> None:
@@ -126,7 +141,7 @@ async def test_a_run_goes_on_while_the_phone_is_away_and_is_waited_for_when_it_i
     (tmp_path / "go").touch()
     set_faults(phone.state, Faults())
     await waiting
-    assert (await collect_run(device, work_root, 1, limit_bytes=10)).exit.code == 0
+    assert (await collect_run(device, work_root, 1, limit_bytes=10, now=NOW)).exit.code == 0
 
 
 async def test_a_phone_that_stays_away_is_given_up_after_the_grace_period(
@@ -163,7 +178,7 @@ async def test_a_run_whose_supervisor_died_is_no_run_to_wait_for(device: AdbDevi
 
 async def test_a_run_without_a_record_cannot_be_collected(device: AdbDevice, work_root: str) -> None:
     with pytest.raises(DeviceError, match="no exit record"):
-        await collect_run(device, work_root, 1, limit_bytes=10)
+        await collect_run(device, work_root, 1, limit_bytes=10, now=NOW)
 
 
 async def test_cleaning_ends_what_runs_left_and_removes_their_folders(

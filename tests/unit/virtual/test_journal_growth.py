@@ -14,18 +14,22 @@ SERIAL = "grown"
 def started(fence: int) -> "subprocess.Popen[bytes]":
     """A process of a run on the phone, past its exec."""
     environment = {**os.environ, "BENCHFARM_PHONE": SERIAL, "BENCHFARM_RUN": str(fence)}
+    # It never execs again: within an exec it has no environment to be known by, and a look would miss it.
     process = subprocess.Popen(
-        ["sh", "-c", "echo up; exec sleep 60"], env=environment, stdout=subprocess.PIPE
+        ["sh", "-c", "echo up; read -r word"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
-    process.stdout.close()
     return process
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
     process.kill()
-    process.wait()
+    # Closes its input, too.
+    process.communicate()
 
 
 def test_a_run_that_outlasts_parts_of_the_journal_stays_in_it(tmp_path: Path) -> None:

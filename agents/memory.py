@@ -1,0 +1,84 @@
+"""What this life of the agent knows of a phone, for as long as nothing happened that could change it."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from agents.device.look import Look, is_executable
+from farm.core.ids import Digest
+from farm.core.plan import PlanFile
+
+#: After this a file's digest is computed anew, whatever its state says.
+VERIFIED_FOR_S = 3600.0
+#: A look that was taken when a phone became free serves a run that begins within this time.
+LOOK_SERVES_S = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A file whose digest was computed on the phone."""
+
+    #: How it was just before that: inode, size, mode, times.
+    state: str
+    at_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class PhoneMemory:
+    """Made anew whenever the phone's transport changed or it was probed, so also after a reboot.
+
+    Times are on the agent's monotonic clock.
+    """
+
+    verified_by_digest: dict[Digest, Verified] = field(default_factory=dict)
+    #: The screen was turned on by us, and not let go.
+    is_awake: bool = False
+    #: Held while the screen's setting is changed.
+    screen: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _fence_by_digest: dict[Digest, int] = field(default_factory=dict)
+    _look: Look | None = None
+    _looked_at_s: float = 0.0
+
+    def note_verified(self, state_by_digest: Mapping[Digest, str], at_s: float) -> None:
+        """These files had their digests."""
+        for digest, state in state_by_digest.items():
+            if state:
+                self.verified_by_digest[digest] = Verified(state=state, at_s=at_s)
+
+    def holds(self, files: Iterable[PlanFile], look: Look, now_s: float) -> bool:
+        """Whether every file is on the phone as it was when its digest was computed, not long ago."""
+        return all(self._holds(file, look, now_s) for file in files)
+
+    def note_look(self, look: Look, at_s: float) -> None:
+        """Keep a look for the run that comes next."""
+        self._look, self._looked_at_s = look, at_s
+
+    def note_used(self, files: Iterable[PlanFile], fence: int) -> None:
+        """A run uses these files, without their being touched."""
+        for file in files:
+            self._fence_by_digest[file.digest] = fence
+
+    def take_uses(self) -> dict[int, list[Digest]]:
+        """What was used by which run; the caller writes it down on the phone, which touches the files."""
+        found: dict[int, list[Digest]] = {}
+        for digest, fence in self._fence_by_digest.items():
+            found.setdefault(fence, []).append(digest)
+            self.verified_by_digest.pop(digest, None)
+        self._fence_by_digest.clear()
+        return found
+
+    def take_look(self, now_s: float) -> Look | None:
+        """The look that was kept, once, while it is worth anything."""
+        look, self._look = self._look, None
+        return look if now_s - self._looked_at_s <= LOOK_SERVES_S else None
+
+    def forget(self) -> None:
+        """Something went wrong on the phone: believe nothing."""
+        self.verified_by_digest.clear()
+        self.is_awake, self._look = False, None
+
+    def _holds(self, file: PlanFile, look: Look, now_s: float) -> bool:
+        known, state = self.verified_by_digest.get(file.digest), look.state_by_digest.get(file.digest)
+        if known is None or state != known.state or now_s - known.at_s > VERIFIED_FOR_S:
+            return False
+        return is_executable(state) or not file.executable

@@ -1,0 +1,174 @@
+"""Makes a phone ready for a run: its files there and right, its screen on, its gates open."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from shlex import quote
+
+import structlog
+
+from agents.backoff import Backoff
+from agents.blobs import BlobCache
+from agents.device.files import SHELL_DEADLINE_S, CacheResult, LocalCopyDamaged, ensure_cached
+from agents.device.layout import cache_folder, cache_path
+from agents.device.look import Look, look
+from agents.device.prepare import keep_awake, restore_awake, wait_for_gates
+from agents.device.room import make_room
+from agents.device.supervisor import ensure_supervisor, supervisor_file
+from agents.device.use_order import mark_used
+from agents.watch import Phone
+from farm.clock import Clock
+from farm.core.condition import Condition, closed_gates
+from farm.core.errors import FarmTrouble
+from farm.core.ids import Digest
+from farm.core.plan import PlanFile, RunPlan
+
+log = structlog.get_logger(__name__)
+
+GATE_INTERVAL_S = 5.0
+_ALL_OF_THEM = '"$@"'
+#: A farm that is away may come back within this time before a job that needs its files is put off.
+FARM_AWAY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """How a phone is before a run."""
+
+    path_by_name: dict[str, str]
+    pushed_bytes: int
+    #: The last look, which the run is started on.
+    condition: Condition
+    waited_s: float
+    #: Why the run must be put off, for a person; empty when the phone is fit.
+    shut: tuple[str, ...]
+
+
+class Preparation:
+    """Prepares phones with as few questions as will do: one, where all that is needed is there and known."""
+
+    def __init__(
+        self, *, blobs: BlobCache, clock: Clock, random: Random, phone_cache_limit_bytes: int
+    ) -> None:
+        self._blobs = blobs
+        self._phone_cache_limit_bytes = phone_cache_limit_bytes
+        self._clock = clock
+        self._random = random
+
+    async def prepare(self, phone: Phone, plan: RunPlan, fence: int) -> Ready:
+        """See to everything that a run needs; its gates are waited for.
+
+        Raises:
+            FarmError: as `ensure_cached` does, or the farm does not give out a file.
+        """
+        await self._wake(phone)
+        seen = phone.memory.take_look(self._clock.monotonic()) or await self._look(phone)
+        pushed_bytes, is_fit = 0, not closed_gates(seen.condition, plan.gates)
+        if not self._has_all(phone, plan, seen):
+            pushed_bytes, is_fit = await self._bring(phone, plan, fence), False
+        phone.memory.note_used(plan.files, fence)
+        paths = {file.name: cache_path(phone.facts.work_root, file.digest) for file in plan.files}
+        if is_fit:
+            return Ready(
+                path_by_name=paths,
+                pushed_bytes=pushed_bytes,
+                condition=seen.condition,
+                waited_s=0.0,
+                shut=(),
+            )
+        ready = await wait_for_gates(
+            phone.device,
+            phone.facts.work_root,
+            plan.gates,
+            clock=self._clock,
+            interval_s=GATE_INTERVAL_S,
+        )
+        return Ready(
+            path_by_name=paths,
+            pushed_bytes=pushed_bytes,
+            condition=ready.condition,
+            waited_s=ready.waited_s,
+            shut=ready.shut,
+        )
+
+    async def look_ahead(self, phone: Phone) -> None:
+        """Look at a phone that has just become free, for the run that is about to come.
+
+        Raises:
+            DeviceError: the phone went away, or was too slow.
+        """
+        phone.memory.note_look(await self._look(phone), self._clock.monotonic())
+
+    async def let_sleep(self, phone: Phone) -> None:
+        """Put the screen back as it was found.
+
+        Raises:
+            DeviceError: the phone went away, or was too slow.
+        """
+        async with phone.memory.screen:
+            phone.memory.is_awake = False
+            await restore_awake(phone.device, phone.facts.work_root)
+
+    async def _wake(self, phone: Phone) -> None:
+        async with phone.memory.screen:
+            if not phone.memory.is_awake:
+                await keep_awake(phone.device, phone.facts.work_root)
+                phone.memory.is_awake = True
+
+    async def _look(self, phone: Phone) -> Look:
+        return await look(phone.device, phone.facts.work_root, self._clock.now())
+
+    def _has_all(self, phone: Phone, plan: RunPlan, seen: Look) -> bool:
+        """Whether every file is there and right, and there is the room that the gates want."""
+        free_bytes = seen.condition.storage_free_bytes
+        is_short = free_bytes is not None and free_bytes < plan.gates.min_storage_bytes
+        files = (*plan.files, supervisor_file())
+        return not is_short and phone.memory.holds(files, seen, self._clock.monotonic())
+
+    async def _bring(self, phone: Phone, plan: RunPlan, fence: int) -> int:
+        """Have all digests computed on the phone, and push what is missing; gives the bytes pushed."""
+        device, work_root = phone.device, phone.facts.work_root
+        began_s = self._clock.monotonic()
+        supervisor = await ensure_supervisor(device, work_root)
+        await self._mark_used(phone)
+        await make_room(
+            device,
+            work_root,
+            plan.files,
+            min_free_bytes=plan.gates.min_storage_bytes,
+            cache_limit_bytes=self._phone_cache_limit_bytes,
+        )
+        cached = await self._cached(phone, plan.files, fence)
+        for found in (supervisor, cached):
+            phone.memory.note_verified(found.state_by_digest, began_s)
+        return cached.pushed_bytes
+
+    async def _mark_used(self, phone: Phone) -> None:
+        """Write down on the phone by which runs files were used since they were last looked at."""
+        folder = quote(cache_folder(phone.facts.work_root))
+        for fence, digests in phone.memory.take_uses().items():
+            command = f"cd {folder} && set -- {' '.join(digests)} && {mark_used(_ALL_OF_THEM, fence)}"
+            await phone.device.shell(command, deadline_s=SHELL_DEADLINE_S)
+
+    async def _cached(self, phone: Phone, files: Sequence[PlanFile], fence: int) -> CacheResult:
+        """The plan's files on the phone; a copy that was damaged on this host is fetched anew, once."""
+        device, work_root = phone.device, phone.facts.work_root
+        try:
+            return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
+        except LocalCopyDamaged as error:
+            log.warning("host_copy_damaged", reason=error.message, hint=error.hint)
+        self._blobs.distrust(file.digest for file in files)
+        return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
+
+    async def _local_path(self, digest: Digest) -> Path:
+        backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
+        give_up_s = self._clock.monotonic() + FARM_AWAY_S
+        while True:
+            try:
+                return await self._blobs.fetch(digest)
+            except FarmTrouble:
+                if self._clock.monotonic() >= give_up_s:
+                    raise
+                await asyncio.sleep(backoff.next_s())
