@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from farm.core.address import is_loopback
 from farm.core.errand import ErrandKind
 from farm.core.errors import FarmError, FarmTrouble, FarmUnreachable, InvalidInput
-from farm.core.ids import AttemptId, Digest, MatrixId
+from farm.core.ids import AttemptId, DeviceId, Digest, MatrixId
 from farm.core.variant import Manifest
 from farm.wire.base import Problem
 from farm.wire.device_views import (
@@ -25,7 +25,9 @@ from farm.wire.device_views import (
     RetirementPlan,
 )
 from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
+from farm.wire.matrix_views import CancelledView, MatrixPlanView
 from farm.wire.refusal import error_of
+from farm.wire.result_views import ResultView
 from farm.wire.storage_views import StorageView, SweepView
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
 from farm.wire.views import (
@@ -162,11 +164,27 @@ class FarmClient:
         """Enqueue a matrix; `spec` is the matrix file as read."""
         return self._post(MatrixView, "/matrices", {"spec": spec})
 
+    def plan_matrix(self, spec: Mapping[str, object]) -> MatrixPlanView:
+        """What a matrix would come to; nothing is queued."""
+        return self._post(MatrixPlanView, "/matrices/plan", {"spec": spec})
+
+    def cancel_matrix(self, matrix_id: MatrixId, *, device: DeviceId | None = None) -> CancelledView:
+        """End what is left of a matrix, or of its part on one device."""
+        return self._post(CancelledView, f"/matrices/{matrix_id}/cancel", {"device": device})
+
+    def rerun_matrix(self, matrix_id: MatrixId, *, failed: bool) -> MatrixView:
+        """Submit a matrix again, or its cells that lack a valid measurement."""
+        return self._post(MatrixView, f"/matrices/{matrix_id}/rerun", {"failed": failed})
+
     def matrices(self) -> list[MatrixSummary]:
         return self._get(list[MatrixSummary], "/matrices")
 
     def matrix(self, matrix_id: MatrixId) -> MatrixView:
         return self._get(MatrixView, f"/matrices/{matrix_id}")
+
+    def results(self, matrix_id: MatrixId) -> list[ResultView]:
+        """Every cell of a matrix with its values over rounds."""
+        return self._get(list[ResultView], f"/matrices/{matrix_id}/results")
 
     def jobs(self, matrix_id: MatrixId) -> list[JobView]:
         return self._get(list[JobView], "/jobs", matrix_id=str(matrix_id))

@@ -12,6 +12,7 @@ from farm.api import (
     device_routes,
     harness_routes,
     matrix_routes,
+    result_routes,
     routes,
     storage_routes,
     token_routes,
@@ -54,6 +55,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     app.add_middleware(LoopbackOnly)
     app.include_router(routes.router)
     app.include_router(matrix_routes.router)
+    app.include_router(result_routes.router)
     app.include_router(blob_routes.router)
     app.include_router(storage_routes.router)
     app.include_router(harness_routes.router)

@@ -17,7 +17,9 @@ from farm.cli import (
     doctor,
     harness,
     matrix,
+    run,
     speedups,
+    storage,
     token,
     up,
     variants,
@@ -32,11 +34,13 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("run", cls=run.WithDashes, rich_help_panel="Measure")(run.run)
 app.command("up", rich_help_panel="The farm")(up.up)
 app.command("demo", rich_help_panel="The farm")(demo.demo)
 app.command("doctor", rich_help_panel="The farm")(doctor.doctor)
 app.add_typer(agent.app, name="agent", rich_help_panel="The farm")
 app.add_typer(token.app, name="token", rich_help_panel="The farm")
+app.add_typer(storage.app, name="storage", rich_help_panel="The farm")
 app.command("devices", rich_help_panel="What there is")(devices.devices)
 app.add_typer(device.app, name="device", rich_help_panel="What there is")
 app.command(

@@ -46,8 +46,22 @@ def after_up(folder: Path) -> str:
 
 def watch_again(matrix_id: MatrixId) -> str:
     """For a person who leaves a matrix to the farm."""
-    command = f"{farm_command()} matrix watch {matrix_id}"
-    return f"Detached: matrix {matrix_id} goes on. Watch it again with: {command}"
+    farm = farm_command()
+    lines = [(f"{farm} matrix watch {matrix_id}", "watch it again"), *_cancel(matrix_id)]
+    return "\n".join([f"Detached: matrix {matrix_id} goes on.", *_aligned(lines)])
+
+
+def watch_it(matrix_id: MatrixId) -> str:
+    """For a person who did not want to wait."""
+    lines = [
+        (f"{farm_command()} matrix watch {matrix_id}", "its progress, then the table"),
+        *_cancel(matrix_id),
+    ]
+    return "\n".join(_aligned(lines))
+
+
+def _cancel(matrix_id: MatrixId) -> list[tuple[str, str]]:
+    return [(f"{farm_command()} matrix cancel {matrix_id}", "end it")]
 
 
 def leaving_demo(folder: Path, matrix_id: MatrixId, *, farm_goes_on: bool) -> str:

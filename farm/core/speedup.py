@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from farm.core.measurement import Quality, SampleKind
 from farm.core.stats import t_quantile
-from farm.core.verdict import DEFAULT_MARGIN, Verdict
+from farm.core.verdict import DEFAULT_MARGIN, MIN_ROUNDS, Verdict
 
-#: Fewer rounds give a ratio but no interval.
-MIN_ROUNDS = 5
 CONFIDENCE = 0.95
 #: The chance to find an effect of the size of the minimum detectable one.
 POWER = 0.8

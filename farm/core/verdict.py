@@ -4,6 +4,8 @@ from enum import StrEnum
 
 #: How far from 1 a speedup is still the same, as a fraction.
 DEFAULT_MARGIN = 0.02
+#: Fewer rounds give a ratio but no interval.
+MIN_ROUNDS = 5
 
 
 class Verdict(StrEnum):

@@ -38,7 +38,8 @@ class Printed:
     def document(self) -> object:
         """The JSON: all of it, or else the last object or list that starts a line."""
         try:
-            return _loads(self.text)
+            # NaN is let in: only where a number is wanted does it matter.
+            return json.loads(self.text)
         except (ValueError, RecursionError):
             return _last_document(self.text)
 
@@ -136,7 +137,7 @@ def _last_document(text: str) -> object:
 
     Text that only looks like JSON is given up after it was gone through a few times over.
     """
-    decoder = json.JSONDecoder(parse_constant=_no_number)
+    decoder = json.JSONDecoder()
     last_by_kind: dict[type, object] = {}
     budget, position = 4 * len(text) + 1, 0
     while budget > 0 and (start := _next_start(text, position)) is not None:
@@ -155,12 +156,3 @@ def _last_document(text: str) -> object:
 def _next_start(text: str, position: int) -> int | None:
     match = _START.search(text, position)
     return None if match is None else match.start(1)
-
-
-def _loads(text: str) -> object:
-    document: object = json.loads(text, parse_constant=_no_number)
-    return document
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number")

@@ -28,6 +28,8 @@ from farm.wire.spec_problems import problems_of
 _GATES = Gates()
 _MAX_VALUES = 1000
 _MAX_TEXT_CHARS = 200
+#: A flag may hold a whole command line.
+_MAX_VALUE_CHARS = 4000
 _DAY_S = 86_400.0
 
 
@@ -35,8 +37,8 @@ def _scalar(value: object) -> SettingValue:
     """YAML's and JSON's own types as they are: `5` is no text and `true` no number."""
     if not isinstance(value, str | int | float | bool):
         raise PydanticCustomError("matrix_value", "not a text, a number, true or false")
-    if isinstance(value, str) and not 0 < len(value) <= _MAX_TEXT_CHARS:
-        raise PydanticCustomError("matrix_value", f"a text of 1 to {_MAX_TEXT_CHARS} characters is needed")
+    if isinstance(value, str) and not 0 < len(value) <= _MAX_VALUE_CHARS:
+        raise PydanticCustomError("matrix_value", f"a text of 1 to {_MAX_VALUE_CHARS} characters is needed")
     if isinstance(value, float) and not math.isfinite(value):
         raise PydanticCustomError("matrix_value", "not a finite number")
     if type(value) is int and not -(2**63) <= value < 2**63:

@@ -1,0 +1,122 @@
+"""What a run found: the table of values, or of speedups where there is a baseline, and the metrics."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.table import Table
+from rich.text import Text
+
+from farm.cli.output import out, talk
+from farm.cli.render import add_row, listing
+from farm.cli.speedups import print_speedups
+from farm.cli.words import NOTHING, counts, duration_or_nothing, phone
+from farm.core.measurement import Quality
+from farm.core.units import duration_text
+from farm.core.verdict import MIN_ROUNDS
+from farm.wire.result_views import LevelView, MetricView, ResultView
+from farm.wire.views import MatrixView, SpeedupView
+
+_ROUNDS = "time = median over rounds, each a process of its own; 95 % interval over rounds."
+_P90 = "p90 = 90th percentile of a round's samples, median over rounds."
+
+
+def result_document(
+    view: MatrixView, results: Sequence[ResultView], speedups: Sequence[SpeedupView]
+) -> dict[str, object]:
+    """Everything as one JSON document."""
+    return {
+        "matrix": view.model_dump(mode="json"),
+        "results": [result.model_dump(mode="json") for result in results],
+        "speedups": [each.model_dump(mode="json") for each in speedups],
+    }
+
+
+def print_result(view: MatrixView, results: Sequence[ResultView], speedups: Sequence[SpeedupView]) -> None:
+    """Tables on stdout; what they lack, and where to look next, on stderr."""
+    if speedups:
+        print_speedups(speedups)
+    elif any(result.time for result in results):
+        out().print(value_table(results))
+        for line in legend(results):
+            out().print(Text(line, style="dim"))
+    if any(result.metrics for result in results):
+        out().print()
+        out().print(metric_table(results))
+    if not any(result.time for result in results):
+        talk("Nothing was measured.")
+    if view.rounds < MIN_ROUNDS:
+        talk(too_few(view.rounds))
+
+
+def too_few(rounds: int) -> str:
+    """What a run of fewer rounds than make an interval cannot say."""
+    said = "One round" if rounds == 1 else f"{rounds} rounds"
+    return f"{said}: no interval and no verdict, and nothing says how far another run would be from this one."
+
+
+def value_table(results: Sequence[ResultView]) -> Table:
+    """One row for each cell; columns that say the same of all, or nothing of any, are left out."""
+    has_cells = len({result.label for result in results}) > 1
+    has_p90 = any(result.p90_ns is not None for result in results)
+    has_interval = any(result.time and result.time.ci_low is not None for result in results)
+    columns = ["time", *["95 % interval"] * has_interval, "min to max", *["p90"] * has_p90]
+    table = listing(names=["device", *["cell"] * has_cells], numbers=columns, words=("rounds",))
+    for result in results:
+        names = [result.device_id, *[result.label] * has_cells]
+        add_row(table, *names, *_numbers(result, has_interval, has_p90), counts(result.rounds_by_quality))
+    return table
+
+
+def legend(results: Sequence[ResultView]) -> Iterator[str]:
+    """What the columns mean, what the clock covers, and what phones these are."""
+    yield _ROUNDS
+    if any(result.p90_ns is not None for result in results):
+        yield _P90
+    for covers in dict.fromkeys(result.clock_covers for result in results):
+        yield f"The clock covers {covers}."
+    if any(result.counted not in (None, Quality.VALID) for result in results):
+        yield "Where no round is valid, the times are of those there are, and enter no comparison."
+    by_kind = sorted({(phone(r.device_model, r.soc, virtual=r.virtual), r.device_id) for r in results})
+    for kind, group in groupby(by_kind, key=lambda pair: pair[0]):
+        yield f"{', '.join(device for _, device in group)}: {kind}"
+
+
+def metric_table(results: Sequence[ResultView]) -> Table:
+    """One row for each cell and metric."""
+    has_cells = len({result.label for result in results}) > 1
+    names = ["device", *["cell"] * has_cells, "metric"]
+    table = listing(names=names, numbers=("median", "min to max"), words=("unit", "better"))
+    for result in results:
+        for metric in result.metrics:
+            own = [result.device_id, *[result.label] * has_cells, metric.name]
+            add_row(table, *own, *_metric_numbers(metric), metric.unit, str(metric.better))
+    return table
+
+
+def _numbers(result: ResultView, has_interval: bool, has_p90: bool) -> list[str]:
+    time = result.time
+    if time is None:
+        return [NOTHING] * (2 + has_interval + has_p90)
+    interval = [_range(time, time.ci_low, time.ci_high)] * has_interval
+    return [
+        duration_text(time.median),
+        *interval,
+        _range(time, time.low, time.high),
+        *[duration_or_nothing(result.p90_ns)] * has_p90,
+    ]
+
+
+def _range(time: LevelView, low: float | None, high: float | None) -> str:
+    """`12.1 to 12.6`, in the unit of the median; with units where one has another."""
+    if low is None or high is None:
+        return NOTHING
+    unit = duration_text(time.median).partition(" ")[2]
+    texts = [duration_text(low), duration_text(high)]
+    if all(text.endswith(f" {unit}") for text in texts):
+        texts = [text.removesuffix(f" {unit}") for text in texts]
+    return " to ".join(texts)
+
+
+def _metric_numbers(metric: MetricView) -> tuple[str, str]:
+    level = metric.level
+    return f"{level.median:.6g}", f"{level.low:.6g} to {level.high:.6g}"

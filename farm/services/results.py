@@ -1,0 +1,112 @@
+"""What each cell of a matrix measured, over its rounds."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from statistics import median
+
+from sqlalchemy.engine import Connection
+
+from farm.core.device import DeviceFacts
+from farm.core.ids import CellId, DeviceId, MatrixId
+from farm.core.level import level
+from farm.core.measurement import Metric, Quality
+from farm.services.adapters import adapter_of
+from farm.services.matrices import get_matrix
+from farm.store import devices, matrices, programs
+from farm.store.figures import Figures, list_figures
+from farm.store.matrices import CellRow
+from farm.wire.result_views import LevelView, MetricView, ResultView
+
+
+def list_results(connection: Connection, matrix_id: MatrixId) -> list[ResultView]:
+    """One view for each cell, in the order of the matrix.
+
+    Raises:
+        NotFound: there is no such matrix.
+    """
+    get_matrix(connection, matrix_id)
+    cells = matrices.list_cells(connection, matrix_id)
+    facts = {row.device_id: row.facts for row in devices.list_devices(connection)}
+    covers = {
+        program_id: adapter_of(programs.get_program(connection, program_id)).clock_covers
+        for program_id in {cell.program_id for cell in cells}
+    }
+    measured: defaultdict[CellId, list[Figures]] = defaultdict(list)
+    for figures in list_figures(connection, matrix_id):
+        measured[figures.cell_id].append(figures)
+    return [_view(cell, measured[cell.cell_id], facts, covers[cell.program_id]) for cell in cells]
+
+
+def _view(
+    cell: CellRow,
+    measured: Sequence[Figures],
+    facts: Mapping[DeviceId, DeviceFacts | None],
+    clock_covers: str,
+) -> ResultView:
+    rounds = _of_rounds(measured)
+    counted = _counted(rounds)
+    known = facts.get(cell.device_id)
+    return ResultView(
+        cell_id=cell.cell_id,
+        device_id=cell.device_id,
+        device_model=known.device_model if known else None,
+        soc=known.soc if known else None,
+        virtual=known.virtual if known else False,
+        label=cell.label,
+        backend=cell.backend,
+        clock_covers=clock_covers,
+        kind=counted[-1].kind if counted else None,
+        time=_level([figures.value_ns for figures in counted]),
+        p90_ns=_median(figures.p90_ns for figures in counted),
+        scatter=_median(figures.scatter for figures in counted),
+        metrics=_metrics(counted),
+        rounds_by_quality=dict(Counter(str(figures.quality) for figures in rounds)),
+        counted=_qualities(counted),
+        accelerator=counted[-1].accelerator if counted else None,
+        proof=counted[-1].proof if counted else None,
+    )
+
+
+def _of_rounds(measured: Sequence[Figures]) -> list[Figures]:
+    """One measurement for each round: the latest repeat that is valid, or else the latest."""
+    best: dict[int, Figures] = {}
+    for figures in sorted(measured, key=lambda each: (each.quality is Quality.VALID, each.repeat)):
+        best[figures.round] = figures
+    return [best[number] for number in sorted(best)]
+
+
+def _counted(rounds: Sequence[Figures]) -> list[Figures]:
+    """The valid rounds, or where there is none all of them; of one kind, the one that most are of."""
+    valid = [figures for figures in rounds if figures.quality is Quality.VALID] or list(rounds)
+    kinds = Counter(figures.kind for figures in valid).most_common(1)
+    return [figures for figures in valid if figures.kind is kinds[0][0]]
+
+
+def _qualities(counted: Sequence[Figures]) -> str | None:
+    return ", ".join(dict.fromkeys(str(figures.quality) for figures in counted)) or None
+
+
+def _level(values: Sequence[float]) -> LevelView | None:
+    return LevelView(**asdict(level(values))) if values else None
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _metrics(counted: Sequence[Figures]) -> tuple[MetricView, ...]:
+    by_name: defaultdict[str, list[Metric]] = defaultdict(list)
+    for figures in counted:
+        for metric in figures.metrics:
+            by_name[metric.name].append(metric)
+    return tuple(
+        MetricView(
+            name=name,
+            unit=found[-1].unit,
+            better=found[-1].better,
+            level=LevelView(**asdict(level([metric.value for metric in found]))),
+        )
+        for name, found in by_name.items()
+    )
