@@ -8,7 +8,7 @@ import typer
 
 from farm.cli.address import connect
 from farm.cli.output import Json, out, print_json, show, talk
-from farm.core.errors import InvalidInput
+from farm.core.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from farm.client import FarmClient
@@ -125,9 +125,17 @@ def _definition(farm: "FarmClient", name: str, file: Path | None) -> dict[str, A
     from farm.wire.harness_definition import definition_from_text
 
     if file is None:
-        return farm.harness(name).definition
+        return _known_definition(farm, name)
     try:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file}: {error}", hint="name a definition in YAML") from error
     return definition_from_text(text).model_dump(mode="json")
+
+
+def _known_definition(farm: "FarmClient", name: str) -> dict[str, Any] | None:
+    try:
+        return farm.harness(name).definition
+    except NotFound as error:
+        hint = f"{error.hint}; for a program of your own, --definition FILE says how it is called and read"
+        raise NotFound(error.message, hint=hint) from error

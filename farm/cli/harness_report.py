@@ -11,6 +11,7 @@ from farm.cli.render import add_row, listing
 from farm.cli.words import NOTHING, moment
 from farm.core.bundle import PLAIN_COMMAND
 from farm.core.matrix import value_text
+from farm.core.program_choice import ANY_ABI
 from farm.core.units import size_text
 from farm.wire.harness_views import FlagView, HarnessView, ProgramView, RegisteredProgramView
 
@@ -46,7 +47,7 @@ def harness_report(view: HarnessView) -> RenderableType:
 def registered_lines(view: RegisteredProgramView) -> Iterator[str]:
     """What a registration changed."""
     program = view.program
-    phones = "every phone without a program for its own ABI" if program.abi == "any" else program.abi
+    phones = "phones that no binary is registered for" if program.abi == ANY_ABI else f"{program.abi} phones"
     again = ", which was registered before" if view.known else ""
     yield f"New matrices of {program.name} run {program.digest[:12]} on {phones}{again}."
     if view.replaces is not None:

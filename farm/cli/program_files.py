@@ -99,16 +99,19 @@ def file_specs(files: Sequence[LocalFile], entry: str) -> dict[LocalFile, Bundle
 
 def _walk(folder: Path) -> Iterator[tuple[str, bool]]:
     """Every file with whether it is junk; junk folders are not entered."""
-    above: set[str] = set()
     for root, folders, names in os.walk(folder, followlinks=True, onerror=_refuse):
-        real = os.path.realpath(root)
-        if real in above:
+        if _is_inside_itself(Path(root), folder):
             raise InvalidInput(f"{root}: a link leads round in a circle", hint="remove the link")
-        above.add(real)
         here = os.path.relpath(root, folder)
         for name in sorted([*names, *filter(_is_junk, folders)]):
             yield os.path.normpath(f"{here}/{name}"), _is_junk(name)
         folders[:] = sorted(name for name in folders if not _is_junk(name))
+
+
+def _is_inside_itself(place: Path, folder: Path) -> bool:
+    """Whether a link on the way from the folder leads to one of the folders that it is in."""
+    above = [folder / parent for parent in place.relative_to(folder).parents]
+    return place != folder and any(place.samefile(each) for each in above)
 
 
 def _is_junk(name: str) -> bool:
