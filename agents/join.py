@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agents.config import KEPT, AgentConfig, KeptSettings, find_kept
-from agents.credential import Credential, enroll
+from agents.credential import Credential, enroll, find_credential
 from agents.durable import write_durably
 from agents.farm_api import FarmApi, farm_client
 from agents.hostlock import host_lock
@@ -32,13 +32,19 @@ async def join(config: AgentConfig, clock: Clock) -> Joined:
     Raises:
         AgentRunningError: an agent works in the data folder, and would go on with the old credential.
         AuthError: the farm does not take the token, or there is none.
+        Conflict: an agent of that name is at work elsewhere.
         FarmUnreachable: no farm answers there.
     """
     config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with host_lock(config.data_dir):
         replaced = find_kept(config.data_dir)
+        before = find_credential(config.data_dir)
         async with farm_client(config.farm_url) as http:
-            credential = await _enrolled(config, FarmApi(http))
+            api = FarmApi(http)
+            # Only to the farm that it is of: it shows that we are who had the name.
+            if before is not None and replaced is not None and replaced.farm_url == config.farm_url:
+                api.use_credential(before.secret)
+            credential = await _enrolled(config, api)
         kept = KeptSettings(farm_url=config.farm_url, host=credential.host_id)
         write_durably(config.data_dir / KEPT, kept.model_dump_json().encode(), mode=0o600)
         journal, spool = Journal(config.data_dir / "attempts"), Spool(config.data_dir / "spool")

@@ -30,7 +30,7 @@ MAX_REPORT_BYTES = 64 * 1024 * 1024
 
 @router.post("/enroll")
 async def post_enroll(enrollment: Enrollment, request: Request, farm: Farm) -> EnrollmentAnswer:
-    """Turn a single-use join token into a host credential; a present one, where it is sent, shows who asks."""
+    """Turn a single-use join token into a host credential; a present one, if sent, shows who asks."""
     try:
         known_as = await authenticated(request.headers, farm)
     except AuthError:

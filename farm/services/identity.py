@@ -16,6 +16,9 @@ from farm.wire.agent import Enrollment, EnrollmentAnswer
 from farm.wire.base import WIRE_VERSIONS_SERVED
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenState, TokenView
 
+#: An agent that beat so recently is there; they beat every ten seconds at least.
+BEATING = timedelta(seconds=30)
+
 
 def create_join_token(connection: Connection, *, auto_admit: bool, now: datetime) -> str:
     """A token for a host that the farm itself lets in."""
@@ -64,15 +67,22 @@ def revoke_join_token(connection: Connection, token_id: str, *, now: datetime, a
     return found[0]
 
 
-def enroll(connection: Connection, enrollment: Enrollment, *, now: datetime) -> EnrollmentAnswer:
+def enroll(
+    connection: Connection, enrollment: Enrollment, *, now: datetime, known_as: HostId | None = None
+) -> EnrollmentAnswer:
     """Turn a join token into a host credential.
+
+    `known_as` is the host whose present credential the caller has, if any: that one may always join again.
 
     Raises:
         AuthError: the token is unknown, used up or too old.
+        Conflict: an agent of that name is at work, and the caller is not it; the token stays good.
         InvalidInput: the agent's wire version is not served.
     """
     check_wire_version(enrollment.wire_version)
     host_id = HostId(enrollment.host)
+    if known_as != host_id:
+        _check_nobody_is(connection, host_id, now=now)
     credential = secrets.token_urlsafe(32)
     # The token's row refers to the host, so the host is there first; a bad token rolls it back.
     hosts.put_host(connection, host_id=host_id, credential_hash=_hash(credential), auto_admit=False, now=now)
@@ -87,6 +97,17 @@ def enroll(connection: Connection, enrollment: Enrollment, *, now: datetime) -> 
         connection, host_id=host_id, credential_hash=_hash(credential), auto_admit=auto_admit, now=now
     )
     return EnrollmentAnswer(host_id=host_id, credential=credential)
+
+
+def _check_nobody_is(connection: Connection, host_id: HostId, *, now: datetime) -> None:
+    """Two machines of one name, cloned ones say, would each take the other's credential away."""
+    session = hosts.current_session(connection, host_id)
+    if session is not None and session.beat_at > now - BEATING:
+        raise Conflict(
+            f"an agent called {host_id} is at work",
+            hint="call this one otherwise (--host NAME); if it is this machine's, just stopped, try again in "
+            f"{BEATING.total_seconds():.0f} s",
+        )
 
 
 def authenticate(connection: Connection, credential: str) -> HostId:

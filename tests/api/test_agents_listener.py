@@ -1,7 +1,7 @@
 """The listener for agents on other machines: only what agents call, and nobody without a credential."""
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,10 +49,10 @@ class Farm:
     people: httpx.AsyncClient
     agents: httpx.AsyncClient
 
-    async def enroll(self, host: str = "bench-1") -> httpx.Response:
+    async def enroll(self, host: str = "bench-1", headers: Mapping[str, str] | None = None) -> httpx.Response:
         token = self.context.database.write(create_join_token, auto_admit=True, now=self.context.clock.now())
         body = {"host": host, "join_token": token}
-        return await self.agents.post("/api/v1/agent/enroll", json=body)
+        return await self.agents.post("/api/v1/agent/enroll", json=body, headers=headers)
 
     async def credential(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {(await self.enroll()).json()['credential']}"}
@@ -139,3 +139,21 @@ async def test_a_stranger_can_send_no_more_than_an_enrolment(farm: Farm) -> None
 
     assert (await farm.agents.post(path, content=body)).status_code == 422
     assert (await farm.agents.post(path, content=in_chunks())).status_code == 422
+
+
+async def test_a_name_whose_agent_is_at_work_is_not_given_away(farm: Farm) -> None:
+    headers = await farm.credential()
+    opening = {"boot_id": "boot", "agent_version": "test"}
+    await farm.agents.post("/api/v1/agent/sessions", json=opening, headers=headers)
+    refused = await farm.enroll()
+    assert refused.status_code == 409
+    assert "--host NAME" in refused.json()["hint"]
+    assert (await farm.enroll("bench-2")).status_code == 200
+    assert (await farm.agents.head(f"/api/v1/blobs/{DIGEST}", headers=headers)).status_code == 200
+
+
+async def test_an_agent_that_shows_its_credential_may_join_again_at_once(farm: Farm) -> None:
+    headers = await farm.credential()
+    opening = {"boot_id": "boot", "agent_version": "test"}
+    await farm.agents.post("/api/v1/agent/sessions", json=opening, headers=headers)
+    assert (await farm.enroll(headers=headers)).status_code == 200
