@@ -1,6 +1,6 @@
 """What a run found: the table of values, or of speedups where there is a baseline, and the metrics."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from rich.table import Table
@@ -17,6 +17,7 @@ from farm.wire.result_views import LevelView, MetricView, ResultView
 from farm.wire.views import MatrixView, SpeedupView
 
 _ROUNDS = "time = median over rounds, each a process of its own; 95 % interval over rounds."
+_ROUND = "time = that of one process."
 _P90 = "p90 = 90th percentile of a round's samples, median over rounds."
 
 
@@ -44,7 +45,7 @@ def print_result(view: MatrixView, results: Sequence[ResultView], speedups: Sequ
         out().print(metric_table(results))
     if not any(result.time for result in results):
         talk("Nothing was measured.")
-    if view.rounds < MIN_ROUNDS:
+    elif view.rounds < MIN_ROUNDS:
         talk(too_few(view.rounds))
 
 
@@ -56,21 +57,42 @@ def too_few(rounds: int) -> str:
 
 def value_table(results: Sequence[ResultView]) -> Table:
     """One row for each cell; columns that say the same of all, or nothing of any, are left out."""
-    has_cells = len({result.label for result in results}) > 1
-    has_p90 = any(result.p90_ns is not None for result in results)
-    has_interval = any(result.time and result.time.ci_low is not None for result in results)
-    columns = ["time", *["95 % interval"] * has_interval, "min to max", *["p90"] * has_p90]
-    table = listing(names=["device", *["cell"] * has_cells], numbers=columns, words=("rounds",))
+    numbers: dict[str, Callable[[LevelView, ResultView], str]] = {
+        "time": lambda time, _: duration_text(time.median),
+        "95 % interval": lambda time, _: _range(time, time.ci_low, time.ci_high),
+        "min to max": lambda time, _: _range(time, time.low, time.high),
+        "p90": lambda _, result: duration_or_nothing(result.p90_ns),
+    }
+    shown = [name for name in numbers if name in _telling(results)]
+    has_cells = _has_cells(results)
+    table = listing(names=["device", *["cell"] * has_cells], numbers=shown, prose=("rounds",))
     for result in results:
         names = [result.device_id, *[result.label] * has_cells]
-        add_row(table, *names, *_numbers(result, has_interval, has_p90), counts(result.rounds_by_quality))
+        cells = [numbers[name](result.time, result) if result.time else NOTHING for name in shown]
+        add_row(table, *names, *cells, counts(result.rounds_by_quality))
     return table
+
+
+def _telling(results: Sequence[ResultView]) -> set[str]:
+    """The columns of numbers that say something."""
+    times = [result.time for result in results if result.time]
+    told = {
+        "time": True,
+        "95 % interval": any(time.ci_low is not None for time in times),
+        "min to max": any(time.rounds > 1 for time in times),
+        "p90": any(result.p90_ns is not None for result in results),
+    }
+    return {name for name, tells in told.items() if tells}
+
+
+def _has_cells(results: Sequence[ResultView]) -> bool:
+    return len({result.label for result in results}) > 1
 
 
 def legend(results: Sequence[ResultView]) -> Iterator[str]:
     """What the columns mean, what the clock covers, and what phones these are."""
-    yield _ROUNDS
-    if any(result.p90_ns is not None for result in results):
+    yield _ROUNDS if "min to max" in _telling(results) else _ROUND
+    if "p90" in _telling(results):
         yield _P90
     for covers in dict.fromkeys(result.clock_covers for result in results):
         yield f"The clock covers {covers}."
@@ -83,27 +105,14 @@ def legend(results: Sequence[ResultView]) -> Iterator[str]:
 
 def metric_table(results: Sequence[ResultView]) -> Table:
     """One row for each cell and metric."""
-    has_cells = len({result.label for result in results}) > 1
+    has_cells = _has_cells(results)
     names = ["device", *["cell"] * has_cells, "metric"]
-    table = listing(names=names, numbers=("median", "min to max"), words=("unit", "better"))
+    table = listing(names=names, numbers=("median", "min to max"), prose=("unit", "better"))
     for result in results:
         for metric in result.metrics:
             own = [result.device_id, *[result.label] * has_cells, metric.name]
             add_row(table, *own, *_metric_numbers(metric), metric.unit, str(metric.better))
     return table
-
-
-def _numbers(result: ResultView, has_interval: bool, has_p90: bool) -> list[str]:
-    time = result.time
-    if time is None:
-        return [NOTHING] * (2 + has_interval + has_p90)
-    interval = [_range(time, time.ci_low, time.ci_high)] * has_interval
-    return [
-        duration_text(time.median),
-        *interval,
-        _range(time, time.low, time.high),
-        *[duration_or_nothing(result.p90_ns)] * has_p90,
-    ]
 
 
 def _range(time: LevelView, low: float | None, high: float | None) -> str:

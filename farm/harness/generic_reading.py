@@ -1,7 +1,7 @@
 """What a generic harness's definition reads off the output of its program."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farm.core.definition import WALL_TIME, Definition, Stream, TimePlace
 from farm.core.errors import Blame
@@ -38,6 +38,8 @@ def clock_covers(definition: Definition) -> str:
 
 def reading(definition: Definition, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
     """The numbers at the definition's places, or the time that the whole process took."""
+    # What is told of a failure names the program, and not the shell or `taskset` that starts it.
+    evidence = replace(evidence, argv=(definition.name,))
     failure = _failure(definition, evidence)
     if failure is not None:
         return failure

@@ -105,7 +105,7 @@ def _captured(capture: Capture) -> float:
 
 
 def _part_of(around: str) -> NotReadable:
-    shown = around.strip()[:_SHOWN_CHARS]
+    shown = max(around.split(), key=len)[:_SHOWN_CHARS]
     if _WITH_COMMA.search(shown):
         return _comma(shown)
     return NotReadable(f"the pattern's group catches a part of a number only, in `{shown}`")
