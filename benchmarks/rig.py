@@ -1,0 +1,262 @@
+"""What benchmarks measure: a farm, an agent and virtual phones as processes, all of them ended by pid."""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn, TypeVar
+
+from sqlalchemy.engine import Connection
+
+from agents.adb.server import find_record, is_server
+from agents.process import command_line, end_process, start_ticks
+from agents.virtual import journal
+from agents.virtual.phone import TICK_S
+from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
+from farm.blobs.disk import DiskBlobs
+from farm.cli.address import ANNOUNCEMENT
+from farm.cli.child import log_tail, stop
+from farm.cli.readiness import is_ready
+from farm.client import FarmClient
+from farm.clock import SystemClock
+from farm.config import FarmConfig
+from farm.core.bundle import single_file
+from farm.core.errors import FarmTrouble
+from farm.core.ids import Digest, MatrixId, digest_of
+from farm.core.job import JobState
+from farm.services.identity import create_join_token
+from farm.store.artifacts import put_artifact
+from farm.store.database import Database, sqlite_url
+from farm.store.jobs import list_jobs
+from farm.store.programs import put_program
+from farm.wire.views import AttemptView
+
+Value = TypeVar("Value")
+
+HARNESS = "speed_benchmark_torch"
+_POLL_S = 0.02
+_START_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rig:
+    """Everything runs, the phones have passed their checks, and nothing is queued."""
+
+    farm: FarmClient
+    database: Database
+    blobs: DiskBlobs
+    phones: Sequence[PhoneHandle]
+    adb_port: int
+    farm_pid: int
+    agent_pid: int
+
+    def put_file(self, content: bytes) -> Digest:
+        """Give the farm a file, as an upload does."""
+        digest = digest_of(content)
+        self.blobs.put([content], digest)
+        self.database.write(put_artifact, digest, len(content), now=SystemClock().now())
+        return digest
+
+    def put_program(self, content: bytes) -> None:
+        """Make a program the one that new matrices run on virtual phones."""
+        bundle = single_file("program", self.put_file(content), len(content))
+        (abi,) = {device.abi for device in self.farm.devices()}
+        assert abi is not None, "phones that have passed their check have told what they are"
+        self.database.write(put_program, harness=HARNESS, abi=abi, bundle=bundle, now=SystemClock().now())
+
+    def await_jobs(self, matrix_id: MatrixId, *, within_s: float) -> list[AttemptView]:
+        """The attempts of a matrix when it is over."""
+        self.await_end(matrix_id, within_s=within_s)
+        return self.attempts(matrix_id)
+
+    def await_end(self, matrix_id: MatrixId, *, within_s: float, left_out: str | None = None) -> float:
+        """When all jobs of a matrix were over, those of a phone that is left out aside; monotonic clock.
+
+        10 ms late at most.
+        Looks into the database itself: questions over HTTP would cost the farm more.
+        """
+
+        def is_over() -> bool:
+            return self.database.read(_are_over, matrix_id, left_out)
+
+        eventually(is_over, f"matrix {matrix_id} ends", within_s=within_s, every_s=0.01)
+        return time.monotonic()
+
+    def attempts(self, matrix_id: MatrixId, *, left_out: str | None = None) -> list[AttemptView]:
+        """The last attempt of each job of a matrix."""
+        jobs = [job for job in self.farm.jobs(matrix_id) if job.device_id != left_out]
+        return [self.farm.attempt(job.attempts[-1]) for job in jobs]
+
+    def await_idle(self) -> None:
+        """Returns when every phone is free, clean and healthy: nothing of the farm's talks to one then."""
+        within_s = _START_S + len(self.phones)
+        eventually(self._is_idle, "the phones are free", within_s=within_s, every_s=0.05)
+
+    def _is_idle(self) -> bool:
+        ready = [device for device in self.farm.devices() if is_ready(device)]
+        return len(ready) >= len(self.phones) and not any(
+            device.job_id or device.waiting_for for device in ready
+        )
+
+
+@contextmanager
+def rig(phones: int, *, scripted: bool = False) -> Iterator[Rig]:
+    """Start everything in a temporary folder; whatever happens, nothing of it is left at the end.
+
+    Args:
+        phones: how many virtual phones.
+        scripted: they need no CPU, so they run side by side instead of taking turns on this machine's.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchfarm-")))
+        stack.enter_context(_interrupted_by_sigterm())
+        handles = stack.enter_context(_phones(phones, folder / "phones", scripted=scripted))
+        yield stack.enter_context(_rig(folder, handles))
+
+
+def _are_over(connection: Connection, matrix_id: MatrixId, left_out: str | None) -> bool:
+    jobs = list_jobs(connection, matrix_id)
+    return all(job.state is JobState.FINISHED for job in jobs if job.device_id != left_out)
+
+
+def talk(text: str) -> None:
+    """Progress, apart from the figures."""
+    sys.stderr.write(f"{text}\n")
+
+
+def eventually(
+    look: Callable[[], Value | None], what: str, *, within_s: float, every_s: float = _POLL_S
+) -> Value:
+    """What `look` finds as soon as that is something true.
+
+    Raises:
+        FarmTrouble: it found nothing in time.
+    """
+    deadline_s = time.monotonic() + within_s
+    while not (found := look()):
+        if time.monotonic() > deadline_s:
+            raise FarmTrouble(f"within {within_s:g} s it did not come to this: {what}")
+        time.sleep(every_s)
+    return found
+
+
+@contextmanager
+def _rig(folder: Path, phones: Sequence[PhoneHandle]) -> Iterator[Rig]:
+    config = FarmConfig(data_dir=folder / "farm")
+    with ExitStack() as stack:
+        farm = stack.enter_context(_farm(config.data_dir))
+        url = eventually(partial(_announced, farm, config.data_dir), "the farm listens", within_s=_START_S)
+        database = Database(sqlite_url(config.database_path))
+        stack.callback(database.close)
+        token = database.write(create_join_token, auto_admit=True, now=SystemClock().now())
+        agent = stack.enter_context(_agent(folder / "agent", url, token, phones))
+        found = Rig(
+            farm=stack.enter_context(FarmClient(url)),
+            database=database,
+            blobs=DiskBlobs(config.blobs_dir),
+            phones=phones,
+            adb_port=eventually(partial(_adb_port, folder / "agent"), "adb starts", within_s=_START_S),
+            farm_pid=farm.pid,
+            agent_pid=agent.pid,
+        )
+        found.await_idle()
+        yield found
+
+
+def _farm(folder: Path) -> "AbstractContextManager[subprocess.Popen[bytes]]":
+    words = ["farm.cli.main", "up", "--no-agent", "--port", "0", "--data", str(folder)]
+    return _process(words, folder.with_suffix(".log"))
+
+
+@contextmanager
+def _agent(
+    folder: Path, url: str, token: str, phones: Sequence[PhoneHandle]
+) -> "Iterator[subprocess.Popen[bytes]]":
+    folder.mkdir()
+    (folder / "join-token").write_text(token)
+    words = ["agents.daemon", "--farm-url", url, "--host", "bench", "--data-dir", str(folder)]
+    words += ["--no-adb-usb", "--join-token-file", str(folder / "join-token")]
+    words += ["--adb-connect", ",".join(phone.address for phone in phones)]
+    try:
+        with _process(words, folder.with_suffix(".log")) as agent:
+            yield agent
+    finally:
+        _end_adb_server(folder / "adb")
+
+
+@contextmanager
+def _process(words: Sequence[str], log: Path) -> "Iterator[subprocess.Popen[bytes]]":
+    with log.open("ab") as sink:
+        child = subprocess.Popen(
+            [sys.executable, "-m", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            # Ctrl-C is for the benchmark, which then stops its processes in order.
+            start_new_session=True,
+        )
+    try:
+        yield child
+    except FarmTrouble:
+        sys.stderr.write(f"{log_tail(log)}\n")
+        raise
+    finally:
+        stop(child)
+
+
+@contextmanager
+def _phones(count: int, folder: Path, *, scripted: bool) -> Iterator[list[PhoneHandle]]:
+    # Each looks at every process of the machine at each tick: a hundred of them would do little else.
+    tick_s = max(TICK_S, 0.01 * count)
+    try:
+        yield start_phones(count, folder, shared_cpu=not scripted, tick_s=tick_s)
+    finally:
+        stop_phones(folder)
+        for path in folder.glob(f"*/{journal.FILE}"):
+            for pid, ticks in journal.open_entries(path):
+                end_process(pid, partial(_is_process, ticks), deadline_s=1.0, signals=(signal.SIGKILL,))
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _announced(farm: "subprocess.Popen[bytes]", folder: Path) -> str | None:
+    if farm.poll() is not None:
+        raise FarmTrouble(f"the farm ended with exit code {farm.returncode}")
+    try:
+        said: Mapping[str, object] = json.loads((folder / ANNOUNCEMENT).read_text())
+    except FileNotFoundError:
+        return None
+    return str(said["url"])
+
+
+def _adb_port(folder: Path) -> int | None:
+    record = find_record(folder / "adb")
+    return record.port if record else None
+
+
+def _end_adb_server(folder: Path) -> None:
+    record = find_record(folder)
+    if record is not None:
+        end_process(record.pid, lambda pid: is_server(command_line(pid), record.port), deadline_s=5.0)
+
+
+def _is_process(ticks: int, pid: int) -> bool:
+    return start_ticks(pid) == ticks

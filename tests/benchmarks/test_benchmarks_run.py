@@ -1,0 +1,65 @@
+"""Each benchmark runs in its short form and prints its table; how quick anything was is none of a test's."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+_BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+_PROMISED = {
+    "overhead": [
+        "adb shell by hand",
+        "through the farm",
+        "wall time   farm / hand",
+        "own medians farm / hand",
+    ],
+    "push": ["adb push", "the agent, push alone", "speed of a cold push", "warm push: 0 bytes sent"],
+    "fleet": ["1 x 0.2 s", "2 x 0.2 s", "2 beside one hung", "throughput of a phone while another hangs"],
+}
+
+
+@pytest.mark.parametrize("name", _PROMISED)
+def test_a_benchmark_prints_its_table_and_the_machine_it_ran_on(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(_BENCHMARKS / f"{name}.py"), "--quick"],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for words in ("cores", "Python", "load:", *_PROMISED[name]):
+        assert words in done.stdout
+
+
+def test_an_interrupted_benchmark_leaves_no_process_behind(tmp_path: Path) -> None:
+    bench = subprocess.Popen(
+        [sys.executable, str(_BENCHMARKS / "fleet.py"), "--quick", "--phones", "1"],
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline_s = time.monotonic() + 60
+    while not list(tmp_path.glob("benchfarm-*/phones/*/phone.json")):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    bench.send_signal(signal.SIGINT)
+    assert bench.wait(60) != 0
+    assert _working_in(tmp_path) == []
+    assert list(tmp_path.glob("benchfarm-*")) == []
+
+
+def _working_in(folder: Path) -> list[str]:
+    """The command lines of processes that know of the folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in line:
+            found.append(line)
+    return found
