@@ -44,7 +44,8 @@ def change_admin(
     _move(connection, device, event, asked, now=now)
     after = devices.get_device(connection, device.device_id)
     if after.presence is Presence.ONLINE:
-        check_where_needed(connection, after, arrived=False, now=now)
+        # As one that comes back: somebody may have seen to it meanwhile.
+        check_where_needed(connection, after, arrived=True, now=now)
     return changed(connection, after, f"{after.name} is {after.admin} now")
 
 
