@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import TypeAdapter
 from rich.text import Text
 
+from farm.cli.reading_lines import reading_fields
 from farm.cli.words import NOTHING, moment, plural
 from farm.core.condition import Condition
 from farm.core.evidence import Evidence, ExitRecord, Trouble
@@ -47,6 +48,8 @@ def _about(view: AttemptView, plan: RunPlan) -> Iterator[str]:
     if view.quality:
         reasons = f": {'; '.join(view.quality_reasons)}" if view.quality_reasons else ""
         yield _field("quality", f"{view.quality}{reasons}")
+    if view.reading:
+        yield from (_field(name, text) for name, text in reading_fields(view.reading))
     yield _field("harness", f"{plan.harness}, {plan.backend}; {_settings(plan)}")
     yield from (_file(file) for file in plan.files)
     yield _field("claimed", moment(view.claimed_at))
@@ -68,6 +71,8 @@ def _of_evidence(evidence: Evidence) -> Iterator[str]:
         yield _field("started", f"{moment(evidence.started_at)}{again}")
     if evidence.waited_s:
         yield _field("waited", f"{elapsed_text(evidence.waited_s)} for gates")
+    if evidence.argv:
+        yield _field("pushed", f"{size_text(evidence.pushed_bytes)} to the phone")
     if evidence.exit:
         yield _field("exit", _exit(evidence.exit))
     if evidence.trouble:

@@ -8,7 +8,9 @@ from sqlalchemy.engine import Connection
 from farm.core.errors import NotFound
 from farm.core.ids import AttemptId
 from farm.core.plan import RunPlan
-from farm.store import attempts, evidence, measurements
+from farm.store import attempts, evidence, readings
+from farm.store.readings import StoredReading
+from farm.wire.reading_views import ReadingView
 from farm.wire.views import AttemptView
 
 _PLAN = TypeAdapter(RunPlan)
@@ -28,7 +30,7 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
     # The report that counted goes last, to be shown; where none did, the latest is.
     reports = sorted(evidence.reports_of(connection, attempt_id), key=lambda report: report.counted)
     shown = reports[-1] if reports else None
-    measurement = measurements.find_measurement(connection, attempt_id)
+    reading = readings.find_reading(connection, attempt_id)
     return AttemptView(
         attempt_id=attempt.attempt_id,
         job_id=attempt.job_id,
@@ -45,6 +47,27 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
         evidence=json.loads(shown.body)["evidence"] if shown and shown.body is not None else None,
         evidence_expired_at=shown.expired_at if shown else None,
         evidence_expired_by=shown.expired_by if shown else None,
-        quality=measurement.quality if measurement else None,
-        quality_reasons=tuple(measurement.quality_reasons) if measurement else (),
+        quality=reading.quality if reading else None,
+        quality_reasons=tuple(reading.quality_reasons) if reading else (),
+        reading=_reading_view(reading) if reading else None,
+    )
+
+
+def _reading_view(reading: StoredReading) -> ReadingView:
+    return ReadingView(
+        kind=reading.kind,
+        value_ns=reading.value_ns,
+        mean_ns=reading.mean_ns,
+        min_ns=reading.min_ns,
+        max_ns=reading.max_ns,
+        p90_ns=reading.p90_ns,
+        scatter=reading.scatter,
+        samples_ns=reading.samples_ns,
+        metrics=reading.metrics,
+        actual_backend=reading.actual_backend,
+        accelerator=reading.accelerator,
+        proof=reading.proof,
+        variant_digest=reading.variant_digest,
+        program_digest=reading.program_digest,
+        parser_version=reading.parser_version,
     )

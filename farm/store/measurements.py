@@ -141,14 +141,6 @@ def accepted_measurements(connection: Connection, matrix_id: MatrixId) -> list[M
     return [_measurement(row) for row in connection.execute(query)]
 
 
-def find_measurement(connection: Connection, attempt_id: AttemptId) -> Measurement | None:
-    """What came of one attempt."""
-    row = connection.execute(
-        sa.select(*_COLUMNS).where(measurements.c.attempt_id == attempt_id)
-    ).one_or_none()
-    return None if row is None else _measurement(row)
-
-
 def _measurement(row: sa.Row[Any]) -> Measurement:
     return Measurement(
         measurement_id=row.measurement_id,

@@ -5,13 +5,14 @@ from typing import Any
 
 from pydantic import field_validator
 
-from farm.core.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId, VariantId, is_digest
+from farm.core.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, VariantId, is_digest
 from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome, Quality
 from farm.core.plan import SettingValue
 from farm.core.variant import WORD_RULE, Manifest, misnamed
 from farm.core.verdict import Verdict
 from farm.wire.base import Wire
+from farm.wire.reading_views import ReadingView
 
 
 class FarmView(Wire):
@@ -137,6 +138,9 @@ class SpeedupView(Wire):
     """GET /api/v1/speedups: one candidate against its baseline on one device."""
 
     matrix_id: MatrixId
+    #: The candidate's cell, by which one asks what the figures rest on; and its baseline's.
+    cell_id: CellId
+    baseline_cell_id: CellId
     device: DeviceId
     device_model: str | None
     soc: str | None
@@ -190,6 +194,8 @@ class AttemptView(Wire):
     evidence_expired_by: str | None = None
     quality: Quality | None
     quality_reasons: tuple[str, ...]
+    #: What the harness's adapter read; None where there is nothing to read, or it could not.
+    reading: ReadingView | None = None
 
 
 class JobView(Wire):

@@ -11,7 +11,7 @@ from rows import NOW
 from sqlalchemy.engine import Connection
 
 from farm.core.ids import AttemptId, CellId, DeviceId, HostId, JobId, MatrixId, SessionId
-from farm.store import attempts, devices, evidence, hosts, jobs, matrices, measurements
+from farm.store import attempts, devices, evidence, hosts, jobs, matrices, measurements, readings
 from farm.store.database import Database
 from farm.store.tables import SessionState
 
@@ -99,7 +99,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_measurements_cell_id",
     ),
     "the measurement of an attempt": (
-        lambda c: measurements.find_measurement(c, AttemptId(1)),
+        lambda c: readings.find_reading(c, AttemptId(1)),
         "measurements_1 (attempt_id=?)",
     ),
 }

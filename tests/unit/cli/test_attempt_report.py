@@ -7,6 +7,8 @@ from farm.cli.attempt_report import attempt_report
 from farm.cli.matrix_report import look_closer
 from farm.cli.words import moment
 from farm.core.ids import digest_of
+from farm.core.measurement import Better, Metric, SampleKind
+from farm.wire.reading_views import ReadingView
 
 
 def shown(**changes: object) -> str:
@@ -83,3 +85,40 @@ def test_a_list_of_jobs_names_the_attempt_that_is_worth_a_look(jobs: list[object
 
 def test_jobs_that_were_not_tried_have_nothing_to_look_at() -> None:
     assert look_closer([job_view(attempts=(), outcome=None, state="queued")]) is None
+
+
+def reading(**changes: object) -> ReadingView:
+    values = {
+        "kind": SampleKind.SAMPLES,
+        "value_ns": 1.25e6,
+        "mean_ns": 1.3e6,
+        "min_ns": 1_000_000,
+        "max_ns": 2_000_000,
+        "p90_ns": 1.9e6,
+        "scatter": 0.031,
+        "samples_ns": (1_000_000, 1_250_000, 2_000_000),
+        "metrics": (),
+        "actual_backend": "cpu",
+        "accelerator": "cpu",
+        "proof": "no --vulkan in its command",
+        "variant_digest": None,
+        "program_digest": digest_of(b"program"),
+        "parser_version": 2,
+    }
+    return ReadingView.model_validate({**values, **changes})
+
+
+def test_what_was_read_is_shown_with_how_it_scatters_and_where_it_ran() -> None:
+    text = shown(quality="valid", reading=reading())
+    assert "time     1.25 ms, the median of 3 samples; mean 1.30 ms\n" in text
+    assert "samples  1.00 ms to 2.00 ms, 90 % within 1.90 ms, scatter 3.1%\n" in text
+    assert "ran on   cpu, cpu: no --vulkan in its command\n" in text
+
+
+def test_a_summary_says_that_it_is_one_and_an_unknown_place_that_nothing_shows_it() -> None:
+    memory = Metric(name="memory", value=12.5, unit="MB", better=Better.LOWER)
+    text = shown(reading=reading(kind=SampleKind.SUMMARY, accelerator="unknown", metrics=(memory,)))
+    assert "the tool's own mean: it prints no samples\n" in text
+    assert "samples " not in text
+    assert "metric   memory 12.5 MB (lower is better)\n" in text
+    assert "ran on   cpu, nothing shows where: " in text

@@ -1,0 +1,28 @@
+"""What the API says of the reading of one run."""
+
+from farm.core.ids import Digest
+from farm.core.measurement import Metric, SampleKind
+from farm.wire.base import Wire
+
+
+class ReadingView(Wire):
+    """What the harness's adapter read off one attempt."""
+
+    kind: SampleKind
+    #: The median of the samples, or the tool's mean.
+    value_ns: float
+    mean_ns: float
+    min_ns: int | None
+    max_ns: int | None
+    p90_ns: float | None
+    #: Interquartile range over median.
+    scatter: float | None
+    #: One value an iteration; empty where the tool printed a summary only.
+    samples_ns: tuple[int, ...]
+    metrics: tuple[Metric, ...]
+    actual_backend: str
+    accelerator: str
+    proof: str
+    variant_digest: Digest | None
+    program_digest: Digest
+    parser_version: int
