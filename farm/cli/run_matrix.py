@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from farm.cli.variant_report import picked
 from farm.core.device import Admin
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.plan import SettingValue
+from farm.core.variant import Manifest
 
 if TYPE_CHECKING:
     from farm.client import FarmClient
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from farm.wire.views import VariantView
 
 _DEFAULT_BACKEND = "cpu"
+_NNAPI = "nnapi"
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +54,15 @@ def harness_spec(
         raise _file_or_not(harness)
     if file is None:
         return _spec(farm, name, name, {}, _backends(harness, options), settings, options)
-    variant = _variant(farm, file, options)
+    variant = _variant(farm, file, harness, options)
     recipe = variant.manifest.recipe
     axes = {
         "model": variant.manifest.model,
         "precision": str(recipe.precision),
         "format": str(recipe.format),
-        "memory_format": recipe.memory_format,
-        "target": recipe.target,
+        # A matrix takes these two where nothing is said, and cells are named by what is.
+        **({} if recipe.memory_format == "contiguous" else {"memory_format": recipe.memory_format}),
+        **({} if recipe.target == "cpu" else {"target": recipe.target}),
     }
     backends = _backends(harness, options, variant)
     return _spec(farm, variant.name, name, axes, backends, settings, options)
@@ -114,9 +118,6 @@ def _spec(
     return spec
 
 
-_LONGEST_NAME = 200
-
-
 def _selectors(farm: "FarmClient", names: Sequence[str]) -> list[dict[str, object]]:
     """What was named; else every phone that the operator lets work."""
     if names:
@@ -140,7 +141,7 @@ def _backends(
     return (can[0],)
 
 
-def _variant(farm: "FarmClient", file: str, options: RunOptions) -> "VariantView":
+def _variant(farm: "FarmClient", file: str, harness: "HarnessView", options: RunOptions) -> "VariantView":
     """The variant of that file, registered if it is new, or of that name.
 
     Raises:
@@ -155,6 +156,8 @@ def _variant(farm: "FarmClient", file: str, options: RunOptions) -> "VariantView
             hint = f"no such file is here, and the farm has no such variant; {error.hint}"
             raise NotFound(f"there is no {file!r}", hint=hint) from error
     manifest = added_manifest(path, model=options.model, precision=options.precision or "unstated")
+    if harness.definition is not None:
+        manifest = replace(manifest, backends=_can_run_on(manifest, harness.backends))
     known = farm.variants()
     same = [view for view in known if view.manifest.digest == manifest.digest]
     fitting = [view for view in same if _fits(view, options)]
@@ -168,6 +171,15 @@ def _variant(farm: "FarmClient", file: str, options: RunOptions) -> "VariantView
             hint="--model gives it a name of its own",
         )
     return found
+
+
+def _can_run_on(manifest: Manifest, backends: Sequence[str]) -> tuple[str, ...]:
+    """What the format's runtimes have, and what a generic harness offers: its author knows its files.
+
+    Only a conversion makes a file one for NNAPI.
+    """
+    offered = [backend for backend in backends if backend != _NNAPI]
+    return tuple(dict.fromkeys([*manifest.backends, *offered]))
 
 
 def _fits(view: "VariantView", options: RunOptions) -> bool:

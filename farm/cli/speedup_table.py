@@ -69,7 +69,7 @@ def _heading(views: Sequence[SpeedupView], baselines: set[str]) -> Iterator[Text
     view = views[0]
     kind = phone(view.device_model, view.soc, virtual=view.virtual)
     yield Text(f"{view.device}  ({kind})", style="bold")
-    about = f"{view.model}, {view.harness}, matrix {view.matrix_id}"
+    about = ", ".join(filter(None, [view.model, view.harness, f"matrix {view.matrix_id}"]))
     if len(baselines) == 1:
         about += f"; baseline {view.baseline}"
     yield Text(about)

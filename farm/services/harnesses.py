@@ -18,7 +18,7 @@ from farm.core.program_abi import program_abi
 from farm.core.program_look import Look
 from farm.core.program_notes import Note, notes
 from farm.harness.registry import get_harness, harness_names
-from farm.services.adapters import adapter_of
+from farm.services.adapters import adapter_of, check_successor
 from farm.services.artifacts import uploaded_size
 from farm.services.registering import checked_digest
 from farm.store.artifacts import mark_used
