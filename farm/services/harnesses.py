@@ -86,7 +86,10 @@ def register_program(
 
     Raises:
         ArtifactMissing: a file was not uploaded, or has expired since.
+        HarnessInvalid: the definition would join histories of different work.
     """
+    if inspection.definition is not None:
+        check_successor(connection, inspection.harness, harness_definition(inspection.definition))
     for file in inspection.bundle.files:
         uploaded_size(connection, file.digest, called=f"the file `{file.path}`")
     mark_used(connection, [file.digest for file in inspection.bundle.files], now=now)
