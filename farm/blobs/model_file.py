@@ -2,6 +2,7 @@
 
 import io
 import mmap
+import struct
 import zipfile
 from pathlib import Path
 
@@ -65,8 +66,9 @@ def _record_names(path: Path, size_bytes: int) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist()
-    except zipfile.BadZipFile as error:
+    # The others come of a damaged list of records: its names, offsets and versions.
+    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, struct.error) as error:
         raise VariantInvalid(
             f"not a model file: it starts as a zip archive, but its end is missing ({size_bytes} bytes)",
-            hint="TorchScript and lite files are zip archives; this one was cut short",
+            hint="TorchScript and lite files are zip archives; this one was cut short or damaged",
         ) from error

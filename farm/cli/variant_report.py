@@ -56,7 +56,8 @@ def _lines(view: VariantView) -> Iterator[str]:
     yield _field("backends", ", ".join(manifest.backends))
     yield _field("inputs", input_texts(manifest.inputs))
     yield _field("parameters", _count(manifest.parameters))
-    yield _field("FLOPs", f"{_count(manifest.flops)}, 2 x MAC, of the float32 network")
+    counted = ", 2 x MAC, of the float32 network" if manifest.flops is not None else ""
+    yield _field("FLOPs", _count(manifest.flops) + counted)
     yield _field("agreement", _agreement(manifest.agreement))
     yield _field("made with", ", ".join(f"{what} {how}" for what, how in manifest.made_with.items()))
     yield _field("registered", moment(view.created_at))
