@@ -4,40 +4,79 @@ import asyncio
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+
+import structlog
 
 from agents.durable import TEMPORARY_SUFFIX, disk_errors_named, sweep_temporaries, sync_folder
 from agents.farm_api import FarmApi
 from farm.clock import Clock
-from farm.core.errors import ArtifactMissing, FarmTrouble, NotFound
-from farm.core.ids import Digest
+from farm.core.errors import ArtifactMissing, FarmTrouble, HostDiskFull, NotFound
+from farm.core.ids import Digest, is_digest
+
+log = structlog.get_logger(__name__)
 
 #: For one artifact, whatever its size; a slower link needs a bigger host cache, not a longer wait.
 FETCH_DEADLINE_S = 900.0
-#: Files used within this time are never trimmed: a push may be about to open them.
-IN_USE_S = 3600.0
+#: Between two uses, where the clock stands still or was put back.
+_TICK_S = 0.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cached:
+    """A file of the cache."""
+
+    digest: Digest
+    size_bytes: int
+    used_s: float
 
 
 class BlobCache:
-    """Files named by their digest.
+    """Files named by their digest, within a limit: the least recently used go first.
 
-    Invariant: a file that `fetch` names had that digest when this process last looked.
+    Invariant: a file that `fetch` names had that digest when this process last looked, and stays while an
+    attempt in hand needs it.
     """
 
-    def __init__(self, folder: Path, api: FarmApi, clock: Clock, *, limit_bytes: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        api: FarmApi,
+        clock: Clock,
+        *,
+        limit_bytes: int,
+        in_hand: Callable[[], Iterable[Digest]] = tuple,
+    ) -> None:
+        """Open a folder; what an earlier life did not finish fetching is removed.
+
+        Args:
+            folder: made when missing.
+            api: where files come from.
+            clock: the time.
+            limit_bytes: kept to as far as attempts in hand, and what comes next, leave a choice.
+            in_hand: the files that attempts in hand need.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         sweep_temporaries(folder)
         self._folder = folder
         self._api = api
         self._clock = clock
         self._limit_bytes = limit_bytes
+        self._in_hand = in_hand
+        self._expected: frozenset[Digest] = frozenset()
+        self._last_use_s = max((file.used_s for file in self._cached()), default=0.0)
         self._verified: set[Digest] = set()
         self._lock_by_digest: defaultdict[Digest, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def distrust(self, digests: Iterable[Digest]) -> None:
         """Have files looked at again before `fetch` names them: one of them was found damaged."""
         self._verified.difference_update(digests)
+
+    def expect(self, digests: Iterable[Digest]) -> None:
+        """Keep these as if they were in hand, until others are expected: jobs that come next need them."""
+        self._expected = frozenset(digests)
 
     async def fetch(self, digest: Digest) -> Path:
         """The path of an artifact's bytes on this host; callers that ask at once share one download.
@@ -49,14 +88,24 @@ class BlobCache:
         path = self._folder / digest
         async with self._lock_by_digest[digest]:
             if not await asyncio.to_thread(self._is_good, path, digest):
-                await self._download(path, digest)
-                await asyncio.to_thread(self._trim)
+                await self._download_with_room(path, digest)
+                await self._trim(self._limit_bytes)
             self._verified.add(digest)
-            await asyncio.to_thread(self._touch, path)
+            used_s = self._next_use_s()
+            await asyncio.to_thread(os.utime, path, (used_s, used_s))
         return path
 
     def _is_good(self, path: Path, digest: Digest) -> bool:
         return path.exists() and (digest in self._verified or file_digest(path) == digest)
+
+    async def _download_with_room(self, path: Path, digest: Digest) -> None:
+        """A disk that is fuller than the limit foresees is relieved of all that nobody needs, once."""
+        try:
+            await self._download(path, digest)
+        except HostDiskFull:
+            if not await self._trim(0):
+                raise
+            await self._download(path, digest)
 
     async def _download(self, path: Path, digest: Digest) -> None:
         part = path.with_name(path.name + TEMPORARY_SUFFIX)
@@ -68,9 +117,12 @@ class BlobCache:
             raise FarmTrouble(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
         except TimeoutError as error:
             raise FarmTrouble(f"artifact {digest[:12]} took over {FETCH_DEADLINE_S:g} s") from error
-        if found != digest:
-            raise FarmTrouble(f"the farm sent other bytes ({found[:12]}) for artifact {digest[:12]}")
-        await asyncio.to_thread(_settle, part, path)
+        else:
+            if found != digest:
+                raise FarmTrouble(f"the farm sent other bytes ({found[:12]}) for artifact {digest[:12]}")
+            await asyncio.to_thread(_settle, part, path)
+        finally:
+            part.unlink(missing_ok=True)
 
     async def _receive(self, part: Path, digest: Digest) -> str:
         running = hashlib.sha256()
@@ -85,18 +137,39 @@ class BlobCache:
                     await asyncio.to_thread(take, chunk)
         return running.hexdigest()
 
-    def _touch(self, path: Path) -> None:
-        now_s = self._clock.now().timestamp()
-        os.utime(path, (now_s, now_s))
+    def _next_use_s(self) -> float:
+        """Later than any use before, also of an earlier life, wherever the clock went meanwhile."""
+        self._last_use_s = max(self._clock.now().timestamp(), self._last_use_s + _TICK_S)
+        return self._last_use_s
 
-    def _trim(self) -> None:
-        room_bytes = self._limit_bytes
-        in_use_since = self._clock.now().timestamp() - IN_USE_S
-        files = [(path.stat(), path) for path in self._folder.iterdir() if path.suffix != TEMPORARY_SUFFIX]
-        for state, path in sorted(files, key=lambda file: file[0].st_mtime, reverse=True):
-            room_bytes -= state.st_size
-            if room_bytes < 0 and state.st_mtime < in_use_since:
-                path.unlink(missing_ok=True)
+    async def _trim(self, limit_bytes: int) -> int:
+        """Remove what nobody needs, least recently used first, until the rest is within a limit; how much."""
+        cached = sorted(await asyncio.to_thread(self._cached), key=lambda file: file.used_s)
+        excess_bytes = sum(file.size_bytes for file in cached) - limit_bytes
+        freed_bytes = 0
+        for file in cached:
+            if freed_bytes >= excess_bytes:
+                break
+            # Nobody is being given this one now, and nobody will be while it goes.
+            lock = self._lock_by_digest[file.digest]
+            if not lock.locked() and file.digest not in self._needed():
+                async with lock:
+                    self._verified.discard(file.digest)
+                    await asyncio.to_thread((self._folder / file.digest).unlink, missing_ok=True)
+                freed_bytes += file.size_bytes
+        if freed_bytes:
+            log.info("host_cache_trimmed", freed_bytes=freed_bytes)
+        return freed_bytes
+
+    def _needed(self) -> frozenset[Digest]:
+        return self._expected.union(self._in_hand())
+
+    def _cached(self) -> list[_Cached]:
+        files = [(path, path.stat()) for path in self._folder.iterdir() if is_digest(path.name)]
+        return [
+            _Cached(digest=Digest(path.name), size_bytes=state.st_size, used_s=state.st_mtime)
+            for path, state in files
+        ]
 
 
 def file_digest(path: Path) -> Digest:

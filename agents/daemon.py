@@ -185,7 +185,13 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     config, clock, random, hand = host.config, host.clock, host.random, Hand()
     adb = AdbClient(host.server.port, host.server.host)
     watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks)
-    blobs = BlobCache(config.data_dir / "cache", host.api, clock, limit_bytes=config.cache_limit_bytes)
+    blobs = BlobCache(
+        config.data_dir / "cache",
+        host.api,
+        clock,
+        limit_bytes=config.cache_limit_bytes,
+        in_hand=hand.digests,
+    )
     prefetch = Prefetch(blobs=blobs, is_disturbing=lambda: bool(watch.measuring_domains()), tasks=tasks)
     attempts = Attempts(
         hand=hand,

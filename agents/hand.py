@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from agents.decide import InHand
 from agents.journal import Entry
 from farm.core.attempt import AttemptState
-from farm.core.ids import AttemptId, DeviceId
+from farm.core.ids import AttemptId, DeviceId, Digest
 from farm.wire.agent import AttemptReport
 
 
@@ -62,6 +62,10 @@ class Hand:
     def is_taken(self, device_id: DeviceId) -> bool:
         """Whether nothing else may be begun on the phone."""
         return device_id in self.on_errand or self.holds(device_id)
+
+    def digests(self) -> set[Digest]:
+        """The files that attempts in hand need on this host, or may need once more."""
+        return {file.digest for held in self.held_by_id.values() for file in held.entry.plan.files}
 
     def measuring(self) -> set[DeviceId]:
         """The phones that must be left in peace."""

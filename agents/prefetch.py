@@ -27,8 +27,9 @@ class Prefetch:
         self.is_more = False
 
     def want(self, digests: Iterable[Digest]) -> None:
-        """Fetch these unless a fetch is under way; every answer of the farm names them anew."""
+        """Keep these, and fetch them unless a fetch is under way; every answer names them anew."""
         digests = tuple(digests)
+        self._blobs.expect(digests)
         self.is_more = bool(digests)
         if self._fetching is None or self._fetching.done():
             self._fetching = self._tasks.create_task(self._fetch(digests), name="prefetch")

@@ -137,19 +137,6 @@ async def test_an_artifact_the_farm_has_lost_is_trouble_of_the_farm(
         await cache(tmp_path, lambda request: problem(kind, 404)).fetch(DIGEST)
 
 
-async def test_the_cache_is_trimmed_but_for_what_was_just_used(tmp_path: Path) -> None:
-    old = tmp_path / ("0" * 64)
-    old.write_bytes(b"x" * 100)
-    import os
-
-    os.utime(old, (0, 0))
-    path = await cache(tmp_path, lambda request: httpx.Response(200, content=CONTENT), limit_bytes=50).fetch(
-        DIGEST
-    )
-    assert path.exists()
-    assert not old.exists()
-
-
 async def delivered(tmp_path: Path, handler: Handler) -> Spool:
     spool, disk = Spool(tmp_path), DiskThread()
     spool.put(AttemptId(1), b'{"evidence": {}}')

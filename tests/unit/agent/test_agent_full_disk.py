@@ -68,7 +68,9 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
         blobs = BlobCache(tmp_path / "cache", api, clock, limit_bytes=0)
         attempts = Attempts(
             hand=hand,
-            runner=Runner(phones=watch, blobs=blobs, clock=clock, random=random),
+            runner=Runner(
+                phones=watch, blobs=blobs, clock=clock, random=random, phone_cache_limit_bytes=2**30
+            ),
             delivery=Delivery(api, spool, disk, clock, random),
             journal=journal,
             spool=spool,
