@@ -27,7 +27,7 @@ from stand_ins import matrix_spec, stand_in_model, steady_program
 from agents.virtual.pool import PhoneHandle
 from farm.core.measurement import Outcome
 from farm.store.tables import attempts, events
-from farm.wire.views import DeviceView
+from farm.wire.device_views import DeviceView
 
 FARM = [sys.executable, "-m", "farm.cli.main"]
 
