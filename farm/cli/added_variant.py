@@ -8,11 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from farm.blobs.bundled_inputs import has_bundled_inputs
 from farm.blobs.model_file import check_model_file
 from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.ids import Digest, digest_of
 from farm.core.problem import name_hint
 from farm.core.variant import WORD_RULE, Format, Manifest, Precision, Recipe, TensorSpec, misnamed
+from farm.harness.speed_benchmark_torch import input_settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,6 +108,18 @@ def add_variant(farm: "FarmClient", path: Path, manifest: Manifest, console: "Co
         task = bar.add_task(path.name, total=manifest.size_bytes)
         farm.upload(path, manifest.digest, progress=lambda more_bytes: bar.advance(task, more_bytes))
     return farm.register_variant(manifest)
+
+
+def input_note(path: Path, manifest: Manifest) -> str | None:
+    """What a matrix must say because the file brings no input of its own; None where it need not."""
+    format = manifest.recipe.format
+    if format not in _TORCH_FORMATS or has_bundled_inputs(path, format):
+        return None
+    settings = input_settings(manifest.inputs, manifest.recipe.memory_format)
+    if settings is None:
+        return "the file has no bundled input; say its inputs with --input, or bundle one"
+    words = ", ".join(f"{flag}: {json.dumps(value)}" for flag, value in settings.items())
+    return f"the file has no bundled input; speed_benchmark_torch needs settings: {{{words}}}"
 
 
 def model_name(path: Path) -> str:

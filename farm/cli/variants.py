@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.cli.address import connect, data_dir
-from farm.cli.output import Json, err, out, print_json, show
+from farm.cli.output import Json, err, out, print_json, show, talk
 
 if TYPE_CHECKING:
     from farm.wire.views import VariantView
@@ -92,7 +92,7 @@ def add(
 
     Example: farm variants add model.ptl --model my_net --precision float32 --input 1x3x224x224:float32
     """
-    from farm.cli.added_variant import add_variant, added_manifest
+    from farm.cli.added_variant import add_variant, added_manifest, input_note
 
     manifest = added_manifest(
         file,
@@ -105,6 +105,8 @@ def add(
     )
     with connect() as farm:
         view = add_variant(farm, file, manifest, err())
+    if note := input_note(file, manifest):
+        talk(f"note: {note}")
     _show_one(view, as_json=as_json)
 
 

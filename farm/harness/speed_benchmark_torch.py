@@ -7,7 +7,7 @@ from farm.core.bundle import command_words, plan_files
 from farm.core.evidence import Evidence
 from farm.core.measurement import UNKNOWN_ACCELERATOR, Reading, RunFailure
 from farm.core.plan import RunPlan, SettingValue
-from farm.core.variant import Format, Manifest
+from farm.core.variant import Format, Manifest, TensorSpec
 from farm.harness.adapter import Flag, RunRequest, model_file
 from farm.harness.failures import classify, unreadable
 from farm.harness.torch_output import LastLine, disagreement, last_lines, observed_ns
@@ -32,6 +32,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
 #: Our own program says on stderr which int8 kernels the machine chose at load; the Android binary does not.
 _ENGINE = "quantized engine: "
 _ALWAYS_GIVEN = ("use_bundled_input", "warmup", "iter", "pthreadpool_size")
+_TYPE_BY_DTYPE = {"float32": "float", "uint8": "uint8_t", "int64": "int64"}
 _FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
 _CPU, _NNAPI, _VULKAN = "cpu", "nnapi", "vulkan"
 _VULKAN_WORD = "--vulkan=true"
@@ -99,6 +100,20 @@ class SpeedBenchmarkTorch:
         if len(found) > 1:
             return unreadable(evidence, f"{len(found)} runs ended in it, one was asked for")
         return _reading(plan, evidence, found[0])
+
+
+def input_settings(inputs: Sequence[TensorSpec], memory_format: str) -> dict[str, SettingValue] | None:
+    """Flags for a file that brings no bundled input; None where the tool cannot make such inputs."""
+    types = [_TYPE_BY_DTYPE.get(spec.dtype) for spec in inputs]
+    if not inputs or None in types:
+        return None
+    layout = "channels_last" if memory_format == "channels_last" else "contiguous_format"
+    return {
+        "use_bundled_input": -1,
+        "input_dims": ";".join(",".join(map(str, spec.shape)) for spec in inputs),
+        "input_type": ";".join(word for word in types if word),
+        "input_memory_format": ";".join(layout if len(s.shape) == 4 else "contiguous_format" for s in inputs),
+    }
 
 
 def _reading(plan: RunPlan, evidence: Evidence, last: LastLine) -> Reading | RunFailure:

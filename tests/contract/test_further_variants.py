@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.blobs.bundled_inputs import has_bundled_inputs
 from farm.blobs.model_file import check_model_file
 from farm.core.errors import VariantInvalid
 from farm.core.ids import digest_of
@@ -85,6 +86,13 @@ def test_bundled_inputs_are_of_the_recipes_type_and_memory_format(
         f"torch.float32 {nhwc}",
         f"torch.quint8 {nhwc}",
     ]
+
+
+def test_a_bundled_input_is_seen_in_every_format(
+    variants: Sequence[BuiltVariant], further_variants: Sequence[BuiltVariant]
+) -> None:
+    for variant in (*variants, *further_variants):
+        assert has_bundled_inputs(variant.path, variant.manifest.recipe.format)
 
 
 def test_a_manifest_says_how_a_quantized_input_is_to_be_read(

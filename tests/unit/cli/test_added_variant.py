@@ -6,7 +6,7 @@ import pytest
 from farm_rig import model_file
 from onnx_samples import model as onnx_model
 
-from farm.cli.added_variant import added_manifest, model_name, tensor_spec
+from farm.cli.added_variant import added_manifest, input_note, model_name, tensor_spec
 from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.ids import digest_of
 from farm.core.variant import Format, Precision, TensorSpec
@@ -105,6 +105,24 @@ def test_what_is_no_model_gets_no_manifest(tmp_path: Path) -> None:
     page.write_bytes(b"<html>404</html>")
     with pytest.raises(VariantInvalid, match="a web page"):
         added_manifest(page)
+
+
+def test_a_file_without_a_bundled_input_needs_to_be_told_its_input(lite: Path) -> None:
+    said = added_manifest(lite, inputs=("1x3x8x8:float32", "1x4:int64"), memory_format="channels_last")
+    assert input_note(lite, said) == (
+        "the file has no bundled input; speed_benchmark_torch needs settings: {use_bundled_input: -1,"
+        ' input_dims: "1,3,8,8;1,4", input_type: "float;int64",'
+        ' input_memory_format: "channels_last;contiguous_format"}'
+    )
+
+
+@pytest.mark.parametrize("inputs", [(), ("1x3x8x8:quint8",)])
+def test_an_input_that_no_flag_can_describe_must_be_bundled(lite: Path, inputs: tuple[str, ...]) -> None:
+    assert "or bundle one" in (input_note(lite, added_manifest(lite, inputs=inputs)) or "")
+
+
+def test_other_runtimes_make_their_own_inputs(onnx: Path) -> None:
+    assert input_note(onnx, added_manifest(onnx)) is None
 
 
 @pytest.mark.parametrize(

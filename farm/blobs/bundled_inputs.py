@@ -1,0 +1,36 @@
+"""Whether a file of torch brings an input to run it with; nothing of it is run."""
+
+import mmap
+import zipfile
+from pathlib import Path
+from typing import assert_never
+
+from farm.core.variant import Format
+
+#: The method that torch.utils.bundled_inputs adds; its name stands in the code, and in mobile bytecode.
+_METHOD = b"get_all_bundled_inputs"
+#: Code of the largest networks is a few hundred kB; a record that claims more is not read.
+_MOST_CODE_BYTES = 16 * 1024 * 1024
+
+
+def has_bundled_inputs(path: Path, format: Format) -> bool:
+    """Tell whether a file that was checked has bundled inputs; only files of torch can."""
+    match format:
+        case Format.TORCHSCRIPT | Format.LITE:
+            return _in_code(path)
+        case Format.FLATBUFFER:
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                return content.find(_METHOD) >= 0
+        case Format.TFLITE | Format.ONNX | Format.ORT | Format.EXECUTORCH:
+            return False
+        case _:
+            assert_never(format)
+
+
+def _in_code(path: Path) -> bool:
+    with zipfile.ZipFile(path) as archive:
+        return any(
+            _METHOD in archive.read(record)
+            for record in archive.infolist()
+            if "/code/" in record.filename and record.file_size <= _MOST_CODE_BYTES
+        )
