@@ -150,6 +150,6 @@ def blockers(device: DeviceState, *, check: bool) -> list[Blocker]:
         found.append(Blocker.ERRAND)
     if device.cleaned_fence < device.fence:
         found.append(Blocker.NOT_CLEANED)
-    elif device.cpu_busy and not device.busy:
+    elif device.cpu_busy and not (device.busy or device.errand):
         found.append(Blocker.CPU_SHARED)
     return found

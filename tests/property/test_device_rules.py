@@ -85,6 +85,8 @@ def test_every_blocker_can_be_met() -> None:
         ({"admin": Admin.CORDONED}, Blocker.CORDONED),
         ({"busy": True}, Blocker.BUSY),
         ({"busy": True, "cpu_busy": True}, Blocker.BUSY),
+        ({"errand": True, "cpu_busy": True}, Blocker.ERRAND),
+        ({"held": True}, Blocker.HELD),
         ({"cleaned_fence": 2}, Blocker.NOT_CLEANED),
         ({"cpu_busy": True}, Blocker.CPU_SHARED),
     ],
