@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -190,6 +191,16 @@ def queue_head(connection: Connection, device_id: DeviceId, *, checks_only: bool
 
 def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:
     """The next job of each device of a host that has one queued."""
+    query = _heads().where(devices.c.host_id == host_id)
+    digests_by_job: dict[JobId, list[Digest]] = {}
+    for row in connection.execute(query):
+        digests_by_job.setdefault(row.job_id, []).extend(filter(None, (row.variant, row.program)))
+    return [Upcoming(digests=tuple(dict.fromkeys(digests))) for _, digests in sorted(digests_by_job.items())]
+
+
+@cache
+def _heads() -> sa.Select[Any]:
+    """The files of the next job of every device; built once, because every exchange asks."""
     head = (
         sa.select(jobs.c.job_id)
         .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
@@ -198,19 +209,14 @@ def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:
         .correlate(devices)
         .scalar_subquery()
     )
-    query = (
+    return (
         sa.select(jobs.c.job_id, variants.c.digest.label("variant"), program_files.c.digest.label("program"))
         .select_from(devices)
         .join(jobs, jobs.c.job_id == head)
         .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
         .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
         .outerjoin(program_files, program_files.c.program_id == cells.c.program_id)
-        .where(devices.c.host_id == host_id)
     )
-    digests_by_job: dict[JobId, list[Digest]] = {}
-    for row in connection.execute(query):
-        digests_by_job.setdefault(row.job_id, []).extend(filter(None, (row.variant, row.program)))
-    return [Upcoming(digests=tuple(dict.fromkeys(digests))) for _, digests in sorted(digests_by_job.items())]
 
 
 def find_job(connection: Connection, job_id: JobId) -> Job | None:
@@ -275,6 +281,20 @@ def move_job(
         to_state=to,
         cause=cause,
     )
+
+
+def tally_of_cell(connection: Connection, cell_id: CellId) -> Tally:
+    """How far a cell is."""
+    state = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
+    query = (
+        sa.select(state, sa.func.count(), sa.func.max(jobs.c.finished_at))
+        .where(jobs.c.cell_id == cell_id)
+        .group_by(state)
+    )
+    tally = Tally()
+    for name, count, ended_at in connection.execute(query):
+        tally.add(name, count, ended_at)
+    return tally
 
 
 def ends_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, list[datetime | None]]:
