@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from farm.core.address import is_loopback
 from farm.core.errand import ErrandKind
 from farm.core.errors import FarmError, FarmTrouble, FarmUnreachable, InvalidInput
-from farm.core.ids import AttemptId, DeviceId, Digest, MatrixId
+from farm.core.ids import AttemptId, CellId, Digest, JobId, MatrixId
 from farm.core.variant import Manifest
 from farm.wire.base import Problem
 from farm.wire.device_views import (
@@ -24,6 +24,7 @@ from farm.wire.device_views import (
     ErrandView,
     RetirementPlan,
 )
+from farm.wire.explain_views import CellExplanation, JobDetail, JobExplanation
 from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
 from farm.wire.matrix_views import CancelledView, MatrixPlanView
 from farm.wire.refusal import error_of
@@ -168,7 +169,7 @@ class FarmClient:
         """What a matrix would come to; nothing is queued."""
         return self._post(MatrixPlanView, "/matrices/plan", {"spec": spec})
 
-    def cancel_matrix(self, matrix_id: MatrixId, *, device: DeviceId | None = None) -> CancelledView:
+    def cancel_matrix(self, matrix_id: MatrixId, *, device: str | None = None) -> CancelledView:
         """End what is left of a matrix, or of its part on one device."""
         return self._post(CancelledView, f"/matrices/{matrix_id}/cancel", {"device": device})
 
@@ -188,6 +189,17 @@ class FarmClient:
 
     def jobs(self, matrix_id: MatrixId) -> list[JobView]:
         return self._get(list[JobView], "/jobs", matrix_id=str(matrix_id))
+
+    def job(self, job_id: JobId) -> JobDetail:
+        return self._get(JobDetail, f"/jobs/{job_id}")
+
+    def explain_job(self, job_id: JobId) -> JobExplanation:
+        """Everything that one number rests on."""
+        return self._get(JobExplanation, f"/jobs/{job_id}/explanation")
+
+    def explain_cell(self, cell_id: CellId) -> CellExplanation:
+        """Everything that a cell's comparison with its baseline rests on."""
+        return self._get(CellExplanation, f"/cells/{cell_id}/explanation")
 
     def attempt(self, attempt_id: AttemptId) -> AttemptView:
         return self._get(AttemptView, f"/attempts/{attempt_id}")

@@ -212,6 +212,8 @@ def speedup_view(**changes: object) -> SpeedupView:
     return SpeedupView.model_validate(
         {
             "matrix_id": MatrixId(3),
+            "cell_id": CellId(12),
+            "baseline_cell_id": CellId(11),
             "device": DeviceId("phone-1"),
             "device_model": "Pixel 7a",
             "soc": "Tensor G2",

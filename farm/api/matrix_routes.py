@@ -3,13 +3,16 @@
 from fastapi import APIRouter
 
 from farm.api.context import Farm
-from farm.core.ids import MatrixId
+from farm.core.ids import CellId, JobId, MatrixId
 from farm.services.cancel import cancel_matrix
+from farm.services.explain_cell import explain_cell
+from farm.services.explain_job import explain_job, job_detail
 from farm.services.matrices import list_job_views, list_matrix_summaries, matrix_view
 from farm.services.plan_matrix import plan_matrix
 from farm.services.rerun import rerun_matrix
 from farm.services.submit import submit_matrix
 from farm.wire.base import Count
+from farm.wire.explain_views import CellExplanation, JobDetail, JobExplanation
 from farm.wire.matrix import matrix_spec
 from farm.wire.matrix_views import Cancellation, CancelledView, MatrixPlanView, Rerun
 from farm.wire.views import JobView, MatrixSubmission, MatrixSummary, MatrixView
@@ -74,3 +77,21 @@ async def post_rerun(matrix_id: Count, rerun: Rerun, farm: Farm) -> MatrixView:
 async def get_jobs(matrix_id: Count, farm: Farm) -> list[JobView]:
     """The jobs of a matrix, in the order they were queued."""
     return await farm.database.read_async(list_job_views, MatrixId(matrix_id))
+
+
+@router.get("/jobs/{job_id}")
+async def get_job(job_id: Count, farm: Farm) -> JobDetail:
+    """One job with its attempts and its number."""
+    return await farm.database.read_async(job_detail, JobId(job_id))
+
+
+@router.get("/jobs/{job_id}/explanation")
+async def get_job_explanation(job_id: Count, farm: Farm) -> JobExplanation:
+    """Everything that one number rests on."""
+    return await farm.database.read_async(explain_job, JobId(job_id))
+
+
+@router.get("/cells/{cell_id}/explanation")
+async def get_cell_explanation(cell_id: Count, farm: Farm) -> CellExplanation:
+    """Everything that the comparison of a cell with its baseline rests on."""
+    return await farm.database.read_async(explain_cell, CellId(cell_id))

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Query
 
 from farm import __version__
 from farm.api.context import Farm
-from farm.core.ids import AttemptId, DeviceId, MatrixId
+from farm.core.ids import AttemptId, MatrixId
 from farm.services.attempts import attempt_view
 from farm.services.registering import (
     list_variants,
@@ -73,6 +73,6 @@ async def get_speedups(
     return await farm.database.read_async(
         list_speedups,
         matrix_id=None if matrix_id is None else MatrixId(matrix_id),
-        device=None if device is None else DeviceId(device),
+        device=device,
         model=model,
     )

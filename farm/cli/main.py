@@ -15,7 +15,9 @@ from farm.cli import (
     device,
     devices,
     doctor,
+    explain,
     harness,
+    job,
     matrix,
     run,
     speedups,
@@ -51,8 +53,10 @@ app.command(
 app.add_typer(variants.app, name="variants", rich_help_panel="What there is")
 app.add_typer(harness.app, name="harness", rich_help_panel="What there is")
 app.add_typer(matrix.app, name="matrix", rich_help_panel="What there is")
+app.add_typer(job.app, name="job", rich_help_panel="What there is")
 app.add_typer(attempt.app, name="attempt", rich_help_panel="What there is")
 app.command("speedups", rich_help_panel="What there is")(speedups.speedups)
+app.add_typer(explain.app, name="explain", rich_help_panel="What there is")
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from farm.cli.address import connect
 from farm.cli.output import Json, print_json, talk
-from farm.core.ids import DeviceId, MatrixId
+from farm.core.ids import MatrixId
 
 if TYPE_CHECKING:
     from farm.wire.matrix_views import CancelledView
@@ -18,9 +18,7 @@ Id = Annotated[int, typer.Argument(metavar="ID", help="The matrix's number, as `
 
 def cancel(
     matrix_id: Id,
-    device: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only its part on this device, by device_id.")
-    ] = None,
+    device: Annotated[str | None, typer.Option(help="Only its part on this device: its id or label.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -37,7 +35,7 @@ def cancel(
         if view.finished_at is None and not yes and sys.stdin.isatty():
             talk(cancellation(view, device))
             typer.confirm("Go ahead?", abort=True, err=True)
-        done = farm.cancel_matrix(MatrixId(matrix_id), device=None if device is None else DeviceId(device))
+        done = farm.cancel_matrix(MatrixId(matrix_id), device=device)
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:

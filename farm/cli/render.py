@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.variant_report import agreement_text, input_texts
-from farm.cli.words import NOTHING, counts, joined, moment, phone, plural, time_left
+from farm.cli.words import NOTHING, counts, joined, phone, plural, time_left
 from farm.core.units import size_text
 from farm.wire.device_views import DeviceView
 from farm.wire.views import JobView, MatrixSummary, VariantView

@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 from farm.core.errors import NotFound
 from farm.core.ids import DeviceId, MatrixId
 from farm.core.job import JobState
-from farm.core.problem import name_hint
+from farm.services.devices import device_named
 from farm.services.matrices import get_matrix
 from farm.store import jobs
 from farm.store.events import record_event
@@ -18,24 +18,27 @@ def cancel_matrix(
     connection: Connection,
     matrix_id: MatrixId,
     *,
-    device: DeviceId | None = None,
+    device: str | None = None,
     now: datetime,
     actor: str,
 ) -> CancelledView:
     """Finish what is queued or active as cancelled; what is finished stays as it is. Again changes nothing.
 
-    The attempt of an active job stays the lease of its phone until the agent, whose list names it no longer,
-    has let go of it. It is neither retried nor held against the phone.
+    `device` is an id, a label, or the beginning of either. The attempt of an active job stays the lease of
+    its phone until the agent, whose list names it no longer, has let go of it. It is neither retried nor
+    held against the phone.
 
     Raises:
-        NotFound: there is no such matrix, or it has no jobs on that device.
+        NotFound: there is no such matrix or device, or the matrix has no jobs there.
+        InvalidInput: several devices begin so.
     """
     matrix = get_matrix(connection, matrix_id)
-    count_by_state = jobs.count_by_state(connection, matrix_id, device_id=device)
-    if device is not None and not count_by_state:
-        raise _not_there(connection, matrix_id, device)
+    device_id = None if device is None else device_named(connection, device).device_id
+    count_by_state = jobs.count_by_state(connection, matrix_id, device_id=device_id)
+    if device_id is not None and not count_by_state:
+        raise _not_there(connection, matrix_id, device_id)
     queued, active = (
-        jobs.cancel_jobs(connection, matrix_id, state, device_id=device, now=now, actor=actor)
+        jobs.cancel_jobs(connection, matrix_id, state, device_id=device_id, now=now, actor=actor)
         for state in (JobState.QUEUED, JobState.ACTIVE)
     )
     if queued or active:
@@ -46,7 +49,7 @@ def cancel_matrix(
             kind="matrix_cancelled",
             subject="matrix",
             subject_id=matrix_id,
-            cause=f"{device or 'all devices'}: {queued} queued and {active} active jobs",
+            cause=f"{device_id or 'all devices'}: {queued} queued and {active} active jobs",
         )
     finished = count_by_state.get(JobState.FINISHED, 0)
     return CancelledView(
@@ -55,5 +58,5 @@ def cancel_matrix(
 
 
 def _not_there(connection: Connection, matrix_id: MatrixId, device: DeviceId) -> NotFound:
-    known = {job.device_id for job in jobs.list_jobs(connection, matrix_id)}
-    return NotFound(f"matrix {matrix_id} has no jobs on `{device}`", hint=name_hint(device, known) or None)
+    known = ", ".join(sorted(jobs.ends_by_device(connection, matrix_id)))
+    return NotFound(f"matrix {matrix_id} has no jobs on {device}", hint=f"it has jobs on {known}")

@@ -79,7 +79,7 @@ def list_job_views(connection: Connection, matrix_id: MatrixId) -> list[JobView]
     label_by_cell = {cell.cell_id: cell.label for cell in matrices.list_cells(connection, matrix_id)}
     attempts_by_job = attempts.attempt_ids_of(connection, matrix_id)
     return [
-        _job_view(job, label_by_cell[job.cell_id] if job.cell_id else "", attempts_by_job.get(job.job_id, ()))
+        job_view(job, label_by_cell[job.cell_id] if job.cell_id else "", attempts_by_job.get(job.job_id, ()))
         for job in jobs.list_jobs(connection, matrix_id)
     ]
 
@@ -162,7 +162,8 @@ def _cell_view(
     )
 
 
-def _job_view(job: Job, label: str, tried: tuple[AttemptId, ...]) -> JobView:
+def job_view(job: Job, label: str, tried: tuple[AttemptId, ...]) -> JobView:
+    """A job in a listing."""
     return JobView(
         job_id=job.job_id,
         kind=job.kind,

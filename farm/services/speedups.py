@@ -8,13 +8,16 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.device import DeviceFacts
+from farm.core.errors import NotFound
 from farm.core.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.core.plan import SettingValue
+from farm.core.problem import name_hint
 from farm.core.series import non_default_settings
 from farm.core.speedup import MeasuredValue, Speedup, paired_rounds, speedup
 from farm.services.adapters import default_of_flags
+from farm.services.devices import device_named
 from farm.services.matrices import get_matrix
-from farm.store import devices, matrices, measurements
+from farm.store import catalog, devices, matrices, measurements
 from farm.store.matrices import CellRow, Matrix
 from farm.store.measurements import Measurement
 from farm.wire.views import SpeedupView
@@ -34,24 +37,38 @@ def list_speedups(
     connection: Connection,
     *,
     matrix_id: MatrixId | None = None,
-    device: DeviceId | None = None,
+    device: str | None = None,
     model: str | None = None,
 ) -> list[SpeedupView]:
     """Comparisons of one matrix, or else the newest of each pair of series over all matrices.
 
+    Args:
+        connection: the database.
+        matrix_id: only of this matrix.
+        device: only on this device: its id, its label, or the beginning of either.
+        model: only of this model.
+
     Raises:
-        NotFound: there is no such matrix.
+        NotFound: there is no such matrix, device or model.
+        InvalidInput: several devices begin so.
     """
+    device_id = None if device is None else device_named(connection, device).device_id
+    if model is not None:
+        _check_model(connection, model)
     facts = {row.device_id: row.facts for row in devices.list_devices(connection)}
     if matrix_id is not None:
         rows = _rows(connection, get_matrix(connection, matrix_id), facts)
     else:
         rows = _newest(connection, facts)
     return [
-        row.view
-        for row in rows
-        if (device is None or row.view.device == device) and (model is None or row.view.model == model)
+        row.view for row in rows if device_id in (None, row.view.device) and model in (None, row.view.model)
     ]
+
+
+def _check_model(connection: Connection, model: str) -> None:
+    known = {variant.manifest.model for variant in catalog.list_variants(connection)}
+    if model not in known:
+        raise NotFound(f"no model `{model}`", hint=name_hint(model, known) or "the farm has no models yet")
 
 
 def _newest(connection: Connection, facts: Mapping[DeviceId, DeviceFacts | None]) -> list[_Row]:
@@ -125,6 +142,8 @@ def _view(
 ) -> SpeedupView:
     return SpeedupView(
         matrix_id=matrix.matrix_id,
+        cell_id=candidate.cell_id,
+        baseline_cell_id=baseline.cell_id,
         device=candidate.device_id,
         device_model=facts.device_model if facts else None,
         soc=facts.soc if facts else None,

@@ -176,6 +176,11 @@ def attempt_ids_of(connection: Connection, matrix_id: MatrixId) -> dict[JobId, t
     return found
 
 
+def attempts_of(connection: Connection, job_id: JobId) -> list[Attempt]:
+    """The attempts of a job, oldest first."""
+    return _oldest_first(connection, sa.select(attempts).where(attempts.c.job_id == job_id))
+
+
 def count_attempts(connection: Connection, job_id: JobId, state: AttemptState) -> int:
     """How many attempts of a job are in a state."""
     query = sa.select(sa.func.count()).where(attempts.c.job_id == job_id, attempts.c.state == state)

@@ -133,6 +133,12 @@ def get_cell(connection: Connection, cell_id: CellId) -> CellRow:
     return _cell(connection.execute(_cells().where(cells.c.cell_id == cell_id)).one())
 
 
+def find_cell(connection: Connection, cell_id: CellId) -> CellRow | None:
+    """One cell."""
+    row = connection.execute(_cells().where(cells.c.cell_id == cell_id)).one_or_none()
+    return None if row is None else _cell(row)
+
+
 def _cells() -> sa.Select[Any]:
     return sa.select(cells, variants.c.name.label("variant_name"), variants.c.model).outerjoin(variants)
 

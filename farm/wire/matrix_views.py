@@ -12,7 +12,8 @@ from farm.wire.base import Wire
 class Cancellation(Wire):
     """POST /api/v1/matrices/{id}/cancel: the whole matrix, or what is left of it on one device."""
 
-    device: DeviceId | None = None
+    #: Its id, its label, or the beginning of either.
+    device: str | None = None
 
 
 class CancelledView(Wire):

@@ -9,7 +9,7 @@ from invariants import check_invariants
 
 from farm.core.attempt import AttemptState
 from farm.core.errors import Blame, NotFound
-from farm.core.ids import DeviceId, MatrixId
+from farm.core.ids import MatrixId
 from farm.services.cancel import cancel_matrix
 from farm.wire.agent import Assignment
 from farm.wire.matrix_views import CancelledView
@@ -36,8 +36,7 @@ def host(farm: FarmRig) -> HostRig:
 
 
 def cancel(farm: FarmRig, matrix_id: MatrixId, device: str | None = None) -> CancelledView:
-    name = None if device is None else DeviceId(device)
-    return farm.write(cancel_matrix, matrix_id, device=name, now=farm.clock.now(), actor="user")
+    return farm.write(cancel_matrix, matrix_id, device=device, now=farm.clock.now(), actor="user")
 
 
 def attempt_row(farm: FarmRig, attempt: Assignment) -> dict[str, object]:
@@ -204,8 +203,12 @@ def test_cancelling_again_changes_nothing_and_leaves_no_event(farm: FarmRig, hos
 
 def test_a_device_or_matrix_that_is_not_there_is_named(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit()
-    with pytest.raises(NotFound, match=f"matrix {matrix_id} has no jobs on `phone-11`") as caught:
-        cancel(farm, matrix_id, "phone-11")
-    assert caught.value.hint == "did you mean `phone-1`?"
+    host.plug_in("phone-2")
+    host.exchange()
+    with pytest.raises(NotFound, match=f"matrix {matrix_id} has no jobs on phone-2") as caught:
+        cancel(farm, matrix_id, "phone-2")
+    assert caught.value.hint == "it has jobs on phone-1"
+    with pytest.raises(NotFound, match="no device `phone-3`"):
+        cancel(farm, matrix_id, "phone-3")
     with pytest.raises(NotFound, match="there is no matrix 99"):
         cancel(farm, MatrixId(99))

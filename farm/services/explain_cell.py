@@ -1,0 +1,161 @@
+"""Everything that the comparison of one cell with its baseline rests on."""
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+
+from farm.core.condition import Gates
+from farm.core.errors import NotFound
+from farm.core.ids import CellId, JobId
+from farm.core.speedup import CONFIDENCE, Exclusion, MeasuredValue, RoundPair, paired_rounds, speedup
+from farm.services.explained_side import explained_device, explained_side
+from farm.services.speedups import list_speedups
+from farm.store import matrices, provenance
+from farm.store.matrices import CellRow, Matrix
+from farm.store.provenance import MeasuredRun
+from farm.wire.explain_views import CellExplanation, LeftOutRound, RoundView
+from farm.wire.views import SpeedupView
+
+_GATES = TypeAdapter(Gates)
+#: By job, its place in its block, from 1, and how many ran there.
+Places = Mapping[JobId, tuple[int, int]]
+
+
+def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
+    """A cell, its baseline, and every round of the two.
+
+    Raises:
+        NotFound: there is no such cell.
+    """
+    cell = matrices.find_cell(connection, cell_id)
+    if cell is None:
+        raise NotFound(
+            f"there is no cell {cell_id}", hint="`farm speedups` and `farm matrix show ID` number the cells"
+        )
+    matrix = matrices.get_matrix(connection, cell.matrix_id)
+    cells = matrices.list_cells(connection, matrix.matrix_id)
+    baseline = next((each for each in cells if each.index == cell.baseline_index), None)
+    runs = provenance.runs_of_cells(connection, [cell.cell_id, *([baseline.cell_id] if baseline else [])])
+    own = [run for run in runs if run.cell_id == cell.cell_id]
+    its = [run for run in runs if run.cell_id != cell.cell_id]
+    pairs, left_out = used_rounds(matrix, its, own) if baseline else ([], [])
+    view, aa = _views(connection, cell, baseline)
+    return CellExplanation(
+        matrix_id=matrix.matrix_id,
+        matrix=matrix.name,
+        seed=matrix.seed,
+        gates=_GATES.validate_python(matrix.spec["gates"]),
+        margin=matrix.spec["equivalence_margin"],
+        noise_limit=matrix.spec["noise_limit"],
+        device=explained_device(connection, cell, runs),
+        speedup=view,
+        method=tuple(_method(view, matrix)),
+        rounds=_rounds(pairs, its, own, places_in_blocks(connection, cell)),
+        left_out=tuple(
+            LeftOutRound(round=each.round, repeat=each.repeat, reason=each.reason) for each in left_out
+        ),
+        aa=aa,
+        baseline=explained_side(connection, baseline, its) if baseline else None,
+        candidate=explained_side(connection, cell, own),
+        compared_to_it=tuple(
+            each.cell_id
+            for each in cells
+            if each.baseline_index == cell.index and each.device_id == cell.device_id
+        ),
+    )
+
+
+def used_rounds(
+    matrix: Matrix, baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]
+) -> tuple[list[RoundPair], Sequence[Exclusion]]:
+    """The rounds that a speedup is made of, and the blocks that it leaves out."""
+    pairs, excluded = paired_rounds(_values(baseline), _values(candidate))
+    found = speedup(pairs, excluded=excluded, margin=matrix.spec["equivalence_margin"])
+    unusable = {(each.round, each.repeat) for each in found.excluded}
+    return [pair for pair in pairs if (pair.round, _repeat(pair)) not in unusable], found.excluded
+
+
+def places_in_blocks(connection: Connection, cell: CellRow) -> Places:
+    """In which order the jobs of the cell's device ran, block by block."""
+    blocks = provenance.fences_by_block(connection, cell.matrix_id, cell.device_id)
+    return {
+        job_id: (place, len(block))
+        for block in blocks.values()
+        for place, (_, job_id) in enumerate(block, start=1)
+    }
+
+
+def _values(runs: Sequence[MeasuredRun]) -> list[MeasuredValue]:
+    return [
+        MeasuredValue(
+            round=run.round,
+            repeat=run.repeat,
+            value_ns=run.value_ns,
+            kind=run.kind,
+            quality=run.quality,
+        )
+        for run in runs
+    ]
+
+
+def _repeat(pair: RoundPair) -> int:
+    return pair.candidate.repeat if pair.candidate else 0
+
+
+def _rounds(
+    pairs: Sequence[RoundPair],
+    baseline: Sequence[MeasuredRun],
+    candidate: Sequence[MeasuredRun],
+    places: Places,
+) -> tuple[RoundView, ...]:
+    sides = [{(run.round, run.repeat): run for run in side} for side in (baseline, candidate)]
+    keys = [(pair.round, _repeat(pair)) for pair in pairs]
+    return tuple(_round(sides[0][key], sides[1][key], places) for key in keys)
+
+
+def _round(baseline: MeasuredRun, candidate: MeasuredRun, places: Places) -> RoundView:
+    baseline_place, size = places[baseline.job_id]
+    candidate_place, _ = places[candidate.job_id]
+    return RoundView(
+        round=candidate.round,
+        repeat=candidate.repeat,
+        baseline_ns=baseline.value_ns,
+        candidate_ns=candidate.value_ns,
+        ratio=baseline.value_ns / candidate.value_ns,
+        baseline_job=baseline.job_id,
+        candidate_job=candidate.job_id,
+        baseline_attempt=baseline.attempt_id,
+        candidate_attempt=candidate.attempt_id,
+        baseline_place=baseline_place,
+        candidate_place=candidate_place,
+        block_size=size,
+    )
+
+
+def _views(
+    connection: Connection, cell: CellRow, baseline: CellRow | None
+) -> tuple[SpeedupView | None, SpeedupView | None]:
+    """The cell's own comparison, and the one of its baseline with its twin."""
+    views = list_speedups(connection, matrix_id=cell.matrix_id)
+    own = next((view for view in views if view.cell_id == cell.cell_id), None)
+    anchor = baseline.cell_id if baseline else cell.cell_id
+    aa = next((view for view in views if view.aa and view.baseline_cell_id == anchor), None)
+    return own, aa
+
+
+def _method(view: SpeedupView | None, matrix: Matrix) -> list[str]:
+    if view is None or view.speedup is None:
+        return []
+    said = [
+        f"speedup: geometric mean of {view.rounds} ratios, baseline over candidate, one for each round:"
+        " both sides from one block, one process start each"
+    ]
+    if view.ci_low is not None:
+        said.append(
+            f"interval: {CONFIDENCE:.0%}, Student's t with {view.rounds - 1} degrees of freedom on the"
+            " logarithms of the ratios"
+        )
+    margin = matrix.spec["equivalence_margin"]
+    said.append(f"verdict: `same` where the whole interval lies within {margin:.1%} of 1; {view.reason}")
+    return said
