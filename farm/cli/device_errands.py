@@ -65,5 +65,5 @@ def _ended(farm: "FarmClient", errand: "ErrandView") -> "ErrandView":
 
 def _waits(errand: "ErrandView") -> str:
     if errand.waiting_for is None:
-        return f"{errand.name}: {errand.kind} is under way"
+        return f"{errand.name}: its agent is asked to {errand.kind} it"
     return f"{errand.name}: waiting, {errand.waiting_for}"

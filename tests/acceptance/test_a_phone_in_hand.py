@@ -177,10 +177,10 @@ def test_a_phone_shows_its_label_while_nothing_runs_on_it(lab: Lab) -> None:
 
 def test_an_errand_for_a_phone_that_is_away_stays_asked_for_when_its_person_leaves(lab: Lab) -> None:
     lab.agent.stop()
-    asked = lab.start("device", "identify", "bench-a")
-    with lab.farm.client() as client:
+    with lab.start("device", "identify", "bench-a") as asked, lab.farm.client() as client:
         assert asked.stderr is not None
-        assert asked.stderr.readline().startswith("bench-a: waiting, the ")
+        # From here on the command waits.
+        assert asked.stderr.readline() == "bench-a: its agent is asked to identify it\n"
         asked.send_signal(signal.SIGINT)
         _, said = asked.communicate(timeout=30)
         assert asked.returncode == 130
