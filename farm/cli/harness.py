@@ -101,6 +101,48 @@ def add(
         talk(line)
 
 
+@app.command("test")
+def try_command(
+    name: Name,
+    device: Annotated[str, typer.Option(metavar="ID", help="The phone, by its id or label.")],
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A variant or a model file; default: the newest that can run."),
+    ] = None,
+    backend: Annotated[str | None, typer.Option(metavar="NAME", help="Default: cpu.")] = None,
+    timeout: Annotated[str, typer.Option(metavar="SPAN", help="The longest the run may take.")] = "2m",
+    flags: Annotated[
+        list[str] | None, typer.Argument(metavar="-- FLAGS", help="Flags of the harness, behind `--`.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a harness once on a phone, before anything else there, and show what was read of it.
+
+    The exit code says whose doing it was when nothing could be read.
+
+    Example: farm harness test speed_benchmark_torch --device pixel-8-a -- --iter 10
+    """
+    from farm.cli.attempt_report import attempt_report
+    from farm.cli.duration import seconds
+    from farm.cli.harness_trial import exit_code_of, try_harness
+
+    with connect() as farm:
+        view = try_harness(
+            farm,
+            name,
+            device,
+            model=model,
+            backend=backend,
+            flags=flags or [],
+            timeout_s=float(seconds(timeout)),
+        )
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+    else:
+        out().print(attempt_report(view), soft_wrap=True)
+    raise typer.Exit(exit_code_of(view))
+
+
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
