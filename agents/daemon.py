@@ -15,9 +15,9 @@ from typing import NoReturn
 import structlog
 from pydantic import ValidationError
 
+from agents.adb.choice import Server, port_here, server_for
 from agents.adb.client import AdbClient
-from agents.adb.server import AdbServer, forbid_adbutils_servers
-from agents.adb.shared import SharedServer
+from agents.adb.server import forbid_adbutils_servers
 from agents.attempts import Attempts
 from agents.backoff import Backoff
 from agents.blobs import BlobCache
@@ -40,8 +40,7 @@ from agents.spool import Spool
 from agents.watch import PhoneWatch
 from farm import __version__
 from farm.clock import Clock, SystemClock
-from farm.core.address import host_and_port, is_loopback
-from farm.core.errors import AuthError, Blame, Conflict, FarmError, FarmTrouble, InvalidInput
+from farm.core.errors import AuthError, Blame, Conflict, FarmError, FarmTrouble
 from farm.logconfig import configure_logging
 
 log = structlog.get_logger(__name__)
@@ -61,7 +60,7 @@ class Host:
     clock: Clock
     random: Random
     ready: Ready
-    server: AdbServer | SharedServer
+    server: Server
     api: FarmApi
     disk: DiskThread
     journal: Journal
@@ -123,7 +122,7 @@ async def _host(config: AgentConfig, clock: Clock, ready: Ready, random: Random)
     disk = DiskThread()
     try:
         async with (
-            _adb_server(config) as server,
+            server_for(config) as server,
             farm_client(config.farm_url) as http,
         ):
             yield Host(
@@ -139,16 +138,6 @@ async def _host(config: AgentConfig, clock: Clock, ready: Ready, random: Random)
             )
     finally:
         await asyncio.to_thread(disk.close)
-
-
-def _adb_server(config: AgentConfig) -> AdbServer | SharedServer:
-    if config.adb_server is not None:
-        return SharedServer(*host_and_port(config.adb_server))
-    if config.adb_key is not None and not os.access(config.adb_key, os.R_OK):
-        # adb would pass it over without a word, and every phone would ask its owner.
-        raise InvalidInput(f"the key {config.adb_key} cannot be read", hint="set or unset FARM_AGENT_ADB_KEY")
-    keys = str(config.adb_key) if config.adb_key else None
-    return AdbServer(config.data_dir / "adb", usb=config.adb_usb, vendor_keys=keys)
 
 
 async def _enrolled(host: Host) -> Credential:
@@ -221,7 +210,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         random=random,
         boot_id=await asyncio.to_thread(_boot_id),
         agent_version=__version__,
-        adb_port=lambda: _port_here(host.server),
+        adb_port=lambda: port_here(host.server),
         ready=host.ready,
     )
     keeper = AdbKeeper(server=host.server, adb=adb, watch=watch, random=random)
@@ -234,11 +223,6 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     for address in config.adb_connect:
         tasks.create_task(keeper.keep_connected(address), name=f"connect {address}")
     tasks.create_task(exchange.run(), name="exchange")
-
-
-def _port_here(server: AdbServer | SharedServer) -> int | None:
-    """Where people on this machine reach the server, too."""
-    return server.port if is_loopback(server.host) else None
 
 
 def _first_farm_error(group: BaseExceptionGroup[BaseException]) -> FarmError | None:

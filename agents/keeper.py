@@ -2,10 +2,11 @@
 
 import asyncio
 from random import Random
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import structlog
 
+from agents.adb.choice import Server
 from agents.adb.client import AdbClient
 from agents.adb.listing import connect
 from agents.backoff import Backoff
@@ -17,19 +18,6 @@ log = structlog.get_logger(__name__)
 PING_S = 5.0
 #: Pings without an answer in a row, after which the server counts as wedged (FAULTS 17).
 PINGS_MISSED = 3
-
-
-class Server(Protocol):
-    """An adb server: one of our own, or the operator's."""
-
-    @property
-    def host(self) -> str: ...
-    @property
-    def port(self) -> int: ...
-    @property
-    def pid(self) -> int | None: ...
-    async def start(self) -> None: ...
-    async def stop(self) -> None: ...
 
 
 class AdbKeeper:

@@ -1,5 +1,6 @@
 """`farm up` where it cannot start: a sentence and a hint, and nothing is left running."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def test_a_data_folder_that_cannot_be_made_is_named_with_a_hint(
         ("FARM_AGENT_ADB_CONNECT", "foo", "FARM_AGENT_ADB_CONNECT=foo: 'foo' is not HOST:PORT"),
         ("FARM_AGENT_CACHE_LIMIT_BYTES", "-1", "FARM_AGENT_CACHE_LIMIT_BYTES=-1: "),
         ("FARM_REAP_EVERY_S", "soon", "FARM_REAP_EVERY_S=soon: "),
+        ("FARM_AGENTS_BIND", "everywhere", "FARM_AGENTS_BIND=everywhere: 'everywhere' is not HOST:PORT"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named_and_no_phone_is_started(
@@ -47,3 +49,14 @@ def test_a_setting_that_cannot_be_is_named_and_no_phone_is_started(
     assert error.startswith(f"error: {said}")
     assert hint == f"hint: set or unset {name}"
     assert not (tmp_path / "farm" / "virtual").exists()
+
+
+def test_an_address_for_agents_that_is_taken_is_named_with_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        assert up("--data", str(tmp_path / "farm"), "--agents-on", taken) == 2
+    error, hint = capsys.readouterr().err.splitlines()[-2:]
+    assert taken in error
+    assert "--agents-on" in hint

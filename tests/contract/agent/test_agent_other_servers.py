@@ -107,6 +107,7 @@ async def test_an_agent_works_on_the_operators_server_and_leaves_it_running(
         )
     assert server.alive()
     assert not (config.data_dir / "adb").exists()
+    assert played.openings[0].adb_port == server.port
 
 
 async def test_a_shared_server_that_goes_away_and_comes_back_is_used_again(
