@@ -9,6 +9,7 @@ from typer.core import TyperCommand
 from farm.cli.address import connect
 from farm.cli.output import Json, print_json, talk
 from farm.core.errors import InvalidInput
+from farm.core.ids import MatrixId
 
 if TYPE_CHECKING:
     from farm.cli.run_matrix import RunOptions
@@ -125,28 +126,37 @@ def _spec(
         hint = "write the program behind `--`: farm run --time '...' -- ./my_bench"
         raise InvalidInput("--time and --metric read the output of a program of your own", hint=hint)
     if harness is None:
-        hint = (
-            "a model: farm run FILE --harness NAME (`farm harness list`); a program: farm run -- ./my_bench"
-        )
+        hint = "for a model: farm run FILE --harness NAME; for a program: farm run -- ./my_bench"
         raise InvalidInput("nothing says what runs", hint=hint)
     return harness_spec(farm, file, harness, behind, options)
 
 
 def _run(farm: "FarmClient", spec: dict[str, object], *, watch: bool, as_json: bool) -> int:
-    from farm.cli.matrix import exit_code_of, follow, submitted
+    from farm.cli.matrix import submitted
     from farm.cli.next_steps import watch_again, watch_it
-    from farm.cli.run_result import print_result, result_document
 
     view = farm.submit_matrix(spec)
-    talk(submitted(view))
-    if not watch:
+    try:
+        talk(submitted(view))
+        if watch:
+            return _watched(farm, view.matrix_id, as_json=as_json)
         if as_json:
             print_json(view.model_dump(mode="json"))
         else:
             talk(watch_it(view.matrix_id))
-        return 0
-    view = follow(farm, view.matrix_id, leaving=watch_again(view.matrix_id))
-    results, speedups = farm.results(view.matrix_id), farm.speedups(matrix_id=view.matrix_id)
+    except KeyboardInterrupt:
+        talk(watch_again(view.matrix_id))
+        raise typer.Exit(130) from None
+    return 0
+
+
+def _watched(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
+    from farm.cli.matrix import exit_code_of, follow
+    from farm.cli.next_steps import watch_again
+    from farm.cli.run_result import print_result, result_document
+
+    view = follow(farm, matrix_id, leaving=watch_again(matrix_id))
+    results, speedups = farm.results(matrix_id), farm.speedups(matrix_id=matrix_id)
     if as_json:
         print_json(result_document(view, results, speedups))
     else:
