@@ -23,7 +23,7 @@ from farm.core.problem import MatrixProblem, matrix_invalid
 from farm.core.program_choice import abi_to_run
 from farm.core.selector import KnownDevice, selected_devices
 from farm.core.series import non_default_settings
-from farm.core.variant import Format, Precision, Recipe, variant_name
+from farm.core.variant import Format, Precision, Recipe, command_for, variant_name
 from farm.core.vocabulary import vocabulary
 
 #: Without a file where the harness runs no model.
@@ -131,7 +131,7 @@ def _no_variant(key: Key) -> RejectedCell:
         key=key,
         rejection=Rejection.NO_VARIANT,
         reason=f"no such file of {model} is registered",
-        hint=_build_command(model, recipe),
+        hint=f"`{command_for(model, recipe)}`",
     )
 
 
@@ -141,12 +141,8 @@ def _expired_variant(key: Key) -> RejectedCell:
         key=key,
         rejection=Rejection.EXPIRED,
         reason=f"the file of {variant_name(model, recipe)} expired",
-        hint=f"{_build_command(model, recipe)} sends it again, `farm variants add` what was made elsewhere",
+        hint=f"`{command_for(model, recipe)}` sends it again, `farm variants add` what was made elsewhere",
     )
-
-
-def _build_command(model: str, recipe: Recipe) -> str:
-    return f"`farm variants build {model} --precision {recipe.precision} --format {recipe.format}`"
 
 
 def _slots(runnable: Sequence[_Runnable], baseline: Baseline | None, *, aa: bool) -> list[_Slot]:
