@@ -96,8 +96,8 @@ class AdbServer:
             AdbServerDown: it does not come up; its log is named.
         """
         await self.stop()
-        for folder in ("tmp", "home"):
-            (self._folder / folder).mkdir(parents=True, exist_ok=True)
+        for folder in (self._folder / "tmp", own_home(self._folder)):
+            folder.mkdir(parents=True, exist_ok=True)
         left = await self._end_orphan()
         self._port = self._port or left
         for _ in range(_STARTS):
@@ -183,6 +183,11 @@ def is_server(arguments: list[str], port: int) -> bool:
     return arguments[1:] == ["-P", str(port), "server", "nodaemon"]
 
 
+def own_home(folder: Path) -> Path:
+    """Where a server without USB keeps its key."""
+    return folder / "home"
+
+
 def server_environment(
     outer: Mapping[str, str], folder: Path, usb: bool, vendor_keys: str | None
 ) -> dict[str, str]:
@@ -191,7 +196,7 @@ def server_environment(
     settings = {"ADB_MDNS": "0", "ADB_EMU": "0", "ADB_REJECT_KILL_SERVER": "1", "TMPDIR": str(folder / "tmp")}
     if not usb:
         # Its key is made below HOME: phones without authorization need none of the operator's.
-        settings |= {"ADB_USB": "0", "HOME": str(folder / "home")}
+        settings |= {"ADB_USB": "0", "HOME": str(own_home(folder))}
     if keys := vendor_keys or outer.get("ADB_VENDOR_KEYS"):
         settings["ADB_VENDOR_KEYS"] = keys
     return {"HOME": str(Path.home()), **kept, **settings}

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from agents.adb.server import find_record, is_server, shipped_adb
+from agents.adb.server import find_record, is_server, own_home, shipped_adb
 from agents.config import AgentConfig
 from agents.credential import CREDENTIAL, find_credential
 from agents.doctor import adb, link, machine, usb
@@ -21,17 +21,26 @@ async def examine_agent(config: AgentConfig, *, has_farm: bool = True) -> list[F
         has_farm: False when its farm is known not to run, as that of an embedded agent.
     """
     folder = config.data_dir
-    shared = None if config.adb_key is None else adb.read_key(config.adb_key)
     secret = folder / CREDENTIAL
     return [
         *machine.check_folder(machine.read_folder(folder), "FARM_AGENT_DATA_DIR"),
         *machine.check_private_file(secret, machine.read_mode(secret)),
         machine.check_file_limit(machine.read_file_limit()),
         adb.check_answer(adb.read_answer(shipped_adb())),
-        *adb.check_keys(adb.read_key(Path.home() / ".android" / "adbkey"), shared),
+        *_keys(config),
         *await _servers(config),
         *(await _farm(config) if has_farm else []),
     ]
+
+
+def _keys(config: AgentConfig) -> list[Finding]:
+    if config.adb_server is not None:
+        # Its keys are those of whoever started it.
+        return []
+    shared = None if config.adb_key is None else adb.read_key(config.adb_key)
+    # A server without USB is for phones that ask for none, as virtual ones: it does not touch the operator's.
+    home = Path.home() if config.adb_usb else own_home(config.data_dir / "adb")
+    return adb.check_keys(adb.read_key(home / ".android" / "adbkey"), shared)
 
 
 async def _farm(config: AgentConfig) -> list[Finding]:

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from farm.cli.output import Json, out, print_json, talk
+from farm.core.address import is_loopback
 from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -118,7 +120,8 @@ def what_next(joined: "Joined", data_dir: Path | None) -> str:
         lines.append(
             f"Attempts of then that will not be reported: {joined.put_aside}; evidence is put aside."
         )
-    if joined.farm_url.startswith("http://"):
+    address = urlsplit(joined.farm_url)
+    if address.scheme == "http" and not is_loopback(address.hostname or ""):
         lines.append(
             "What the two say is not encrypted: use a VPN, an SSH tunnel or https where others listen."
         )

@@ -108,6 +108,17 @@ async def test_a_shared_server_is_asked_and_left_alone(
         assert server.alive()
     (finding,) = [each for each in found if each.subject == "adb server"]
     assert finding.level is Level.OK
+    # Phones are shown the keys of whoever started it.
+    assert "keys" not in {each.subject for each in found}
+
+
+@pytest.mark.anyio
+async def test_a_server_without_usb_shows_a_key_of_its_own(tmp_path: Path) -> None:
+    async with AdbServer(tmp_path / "agent" / "adb", usb=False):
+        found = await examine_agent(agent_config(adb_usb=False))
+    (key,) = [each for each in found if each.subject == "keys"]
+    assert key.level is Level.OK
+    assert str(tmp_path / "agent") in key.sentence
 
 
 @pytest.fixture
