@@ -30,8 +30,12 @@ _WORDS = {
 _SICK = ("session_not_live", "not_online", "pending", "health_bad")
 
 
+#: Hours are told up to here.
+_DAYS_FROM_S = 2 * 86400
+
+
 def state_words(view: DeviceView) -> str:
-    """`free`, `at job 7`, `held by anna until 18:40, finishes job 7`, `bad`."""
+    """`free`, `at job 7`, `held by anna until 2026-11-20 18:40, finishes job 7`, `bad`."""
     first = view.blocked_by[0] if view.blocked_by else None
     if first is None:
         return "free"
@@ -47,7 +51,8 @@ def since_words(view: DeviceView, now: datetime | None = None) -> str:
     """How long it has been so; `-` where that is not known."""
     if view.since is None:
         return NOTHING
-    return elapsed_text(max(0.0, ((now or datetime.now(UTC)) - view.since).total_seconds()))
+    seconds = max(0.0, ((now or datetime.now(UTC)) - view.since).total_seconds())
+    return elapsed_text(seconds) if seconds < _DAYS_FROM_S else f"{seconds / 86400:.0f} days"
 
 
 def remedy(view: DeviceView) -> str | None:
@@ -57,19 +62,23 @@ def remedy(view: DeviceView) -> str | None:
         return f"{view.name}: cordoned: {view.why}"
     if first not in _SICK or view.advice is None:
         return None
-    cause = view.detail if first == "not_online" else view.why if first == "health_bad" else None
+    cause = _detail(view) if first == "not_online" else view.why if first == "health_bad" else None
     return ": ".join(part for part in (view.name, cause, view.advice) if part)
 
 
 def hold_words(view: DeviceView) -> str:
-    """`held by anna until 2026-11-20 18:40`."""
+    """`held by anna until 2026-11-20 18:40`, in the reader's own time zone."""
     return f"held by {view.held_by} until {moment(view.held_until)}"
+
+
+def _detail(view: DeviceView) -> str | None:
+    """Why it is not online, unless that only repeats its presence."""
+    return None if view.detail and view.presence in view.detail else view.detail
 
 
 def _first_words(view: DeviceView, first: str) -> str:
     if first == "held":
-        until = view.held_until.astimezone() if view.held_until else None
-        return f"held by {view.held_by} until {until:%H:%M}" if until else f"held by {view.held_by}"
+        return hold_words(view)
     if first == "not_online":
         return _PRESENCE.get(view.presence, view.presence)
     return _WORDS.get(first, first.replace("_", " "))

@@ -1,4 +1,4 @@
-"""Listings as tables: devices, variants, matrices, jobs."""
+"""Listings as tables: variants, matrices, jobs."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.variant_report import agreement_text, input_texts
-from farm.cli.words import NOTHING, counts, joined, phone, plural, time_left
+from farm.cli.words import NOTHING, counts, plural, time_left
 from farm.core.units import size_text
-from farm.wire.device_views import DeviceView
 from farm.wire.views import JobView, MatrixSummary, VariantView
 
 
@@ -31,31 +30,6 @@ def listing(
 def add_row(table: Table, *cells: str) -> None:
     """Add a row of plain text: brackets in names and messages of others are not markup."""
     table.add_row(*map(Text, cells))
-
-
-def device_table(devices: Sequence[DeviceView]) -> Table:
-    """Phones, with what each is doing or waits for."""
-    table = listing(names=("device",), words=("phone", "android", "state", "now"))
-    for device in devices:
-        kind = phone(device.device_model, device.soc, virtual=device.virtual)
-        add_row(table, device.device_id, kind, _android(device), _state(device), _occupation(device))
-    return table
-
-
-def _android(device: DeviceView) -> str:
-    known = [device.android, device.api_level and f"API {device.api_level}", device.abi]
-    return ", ".join(str(part) for part in known if part) or NOTHING
-
-
-def _state(device: DeviceView) -> str:
-    presence = device.presence if not device.detail else f"{device.presence} ({device.detail})"
-    return f"{presence}, {device.health}, {device.admin}"
-
-
-def _occupation(device: DeviceView) -> str:
-    if device.job_id is not None:
-        return f"job {device.job_id}"
-    return joined(device.waiting_for) if device.waiting_for else "free"
 
 
 def variant_table(variants: Sequence[VariantView]) -> Table:

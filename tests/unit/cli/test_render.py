@@ -7,7 +7,6 @@ import pytest
 from rich.console import Console, RenderableType
 from sample_views import (
     cell_view,
-    device_view,
     job_view,
     matrix_view,
     progress,
@@ -25,29 +24,6 @@ def shown(renderable: RenderableType, width: int = 80) -> list[str]:
     stream = io.StringIO()
     Console(file=stream, width=width, highlight=False).print(renderable)
     return [line.rstrip() for line in stream.getvalue().splitlines()]
-
-
-def test_a_device_is_listed_with_what_it_is_and_what_it_does() -> None:
-    phones = [device_view(), device_view(device_id="phone-2", job_id=7)]
-    assert shown(render.device_table(phones), 120) == [
-        "device   phone                android                state                 now",
-        "phone-1  Pixel 7a, Tensor G2  14, API 34, arm64-v8a  online, good, active  free",
-        "phone-2  Pixel 7a, Tensor G2  14, API 34, arm64-v8a  online, good, active  job 7",
-    ]
-
-
-def test_a_device_that_gets_no_work_says_why() -> None:
-    sick = device_view(
-        presence="offline", detail="no answer", health="unknown", waiting_for=("the phone is not online", "b")
-    )
-    text = "\n".join(shown(render.device_table([sick]), 200))
-    assert "offline (no answer), unknown, active" in text
-    assert "the phone is not online; b" in text
-
-
-def test_a_device_nobody_knows_anything_of_is_listed_all_the_same() -> None:
-    nothing = device_view(device_model=None, soc=None, android=None, api_level=None, abi=None)
-    assert "phone-1  unknown phone  -" in shown(render.device_table([nothing]), 120)[1]
 
 
 def test_variants_show_size_and_digest() -> None:
@@ -113,7 +89,6 @@ def test_a_rejection_on_every_device_names_none() -> None:
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_no_listing_cuts_anything_off(width: int) -> None:
     tables: Sequence[RenderableType] = [
-        render.device_table([device_view(detail="a reason of many words " * 5)]),
         render.variant_table([variant_view()]),
         render.matrix_table([matrix_view()]),
         render.job_table([job_view()]),
