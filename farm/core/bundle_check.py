@@ -5,7 +5,6 @@ The farm checks this itself, whatever a client has checked before.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
 from string import Template
 
 from farm.core.bundle import ARGUMENTS_WORD, PROGRAM_WORD, Bundle
@@ -57,7 +56,7 @@ def path_problem(path: str) -> str | None:
 
 def is_of_the_run(path: str) -> bool:
     """Whether the run's folder needs the name itself."""
-    return PurePosixPath(path).parts[0].removesuffix(".new") in RUN_FILES
+    return path.partition("/")[0].removesuffix(".new") in RUN_FILES
 
 
 _Problem = tuple[str, str]
@@ -88,7 +87,7 @@ def _bad_paths(paths: Sequence[str]) -> Iterator[_Problem]:
         elif len(paths) > 1 and is_of_the_run(path):
             names = ", ".join(sorted(RUN_FILES))
             yield f"`{path}` is a name that every run needs itself", f"rename it; taken are {names}"
-    folders = {str(folder) for path in paths for folder in PurePosixPath(path).parents}
+    folders = {path[:end] for path in paths for end, sign in enumerate(path) if sign == "/"}
     for path in sorted(paths):
         if path in folders or paths.count(path) > 1:
             yield f"`{path}` is there twice", "each path is one file, and no folder"

@@ -1,7 +1,6 @@
 """Which file of a program is started, and for which phones it is, told from the files."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
 
 from farm.core.elf import ABIS
 from farm.core.errors import InvalidInput
@@ -34,7 +33,7 @@ def entry_of(look_by_path: Mapping[str, Look], executable: Sequence[str]) -> str
 
 
 def _is_library(path: str) -> bool:
-    name = PurePosixPath(path).name
+    name = path.rpartition("/")[2]
     return name.endswith(".so") or ".so." in name
 
 

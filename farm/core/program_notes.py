@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from farm.core.bundle import Bundle
 from farm.core.elf import Elf
@@ -67,7 +66,8 @@ def _script_notes(path: str, interpreter: str) -> Iterator[Note]:
 
 def _library_notes(bundle: Bundle, elf_by_path: Mapping[str, Elf]) -> Iterator[Note]:
     """Libraries that nobody will find, each told once."""
-    folder_by_library = {PurePosixPath(path).name: str(PurePosixPath(path).parent) for path in elf_by_path}
+    places = [path.rpartition("/") for path in elf_by_path]
+    folder_by_library = {name: folder for folder, _, name in places}
     searched = {part.rstrip("/") for part in bundle.env.get(_LIBRARY_PATH, "").split(":")}
     on_cpu = {path: elf for path, elf in elf_by_path.items() if elf.abi is not None}
     wanted_by = {library: path for path, elf in on_cpu.items() for library in elf.needed}
@@ -86,7 +86,7 @@ def _library_notes(bundle: Bundle, elf_by_path: Mapping[str, Elf]) -> Iterator[N
 
 
 def _in_run(folder: str) -> str:
-    return "${work}" if folder == "." else f"${{work}}/{folder}"
+    return f"${{work}}/{folder}" if folder else "${work}"
 
 
 def _other_processors(elf_by_path: Mapping[str, Elf]) -> Iterator[Note]:
