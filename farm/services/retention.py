@@ -114,12 +114,13 @@ def reports_to_go(
 
 
 def _sweep_artifacts(database: Database, rules: StorageRules, clock: Clock, swept: Swept) -> None:
-    while gone := database.write(_expire_artifacts, rules, now=clock.now()):
+    while gone := database.write(expire_over_limit, rules, now=clock.now()):
         swept.artifacts += len(gone)
         swept.artifact_bytes += sum(artifact.size_bytes for artifact in gone)
 
 
-def _expire_artifacts(connection: Connection, rules: StorageRules, *, now: datetime) -> list[Artifact]:
+def expire_over_limit(connection: Connection, rules: StorageRules, *, now: datetime) -> list[Artifact]:
+    """Mark what the limit pushes out, at most one batch of it; the files are still there afterwards."""
     going = artifacts_to_go(connection, rules, now=now)[:BATCH]
     cause = f"limit of {size_text(rules.blobs_limit_bytes or 0)}"
     artifacts.expire_artifacts(connection, [each.digest for each in going], now=now, cause=cause)

@@ -97,8 +97,8 @@ def test_files_that_an_unfinished_matrix_needs_stay_until_it_ends(farm: FarmRig,
     assert len(expired(farm)) == 2
 
 
-def test_a_cell_whose_jobs_ended_may_be_repeated_and_keeps_its_file(farm: FarmRig, host: HostRig) -> None:
-    farm.submit(rounds=2, devices={"device": "phone-1"})
+def test_a_cell_whose_job_ended_may_be_repeated_and_keeps_its_file(farm: FarmRig, host: HostRig) -> None:
+    farm.submit(rounds=1, devices={"device": "phone-1"}, baseline=None)
     (assignment,) = host.exchange().assignments
     host.report(assignment.attempt_id, good_evidence(assignment))
     farm.clock.advance(_LATER_S)
