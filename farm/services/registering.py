@@ -54,15 +54,20 @@ def register_variant(
     found = check_model_file(blobs.path(manifest.digest), called=f"the file of {name}")
     if found is not manifest.recipe.format:
         raise VariantInvalid(f"the file of {name} is {found}, its manifest says {manifest.recipe.format}")
+    known = catalog.find_variant(connection, name, manifest.digest)
+    if known is not None:
+        _check_said_alike(name, known.manifest, manifest)
     variant = catalog.put_variant(connection, manifest, now=now)
     mark_used(connection, [manifest.digest], now=now)
-    known = variant.manifest
-    if (known.backends, known.inputs) != (manifest.backends, manifest.inputs):
+    return variant_view(variant)
+
+
+def _check_said_alike(name: str, known: Manifest, said: Manifest) -> None:
+    if known.backends != said.backends or (said.inputs and known.inputs != said.inputs):
         raise Conflict(
             f"the farm has this file as {name} already, with other backends or inputs",
             hint=f"`farm variants show {name}` shows them; another model name makes it another variant",
         )
-    return variant_view(variant)
 
 
 def list_variants(connection: Connection) -> list[VariantView]:

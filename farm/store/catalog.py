@@ -25,35 +25,31 @@ class Variant:
     created_at: datetime
 
 
-def artifact_size(connection: Connection, digest: Digest) -> int | None:
-    """Bytes of an artifact the farm has."""
-    kept = artifacts.c.expired_at.is_(None)
-    return connection.execute(
-        sa.select(artifacts.c.size_bytes).where(artifacts.c.digest == digest, kept)
-    ).scalar_one_or_none()
-
-
 def put_variant(connection: Connection, manifest: Manifest, *, now: datetime) -> Variant:
-    """Register a variant whose artifact is there; the same file under the same name is the same variant."""
+    """Register a variant whose artifact is there; the same file under the same name is the same variant.
+
+    Of a builder that has learned more of the same file, the newer manifest is kept.
+    """
     name = variant_name(manifest.model, manifest.recipe)
-    found = connection.execute(
-        sa.select(variants).where(variants.c.name == name, variants.c.digest == manifest.digest)
-    ).one_or_none()
-    if found is not None:
-        return _variant(found)
-    row = connection.execute(
-        variants.insert()
-        .values(
-            name=name,
-            model=manifest.model,
-            recipe_digest=manifest.recipe_digest,
-            digest=manifest.digest,
-            manifest=_MANIFEST.dump_python(manifest, mode="json"),
-            created_at=now,
-        )
-        .returning(variants)
-    ).one()
-    return _variant(row)
+    known = find_variant(connection, name, manifest.digest)
+    told = {
+        "recipe_digest": manifest.recipe_digest,
+        "manifest": _MANIFEST.dump_python(manifest, mode="json"),
+    }
+    if known is None:
+        new = {"name": name, "model": manifest.model, "digest": manifest.digest, "created_at": now}
+        return _variant(connection.execute(variants.insert().values(**new, **told).returning(variants)).one())
+    if known.manifest.recipe_digest == manifest.recipe_digest or not manifest.made_with:
+        return known
+    again = variants.update().where(variants.c.variant_id == known.variant_id).values(told)
+    return _variant(connection.execute(again.returning(variants)).one())
+
+
+def find_variant(connection: Connection, name: str, digest: Digest) -> Variant | None:
+    """The variant of that name whose file has that digest."""
+    query = sa.select(variants).where(variants.c.name == name, variants.c.digest == digest)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _variant(row)
 
 
 def list_variants(connection: Connection) -> list[Variant]:
