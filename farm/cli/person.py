@@ -31,5 +31,6 @@ def asked(kind: type[A], **what: object) -> A:
         first = error.errors(include_url=False)[0]
         where = " ".join(str(part) for part in first["loc"]) or "the request"
         raise InvalidInput(
-            f"{where} makes no sense: {first['msg']}", hint="the command's --help says what may stand there"
+            f"{where} makes no sense: {first['msg']}",
+            hint="names are letters, digits, `.`, `_` and `-`, labels with blanks too; a hold lasts up to 14d",
         ) from error
