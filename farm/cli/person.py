@@ -32,5 +32,5 @@ def asked(kind: type[A], **what: object) -> A:
         where = " ".join(str(part) for part in first["loc"]) or "the request"
         raise InvalidInput(
             f"{where} makes no sense: {first['msg']}",
-            hint="names are letters, digits, `.`, `_` and `-`, labels with blanks too; a hold lasts up to 14d",
+            hint="names are letters, digits, `.`, `_`, `-`, in labels blanks too; a hold lasts up to 14d",
         ) from error
