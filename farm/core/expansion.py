@@ -196,7 +196,8 @@ def _unfit(slot: _Slot, settings: Key, device: KnownDevice, harness: KnownHarnes
             device_id=device.device_id,
             rejection=Rejection.NO_PROGRAM,
             reason=f"no program of {harness.name} is registered for {device.facts.abi or 'an unknown ABI'}",
-            hint=f"registered for {', '.join(harness.abis) or 'no ABI at all'}",
+            hint=f"registered for {', '.join(harness.abis) or 'no ABI at all'};"
+            f" `farm harness add {harness.name} PATH` registers one",
         )
     if abi in harness.expired:
         return RejectedCell(

@@ -47,14 +47,14 @@ _WRONG_ABI = _kind(
     _U,
     _VARIANT,
     "is built for another kind of CPU than the phone's",
-    "register the program built for this phone's ABI; `farm devices` shows it",
+    "`farm harness add` registers the program built for this phone's ABI; `farm devices` shows it",
 )
 _CANNOT_LINK = _kind(
     "run.cannot_link",
     _F,
     _VARIANT,
     "needs a library that is not on the phone",
-    "link the program statically, or register the library with it",
+    "`farm harness add` takes a folder with the library, and --env 'LD_LIBRARY_PATH=${work}'",
 )
 _NOT_EXECUTABLE = _kind(
     "run.not_executable",
