@@ -1,6 +1,5 @@
 """Makes a phone ready for a run: its files there and right, its screen on, its gates open."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,6 @@ from shlex import quote
 
 import structlog
 
-from agents.backoff import Backoff
 from agents.blobs import BlobCache
 from agents.device.files import SHELL_DEADLINE_S, CacheResult, LocalCopyDamaged, ensure_cached
 from agents.device.layout import cache_folder, cache_path
@@ -18,6 +16,7 @@ from agents.device.prepare import keep_awake, restore_awake, wait_for_gates
 from agents.device.room import make_room
 from agents.device.supervisor import ensure_supervisor, supervisor_file
 from agents.device.use_order import mark_used
+from agents.patience import Patience
 from agents.watch import Phone
 from farm.clock import Clock
 from farm.core.condition import Condition, closed_gates
@@ -55,7 +54,7 @@ class Preparation:
         self._blobs = blobs
         self._phone_cache_limit_bytes = phone_cache_limit_bytes
         self._clock = clock
-        self._random = random
+        self._patience = Patience(clock, random)
 
     async def prepare(self, phone: Phone, plan: RunPlan, fence: int) -> Ready:
         """See to everything that a run needs; its gates are waited for.
@@ -163,12 +162,6 @@ class Preparation:
         return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
 
     async def _local_path(self, digest: Digest) -> Path:
-        backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
-        give_up_s = self._clock.monotonic() + FARM_AWAY_S
-        while True:
-            try:
-                return await self._blobs.fetch(digest)
-            except FarmTrouble:
-                if self._clock.monotonic() >= give_up_s:
-                    raise
-                await asyncio.sleep(backoff.next_s())
+        return await self._patience.call(
+            lambda: self._blobs.fetch(digest), away_s=FARM_AWAY_S, away=(FarmTrouble,)
+        )

@@ -8,15 +8,15 @@ from typing import TypeVar
 
 import structlog
 
-from agents.adb.shell_v2 import ShellResult
 from agents.backoff import Backoff
 from agents.blobs import BlobCache
-from agents.device.collect import CollectedRun, collect_command, collect_run
 from agents.device.conditions import read_condition
-from agents.device.execute import RunStatus, clean_run, run_status, start_run, wait_run
+from agents.device.execute import RunStatus, clean_run, run_status, start_run
 from agents.device.layout import cache_path, run_folder
 from agents.device.supervisor import supervisor_file
+from agents.ending import AWAY_S, Ending
 from agents.journal import Entry, Phase
+from agents.patience import Patience
 from agents.preparation import Preparation
 from agents.watch import Phone, PhoneWatch
 from farm.clock import Clock
@@ -26,8 +26,6 @@ from farm.core.errors import (
     AdbServerDown,
     DeviceError,
     DeviceOffline,
-    DeviceProtocol,
-    DeviceTimeout,
     FarmError,
     FarmTrouble,
     HostError,
@@ -41,14 +39,8 @@ log = structlog.get_logger(__name__)
 Value = TypeVar("Value")
 Advance = Callable[[Phase, Evidence], Awaitable[None]]
 
-#: Past the plan's own time-out: the supervisor's patience with what does not die, and a slow phone.
-WAIT_MARGIN_S = 60.0
-#: A phone that is away may come back within this time before its attempt is called lost (FAULTS 1 to 3).
-AWAY_S = 90.0
 #: As long as the gates' last look is worth anything.
 START_AWAY_S = 20.0
-#: For a phone whose services hang, to say what a run left.
-UNASKED_DEADLINE_S = 30.0
 #: How long a phone's screen stays on for a next run.
 STAND_BY_S = 10.0
 
@@ -76,6 +68,8 @@ class Runner:
         self._preparation = Preparation(
             blobs=blobs, clock=clock, random=random, phone_cache_limit_bytes=phone_cache_limit_bytes
         )
+        self._patience = Patience(clock, random)
+        self._ending = Ending(clock=clock, patience=self._patience)
         self._clock = clock
         self._random = random
 
@@ -167,7 +161,7 @@ class Runner:
         env = _filled(lambda: filled_env(plan, work=work, path_by_name=ready.path_by_name))
         await advance(AttemptState.MEASURING, draft)
         await self._start(replace(entry, draft=draft), phone, env)
-        return await self._finished(entry, phone, draft)
+        return await self._ending.finished(entry, phone, draft)
 
     async def _adopted(self, entry: Entry, draft: Evidence) -> Evidence:
         try:
@@ -179,9 +173,9 @@ class Runner:
         async def look() -> RunStatus:
             return await run_status(phone.device, phone.facts.work_root, entry.fence)
 
-        if await self._patiently(look, AWAY_S) is RunStatus.UNKNOWN:
+        if await self._patience.call(look, away_s=AWAY_S) is RunStatus.UNKNOWN:
             await self._start_late(entry, phone)
-        return await self._finished(entry, phone, draft)
+        return await self._ending.finished(entry, phone, draft)
 
     async def _start_late(self, entry: Entry, phone: Phone) -> None:
         """Start a run that an earlier life had only just noted; one that it did start is left as it is."""
@@ -201,81 +195,23 @@ class Runner:
         async def start() -> None:
             argv, plan, work_root = entry.draft.argv, entry.plan, phone.facts.work_root
             checked = supervisor_file().digest in phone.memory.verified_by_digest
-            await start_run(
-                phone.device,
-                work_root,
-                entry.fence,
-                argv,
-                env,
-                plan.timeout_s,
-                plan.files,
-                checked=checked,
-            )
-
-        await self._patiently(start, START_AWAY_S)
-
-    async def _finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
-        """Wait for the run in silence, then bring back what it left."""
-        said: ShellResult | None = await self._end(entry, phone)
-        finished_at = self._clock.now()
-
-        async def collect() -> CollectedRun:
-            # What came with the end is read once; should that not do, the phone is asked again.
-            nonlocal said
-            found, said = said, None
-            return await collect_run(
-                phone.device,
-                phone.facts.work_root,
-                entry.fence,
-                limit_bytes=entry.plan.output_limit_bytes,
-                now=finished_at,
-                said=found,
-            )
-
-        collected = await self._patiently(collect, AWAY_S)
-        return replace(
-            draft,
-            exit=collected.exit,
-            stdout=collected.stdout.decode(errors="replace"),
-            stderr=collected.stderr.decode(errors="replace"),
-            stdout_dropped_bytes=collected.stdout_dropped_bytes,
-            stderr_dropped_bytes=collected.stderr_dropped_bytes,
-            after=collected.after,
-            finished_at=finished_at,
-        )
-
-    async def _end(self, entry: Entry, phone: Phone) -> ShellResult:
-        """Wait until the run has ended; what the phone says of it, and of itself."""
-        device, work_root, fence = phone.device, phone.facts.work_root, entry.fence
-        try:
-            return await wait_run(
-                device,
-                work_root,
-                fence,
-                deadline_s=entry.plan.timeout_s + WAIT_MARGIN_S,
-                grace_s=AWAY_S,
-                then=collect_command(work_root, fence),
-            )
-        except DeviceTimeout as error:
-            if await run_status(device, work_root, fence) is not RunStatus.FINISHED:
-                raise
-            # A phone that does not say how it is spoils no finished run.
-            log.warning("condition_unread", code=error.code, reason=error.message)
-        return await device.shell(
-            collect_command(work_root, fence, with_condition=False), deadline_s=UNASKED_DEADLINE_S
-        )
-
-    async def _patiently(self, call: Callable[[], Awaitable[Value]], away_s: float) -> Value:
-        """The value of a call that may be repeated, while the phone or adb's server is away for a moment."""
-        backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
-        give_up_s = self._clock.monotonic() + away_s
-        while True:
             try:
-                return await call()
-            except (DeviceOffline, DeviceProtocol, AdbServerDown):
-                if self._clock.monotonic() >= give_up_s:
-                    raise
-                await asyncio.sleep(backoff.next_s())
+                await start_run(
+                    phone.device,
+                    work_root,
+                    entry.fence,
+                    argv,
+                    env,
+                    plan.timeout_s,
+                    plan.files,
+                    checked=checked,
+                )
+            except FarmError:
+                # By the time this is tried again the phone may have been away.
+                phone.memory.forget()
+                raise
+
+        await self._patience.call(start, away_s=START_AWAY_S)
 
     def _doubt_memory(self, device_id: DeviceId) -> None:
         if (phone := self._phones.find(device_id)) is not None:
