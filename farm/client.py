@@ -7,14 +7,13 @@ from typing import Self, TypeVar
 from urllib.parse import quote
 
 import httpx
-from pydantic import TypeAdapter, ValidationError
 
 from farm.core.address import is_loopback
 from farm.core.errand import ErrandKind
-from farm.core.errors import FarmError, FarmTrouble, FarmUnreachable, InvalidInput
+from farm.core.errors import FarmError, FarmUnreachable
 from farm.core.ids import AttemptId, CellId, Digest, JobId, MatrixId
 from farm.core.variant import Manifest
-from farm.wire.base import Problem
+from farm.wire.answers import accepted, farm_address, read_answer
 from farm.wire.device_views import (
     AdbAccess,
     Asked,
@@ -27,7 +26,6 @@ from farm.wire.device_views import (
 from farm.wire.explain_views import CellExplanation, JobDetail, JobExplanation
 from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
 from farm.wire.matrix_views import CancelledView, MatrixPlanView
-from farm.wire.refusal import error_of
 from farm.wire.result_views import ResultView
 from farm.wire.storage_views import StorageView, SweepView
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
@@ -67,7 +65,7 @@ class FarmClient:
             InvalidInput: `url` is not the address of a web server.
         """
         self.url = url.rstrip("/")
-        address = _address(self.url)
+        address = farm_address(self.url)
         self._http = httpx.Client(
             base_url=f"{self.url}/api/v1",
             timeout=httpx.Timeout(answer_s, connect=CONNECT_S),
@@ -144,7 +142,7 @@ class FarmClient:
         """Whether the farm has the bytes of that digest."""
         response = self._send(self._http.build_request("HEAD", f"/blobs/{digest}"))
         missing = (httpx.codes.NOT_FOUND, httpx.codes.GONE)
-        return response.status_code not in missing and bool(_accepted(response))
+        return response.status_code not in missing and bool(accepted(response))
 
     def upload(self, path: Path, digest: Digest, *, progress: Progress | None = None) -> None:
         """Send a file, in pieces; bytes the farm already has cost one small request."""
@@ -159,7 +157,7 @@ class FarmClient:
             content=_chunks(path, progress),
             headers={"Content-Length": str(size_bytes), "Content-Type": "application/octet-stream"},
         )
-        _accepted(self._send(request))
+        accepted(self._send(request))
 
     def submit_matrix(self, spec: Mapping[str, object]) -> MatrixView:
         """Enqueue a matrix; `spec` is the matrix file as read."""
@@ -227,14 +225,14 @@ class FarmClient:
 
     def revoke_token(self, token_id: str) -> TokenView:
         """Let nobody enroll with it any more."""
-        return _read(TokenView, self._send(self._http.build_request("DELETE", f"/tokens/{token_id}")))
+        return read_answer(TokenView, self._send(self._http.build_request("DELETE", f"/tokens/{token_id}")))
 
     def _get(self, kind: type[T], path: str, **query: str | None) -> T:
         params = {name: value for name, value in query.items() if value is not None}
-        return _read(kind, self._send(self._http.build_request("GET", path, params=params)))
+        return read_answer(kind, self._send(self._http.build_request("GET", path, params=params)))
 
     def _post(self, kind: type[T], path: str, body: Mapping[str, object]) -> T:
-        return _read(kind, self._send(self._http.build_request("POST", path, json=body)))
+        return read_answer(kind, self._send(self._http.build_request("POST", path, json=body)))
 
     def _send(self, request: httpx.Request) -> httpx.Response:
         try:
@@ -247,50 +245,8 @@ class FarmClient:
             raise FarmUnreachable(f"no farm answers at {self.url}") from error
 
 
-def _read(kind: type[T], response: httpx.Response) -> T:
-    try:
-        return TypeAdapter(kind).validate_json(_accepted(response).content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the whole answer"
-        raise FarmTrouble(
-            f"{response.request.url} answered what this client cannot read: {where}: {first['msg']}",
-            hint="is that a farm, and of this version? `farm --version` says what this client is",
-        ) from error
-
-
-def _accepted(response: httpx.Response) -> httpx.Response:
-    if response.is_success:
-        return response
-    raise _refusal(response)
-
-
-def _refusal(response: httpx.Response) -> FarmError:
-    try:
-        return error_of(Problem.model_validate_json(response.content))
-    except ValidationError:
-        said = f"{response.status_code} {response.reason_phrase}".strip()
-        kind = InvalidInput if response.is_client_error else FarmTrouble
-        return kind(
-            f"{response.request.url} answered {said} and no reason", hint="is that the address of a farm?"
-        )
-
-
 def _device_path(name: str) -> str:
     return f"/devices/{quote(name, safe='')}"
-
-
-def _address(url: str) -> httpx.URL:
-    try:
-        address = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise InvalidInput(f"{url!r} is not an address: {error}", hint=_ADDRESS_HINT) from error
-    if address.scheme not in ("http", "https") or not address.host:
-        raise InvalidInput(f"{url!r} is not the address of a farm", hint=_ADDRESS_HINT)
-    return address
-
-
-_ADDRESS_HINT = "write FARM_URL like http://127.0.0.1:8470"
 
 
 def _chunks(path: Path, progress: Progress | None) -> Iterator[bytes]:

@@ -7,12 +7,13 @@ import typer
 
 from farm.cli.address import connect
 from farm.cli.output import Json, out, print_json, talk
-from farm.core.errors import NotFound
 from farm.core.ids import MatrixId
 
 if TYPE_CHECKING:
-    from farm.client import FarmClient
     from farm.wire.views import SpeedupView
+
+#: Below a table, so many of its rows are named with their cells.
+_ROWS_NUMBERED = 4
 
 
 def speedups(
@@ -28,35 +29,15 @@ def speedups(
     matrix_id = None if matrix is None else MatrixId(matrix)
     with connect() as farm:
         views = farm.speedups(matrix_id=matrix_id, device=device, model=model)
-        if not views:
-            _check_known(farm, device=device, model=model)
     if as_json:
         print_json([view.model_dump(mode="json") for view in views])
     else:
         print_speedups(views)
 
 
-def _check_known(farm: "FarmClient", *, device: str | None, model: str | None) -> None:
-    """Tell a slip from a comparison that is yet to come.
-
-    Raises:
-        NotFound: the farm has no such device, or no file of such a model.
-    """
-    if device is not None:
-        _check_word("device", device, [view.device_id for view in farm.devices()])
-    if model is not None:
-        _check_word("model", model, [view.manifest.model for view in farm.variants()])
-
-
-def _check_word(kind: str, word: str, known: Sequence[str]) -> None:
-    from farm.core.problem import name_hint
-
-    if word not in known:
-        raise NotFound(f"no {kind} `{word}`", hint=name_hint(word, known) or f"the farm has no {kind}s yet")
-
-
 def print_speedups(views: "Sequence[SpeedupView]") -> None:
     """The table on stdout; on stderr what to do where there is none."""
+    from farm.cli.next_steps import farm_command
     from farm.cli.speedup_table import speedup_table
 
     if not views:
@@ -64,3 +45,11 @@ def print_speedups(views: "Sequence[SpeedupView]") -> None:
         return
     console = out()
     console.print(speedup_table(views, width=console.width), soft_wrap=True)
+    talk(f"What a row rests on: {farm_command()} explain cell {_numbered(views)}")
+
+
+def _numbered(views: "Sequence[SpeedupView]") -> str:
+    """`12 (int8-core lite) or 13 (float16 lite)`; some of many."""
+    names = [f"{view.cell_id} ({view.candidate})" for view in views[:_ROWS_NUMBERED]]
+    more = len(views) - len(names)
+    return " or ".join(names) + (f", --json numbers {more} more" if more else "")

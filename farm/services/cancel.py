@@ -9,7 +9,7 @@ from farm.core.ids import DeviceId, MatrixId
 from farm.core.job import JobState
 from farm.services.devices import device_named
 from farm.services.matrices import get_matrix
-from farm.store import jobs
+from farm.store import job_counts, jobs
 from farm.store.events import record_event
 from farm.wire.matrix_views import CancelledView
 
@@ -34,7 +34,7 @@ def cancel_matrix(
     """
     matrix = get_matrix(connection, matrix_id)
     device_id = None if device is None else device_named(connection, device).device_id
-    count_by_state = jobs.count_by_state(connection, matrix_id, device_id=device_id)
+    count_by_state = job_counts.count_by_state(connection, matrix_id, device_id=device_id)
     if device_id is not None and not count_by_state:
         raise _not_there(connection, matrix_id, device_id)
     queued, active = (
@@ -58,5 +58,5 @@ def cancel_matrix(
 
 
 def _not_there(connection: Connection, matrix_id: MatrixId, device: DeviceId) -> NotFound:
-    known = ", ".join(sorted(jobs.ends_by_device(connection, matrix_id)))
+    known = ", ".join(sorted(job_counts.ends_by_device(connection, matrix_id)))
     return NotFound(f"matrix {matrix_id} has no jobs on {device}", hint=f"it has jobs on {known}")

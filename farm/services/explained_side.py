@@ -11,7 +11,7 @@ from farm.core.evidence import Evidence
 from farm.core.ids import AttemptId
 from farm.core.series import non_default_settings
 from farm.services.adapters import adapter_of, default_of_flags
-from farm.store import catalog, devices, jobs, programs, provenance
+from farm.store import catalog, devices, job_counts, programs, provenance
 from farm.store.matrices import CellRow
 from farm.store.programs import Program
 from farm.store.provenance import MeasuredRun
@@ -46,7 +46,7 @@ def explained_side(connection: Connection, cell: CellRow, runs: Sequence[Measure
         placements=_placements(runs),
         settings=dict(cell.settings),
         changed_settings=non_default_settings(cell.settings, defaults),
-        jobs_by_outcome=jobs.tally_of_cell(connection, cell.cell_id).jobs_by_outcome,
+        jobs_by_outcome=job_counts.tally_of_cell(connection, cell.cell_id).jobs_by_outcome,
         runs_by_quality=dict(Counter(str(run.quality) for run in runs)),
         quality_reasons=dict(Counter(reason for run in runs for reason in run.quality_reasons)),
         parser_versions=tuple(sorted({run.parser_version for run in runs})),

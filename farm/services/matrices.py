@@ -12,8 +12,9 @@ from farm.core.ids import AttemptId, CellId, MatrixId
 from farm.core.measurement import Outcome, Quality
 from farm.services.devices import waiting_reasons
 from farm.services.progress import Eta, device_progress, eta_of, etas
-from farm.store import attempts, jobs, matrices, measurements
-from farm.store.jobs import Job, Tally
+from farm.store import attempts, job_counts, jobs, matrices, measurements
+from farm.store.job_counts import Tally
+from farm.store.jobs import Job
 from farm.store.matrices import CellRow, Matrix
 from farm.store.measurements import Measurement
 from farm.wire.views import CellView, JobView, MatrixSummary, MatrixView, RejectedView
@@ -33,7 +34,7 @@ def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
 
 def list_matrix_summaries(connection: Connection, *, now: datetime) -> list[MatrixSummary]:
     """All matrices, newest first."""
-    tallies = jobs.tallies(connection)
+    tallies = job_counts.tallies(connection)
     cells = matrices.cell_counts(connection)
     remaining = etas(
         connection, [matrix_id for matrix_id, tally in tallies.items() if tally.is_open], now=now

@@ -13,7 +13,7 @@ from farm.core.estimate import left_s, pace_s
 from farm.core.ids import CellId, DeviceId, MatrixId
 from farm.core.job import JobState
 from farm.services.devices import waiting_reasons
-from farm.store import jobs
+from farm.store import job_counts
 from farm.store.jobs import Job
 from farm.store.matrices import CellRow
 from farm.wire.views import DeviceProgress
@@ -78,7 +78,7 @@ def etas(connection: Connection, matrix_ids: Sequence[MatrixId], *, now: datetim
     """How long matrices will still take, without reading their jobs whole."""
     waiting = waiting_reasons(connection) if matrix_ids else {}
     return {
-        matrix_id: _slowest(_device_etas(jobs.ends_by_device(connection, matrix_id), waiting, now))
+        matrix_id: _slowest(_device_etas(job_counts.ends_by_device(connection, matrix_id), waiting, now))
         for matrix_id in matrix_ids
     }
 

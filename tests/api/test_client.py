@@ -57,8 +57,8 @@ def test_a_new_farm_says_who_it_is_and_lists_nothing_but_its_own_programs(farm: 
     assert farm.devices() == []
     assert farm.variants() == []
     assert farm.matrices() == []
-    assert farm.speedups(device="phone-1", model="mobilenet_v2") == []
-    assert "speed_benchmark_torch" in {harness.name for harness in farm.harnesses()}
+    assert farm.speedups() == []
+    assert "speed_benchmark_torch" in {program.name for program in farm.programs()}
 
 
 def test_a_file_is_uploaded_in_pieces_with_progress_and_only_once(farm: FarmClient, tmp_path: Path) -> None:
@@ -112,6 +112,10 @@ def test_what_does_not_exist_is_not_found(farm: FarmClient) -> None:
         farm.attempt(AttemptId(99))
     with pytest.raises(NotFound):
         farm.speedups(matrix_id=MatrixId(99))
+    with pytest.raises(NotFound, match="no device `phone-1`"):
+        farm.speedups(device="phone-1")
+    with pytest.raises(NotFound, match="no model `mobilenet_v2`"):
+        farm.speedups(model="mobilenet_v2")
 
 
 def test_a_matrix_that_is_none_is_refused_with_the_problem_as_cause(farm: FarmClient) -> None:

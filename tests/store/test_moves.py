@@ -12,7 +12,7 @@ from farm.core.ids import AttemptId, DeviceId, HostId, JobId, MatrixId, SessionI
 from farm.core.job import JobEvent, JobState
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
-from farm.store import attempts, device_moves, devices, hosts, jobs, tables
+from farm.store import attempts, device_moves, devices, hosts, job_counts, jobs, tables
 from farm.store.database import Database
 from farm.store.hosts import SessionState
 
@@ -159,7 +159,7 @@ def test_tallies_count_jobs_by_outcome_or_state(filled: Database) -> None:
         filled.write(
             add, tables.jobs, {**CHECK, "kind": "benchmark"}, matrix_id=1, cell_id=1, round=round, **done
         )
-    tally = filled.read(jobs.tallies)[MatrixId(1)]
+    tally = filled.read(job_counts.tallies)[MatrixId(1)]
     assert tally.jobs_by_outcome == {"queued": 1, "succeeded": 2}
     assert tally.is_open
     assert tally.last_finished_at == NOW

@@ -11,7 +11,23 @@ from rows import NOW
 from sqlalchemy.engine import Connection
 
 from farm.core.ids import AttemptId, CellId, DeviceId, HostId, JobId, MatrixId, SessionId
-from farm.store import attempts, devices, evidence, hosts, jobs, matrices, measurements, readings
+from farm.core.job import JobState
+from farm.store import (
+    attempts,
+    device_work,
+    devices,
+    errands,
+    evidence,
+    history,
+    hosts,
+    job_counts,
+    jobs,
+    matrices,
+    measurements,
+    provenance,
+    readings,
+    story,
+)
 from farm.store.database import Database
 from farm.store.tables import SessionState
 
@@ -49,6 +65,24 @@ def sent_by(connection: Connection) -> Iterator[list[tuple[str, Any]]]:
 PHONE, HOST, JOB = DeviceId("phone-1"), HostId("bench-1"), JobId(1)
 
 HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
+    "the errands on a host's phones": (
+        lambda c: errands.open_errands(c, host_id=HOST),
+        "uq_errands_one_open_per_kind",
+    ),
+    "whether a phone has an errand": (
+        lambda c: devices.list_devices(c, host_id=HOST),
+        "uq_errands_one_open_per_kind",
+    ),
+    "CPUs that errands wait for": (errands.awaiting_cpus, "uq_errands_one_open_per_kind"),
+    "what waits for a retired phone": (device_work.retired_with_jobs, "ix_jobs_queue"),
+    "the last attempts on a phone": (
+        lambda c: device_work.last_attempts(c, PHONE, limit=10),
+        "attempts_1 (device_id=?)",
+    ),
+    "what happened to a phone": (
+        lambda c: story.last_events(c, "device", PHONE, kinds=("device_held",)),
+        "ix_events_subject",
+    ),
     "the head of a queue": (lambda c: jobs.queue_head(c, PHONE, checks_only=False), "ix_jobs_queue"),
     "the head of a queue of checks": (
         lambda c: jobs.queue_head(c, PHONE, checks_only=True),
@@ -93,6 +127,27 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     ),
     "the jobs of a matrix": (lambda c: jobs.list_jobs(c, MatrixId(1)), "ix_jobs_matrix_id"),
     "the cells of a matrix": (lambda c: matrices.list_cells(c, MatrixId(1)), "cells_1 (matrix_id=?)"),
+    "what an agent is to stop": (
+        lambda c: attempts.unwanted_attempts(c, SessionId(1)),
+        "ix_attempts_session_live",
+    ),
+    "the jobs that a cancellation ends": (
+        lambda c: jobs.cancel_jobs(c, MatrixId(1), JobState.QUEUED, now=NOW, actor="user"),
+        "ix_jobs_matrix_id",
+    ),
+    "when the jobs of a matrix ended": (
+        lambda c: job_counts.ends_by_device(c, MatrixId(1)),
+        "ix_jobs_matrix_id",
+    ),
+    "the queues before a new job": (lambda c: history.queue_lengths(c, min_priority=0), "ix_jobs_queue"),
+    "the runs of two cells": (
+        lambda c: provenance.runs_of_cells(c, [CellId(1), CellId(2)]),
+        "ix_measurements_cell_id",
+    ),
+    "the order of a block": (
+        lambda c: provenance.fences_by_block(c, MatrixId(1), PHONE),
+        "ix_jobs_matrix_id",
+    ),
     "one cell": (lambda c: matrices.get_cell(c, CellId(1)), "INTEGER PRIMARY KEY"),
     "the measurements of a matrix": (
         lambda c: measurements.accepted_measurements(c, MatrixId(1)),
@@ -133,6 +188,7 @@ def test_what_comes_next_is_found_without_sorting_the_queues(filled: Database) -
 
 def test_listing_matrices_takes_a_fixed_number_of_statements(filled: Database) -> None:
     def listing(connection: Connection) -> object:
-        return jobs.tallies(connection), matrices.cell_counts(connection), matrices.list_matrices(connection)
+        tallies, cells = job_counts.tallies(connection), matrices.cell_counts(connection)
+        return tallies, cells, matrices.list_matrices(connection)
 
     assert len(plans(filled, listing)) == 3

@@ -26,10 +26,16 @@ def test_an_attempt_is_shown_with_all_that_tells_why_it_failed() -> None:
         "command  /data/local/tmp/speed_benchmark_torch '--model=a file'",
         f"started  {moment(NOON)}",
         "waited   12 s for gates",
+        "pushed   0 B to the phone",
         "exit     code 139 after 1.25 s",
         f"before   {moment(NOON)}, thermal status NONE, battery 88 %",
         "after    -",
     ]
+
+
+def test_output_that_expired_is_told_with_the_rule_instead_of_being_missing() -> None:
+    said = shown(evidence=None, evidence_expired_at=NOON, evidence_expired_by="rule of 30 days")
+    assert said.splitlines()[-1] == f"its output expired on {moment(NOON)}, by the rule of 30 days"
 
 
 def test_a_long_output_shows_its_beginning_and_its_end_and_says_what_is_missing() -> None:
