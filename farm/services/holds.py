@@ -61,9 +61,9 @@ def release(connection: Connection, name: str, asked: ReleaseRequest, *, now: da
 
 def end_overdue_holds(connection: Connection, *, now: datetime) -> None:
     """Give back to the pool what was held until now."""
-    for device in devices.list_devices(connection):
-        if device.held_until is not None and device.held_until <= now:
-            _end(connection, device, now=now, actor="farm", cause="its time is over")
+    for device_id in device_moves.overdue_holds(connection, now):
+        device = devices.get_device(connection, device_id)
+        _end(connection, device, now=now, actor="farm", cause="its time is over")
 
 
 def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:

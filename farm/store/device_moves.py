@@ -121,6 +121,12 @@ def end_hold(connection: Connection, device: Device, *, now: datetime, actor: st
     return moved.rowcount == 1
 
 
+def overdue_holds(connection: Connection, now: datetime) -> list[DeviceId]:
+    """Devices that were held until now at the latest."""
+    query = sa.select(devices.c.device_id).where(devices.c.held_until <= now)
+    return list(connection.execute(query).scalars())
+
+
 def lock_device(connection: Connection, device_id: DeviceId) -> None:
     """Have nobody else change the device's row until this transaction ends."""
     connection.execute(

@@ -74,7 +74,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "uq_errands_one_open_per_kind",
     ),
     "CPUs that errands wait for": (errands.awaiting_cpus, "uq_errands_one_open_per_kind"),
-    "what waits for a retired phone": (device_work.retired_with_jobs, "ix_jobs_queue"),
+    "what waits for a phone": (lambda c: device_work.queued_jobs(c, PHONE), "ix_jobs_queue"),
     "the last attempts on a phone": (
         lambda c: device_work.last_attempts(c, PHONE, limit=10),
         "attempts_1 (device_id=?)",

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from farm.core import attempt, job
+from farm.core import admin, attempt, job
+from farm.core.device import Admin
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "states.md"
 HEAD = """\
 # States
 
-Drawn from `farm/core/job.py` and `farm/core/attempt.py`; a test keeps page and tables alike. Each arrow is a
+Drawn from `farm/core/job.py`, `attempt.py` and `admin.py`; a test keeps page and tables alike. Each arrow is a
 compare-and-set in the database, with one row in `events` in the same transaction.
 """
 
@@ -26,6 +27,7 @@ def page() -> str:
     drawn = {
         "A job": diagram(job.TRANSITIONS, job.JobState.QUEUED),
         "An attempt": diagram(attempt.TRANSITIONS, attempt.AttemptState.CLAIMED),
+        "What operators want of a phone": diagram(admin.TRANSITIONS, Admin.PENDING),
     }
     sections = [f"## {title}\n\n{picture}\n" for title, picture in drawn.items()]
     return "\n".join([HEAD, *sections])
