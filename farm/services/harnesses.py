@@ -21,7 +21,7 @@ from farm.harness.registry import get_harness, harness_names
 from farm.services.adapters import adapter_of, check_successor
 from farm.services.artifacts import uploaded_size
 from farm.services.registering import checked_digest
-from farm.store.artifacts import mark_used
+from farm.store.artifacts import expired_at_by_digest, mark_used
 from farm.store.events import record_event
 from farm.store.programs import Program, current_programs, list_programs, put_program
 from farm.wire.harness_definition import harness_definition
@@ -127,10 +127,12 @@ def list_program_views(connection: Connection, *, harness: str | None = None) ->
     """Registered programs, of one harness or all, by when they were last registered."""
     registered = list_programs(connection, harness=harness)
     in_use = {(program.harness, program.abi): program.program_id for program in registered}
-    return [
+    gone = expired_at_by_digest(connection).keys()
+    views = (
         _program_view(program, in_use=in_use[program.harness, program.abi] == program.program_id)
         for program in registered
-    ]
+    )
+    return [view.model_copy(update={"expired": any(f.digest in gone for f in view.files)}) for view in views]
 
 
 def harness_view(connection: Connection, name: str) -> HarnessView:

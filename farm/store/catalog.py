@@ -1,4 +1,4 @@
-"""What can be run: artifacts and variants."""
+"""Variants: concrete model files, by name."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.ids import Digest, VariantId
 from farm.core.variant import Manifest, variant_name
-from farm.store.tables import artifacts, variants
+from farm.store.tables import variants
 
 _MANIFEST = TypeAdapter(Manifest)
 

@@ -61,6 +61,8 @@ class ProgramView(Wire):
     lacks: tuple[str, ...]
     #: New matrices run it on phones of its ABI.
     in_use: bool
+    #: The farm has let a file of it go: it must be registered again to be run.
+    expired: bool = False
     created_at: datetime
     #: When somebody last registered it.
     chosen_at: datetime

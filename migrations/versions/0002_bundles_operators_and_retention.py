@@ -114,7 +114,7 @@ def _evidence() -> None:
     op.create_index(
         "ix_evidence_kept",
         "evidence",
-        ["counted", "received_at", "body_bytes"],
+        ["counted", "received_at", "body_bytes", "expired_at"],
         sqlite_where=is_kept,
         postgresql_where=is_kept,
     )

@@ -167,11 +167,13 @@ evidence = sa.Table(
     # The same report again is the same evidence.
     sa.UniqueConstraint("attempt_id", "report_digest"),
 )
-# Retention: what is kept, in the order it goes, and its sum without a look at the rows.
+# Retention: what is kept, in the order it goes, and its sum without a look at the rows; for that SQLite wants
+# the column of the condition in the index, too.
 sa.Index(
     "ix_evidence_kept",
     evidence.c.counted,
     evidence.c.received_at,
     evidence.c.body_bytes,
+    evidence.c.expired_at,
     **where("expired_at IS NULL"),
 )
