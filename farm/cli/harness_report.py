@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.render import add_row, listing
-from farm.cli.words import NOTHING, moment
+from farm.cli.words import NOTHING, moment, plural
 from farm.core.bundle import PLAIN_COMMAND
 from farm.core.matrix import value_text
 from farm.core.program_choice import ANY_ABI
@@ -18,11 +18,16 @@ from farm.wire.harness_views import FlagView, HarnessView, ProgramView, Register
 
 def program_table(programs: Sequence[ProgramView]) -> Table:
     """Registered programs, those in use told from those of before."""
-    table = listing(names=("harness", "abi", "program"), words=("use",), numbers=("files", "size", "digest"))
+    table = listing(names=("harness", "abi"), words=("program", "use"), numbers=("size", "digest"))
     for view in programs:
-        numbers = (str(len(view.files)), size_text(view.size_bytes), view.digest[:12])
-        add_row(table, view.name, view.abi, view.entry, _use(view), *numbers)
+        numbers = (size_text(view.size_bytes), view.digest[:12])
+        add_row(table, view.name, view.abi, _files(view), _use(view), *numbers)
     return table
+
+
+def _files(view: ProgramView) -> str:
+    others = len(view.files) - 1
+    return f"{view.entry} and {plural(others, 'file')}" if others else view.entry
 
 
 def harness_report(view: HarnessView) -> RenderableType:
@@ -58,7 +63,8 @@ def registered_lines(view: RegisteredProgramView) -> Iterator[str]:
 
 
 def _use(view: ProgramView) -> str:
-    return f"in use since {moment(view.chosen_at)}" if view.in_use else "replaced"
+    use = f"since {moment(view.chosen_at)}" if view.in_use else "replaced"
+    return f"{use}, expired" if view.expired else use
 
 
 def _flag_table(flags: Sequence[FlagView]) -> Table:
@@ -70,7 +76,7 @@ def _flag_table(flags: Sequence[FlagView]) -> Table:
 
 
 def _program_lines(view: ProgramView) -> Iterator[str]:
-    yield f"{view.abi}: {view.digest}, {_use(view)}"
+    yield f"{view.abi}: {view.digest}, {'in use ' if view.in_use else ''}{_use(view)}"
     for file in view.files:
         marks = [size_text(file.size_bytes), file.digest[:12]]
         marks += ["started"] if file.path == view.entry else ["executable"] if file.executable else []
