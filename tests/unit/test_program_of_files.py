@@ -2,6 +2,8 @@
 
 import pytest
 from elf_samples import ARM, DESKTOP_LOADER, HEXAGON, SPARC, X86_64, elf_file
+from hypothesis import given
+from hypothesis import strategies as st
 
 from farm.core.bundle import Bundle, BundleFile
 from farm.core.errors import InvalidInput
@@ -234,3 +236,13 @@ def test_the_program_that_comes_with_the_farm_knows_every_flag_of_its_adapter() 
     flags = tuple(get_harness("speed_benchmark_torch").flags)
     content = files("harnesses").joinpath("speed_benchmark_torch").read_bytes()
     assert lacking_flags(flags, {"x": look(content, flags)}, "x") == frozenset()
+
+
+@given(
+    st.sampled_from([b"", b"#!", b"\x7fELF\x02\x01", elf_file(needed=["liba.so"])[:80]]),
+    st.binary(max_size=400),
+)
+def test_no_content_makes_a_look_fail(beginning: bytes, rest: bytes) -> None:
+    found = look(beginning + rest, FLAGS)
+    assert found.flags.found <= set(FLAGS)
+    assert not (found.elf and found.foreign)
