@@ -30,12 +30,8 @@ class Expanded:
     variants: Sequence[KnownVariant]
     #: In use, by ABI.
     programs: Mapping[str, Program]
-
-    @property
-    def varying(self) -> frozenset[str]:
-        """The axes by which cells are told from each other, rejected ones included."""
-        keys = [cell.key for cell in self.expansion.cells] + [cell.key for cell in self.expansion.rejected]
-        return varying_axes(keys)
+    #: The axes by which cells are told from each other: of the whole matrix, whatever part of it is run.
+    varying: frozenset[str]
 
     def program_by_device(self) -> dict[DeviceId, Program]:
         """What each device runs; one that can run none is missing."""
@@ -53,14 +49,17 @@ def expand_here(connection: Connection, spec: MatrixSpec) -> Expanded:
     plan = spec.plan()
     harness, known = known_harness(connection, plan.harness), _known_devices(connection)
     variants = _known_variants(connection)
+    expansion = expand(plan, variants=variants, harness=harness, devices=known)
+    keys = [cell.key for cell in expansion.cells] + [cell.key for cell in expansion.rejected]
     return Expanded(
         spec=spec,
         plan=plan,
-        expansion=expand(plan, variants=variants, harness=harness, devices=known),
+        expansion=expansion,
         harness=harness,
         devices=known,
         variants=variants,
         programs=current_programs(connection, plan.harness),
+        varying=varying_axes(keys),
     )
 
 
