@@ -12,8 +12,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "states.md"
 HEAD = """\
 # States
 
-Drawn from `farm/core/job.py`, `attempt.py` and `admin.py`; a test keeps page and tables alike. Each arrow is a
-compare-and-set in the database, with one row in `events` in the same transaction.
+Drawn from `job.py`, `attempt.py` and `admin.py` in `farm/core`; a test keeps page and tables alike. Each
+arrow is a compare-and-set in the database, with one row in `events` in the same transaction.
 """
 
 
