@@ -1,11 +1,13 @@
 """`farm storage`: what takes the farm's room, and getting some back."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from farm.cli.address import connect
+from farm.cli.address import connect, data_dir
 from farm.cli.output import Json, out, print_json, talk
+from farm.core.errors import InvalidInput
 
 app = typer.Typer(no_args_is_help=True, help="What takes the farm's room, and by which limits it goes.")
 
@@ -54,3 +56,30 @@ def sweep(
         print_json(swept.model_dump(mode="json"))
     else:
         talk(swept_text(swept))
+
+
+@app.command()
+def compact(
+    as_json: Json = False,
+    data: Annotated[
+        Path | None, typer.Option(help="The farm's data folder; default: FARM_DATA_DIR, else ./farm-data.")
+    ] = None,
+) -> None:
+    """Give room that is free inside the database back to the disk. The farm must be stopped.
+
+    Example: farm storage compact --data /var/lib/benchfarm
+    """
+    from farm.config import FarmConfig
+    from farm.core.units import size_text
+    from farm.daemon import data_folder_lock
+    from farm.store.compact import compact as rewrite
+
+    config = FarmConfig(data_dir=data or data_dir())
+    if not config.database_path.exists():
+        raise InvalidInput(f"there is no farm in {config.data_dir}", hint="say where it is with --data")
+    with data_folder_lock(config.data_dir):
+        freed_bytes = rewrite(config.database_path)
+    if as_json:
+        print_json({"freed_bytes": freed_bytes})
+    else:
+        talk(f"{config.database_path}: {size_text(freed_bytes)} given back")

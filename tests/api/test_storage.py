@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from farm_rig import model_file
 from http_farm import HttpFarm, http_farm
+from sqlalchemy.engine import Connection
 
 from farm.cli.main import main
 from farm.client import FarmClient
 from farm.core.errors import ArtifactExpired, FarmDiskFull
 from farm.core.ids import Digest, digest_of
+from farm.daemon import data_folder_lock
 
 _DAY_S = 86_400
 CONTENT = b"a file nobody needs" * 1000
@@ -133,3 +135,36 @@ def test_limits_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.Mo
         "evidence_limit_bytes": 1_000_000,
         "disk_reserve_bytes": 1024**3,
     }
+
+
+def test_a_stopped_farms_database_gives_back_what_is_free_inside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "data"
+    with http_farm(folder) as farm:
+        farm.context.database.write(_fill_and_empty)
+        assert farm.http.get("/api/v1/storage").json()["database_free_bytes"] > 900_000
+    assert run("storage", "compact", "--data", str(folder), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["freed_bytes"] > 900_000
+    with http_farm(folder) as farm:
+        assert farm.http.get("/api/v1/storage").json()["database_free_bytes"] == 0
+
+
+def _fill_and_empty(connection: Connection) -> None:
+    connection.exec_driver_sql("CREATE TABLE ballast (body BLOB)")
+    connection.exec_driver_sql("INSERT INTO ballast VALUES (zeroblob(1000000))")
+    connection.exec_driver_sql("DELETE FROM ballast")
+    connection.exec_driver_sql("DROP TABLE ballast")
+
+
+def test_a_database_in_use_is_not_rewritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "data"
+    with http_farm(folder), data_folder_lock(folder):
+        assert run("storage", "compact", "--data", str(folder)) == 2
+    assert "a farm already runs in" in capsys.readouterr().err
+
+
+def test_there_must_be_a_farm_to_compact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("storage", "compact", "--data", str(tmp_path / "nowhere")) == 2
+    assert "say where it is with --data" in capsys.readouterr().err
+    assert not (tmp_path / "nowhere").exists()
