@@ -52,6 +52,7 @@ def _about(view: AttemptView, plan: RunPlan) -> Iterator[str]:
         yield from (_field(name, text) for name, text in reading_fields(view.reading))
     yield _field("harness", f"{plan.harness}, {plan.backend}; {_settings(plan)}")
     yield from (_file(file) for file in plan.files)
+    yield from (_field("variable", f"{name}={value}") for name, value in plan.env.items())
     yield _field("claimed", moment(view.claimed_at))
 
 
@@ -60,7 +61,8 @@ def _settings(plan: RunPlan) -> str:
 
 
 def _file(file: PlanFile) -> str:
-    return _field("file", f"{file.name}, {size_text(file.size_bytes)}, {file.digest}")
+    name = f"{file.name} at {file.path}" if file.path else file.name
+    return _field("file", f"{name}, {size_text(file.size_bytes)}, {file.digest}")
 
 
 def _of_evidence(evidence: Evidence) -> Iterator[str]:

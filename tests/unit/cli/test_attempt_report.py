@@ -128,3 +128,11 @@ def test_a_summary_says_that_it_is_one_and_an_unknown_place_that_nothing_shows_i
     assert "samples " not in text
     assert "metric   memory 12.5 MB (lower is better)\n" in text
     assert "ran on   cpu, nothing shows where: " in text
+
+
+def test_files_and_variables_of_a_bundle_are_shown_with_their_places() -> None:
+    library = {"name": "part_1", "digest": digest_of(b"x"), "size_bytes": 10, "path": "lib/libx.so"}
+    plan = attempt_view().plan
+    text = shown(plan={**plan, "files": [library], "env": {"LD_LIBRARY_PATH": "${work}/lib"}})
+    assert f"file     part_1 at lib/libx.so, 10 B, {digest_of(b'x')}\n" in text
+    assert "variable LD_LIBRARY_PATH=${work}/lib\n" in text
