@@ -83,8 +83,8 @@ def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:
         raise HostError(f"the agent of host {device.host_id} is not connected")
     if adb_port is None:
         raise HostError(
-            f"the agent of host {device.host_id} does not say where its adb server listens",
-            hint="restart that agent; one of an older release has to be brought up to this one",
+            f"the agent of host {device.host_id} does not say where its adb server listens there",
+            hint="it shares one of another machine, or is of an older release: bring it up to this one",
         )
     assert device.held_until is not None, "the schema pairs them"
     return AdbAccess(

@@ -137,6 +137,14 @@ def test_adb_without_a_hold_says_how_to_get_one(lab: Lab) -> None:
     )
 
 
+def test_a_hold_ends_by_itself_and_the_phone_is_checked(lab: Lab) -> None:
+    assert lab.command("device", "hold", "bench-a", "--for", "1s").returncode == 0
+    with lab.farm.client() as client:
+        eventually(lambda: client.device("bench-a").held_by is None, "the hold ends")
+        eventually(lambda: client.device("bench-a").blocked_by == (), "the check is passed")
+        assert [attempt.kind for attempt in client.device("bench-a").attempts] == ["check", "check"]
+
+
 def test_adb_for_a_phone_of_another_machine_says_what_to_run_there(lab: Lab) -> None:
     assert lab.command("device", "hold", "bench-a", "--for", "1h").returncode == 0
     lab.farm.database.write(

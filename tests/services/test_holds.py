@@ -5,9 +5,11 @@ from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, plan_of
 
 from farm.core.admin import AdminEvent
 from farm.core.errors import Conflict, HostError
+from farm.services.devices import device_named
 from farm.services.holds import adb_access, end_overdue_holds, hold, release
 from farm.services.operators import change_admin, retire
 from farm.services.sessions import open_session
+from farm.store import device_moves
 from farm.wire.agent import SessionOpening
 from farm.wire.device_views import Asked, DeviceChange, HoldRequest, ReleaseRequest
 
@@ -102,6 +104,26 @@ def test_the_own_hold_gets_a_new_end_and_another_persons_is_refused(farm: FarmRi
     assert (extended - first).total_seconds() == 600
     with pytest.raises(Conflict, match=f"held by anna until {extended:%Y-%m-%d %H:%M} UTC"):
         held(farm, "bert")
+
+
+def test_of_two_persons_with_one_view_of_a_phone_one_gets_it(farm: FarmRig, host: HostRig) -> None:
+    seen, now = farm.read(device_named, "phone-1"), farm.clock.now()
+    taken = [
+        farm.write(device_moves.put_hold, seen, by=by, until=now, now=now, actor=f"user:{by}", cause="test")
+        for by in ("anna", "bert")
+    ]
+    assert taken == [True, False]
+    assert farm.read(device_named, "phone-1").held_by == "anna"
+
+
+def test_a_hold_that_was_extended_meanwhile_is_not_ended_by_a_tick_that_saw_the_old_end(
+    farm: FarmRig, host: HostRig
+) -> None:
+    held(farm, for_s=60)
+    seen = farm.read(device_named, "phone-1")
+    held(farm, for_s=3600)
+    now = farm.clock.now()
+    assert not farm.write(device_moves.end_hold, seen, now=now, actor="farm", cause="its time is over")
 
 
 def test_another_persons_hold_is_ended_by_force_only(farm: FarmRig, host: HostRig) -> None:

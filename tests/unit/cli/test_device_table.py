@@ -2,6 +2,7 @@
 
 import io
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
@@ -84,6 +85,15 @@ def test_every_state_has_words_and_none_is_a_code() -> None:
         for presence in set(Presence) - {Presence.ONLINE}:
             said = state_words(device_view(blocked_by=(blocker.name.lower(),), presence=presence))
             assert "_" not in said
+
+
+def test_the_operators_page_explains_every_state() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "devices.md").read_text(encoding="utf-8")
+    explained = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| "))
+    for blocker in set(Blocker) - {Blocker.BUSY, Blocker.HELD, Blocker.ERRAND}:
+        for presence in set(Presence) - {Presence.ONLINE}:
+            said = state_words(device_view(blocked_by=(blocker.name.lower(),), presence=presence))
+            assert said in explained
 
 
 @pytest.mark.parametrize(
