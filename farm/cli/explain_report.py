@@ -6,7 +6,7 @@ from rich.text import Text
 
 from farm.cli.explain_side import device_lines, gates_line, side_lines
 from farm.cli.job_report import field, job_headline, run_lines
-from farm.cli.words import moment, plural
+from farm.cli.words import moment
 from farm.core.units import duration_text, elapsed_text, ratio_text, size_text
 from farm.wire.explain_views import CellExplanation, JobExplanation, RoundView
 from farm.wire.views import SpeedupView
@@ -17,11 +17,7 @@ def cell_report(view: CellExplanation) -> Text:
     lines = [*_answer(view), *device_lines(view.device), gates_line(view.gates, view.noise_limit)]
     lines += [field("order", f"each round shuffled anew, seed {view.seed}")]
     lines += _rounds(view)
-    if view.baseline is not None:
-        lines += ["", f"baseline: {view.baseline.label}, cell {view.baseline.cell_id}"]
-        lines += side_lines(view.baseline)
-    lines += ["", f"candidate: {view.candidate.label}, cell {view.candidate.cell_id}"]
-    lines += [*side_lines(view.candidate), "", *_cell_links(view)]
+    lines += [*_sides(view), "", *_cell_links(view)]
     return Text("\n").join([Text(_headline(view), style="bold"), *map(Text, lines)])
 
 
@@ -60,6 +56,20 @@ def _answer(view: CellExplanation) -> Iterator[str]:
     if view.compared_to_it:
         cells = ", ".join(map(str, view.compared_to_it))
         yield field("baseline of", f"cells {cells}")
+
+
+def _sides(view: CellExplanation) -> Iterator[str]:
+    """Both cells; what is alike is told once."""
+    told: list[str] = []
+    if view.baseline is not None:
+        told = list(side_lines(view.baseline))
+        yield from ("", f"baseline: {view.baseline.label}, cell {view.baseline.cell_id}", *told)
+    own = list(side_lines(view.candidate))
+    yield from ("", f"candidate: {view.candidate.label}, cell {view.candidate.cell_id}")
+    yield from (line for line in own if line not in told)
+    if told:
+        alike = [line.split("  ")[0] for line in own if line in told]
+        yield field("as above", ", ".join(dict.fromkeys(filter(None, alike))) or "nothing")
 
 
 def _rounds(view: CellExplanation) -> Iterator[str]:
@@ -115,8 +125,8 @@ def _of_job(view: JobExplanation) -> Iterator[str]:
         yield field("why", f"{job.message} [{job.code}]" if job.code else job.message)
     if view.side is not None and view.side.runs:
         run = view.side.runs[0]
-        tries = plural(len(job.attempts), "attempt")
-        yield field("measured", f"{moment(run.measured_at)}, attempt {run.attempt_id} of {tries}")
+        tries = f", the last of {len(job.attempts)}" if len(job.attempts) > 1 else ""
+        yield field("measured", f"{moment(run.measured_at)}, in attempt {run.attempt_id}{tries}")
     if view.waited_s is not None and view.pushed_bytes is not None:
         waited, pushed = elapsed_text(view.waited_s), size_text(view.pushed_bytes)
         yield field("before it", f"waited {waited} for gates, pushed {pushed}")

@@ -58,7 +58,8 @@ def _variant_lines(name: str, manifest: Manifest) -> Iterator[str]:
 
 def _placement(placement: PlacementView) -> str:
     runs = plural(placement.runs, "run")
-    return f"{placement.actual_backend} on {placement.accelerator} in {runs}: {placement.proof}"
+    last = ", the last one's proof" if placement.proofs > 1 else ""
+    return f"{placement.actual_backend} on {placement.accelerator} in {runs}{last}: {placement.proof}"
 
 
 def condition_lines(side: SideView) -> Iterator[str]:

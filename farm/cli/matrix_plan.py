@@ -1,5 +1,6 @@
 """`farm matrix plan`: what a matrix comes to, before anything is queued."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -50,6 +51,7 @@ def plan_report(view: "MatrixPlanView") -> "RenderableType":
         *map(Text, _comparison(view)),
         Text(""),
         _device_table(view.devices),
+        *map(Text, _bases(view.devices)),
         *map(Text, _left_out(view)),
         Text(""),
         *map(Text, _cells(view)),
@@ -93,8 +95,8 @@ def _device_table(devices: "Sequence[PlannedDevice]") -> "Table":
     table = listing(
         names=("device",),
         words=("phone",),
-        numbers=("cells", "jobs", "phone time", "jobs ahead"),
-        prose=("estimated from", "now"),
+        numbers=("cells", "jobs", "phone time", "ahead"),
+        prose=("now",),
     )
     for device in devices:
         name = device.device_id if device.label is None else f"{device.label} ({device.device_id})"
@@ -102,7 +104,7 @@ def _device_table(devices: "Sequence[PlannedDevice]") -> "Table":
         time = ("at most " if _is_bound(device) else "") + elapsed_text(device.phone_s)
         numbers = (str(device.cells), str(device.jobs), time, str(device.jobs_ahead))
         now = device.waiting_for[0] if device.waiting_for else "ready"
-        add_row(table, name, kind, *numbers, _basis(device), now)
+        add_row(table, name, kind, *numbers, now)
     return table
 
 
@@ -112,10 +114,15 @@ def _is_bound(device: "PlannedDevice") -> bool:
     return bool(device.cells_by_basis.get(Basis.TIMEOUT))
 
 
-def _basis(device: "PlannedDevice") -> str:
-    if len(device.cells_by_basis) == 1:
-        return next(iter(device.cells_by_basis))
-    return "; ".join(f"{count} cells: {basis}" for basis, count in device.cells_by_basis.items())
+def _bases(devices: "Sequence[PlannedDevice]") -> Iterator[str]:
+    """What the phone times rest on, with how many cells."""
+    from farm.cli.words import plural
+
+    found: Counter[str] = Counter()
+    for device in devices:
+        found.update({str(basis): cells for basis, cells in device.cells_by_basis.items()})
+    for basis, cells in found.items():
+        yield f"phone time of {plural(cells, 'cell')} from {basis}"
 
 
 def _left_out(view: "MatrixPlanView") -> Iterator[str]:

@@ -86,10 +86,11 @@ def cancellation(view: MatrixView, device: str | None) -> str:
 
 def cell_table(cells: Sequence[CellView]) -> Table:
     """The time is the median over rounds of the valid measurements."""
-    table = listing(names=("device", "cell"), words=("jobs", "measurements"), numbers=("time",))
+    table = listing(names=("cell", "device", "what"), words=("jobs", "measurements"), numbers=("time",))
     for cell in cells:
         jobs, qualities = counts(cell.jobs_by_outcome), counts(cell.measurements_by_quality)
-        add_row(table, cell.device_id, cell.label, jobs, qualities, duration_or_nothing(cell.value_ns))
+        names = (str(cell.cell_id), cell.device_id, cell.label)
+        add_row(table, *names, jobs, qualities, duration_or_nothing(cell.value_ns))
     return table
 
 

@@ -157,5 +157,7 @@ def _method(view: SpeedupView | None, matrix: Matrix) -> list[str]:
             " logarithms of the ratios"
         )
     margin = matrix.spec["equivalence_margin"]
-    said.append(f"verdict: `same` where the whole interval lies within {margin:.1%} of 1; {view.reason}")
+    said.append(
+        f"verdict: {view.verdict}, because {view.reason}; `same` is an interval within {margin:.1%} of 1"
+    )
     return said

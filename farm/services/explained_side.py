@@ -1,6 +1,6 @@
 """One cell with all its runs, as explanations show it."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from pydantic import TypeAdapter
@@ -81,10 +81,18 @@ def run_view(run: MeasuredRun) -> RunView:
 
 
 def _placements(runs: Sequence[MeasuredRun]) -> tuple[PlacementView, ...]:
-    found = Counter((run.actual_backend, run.accelerator, run.proof) for run in runs)
+    proofs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for run in runs:
+        proofs[run.actual_backend, run.accelerator].append(run.proof)
     return tuple(
-        PlacementView(actual_backend=backend, accelerator=accelerator, proof=proof, runs=count)
-        for (backend, accelerator, proof), count in found.most_common()
+        PlacementView(
+            actual_backend=backend,
+            accelerator=accelerator,
+            runs=len(own),
+            proof=own[-1],
+            proofs=len(set(own)),
+        )
+        for (backend, accelerator), own in proofs.items()
     )
 
 

@@ -42,12 +42,15 @@ class RunView(Wire):
 
 
 class PlacementView(Wire):
-    """Where the work was done, and what shows it; runs that say so alike are one."""
+    """Where the work of some runs was done, and what shows it."""
 
     actual_backend: str
     accelerator: str
-    proof: str
     runs: int
+    #: The last one's; each run has its own.
+    proof: str
+    #: How many different ones there are: a proof may hold the path of its run.
+    proofs: int
 
 
 class ProgramFacts(Wire):

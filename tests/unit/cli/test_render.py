@@ -60,8 +60,8 @@ def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
         "phone-1: 12 of 20, running float32 lite",
         "phone-2: 12 of 20, waiting: another phone on the same CPU is busy",
         "",
-        "device   cell          jobs                   measurements     time",
-        "phone-1  float32 lite  4 succeeded, 1 failed  4 valid       43.1 ms",
+        "cell  device   what          jobs                   measurements     time",
+        "1     phone-1  float32 lite  4 succeeded, 1 failed  4 valid       43.1 ms",
         "phone-1, float32 lite: 1 failed (the program died of signal 11)",
         "phone-2, float32 lite: no jobs, excluded",
     ]
