@@ -40,7 +40,7 @@ class Look:
     """What a file turned out to be; at most one of `elf`, `interpreter` and `foreign` is set."""
 
     elf: Elf | None = None
-    #: Of a script: the rest of its `#!` line.
+    #: Of a script: the rest of its `#!` line, with the carriage return of Windows where it has one.
     interpreter: str | None = None
     #: In words: what else it is, that no Android phone can start.
     foreign: str | None = None
@@ -58,8 +58,8 @@ def look(content: Content, flags: Collection[str] = ()) -> Look:
     if (found := elf(content)) is not None:
         return Look(elf=found, flags=_flags_of_binary(content, flags))
     if head.startswith(b"#!"):
-        line = head[2:].splitlines()[0] if head[2:] else b""
-        return Look(interpreter=line.decode(errors="replace").strip(), flags=_flags_of_text(content, flags))
+        line = head[2:].partition(b"\n")[0].decode(errors="replace")
+        return Look(interpreter=line.strip(" \t"), flags=_flags_of_text(content, flags))
     foreign = next((said for magic, said in _FOREIGN.items() if head.startswith(magic)), None)
     text = _flags_of_text(content, flags) if foreign is None and b"\0" not in head else FlagSigns()
     return Look(foreign=foreign, flags=text)

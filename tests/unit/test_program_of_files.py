@@ -156,6 +156,12 @@ def test_a_script_whose_interpreter_android_lacks_is_noted() -> None:
     assert noted(bench=b"#!/system/bin/sh\n", other=b"#!/usr/bin/perl\n") == []
 
 
+def test_a_script_with_line_ends_of_windows_is_noted() -> None:
+    (note,) = noted(bench=b"#!/system/bin/sh\r\necho hello\r\n")
+    assert "carriage return" in note
+    assert r"sed -i 's/\r$//'" in note
+
+
 def strings(*names: str) -> bytes:
     return b"".join(b"\0" + name.encode() + b"\0" for name in names)
 
