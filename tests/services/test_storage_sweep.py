@@ -1,5 +1,6 @@
 """The farm within its limits: what goes first, what never does, and what is written down of it."""
 
+import random
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,8 @@ from farm.services.bootstrap import own_digests
 from farm.services.registering import list_variants, register_variant
 from farm.services.retention import BATCH, Swept, sweep_storage
 from farm.store.artifacts import mark_used
+from farm.store.database import free_bytes_inside
+from farm.store.evidence import add_report
 from farm.wire.agent import Assignment
 
 NOTHING = StorageRules(blobs_limit_bytes=0)
@@ -296,3 +299,16 @@ def test_a_report_that_expired_is_still_known_when_it_comes_again(farm: FarmRig,
     count = len(evidence_rows(farm))
     assert host.report(last.attempt_id, good_evidence(last)).counted
     assert len(evidence_rows(farm)) == count
+
+
+def test_the_room_of_output_that_went_is_free_for_what_comes(farm: FarmRig, host: HostRig) -> None:
+    attempt_id = AttemptId(kept_attempt(farm))
+    for number in range(60):
+        body = random.Random(number).randbytes(1500)
+        farm.write(
+            add_report, attempt_id, digest=digest_of(body), body=body, counted=False, now=farm.clock.now()
+        )
+    free_bytes = farm.read(free_bytes_inside)
+    farm.clock.advance(timedelta(days=3).total_seconds())
+    assert sweep(farm, StorageRules(evidence_keep_days=1)).report_bytes > 90_000
+    assert farm.read(free_bytes_inside) - free_bytes > 80_000
