@@ -163,14 +163,13 @@ def _variant(farm: "FarmClient", file: str, harness: "HarnessView", options: Run
     fitting = [view for view in same if _fits(view, options)]
     if not fitting:
         return add_variant(farm, path, manifest, err())
-    found = fitting[-1]
-    newest = picked(known, found.name)
-    if newest.manifest.digest != manifest.digest:
+    meant = [view for view in fitting if picked(known, view.name).manifest.digest == manifest.digest]
+    if not meant:
         raise InvalidInput(
-            f"{file} is registered as {found.name}, and that name means another file by now",
+            f"{file} is registered as {fitting[-1].name}, and that name means another file by now",
             hint="--model gives it a name of its own",
         )
-    return found
+    return meant[-1]
 
 
 def _can_run_on(manifest: Manifest, backends: Sequence[str]) -> tuple[str, ...]:
