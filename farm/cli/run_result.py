@@ -9,7 +9,7 @@ from rich.text import Text
 from farm.cli.output import out, talk
 from farm.cli.render import add_row, listing
 from farm.cli.speedups import print_speedups
-from farm.cli.words import NOTHING, counts, duration_or_nothing, phone
+from farm.cli.words import NOTHING, duration_or_nothing, phone
 from farm.core.measurement import Quality
 from farm.core.units import duration_text
 from farm.core.verdict import MIN_ROUNDS
@@ -69,7 +69,7 @@ def value_table(results: Sequence[ResultView]) -> Table:
     for result in results:
         names = [result.device_id, *[result.label] * has_cells]
         cells = [numbers[name](result.time, result) if result.time else NOTHING for name in shown]
-        add_row(table, *names, *cells, counts(result.rounds_by_quality))
+        add_row(table, *names, *cells, _rounds(result))
     return table
 
 
@@ -113,6 +113,12 @@ def metric_table(results: Sequence[ResultView]) -> Table:
             own = [result.device_id, *[result.label] * has_cells, metric.name]
             add_row(table, *own, *_metric_numbers(metric), metric.unit, str(metric.better))
     return table
+
+
+def _rounds(result: ResultView) -> str:
+    """`4 valid, 1 noisy`."""
+    known = [quality for quality in Quality if quality in result.rounds_by_quality]
+    return ", ".join(f"{result.rounds_by_quality[quality]} {quality}" for quality in known) or NOTHING
 
 
 def _range(time: LevelView, low: float | None, high: float | None) -> str:
