@@ -8,6 +8,8 @@ from farm.core.elf import Content, Elf, elf
 
 #: Scripts are searched for flags up to here; what is longer is data.
 MAX_SCRIPT_BYTES = 4 * 1024 * 1024
+_PIECE_BYTES = 4 * 1024 * 1024
+_LONGEST_SIGN = 256
 
 _FOREIGN: Mapping[bytes, str] = {
     b"\xcf\xfa\xed\xfe": "a program for macOS or iOS",
@@ -68,11 +70,20 @@ def look(content: Content, flags: Collection[str] = ()) -> Look:
 def _flags_of_binary(content: Content, flags: Collection[str]) -> FlagSigns:
     """A flag library keeps each name as a text that ends in NUL; a linker may make it the tail of another.
 
-    c10's flags show in the name of each flag's parser class, too, and every variable in the symbols.
+    c10's flags show in the name of each flag's parser class, too.
     """
-    alone = {name for name in flags if content.find(b"\0%b\0" % name.encode()) >= 0}
-    signs = ("%s\0", "FlagParser_%sE", "FLAGS_%s\0")
-    found = {name for name in flags if any(content.find((sign % name).encode()) >= 0 for sign in signs)}
+    found: set[str] = set()
+    alone: set[str] = set()
+    for start in range(0, len(content), _PIECE_BYTES):
+        # Each piece with the beginning of the next, so that a name across the border is in one of them.
+        piece = content[start : start + _PIECE_BYTES + _LONGEST_SIGN]
+        for name in flags:
+            text = name.encode()
+            if name not in alone and b"%b\0" % text in piece:
+                found.add(name)
+                alone |= {name} if b"\0%b\0" % text in piece else set()
+            elif name not in found and b"FlagParser_%bE" % text in piece:
+                found.add(name)
     return FlagSigns(found=frozenset(found), shortest=min(map(len, alone), default=None))
 
 

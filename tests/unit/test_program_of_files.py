@@ -203,6 +203,13 @@ def test_names_of_parser_classes_and_symbols_count() -> None:
     assert lacking(elf_file(text=text)) == {"pthreadpool_size"}
 
 
+def test_names_that_a_large_binary_keeps_far_apart_or_across_a_border_are_found() -> None:
+    border = 4 * 1024 * 1024
+    head = elf_file(text=strings("iter", "vulkan", "pthreadpool_size"))
+    filler = bytes(border - len(head) - 8)
+    assert lacking(head + filler + strings("use_bundled_input") + filler) == {"input_dims"}
+
+
 def test_of_a_binary_that_knows_none_of_the_flags_nothing_is_said() -> None:
     assert lacking(elf_file(text=strings("frames", "resolution"))) is None
 
