@@ -51,6 +51,12 @@ def test_other_words_or_lines_are_noticed(expected: str, printed: str) -> None:
     assert not comes_as_said(expected, printed)
 
 
+def test_of_a_sample_the_first_words_come_in_order() -> None:
+    expected = "...\ncandidate  speedup\nint8  2.0x"
+    assert comes_as_said(expected, "note: x\ncandidate  a  b\nfloat  1.0x\nint8  undecided\n", is_sample=True)
+    assert not comes_as_said(expected, "int8  2.0x\ncandidate  speedup\n", is_sample=True)
+
+
 def test_a_page_is_played_in_one_folder(tmp_path: Path) -> None:
     with console(tmp_path, environment={"WHO": "ann"}, replaced={"OTHER": "$WHO"}) as opened:
         opened.play(Step(command="echo OTHER >file", expected=""))
