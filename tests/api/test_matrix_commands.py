@@ -1,4 +1,4 @@
-"""Planning, cancelling, rerunning, `farm job` and `farm explain` against a farm that has measured something."""
+"""Planning, cancelling, rerunning and explaining, against a farm that has measured something."""
 
 import json
 import re

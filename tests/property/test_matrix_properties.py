@@ -1,5 +1,6 @@
 import contextlib
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -133,3 +134,54 @@ def test_any_text_is_a_matrix_or_refused(text: str) -> None:
     line_of(text, ("a", 0, "b"))
     with contextlib.suppress(MatrixInvalid):
         matrix_from_text(text)
+
+
+@given(
+    st.lists(st.sampled_from([1, 2, 4]), min_size=1, unique=True),
+    st.lists(st.sampled_from(["cpu", "vulkan"]), min_size=1, unique=True),
+    st.sets(st.sampled_from(["threads", "iter"])),
+    st.sampled_from([None, 1, 2, 4]),
+    st.booleans(),
+)
+def test_without_models_and_with_flags_that_a_program_lacks_every_cell_has_its_fate(
+    threads: list[int], backends: list[str], lacks: set[str], baseline: int | None, aa: bool
+) -> None:
+    harness = replace(
+        HARNESS,
+        needs_model=False,
+        abis=("x86_64", "any"),
+        lacks={"x86_64": frozenset(lacks)},
+    )
+    known = baseline in threads
+    plan = MatrixPlan(
+        name="m",
+        harness="h",
+        axes={"backend": tuple(backends), "threads": tuple(threads)},
+        selectors=({},),
+        baseline={"threads": baseline} if baseline is not None and known else None,
+        aa=aa and known,
+    )
+    answer, refused = None, None
+    try:
+        answer = expand(plan, variants=(), harness=harness, devices=[device(1), device(2)])
+    except MatrixInvalid as error:
+        refused = error
+    if answer is None:
+        # Only where no cell can run at all.
+        assert refused is not None
+        assert "none of its cells can run" in refused.message
+        assert "threads" in lacks
+        assert 1 not in threads
+        return
+    assert all(cell.variant_id is None for cell in answer.cells)
+    originals = [cell for cell in answer.cells if cell.replica == 1]
+    assert len(originals) + len(answer.rejected) == 2 * len(threads) * len(backends)
+    for rejected in answer.rejected:
+        assert rejected.key["threads"] != 1
+        assert "threads" in lacks
+    for cell in answer.cells:
+        if cell.baseline_index is not None:
+            its = answer.cells[cell.baseline_index]
+            assert its.is_baseline
+            assert its.device_id == cell.device_id
+            assert its.key["threads"] == baseline
