@@ -10,7 +10,8 @@ from typing import Any
 
 from farm.core import attempt as attempts
 from farm.core import job as jobs
-from farm.core.device import Health, Presence
+from farm.core.admin import AdminEvent
+from farm.core.device import Admin, Health, Presence
 from farm.core.errors import Blame
 from farm.core.retry import BUDGET_BY_BLAME, MAX_ATTEMPTS, MAX_BLOCKS, MAX_GIVE_BACKS
 
@@ -70,6 +71,9 @@ class _History:
     state: dict[tuple[str, str], str | None] = field(default_factory=dict)
     presence: dict[str, str] = field(default_factory=dict)
     health: dict[str, str] = field(default_factory=dict)
+    admin: dict[str, str] = field(default_factory=dict)
+    #: Why a device is nobody's to claim: a hold, an errand by its number.
+    taken: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     last_fence: dict[str, int] = field(default_factory=dict)
 
     def replay(self) -> Iterator[str]:
@@ -104,6 +108,9 @@ class _History:
                 yield f"{rule} {name}: another live attempt has {column} {attempt[column]}"
         if self.presence.get(device_id) != Presence.ONLINE:
             yield f"I14 {name}: claimed for a device that is {self.presence.get(device_id)}"
+        if self.admin.get(device_id) != Admin.ACTIVE or self.taken[device_id]:
+            why = ", ".join(sorted(self.taken[device_id]))
+            yield f"I14 {name}: claimed for a device that is {self.admin.get(device_id)}, taken by {why}"
         is_check = self.farm.jobs[str(attempt["job_id"])]["kind"] == jobs.JobKind.CHECK
         if not is_check and self.health.get(device_id) != Health.GOOD:
             yield f"I14 {name}: a user's job on a device whose health is {self.health.get(device_id)}"
@@ -113,16 +120,32 @@ class _History:
         match event["kind"]:
             case "device_found":
                 self.presence[device_id], self.health[device_id] = Presence.ABSENT, Health.UNKNOWN
+                self.admin[device_id] = event["to_state"]
             case "device_presence_changed":
                 yield from self._changed(self.presence, event)
             case "device_health_changed":
                 yield from self._changed(self.health, event)
+            case kind if kind in set(AdminEvent):
+                yield from self._changed(self.admin, event)
+            case "device_held":
+                self.taken[device_id].add("hold")
+            case "device_released":
+                self.taken[device_id].discard("hold")
+            case "errand_asked":
+                self.taken[device_id].add(_errand_of(event))
+            case "errand_done" | "errand_failed":
+                self.taken[device_id].remove(_errand_of(event))
 
     def _changed(self, states: dict[str, str], event: _Row) -> Iterator[str]:
         device_id = event["subject_id"]
         if states.get(device_id) != event["from_state"]:
             yield f"I17 event {event['event_id']}: {device_id} was {states.get(device_id)}"
         states[device_id] = event["to_state"]
+
+
+def _errand_of(event: _Row) -> str:
+    """`errand 7` of `errand 7, clean: ...`."""
+    return str(event["cause"]).partition(",")[0]
 
 
 def _is_allowed(event: _Row) -> bool:
@@ -147,6 +170,10 @@ def _tables_equal_replay(farm: _Farm, history: _History) -> Iterator[str]:
         told_of = history.presence.get(device_id), history.health.get(device_id)
         if told_of != (row["presence"], row["health"]):
             yield f"I17 {device_id} is {row['presence']}, {row['health']}; its events say {told_of}"
+        if history.admin.get(device_id) != row["admin"]:
+            yield f"I17 {device_id} is {row['admin']}; its events say {history.admin.get(device_id)}"
+        if ("hold" in history.taken[device_id]) != (row["held_by"] is not None):
+            yield f"I17 {device_id} is held by {row['held_by']}; its events say otherwise"
 
 
 def _leases(farm: _Farm) -> Iterator[str]:

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.device_words import hold_words, since_words, state_words
+from farm.cli.device_words import since_words, state_words
 from farm.cli.render import add_row, listing
 from farm.cli.words import NOTHING, joined, moment, phone, plural
 from farm.core.condition import Condition
@@ -39,8 +39,6 @@ def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
         yield "why", view.why
     if view.advice:
         yield "what to do", view.advice
-    if view.held_by:
-        yield "hold", hold_words(view)
     yield "presence", f"{view.presence} ({view.detail})" if view.detail else view.presence
     yield "health", view.health
     yield "admin", view.admin
@@ -97,6 +95,6 @@ def _event_table(view: DeviceDetail) -> Table:
     table = listing(names=("at", "what"), words=("by",), prose=("why",))
     for event in view.events:
         change = event.kind.removeprefix("device_").replace("_", " ")
-        moved = f" to {event.to_state}" if event.from_state and event.to_state else ""
+        moved = f" to {event.to_state}" if event.kind.endswith("_changed") else ""
         add_row(table, moment(event.at), change + moved, event.actor, event.cause or NOTHING)
     return table

@@ -12,6 +12,12 @@ from invariants import check_invariants, violations
 
 from farm.core.attempt import AttemptState
 
+#: An event of long before everything else.
+_EVENT = (
+    "INSERT INTO events (event_id, at, actor, subject, subject_id, kind, cause)"
+    " VALUES (-1, 0, 'farm', 'device', 'phone-1',"
+)
+
 
 @pytest.fixture
 def busy_farm(farm: FarmRig, host: HostRig) -> Path:
@@ -46,6 +52,11 @@ def test_an_honest_history_breaks_nothing(busy_farm: Path) -> None:
     [
         ("I17", "UPDATE jobs SET state = 'queued' WHERE state = 'active'"),
         ("I17", "UPDATE devices SET health = 'bad'"),
+        ("I17", "UPDATE devices SET admin = 'cordoned'"),
+        ("I17", "UPDATE devices SET held_by = 'anna', held_until = 1"),
+        ("I14", "UPDATE events SET to_state = 'pending' WHERE kind = 'device_found'"),
+        ("I14", f"{_EVENT} 'device_held', 'by anna')"),
+        ("I14", f"{_EVENT} 'errand_asked', 'errand 1, clean')"),
         ("I17", "UPDATE sessions SET state = 'lost' WHERE state = 'live'"),
         ("I17", "DELETE FROM events WHERE kind = 'attempt_measuring'"),
         ("I6", "UPDATE events SET from_state = 'finished' WHERE kind = 'job_requeued'"),
