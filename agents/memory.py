@@ -33,6 +33,8 @@ class PhoneMemory:
     verified_by_digest: dict[Digest, Verified] = field(default_factory=dict)
     #: The screen was turned on by us, and not let go.
     is_awake: bool = False
+    #: Held while somebody looks, so that nobody looks at a phone that has begun to measure.
+    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: Held while the screen's setting is changed.
     screen: asyncio.Lock = field(default_factory=asyncio.Lock)
     _fence_by_digest: dict[Digest, int] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Makes a phone ready for a run: its files there and right, its screen on, its gates open."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -63,7 +63,8 @@ class Preparation:
             FarmError: as `ensure_cached` does, or the farm does not give out a file.
         """
         await self._wake(phone)
-        seen = phone.memory.take_look(self._clock.monotonic()) or await self._look(phone)
+        async with phone.memory.looking:
+            seen = phone.memory.take_look(self._clock.monotonic()) or await self._look(phone)
         pushed_bytes, is_fit = 0, not closed_gates(seen.condition, plan.gates)
         if not self._has_all(phone, plan, seen):
             pushed_bytes, is_fit = await self._bring(phone, plan, fence), False
@@ -92,13 +93,17 @@ class Preparation:
             shut=ready.shut,
         )
 
-    async def look_ahead(self, phone: Phone) -> None:
+    async def look_ahead(self, phone: Phone, is_free: Callable[[], bool]) -> None:
         """Look at a phone that has just become free, for the run that is about to come.
+
+        A run that comes meanwhile waits for that; one that was quicker looks for itself, and we do not.
 
         Raises:
             DeviceError: the phone went away, or was too slow.
         """
-        phone.memory.note_look(await self._look(phone), self._clock.monotonic())
+        async with phone.memory.looking:
+            if is_free():
+                phone.memory.note_look(await self._look(phone), self._clock.monotonic())
 
     async def let_sleep(self, phone: Phone) -> None:
         """Put the screen back as it was found.

@@ -132,7 +132,7 @@ class Runner:
         if (phone := self._phones.find(device_id)) is None:
             return
         try:
-            await self._preparation.look_ahead(phone)
+            await self._preparation.look_ahead(phone, is_free)
             await asyncio.sleep(STAND_BY_S)
             if is_free():
                 await self._preparation.let_sleep(phone)

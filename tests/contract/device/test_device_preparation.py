@@ -1,0 +1,127 @@
+"""How little a phone is asked before a run, and what makes the agent ask again."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+
+from agents.adb.client import AdbClient, AdbDevice
+from agents.adb.server import AdbServer
+from agents.adb.shell_v2 import ShellResult
+from agents.blobs import BlobCache
+from agents.device.facts import read_facts
+from agents.farm_api import FarmApi
+from agents.memory import PhoneMemory
+from agents.preparation import Preparation
+from agents.virtual.pool import PhoneHandle
+from agents.watch import Phone
+from farm.clock import SystemClock
+from farm.core.condition import Gates
+from farm.core.ids import digest_of
+from farm.core.plan import PlanFile, RunPlan
+
+pytestmark = pytest.mark.anyio
+CONTENT = bytes(range(256)) * 300
+FILE = PlanFile(name="model", digest=digest_of(CONTENT), size_bytes=len(CONTENT))
+PLAN = RunPlan(
+    harness="test",
+    backend="cpu",
+    files=(FILE,),
+    argv=("true",),
+    timeout_s=20.0,
+    gates=Gates(min_storage_bytes=0, wait_s=0),
+)
+
+
+class CountedDevice(AdbDevice):
+    """A phone that writes down what it was asked."""
+
+    def __init__(self, client: AdbClient, serial: str) -> None:
+        super().__init__(client, serial)
+        self.asked: list[str] = []
+
+    async def shell(
+        self, command: str, *, deadline_s: float, stdin: bytes = b"", limit_bytes: int = 2**22
+    ) -> ShellResult:
+        self.asked.append(command)
+        return await super().shell(command, deadline_s=deadline_s, stdin=stdin, limit_bytes=limit_bytes)
+
+
+@pytest.fixture
+async def used(server: AdbServer, device: AdbDevice, phone: PhoneHandle) -> Phone:
+    counted = CountedDevice(AdbClient(server.port), phone.address)
+    return Phone(device=counted, facts=await read_facts(device), boot_id=None, memory=PhoneMemory())
+
+
+@pytest.fixture
+def preparation(tmp_path: Path) -> Preparation:
+    clock, folder = SystemClock(), tmp_path / "blobs"
+    folder.mkdir()
+    (folder / FILE.digest).write_bytes(CONTENT)
+    blobs = BlobCache(folder, FarmApi(httpx.AsyncClient()), clock, limit_bytes=2**30)
+    return Preparation(blobs=blobs, clock=clock, random=Random(1), phone_cache_limit_bytes=2**30)
+
+
+def asked(phone: Phone) -> Sequence[str]:
+    """What the phone was asked since this was last called."""
+    assert isinstance(phone.device, CountedDevice)
+    found, phone.device.asked = phone.device.asked, []
+    return found
+
+
+async def warm(preparation: Preparation, phone: Phone) -> Path:
+    """Have the file on the phone and its digest known; gives its path there."""
+    ready = await preparation.prepare(phone, PLAN, 1)
+    assert ready.pushed_bytes == len(CONTENT)
+    assert (await preparation.prepare(phone, PLAN, 2)).pushed_bytes == 0
+    asked(phone)
+    return Path(ready.path_by_name["model"])
+
+
+async def test_a_warm_phone_is_asked_once(preparation: Preparation, used: Phone) -> None:
+    await warm(preparation, used)
+    ready = await preparation.prepare(used, PLAN, 3)
+    assert ready.condition.boot_id
+    assert len(asked(used)) == 1
+
+
+async def test_a_phone_that_was_looked_at_when_it_became_free_is_not_asked_again(
+    preparation: Preparation, used: Phone
+) -> None:
+    await warm(preparation, used)
+    looking = asyncio.create_task(preparation.look_ahead(used, lambda: True))
+    await asyncio.sleep(0)
+    await preparation.prepare(used, PLAN, 3)
+    await looking
+    assert len(asked(used)) == 1
+
+
+async def test_nobody_looks_ahead_at_a_phone_that_has_its_next_run(
+    preparation: Preparation, used: Phone
+) -> None:
+    await warm(preparation, used)
+    await preparation.look_ahead(used, lambda: False)
+    assert asked(used) == []
+
+
+async def test_a_file_that_was_damaged_behind_our_back_is_pushed_again(
+    preparation: Preparation, used: Phone
+) -> None:
+    path = await warm(preparation, used)
+    before = path.stat()
+    path.write_bytes(b"x" + CONTENT[1:])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (await preparation.prepare(used, PLAN, 3)).pushed_bytes == len(CONTENT)
+    assert path.read_bytes() == CONTENT
+
+
+async def test_after_any_doubt_digests_are_computed_again(preparation: Preparation, used: Phone) -> None:
+    await warm(preparation, used)
+    again = replace(used, memory=PhoneMemory())
+    assert (await preparation.prepare(again, PLAN, 3)).pushed_bytes == 0
+    assert [command for command in asked(again) if f"{FILE.digest}" in command and "sha256sum" in command]
