@@ -3,7 +3,7 @@
 In a block, `$ ` begins a command and `> ` goes on with it; other lines are what it prints, stderr too. A
 command that ends with ` &` stays running until the page is over. A line `...` stands for any lines, `...`
 within one for any text. Numbers, digests and the width of gaps are not compared: they differ from run to run.
-Of a block that is marked `sample` only the first words of lines are, in their order: measurements decide the rest.
+Of a block that is marked `sample` only the first words of lines are, in their order.
 """
 
 import os
