@@ -8,17 +8,20 @@ import pytest
 from farm_rig import FarmRig, HostRig, good_evidence, phase
 
 from farm.core.attempt import AttemptState
+from farm.core.bundle import single_file
 from farm.core.errors import ArtifactExpired, ArtifactMissing, FarmBusy, MatrixInvalid
 from farm.core.ids import AttemptId, Digest, digest_of
 from farm.core.retention import StorageRules
 from farm.services.artifacts import get_artifact, keep_upload
 from farm.services.attempts import attempt_view
 from farm.services.bootstrap import own_digests
+from farm.services.harnesses import list_program_views
 from farm.services.registering import list_variants, register_variant
 from farm.services.retention import BATCH, Swept, sweep_storage
 from farm.store.artifacts import mark_used
 from farm.store.database import free_bytes_inside
 from farm.store.evidence import add_report
+from farm.store.programs import put_program
 from farm.wire.agent import Assignment
 
 NOTHING = StorageRules(blobs_limit_bytes=0)
@@ -139,6 +142,27 @@ def test_cells_whose_files_are_there_run_beside_those_whose_expired(farm: FarmRi
     assert {cell.variant for cell in matrix.cell_list} == {"mobilenet_v2/float32/torchscript"}
     (rejected,) = matrix.rejected_list
     assert "expired" in rejected.reason
+
+
+def test_a_matrix_whose_program_expired_is_refused_with_what_to_do(farm: FarmRig, host: HostRig) -> None:
+    program = upload(farm, b"#!/bin/sh")
+    bundle = single_file("speed_benchmark_torch", program, 9)
+    known = {"harness": "speed_benchmark_torch", "abi": "arm64-v8a", "bundle": bundle}
+    farm.write(put_program, **known, now=farm.clock.now())
+    host.plug_in("arm", abis=("arm64-v8a",))
+    host.earn_health()
+    farm.clock.advance(_LATER_S)
+    farm.write(mark_used, [digest_of_variant(farm, "float32")], now=farm.clock.now())
+    sweep(farm)
+    with pytest.raises(MatrixInvalid) as refused:
+        farm.submit(axes=axes("float32"), baseline=None, devices={"device": "arm"})
+    assert "a file of the arm64-v8a program of speed_benchmark_torch expired" in refused.value.message
+    assert "farm harness add speed_benchmark_torch" in refused.value.hint
+    assert {view.abi: view.expired for view in farm.read(list_program_views)} == {
+        "x86_64": False,
+        "arm64-v8a": True,
+    }
+    farm.submit(axes=axes("float32"), baseline=None, devices={"device": "phone-1"})
 
 
 def test_a_file_that_is_sent_again_is_there_again(farm: FarmRig, host: HostRig) -> None:
