@@ -32,10 +32,11 @@ def cancel(
 
     with connect() as farm:
         view = farm.matrix(MatrixId(matrix_id))
+        device_id = None if device is None else farm.device(device).device_id
         if view.finished_at is None and not yes and sys.stdin.isatty():
-            talk(cancellation(view, device))
+            talk(cancellation(view, device_id))
             typer.confirm("Go ahead?", abort=True, err=True)
-        done = farm.cancel_matrix(MatrixId(matrix_id), device=device)
+        done = farm.cancel_matrix(MatrixId(matrix_id), device=device_id)
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:

@@ -73,12 +73,12 @@ def doing(device: DeviceProgress) -> str:
     return f"waiting: {device.waiting_for[0]}" if device.waiting_for else "next job is about to start"
 
 
-def cancellation(view: MatrixView, device: str | None) -> str:
+def cancellation(view: MatrixView, device_id: DeviceId | None) -> str:
     """What cancelling it, or its part on a device, would do."""
-    parts = [progress for progress in view.progress if device in (None, progress.device_id)]
+    parts = [progress for progress in view.progress if device_id in (None, progress.device_id)]
     running = [progress for progress in parts if progress.current]
     left = sum(progress.total - progress.finished for progress in parts) - len(running)
-    said = f"Cancelling {headline(view)}: {plural(left, 'job')} will not start"
+    said = f"Cancelling matrix {view.matrix_id} ({view.name}): {plural(left, 'job')} will not start"
     for progress in running:
         said += f"; stopped on {progress.device_id}: {progress.current}"
     return f"{said}. What is finished stays."

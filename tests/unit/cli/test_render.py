@@ -16,7 +16,8 @@ from sample_views import (
 
 from farm.cli import render, words
 from farm.cli.matrix import submitted
-from farm.cli.matrix_report import failures, matrix_report
+from farm.cli.matrix_report import cancellation, failures, matrix_report
+from farm.core.ids import DeviceId
 from farm.wire.views import MatrixView
 
 
@@ -121,3 +122,14 @@ def test_views_of_tests_are_views_of_the_wire() -> None:
     assert MatrixView.model_validate_json(matrix_view().model_dump_json()) == matrix_view()
     assert speedup_view().verdict == "faster"
     assert cell_view().value_ns == 43_100_000.0
+
+
+def test_what_a_cancellation_will_do_is_said_before_it_is_done() -> None:
+    view = matrix_view()
+    assert cancellation(view, None) == (
+        "Cancelling matrix 3 (demo): 15 jobs will not start; stopped on phone-1: float32 lite."
+        " What is finished stays."
+    )
+    assert cancellation(view, DeviceId("phone-2")) == (
+        "Cancelling matrix 3 (demo): 8 jobs will not start. What is finished stays."
+    )
