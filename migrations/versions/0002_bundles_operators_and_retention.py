@@ -58,11 +58,12 @@ def _programs() -> None:
         batch.add_column(sa.Column("definition", sa.JSON()))
         batch.add_column(sa.Column("lacks", sa.JSON()))
         batch.add_column(sa.Column("chosen_at", sa.BigInteger()))
-    programs = sa.table("programs", *map(sa.column, ("entry", "harness", "env", "command", "lacks", "created_at", "chosen_at")))
-    plain = {"env": "{}", "command": PLAIN_COMMAND, "lacks": "[]"}
-    op.execute(
-        programs.update().values(entry=programs.c.harness, chosen_at=programs.c.created_at, **plain)
+    programs = sa.table(
+        "programs",
+        *map(sa.column, ("entry", "harness", "env", "command", "lacks", "created_at", "chosen_at")),
     )
+    plain = {"env": "{}", "command": PLAIN_COMMAND, "lacks": "[]"}
+    op.execute(programs.update().values(entry=programs.c.harness, chosen_at=programs.c.created_at, **plain))
     with op.batch_alter_table("programs") as batch:
         batch.alter_column("entry", existing_type=sa.Text(), nullable=False)
         batch.alter_column("chosen_at", existing_type=sa.BigInteger(), nullable=False)
