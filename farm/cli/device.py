@@ -77,6 +77,7 @@ def label(
         str | None, typer.Argument(metavar="[NAME]", help="Letters, digits, `.`, `_`, `-`.")
     ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Take its label away.")] = False,
+    reason: Why = None,
 ) -> None:
     """Give a phone a name of yours; every command takes it in place of the id.
 
@@ -86,7 +87,7 @@ def label(
 
     if clear == (name is not None):
         raise InvalidInput("give a name, or --clear", hint="farm device label ID NAME")
-    _change(device, "label", asked(LabelRequest, label=name))
+    _change(device, "label", asked(LabelRequest, label=name, reason=reason))
 
 
 @app.command()
@@ -96,6 +97,7 @@ def tag(
     remove: Annotated[
         list[str] | None, typer.Option("--remove", metavar="TAG", help="May be repeated.")
     ] = None,
+    reason: Why = None,
 ) -> None:
     """Add tags to a phone, or remove them; matrices select phones by them.
 
@@ -105,7 +107,9 @@ def tag(
 
     if not add and not remove:
         raise InvalidInput("name a tag to add, or --remove TAG", hint="`farm device show ID` lists its tags")
-    _change(device, "tags", asked(TagRequest, add=tuple(add or ()), remove=tuple(remove or ())))
+    _change(
+        device, "tags", asked(TagRequest, add=tuple(add or ()), remove=tuple(remove or ()), reason=reason)
+    )
 
 
 @app.command()

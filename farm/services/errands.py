@@ -119,7 +119,13 @@ def _add(connection: Connection, device: Device, kind: ErrandKind, asked: Asked,
     with connection.begin_nested() as savepoint:
         try:
             return errands.add_errand(
-                connection, device.device_id, kind, by=asked.by, now=now, actor=f"user:{asked.by}"
+                connection,
+                device.device_id,
+                kind,
+                by=asked.by,
+                now=now,
+                actor=f"user:{asked.by}",
+                reason=asked.reason,
             )
         except sa.exc.IntegrityError:
             savepoint.rollback()

@@ -129,7 +129,7 @@ def change_tags(connection: Connection, name: str, asked: TagRequest, *, now: da
         raise InvalidInput(f"{device.name} would have {len(tags)} tags, {MAX_TAGS} at most")
     if tags == sorted(device.tags):
         return changed(connection, device, f"{device.name} has {_listed(tags)} already", changed=False)
-    device_moves.put_tags(connection, device, tags, now=now, actor=f"user:{asked.by}")
+    device_moves.put_tags(connection, device, tags, now=now, actor=f"user:{asked.by}", reason=asked.reason)
     after = devices.get_device(connection, device_id)
     return changed(connection, after, f"{after.name} has {_listed(tags)} now")
 
@@ -175,7 +175,9 @@ def _check_unused(connection: Connection, device: Device, label: str) -> None:
 def _put_label(connection: Connection, device: Device, asked: LabelRequest, *, now: datetime) -> None:
     with connection.begin_nested() as savepoint:
         try:
-            if device_moves.put_label(connection, device, asked.label, now=now, actor=f"user:{asked.by}"):
+            if device_moves.put_label(
+                connection, device, asked.label, now=now, actor=f"user:{asked.by}", reason=asked.reason
+            ):
                 return
         except sa.exc.IntegrityError:
             savepoint.rollback()

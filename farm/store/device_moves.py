@@ -70,7 +70,13 @@ def move_admin(
 
 
 def put_label(
-    connection: Connection, device: Device, label: str | None, *, now: datetime, actor: str
+    connection: Connection,
+    device: Device,
+    label: str | None,
+    *,
+    now: datetime,
+    actor: str,
+    reason: str | None = None,
 ) -> bool:
     """Name a device, or take its name away; False when somebody else named it meanwhile.
 
@@ -86,19 +92,26 @@ def put_label(
         .values(label=label)
     )
     if moved.rowcount == 1:
-        _note(connection, device, "device_labelled", f"from {device.label} to {label}", now=now, actor=actor)
+        change = f"from {device.label or 'none'} to {label or 'none'}"
+        _note(connection, device, "device_labelled", change, now=now, actor=actor, reason=reason)
     return moved.rowcount == 1
 
 
 def put_tags(
-    connection: Connection, device: Device, tags: Sequence[str], *, now: datetime, actor: str
+    connection: Connection,
+    device: Device,
+    tags: Sequence[str],
+    *,
+    now: datetime,
+    actor: str,
+    reason: str | None = None,
 ) -> None:
     """Give a device its tags; the caller has read `device` in this transaction, and locked it."""
     connection.execute(
         devices.update().where(devices.c.device_id == device.device_id).values(tags=list(tags))
     )
     cause = f"from {', '.join(device.tags) or 'none'} to {', '.join(tags) or 'none'}"
-    _note(connection, device, "device_tagged", cause, now=now, actor=actor)
+    _note(connection, device, "device_tagged", cause, now=now, actor=actor, reason=reason)
 
 
 def put_hold(
@@ -143,7 +156,14 @@ def _if_held_alike(device: Device) -> sa.Update:
 
 
 def _note(
-    connection: Connection, device: Device, kind: str, cause: str, *, now: datetime, actor: str
+    connection: Connection,
+    device: Device,
+    kind: str,
+    cause: str,
+    *,
+    now: datetime,
+    actor: str,
+    reason: str | None = None,
 ) -> None:
     record_event(
         connection,
@@ -152,5 +172,5 @@ def _note(
         kind=kind,
         subject="device",
         subject_id=device.device_id,
-        cause=cause,
+        cause=cause if reason is None else f"{cause}: {reason}",
     )

@@ -62,7 +62,14 @@ def open_errands(
 
 
 def add_errand(
-    connection: Connection, device_id: DeviceId, kind: ErrandKind, *, by: str, now: datetime, actor: str
+    connection: Connection,
+    device_id: DeviceId,
+    kind: ErrandKind,
+    *,
+    by: str,
+    now: datetime,
+    actor: str,
+    reason: str | None = None,
 ) -> Errand:
     """Have something done.
 
@@ -73,7 +80,7 @@ def add_errand(
         errands.insert().values(device_id=device_id, kind=kind, asked_by=by, asked_at=now).returning(errands)
     ).one()
     added = _errand(row)
-    _note(connection, added, "errand_asked", now=now, actor=actor)
+    _note(connection, added, "errand_asked", reason, now=now, actor=actor)
     return added
 
 

@@ -46,7 +46,9 @@ def detail(farm: FarmRig, name: str = "phone-1") -> DeviceDetail:
 
 
 def label(farm: FarmRig, name: str, new: str | None) -> DeviceChange:
-    return farm.write(change_label, name, LabelRequest(by="anna", label=new), now=farm.clock.now())
+    return farm.write(
+        change_label, name, LabelRequest(by="anna", label=new, reason="it stands first"), now=farm.clock.now()
+    )
 
 
 def tags(farm: FarmRig, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()) -> DeviceChange:
@@ -110,7 +112,7 @@ def test_every_decision_leaves_its_actor_and_reason(farm: FarmRig, host: HostRig
     events = [(event.kind, event.actor, event.cause) for event in detail(farm).events[:3]]
     assert events == [
         ("device_tagged", "user:anna", "from none to rooted"),
-        ("device_labelled", "user:anna", "from None to bench-a"),
+        ("device_labelled", "user:anna", "from none to bench-a: it stands first"),
         ("device_cordoned", "user:anna", "because"),
     ]
 
