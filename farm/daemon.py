@@ -10,7 +10,6 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,7 +28,7 @@ from farm.core.address import host_and_port, is_loopback
 from farm.core.errors import InvalidInput
 from farm.core.ids import DeviceId
 from farm.embedded_agent import agent_config, phones_left_running, run_embedded_agent, with_phones
-from farm.services.retention import sweep_storage
+from farm.services.sweeper import Sweeper
 from farm.ticks import sweeping, ticking
 
 _log = structlog.get_logger(__name__)
@@ -130,7 +129,7 @@ async def _beside(
     """What runs beside the API: ticks, phones, the agent. Yields the tasks whose end is the farm's end."""
     context = context_of(app)
     folder = options.config.data_dir
-    sweep = partial(sweep_storage, context.database, context.blobs, options.config.storage_rules, clock)
+    sweep = Sweeper(context.database, context.blobs, options.config.storage_rules, clock)
     async with (
         ticking(
             context.database,

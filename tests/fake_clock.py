@@ -16,6 +16,10 @@ class FakeClock:
     def monotonic(self) -> float:
         return self._monotonic
 
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock, as a person or a broken time server does: no time passes."""
+        self._now += timedelta(seconds=seconds)
+
     def advance(self, seconds: float) -> None:
         """Let time pass."""
         self._now += timedelta(seconds=seconds)
