@@ -6,6 +6,7 @@ from itertools import groupby
 from rich.table import Table
 from rich.text import Text
 
+from farm.cli.next_steps import farm_command
 from farm.cli.output import out, talk
 from farm.cli.render import add_row, listing
 from farm.cli.speedups import print_speedups
@@ -40,6 +41,8 @@ def print_result(view: MatrixView, results: Sequence[ResultView], speedups: Sequ
         out().print(value_table(results))
         for line in legend(results):
             out().print(Text(line, style="dim"))
+        measured = next(result for result in results if result.time)
+        talk(f"What a time rests on: {farm_command()} explain cell {measured.cell_id}, and so on")
     if any(result.metrics for result in results):
         out().print()
         out().print(metric_table(results))

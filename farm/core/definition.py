@@ -15,6 +15,8 @@ OWN_WORDS = frozenset({MODEL_WORD, WORK_WORD, BACKEND_WORD})
 
 ACCELERATORS = ("cpu", "gpu", "npu", "dsp")
 
+#: Of /proc/uptime, by which the supervisor on the phone times a process.
+WALL_STEP_NS = 10_000_000
 WALL_TIME = "the whole process from its start to its end, by the phone's own clock in steps of 10 ms"
 
 

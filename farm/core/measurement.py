@@ -35,6 +35,8 @@ class Quality(StrEnum):
     FALLBACK = "fallback"
     #: Nothing shows which hardware did the work.
     UNPROVEN = "unproven"
+    #: The clock's steps are too wide for the time that it took.
+    COARSE = "coarse"
 
 
 #: The accelerator of a reading whose evidence does not say.
@@ -73,6 +75,8 @@ class Reading:
     accelerator: str
     proof: str
     metrics: tuple[Metric, ...] = ()
+    #: How far apart two times are that the clock can tell from each other; 0 where that does not matter.
+    clock_step_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,14 @@ from collections.abc import Iterator
 
 from farm.core.condition import Condition, Gates
 from farm.core.measurement import UNKNOWN_ACCELERATOR, Judgement, Quality, Reading, Summary
+from farm.core.units import duration_text
+from farm.core.verdict import DEFAULT_MARGIN
 
 _Finding = tuple[Quality, str]
+
+#: A clock's step as a fraction of the time: runs that are equal by chance of the step would make an interval
+#: of no width, so the step must disappear within the usual equivalence margin.
+WIDEST_STEP = DEFAULT_MARGIN
 
 
 def judge(
@@ -18,7 +24,7 @@ def judge(
     gates: Gates,
     noise_limit: float,
 ) -> Judgement:
-    """Judge by the most serious finding: fallback, unproven, short, throttled, noisy; in that order.
+    """Judge by the most serious finding: fallback, unproven, coarse, short, throttled, noisy; in that order.
 
     What a phone or tool does not report is not held against the measurement.
 
@@ -33,6 +39,7 @@ def judge(
     """
     findings = [
         *_elsewhere(reading, requested_backend),
+        *_coarse(reading, summary),
         *_short(reading),
         *_throttled(before, "before", gates),
         *_throttled(after, "after", gates),
@@ -50,6 +57,13 @@ def _elsewhere(reading: Reading, requested: str) -> Iterator[_Finding]:
         yield Quality.FALLBACK, f"{requested} was asked for, {actual} ran: {reading.proof}"
     elif reading.accelerator == UNKNOWN_ACCELERATOR:
         yield Quality.UNPROVEN, f"nothing shows which hardware ran {requested}: {reading.proof}"
+
+
+def _coarse(reading: Reading, summary: Summary) -> Iterator[_Finding]:
+    share = reading.clock_step_ns / summary.value_ns if summary.value_ns > 0 else 0.0
+    if share > WIDEST_STEP:
+        step = f"the clock's step of {duration_text(reading.clock_step_ns)} is {share:.1%} of the time"
+        yield Quality.COARSE, f"{step}, at most {WIDEST_STEP:.0%}"
 
 
 def _short(reading: Reading) -> Iterator[_Finding]:

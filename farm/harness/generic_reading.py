@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from farm.core.definition import WALL_TIME, Definition, Stream, TimePlace
+from farm.core.definition import WALL_STEP_NS, WALL_TIME, Definition, Stream, TimePlace
 from farm.core.errors import Blame
 from farm.core.evidence import Evidence
 from farm.core.measurement import UNKNOWN_ACCELERATOR, Metric, Outcome, Reading, RunFailure
@@ -25,6 +25,7 @@ class _Times:
     samples_ns: tuple[int, ...] = ()
     mean_ns: float | None = None
     expected: int = 1
+    clock_step_ns: int = 0
 
 
 def clock_covers(definition: Definition) -> str:
@@ -60,6 +61,7 @@ def reading(definition: Definition, plan: RunPlan, evidence: Evidence) -> Readin
         accelerator=accelerator,
         proof=proof,
         metrics=metrics,
+        clock_step_ns=times.clock_step_ns,
     )
 
 
@@ -117,7 +119,7 @@ def _of_value(where: TimePlace, output: Printed) -> _Times:
 def _of_wall_time(definition: Definition, evidence: Evidence) -> _Times | RunFailure:
     took_s = evidence.exit.duration_s if evidence.exit else 0.0
     if took_s > 0:
-        return _Times(mean_ns=took_s * 1e9)
+        return _Times(mean_ns=took_s * 1e9, clock_step_ns=WALL_STEP_NS)
     return RunFailure(
         code="run.too_short",
         outcome=Outcome.FAILED,

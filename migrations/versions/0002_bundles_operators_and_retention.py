@@ -86,7 +86,7 @@ def _measurements() -> None:
     op.add_column("measurements", sa.Column("metrics", sa.JSON()))
     op.execute("UPDATE measurements SET metrics = '[]'")
     with op.batch_alter_table("measurements") as batch:
-        _know_qualities(batch, ", 'unproven'")
+        _know_qualities(batch, ", 'unproven', 'coarse'")
         batch.alter_column("metrics", existing_type=sa.JSON(), nullable=False)
         batch.alter_column("variant_digest", existing_type=sa.Text(), nullable=True)
 

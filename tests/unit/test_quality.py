@@ -40,6 +40,27 @@ def judged(
     )
 
 
+def test_a_step_of_the_clock_must_disappear_in_the_time() -> None:
+    def timed(ms: int) -> Judgement:
+        reading = Reading(
+            mean_ns=ms * 1e6,
+            expected_samples=1,
+            actual_backend="cpu",
+            accelerator="cpu",
+            proof="",
+            clock_step_ns=10_000_000,
+        )
+        cool, gates = heated(None), Gates()
+        figures = summary(reading)
+        return judge(
+            reading, figures, requested_backend="cpu", before=cool, after=cool, gates=gates, noise_limit=0.25
+        )
+
+    assert timed(500).quality is Quality.VALID
+    assert timed(490).quality is Quality.COARSE
+    assert timed(40).reasons == ("the clock's step of 10.0 ms is 25.0% of the time, at most 2%",)
+
+
 def heated(status: ThermalStatus | None) -> Condition:
     return Condition(taken_at=datetime(2026, 1, 1, tzinfo=UTC), thermal_status=status)
 
