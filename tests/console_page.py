@@ -76,24 +76,24 @@ def _plain(line: str) -> str:
 class Console:
     """A reader's terminal: one folder, one environment, and what was left running."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], replaced: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str], here_by_said: Mapping[str, str]) -> None:
         self._folder = folder
-        self._replaced = replaced
+        self._here_by_said = here_by_said
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("FARM_")},
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "HOME": str(folder),
-            "COLUMNS": "100",
+            "COLUMNS": "160",
             "NO_COLOR": "1",
             **environment,
         }
         self._running: list[subprocess.Popen[bytes]] = []
 
     def play(self, step: Step) -> None:
-        """Type a command and compare what comes; numbers of ports are this run's own."""
+        """Type a command and compare what comes, addresses, folders and names being this machine's own."""
         command = step.command
-        for said, meant in self._replaced.items():
-            command = command.replace(said, meant)
+        for said, here in self._here_by_said.items():
+            command = command.replace(said, here)
         if step.stays:
             self._leave_running(command.removesuffix(" &"), step)
         else:
@@ -113,7 +113,7 @@ class Console:
         )
         said = f"$ {command}\n{done.stdout}[exit code {done.returncode}]"
         assert done.returncode == 0, said
-        as_said = comes_as_said(step.expected, done.stdout, is_sample=step.is_sample)
+        as_said = comes_as_said(step.expected, self._as_elsewhere(done.stdout), is_sample=step.is_sample)
         assert as_said, f"{said}\nthe page says:\n{step.expected}"
 
     def _leave_running(self, command: str, step: Step) -> None:
@@ -130,11 +130,16 @@ class Console:
             )
         self._running.append(child)
         deadline_s = time.monotonic() + _READY_S
-        while not comes_as_said(step.expected, log.read_text(errors="replace")):
+        while not comes_as_said(step.expected, self._as_elsewhere(log.read_text(errors="replace"))):
             said = f"$ {command}\n{log.read_text(errors='replace')}"
             assert child.poll() is None, f"{said}[exit code {child.returncode}]"
             assert time.monotonic() < deadline_s, f"{said}\nthe page says:\n{step.expected}"
             time.sleep(0.1)
+
+    def _as_elsewhere(self, printed: str) -> str:
+        for said, here in self._here_by_said.items():
+            printed = printed.replace(here, said)
+        return printed
 
     def close(self) -> None:
         """End what was left running, last first."""
@@ -149,10 +154,19 @@ class Console:
 
 @contextmanager
 def console(
-    folder: Path, *, environment: Mapping[str, str] | None = None, replaced: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    here_by_said: Mapping[str, str] | None = None,
 ) -> Iterator[Console]:
-    """A terminal in a folder; whatever a page leaves running ends with it."""
-    opened = Console(folder, environment or {}, replaced or {})
+    """A terminal in a folder; whatever a page leaves running ends with it.
+
+    Args:
+        folder: where its reader is.
+        environment: on top of this process's own.
+        here_by_said: what the page calls things, and what they are on this machine.
+    """
+    opened = Console(folder, environment or {}, here_by_said or {})
     try:
         yield opened
     finally:

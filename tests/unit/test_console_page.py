@@ -58,7 +58,7 @@ def test_of_a_sample_the_first_words_come_in_order() -> None:
 
 
 def test_a_page_is_played_in_one_folder(tmp_path: Path) -> None:
-    with console(tmp_path, environment={"WHO": "ann"}, replaced={"OTHER": "$WHO"}) as opened:
+    with console(tmp_path, environment={"WHO": "ann"}, here_by_said={"OTHER": "$WHO"}) as opened:
         opened.play(Step(command="echo OTHER >file", expected=""))
         opened.play(Step(command="cat file", expected="ann"))
 
