@@ -13,16 +13,16 @@ from farm.store.database import Database
 
 _log = structlog.get_logger(__name__)
 
-#: What a wall clock may gain on the time that really passed since the farm started. A machine that slept gains,
-#: too, and loses nothing by it: its output is kept for longer than it had to be.
+#: What a wall clock may gain on the time that passed since the farm started. It gains while a machine sleeps,
+#: too: then output is kept for longer than it had to be.
 _TOLERATED = timedelta(days=1)
 
 
 class Sweeper:
     """Enforces the limits whenever called.
 
-    Output that went by age does not come back. So while the wall clock is ahead of the time that passed, by more
-    than corrections explain, none goes by age; a farm that is started anew believes its clock again.
+    Output that went by age does not come back. So while the wall clock is ahead of the time that passed, by
+    more than corrections explain, none goes by age; a farm that is started anew believes its clock again.
     """
 
     def __init__(self, database: Database, blobs: DiskBlobs, rules: StorageRules, clock: Clock) -> None:
