@@ -11,8 +11,10 @@ from farm.core.ids import DeviceId, Digest
 from farm.core.job import JobState
 from farm.store.tables import attempts, device_facts, jobs, measurements, series, word
 
-#: Runs that are looked at, newest first: enough for a median, whatever the age of the farm.
-RUNS_LOOKED_AT = 5000
+#: Runs that are taken, newest first: enough for a median, whatever the age of the farm.
+RUNS_TAKEN = 5000
+#: Measurements among which they are looked for: a harness that nobody runs any more costs no more than that.
+RUNS_LOOKED_AT = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,8 @@ class PastRun:
 
 
 def past_runs(connection: Connection, harness: str) -> list[PastRun]:
-    """The latest runs of a harness."""
+    """The latest runs of a harness, among the latest of all."""
+    newest = sa.select(sa.func.max(measurements.c.measurement_id)).scalar_subquery()
     query = (
         sa.select(
             series.c.series_digest,
@@ -43,9 +46,13 @@ def past_runs(connection: Connection, harness: str) -> list[PastRun]:
         .join(series, series.c.series_id == measurements.c.series_id)
         .join(attempts, attempts.c.attempt_id == measurements.c.attempt_id)
         .outerjoin(device_facts, device_facts.c.facts_id == measurements.c.facts_id)
-        .where(series.c.harness == harness, attempts.c.finished_at.is_not(None))
+        .where(
+            measurements.c.measurement_id > newest - RUNS_LOOKED_AT,
+            series.c.harness == harness,
+            attempts.c.finished_at.is_not(None),
+        )
         .order_by(measurements.c.measurement_id.desc())
-        .limit(RUNS_LOOKED_AT)
+        .limit(RUNS_TAKEN)
     )
     return [
         PastRun(

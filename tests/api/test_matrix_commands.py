@@ -3,16 +3,18 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from farm_rig import FarmRig, ended, good_evidence, phase, torch_output
+from sample_views import NOON
 from served_farm import served_farm
 
 from farm.cli.main import main
 from farm.core.attempt import AttemptState
+from farm.core.condition import Condition
 from farm.core.evidence import Evidence
 from farm.core.ids import JobId, MatrixId
 from farm.wire.agent import Assignment
@@ -46,7 +48,9 @@ def _evidence(assignment: Assignment) -> Evidence:
     evidence = good_evidence(assignment)
     if evidence.stdout.startswith("shell_exit"):
         return evidence
-    return ended(assignment, torch_output([1000.0] * 5), stderr="[a warning]\n")
+    evidence = ended(assignment, torch_output([1000.0] * 5), stderr="[a warning]\n")
+    looks = [Condition(taken_at=NOON, skin_c=celsius, battery_level_pct=80) for celsius in (30.0, 31.5)]
+    return replace(evidence, before=looks[0], after=looks[1], pushed_bytes=14_200_000, waited_s=12.0)
 
 
 def _measure(folder: Path) -> Measured:
@@ -130,7 +134,14 @@ def test_a_speedup_names_its_cell_and_the_cell_explains_it(
     assert out.startswith(
         f"int8-core against float32: 1.000x, 1.000x to 1.000x, same; matrix {measured.done}"
     )
-    for said in ("Student's t with 4", "A/A", "cpu by construction", "phone-1", "shuffled anew, seed 7"):
+    for said in (
+        "skin 30.0 °C before, 31.5 °C after; battery 80 %",
+        "Student's t with 4",
+        "A/A",
+        "cpu by construction",
+        "phone-1",
+        "shuffled anew, seed 7",
+    ):
         assert said in out
     assert len(re.findall(r"^ +[1-5]  1\.00 ms", out, re.MULTILINE)) == 5
     view = document(capsys, "explain", "cell", cell)
@@ -146,6 +157,7 @@ def test_a_number_is_explained_and_its_output_printed_as_it_came(
     assert run("explain", "job", job_id) == 0
     out = capsys.readouterr().out
     assert "value       1.00 ms, median of 5 samples" in out
+    assert "waited 12 s for gates, pushed 14.2 MB" in out
     assert f"farm job logs {job_id}" in out
     assert run("job", "show", job_id) == 0
     assert "succeeded" in capsys.readouterr().out

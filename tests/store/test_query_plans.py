@@ -140,6 +140,10 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_jobs_matrix_id",
     ),
     "the queues before a new job": (lambda c: history.queue_lengths(c, min_priority=0), "ix_jobs_queue"),
+    "the latest runs of a harness": (
+        lambda c: history.past_runs(c, "h"),
+        "SEARCH measurements USING INTEGER PRIMARY KEY (rowid>?)",
+    ),
     "the runs of two cells": (
         lambda c: provenance.runs_of_cells(c, [CellId(1), CellId(2)]),
         "ix_measurements_cell_id",
