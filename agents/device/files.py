@@ -1,4 +1,4 @@
-"""The phone's cache: files named by their digests, verified there before every use."""
+"""The phone's cache: files named by their digests, which are computed there."""
 
 import asyncio
 import hashlib
