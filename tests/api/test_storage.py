@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from farm_processes import FarmProcess, eventually, running_farm
 from farm_rig import model_file
 from http_farm import HttpFarm, http_farm
 from sqlalchemy.engine import Connection
@@ -168,3 +169,10 @@ def test_there_must_be_a_farm_to_compact(tmp_path: Path, capsys: pytest.CaptureF
     assert run("storage", "compact", "--data", str(tmp_path / "nowhere")) == 2
     assert "say where it is with --data" in capsys.readouterr().err
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_running_farm_sweeps_by_itself(tmp_path: Path) -> None:
+    farm = FarmProcess(tmp_path / "farm", environment={"FARM_SWEEP_EVERY_S": "0.1"})
+    with running_farm(farm), farm.client() as client:
+        farm.blobs.path(farm.put_artifact(CONTENT)).unlink()
+        eventually(lambda: client.storage().expired_artifacts == 1, "the loss is noticed")
