@@ -11,7 +11,7 @@ from farm.cli.output import err, talk
 from farm.cli.run_flags import flag_values
 from farm.cli.run_program import ARGUMENTS_FLAG, registered_program
 from farm.cli.variant_report import picked
-from farm.core.device import Admin
+from farm.core.device import Admin, Presence
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.plan import SettingValue
 from farm.core.variant import Manifest
@@ -83,6 +83,9 @@ def program_spec(
     Raises:
         InvalidInput: the program cannot be run, or what reads its output cannot be.
     """
+    if set(options.backends) - {_DEFAULT_BACKEND}:
+        hint = "leave --backend out; with a definition it may have others: docs/harnesses.md"
+        raise InvalidInput(f"a program of your own has the one backend {_DEFAULT_BACKEND}", hint=hint)
     name = registered_program(farm, program, name, time=time, metrics=metrics)
     for argument in arguments:
         if Path(argument).is_file():
@@ -91,8 +94,7 @@ def program_spec(
                 "registered with its folder: `farm harness add`"
             )
     settings = {ARGUMENTS_FLAG: shlex.join(arguments)} if arguments else {}
-    backends = options.backends or (_DEFAULT_BACKEND,)
-    return _spec(farm, " ".join([name, *arguments]), name, {}, backends, settings, options)
+    return _spec(farm, " ".join([name, *arguments]), name, {}, (_DEFAULT_BACKEND,), settings, options)
 
 
 def _spec(
@@ -119,14 +121,17 @@ def _spec(
 
 
 def _selectors(farm: "FarmClient", names: Sequence[str]) -> list[dict[str, object]]:
-    """What was named; else every phone that the operator lets work."""
+    """What was named; else every phone that is there and that the operator lets work."""
     if names:
         return [{"device": name} for name in names]
-    active = [str(device.device_id) for device in farm.devices() if device.admin is Admin.ACTIVE]
-    if not active:
+    active = [device for device in farm.devices() if device.admin is Admin.ACTIVE]
+    there = [str(device.device_id) for device in active if device.presence is not Presence.ABSENT]
+    if not there:
         hint = "plug one in and `farm device admit` it, or start the farm with `farm up --virtual 2`"
-        raise InvalidInput("the farm has no phone that may work", hint=hint)
-    return [{"device_id": active}]
+        raise InvalidInput("no phone is there that may work", hint=hint)
+    if gone := [str(device.device_id) for device in active if device.presence is Presence.ABSENT]:
+        talk(f"note: left out, because they are not there: {', '.join(gone)}")
+    return [{"device_id": there}]
 
 
 def _backends(

@@ -11,6 +11,7 @@ from http_farm import HttpFarm, http_farm
 
 from farm.cli.main import main
 from farm.client import FarmClient
+from farm.core.device import Presence
 
 DEFINITION = """
 name: infer
@@ -159,6 +160,20 @@ def test_a_harness_without_a_model_runs_without_a_file(
     assert "`plain` is a harness with a definition of its own" in refusal(capsys, "--", "./plain")
 
 
+def test_a_phone_that_is_not_there_is_waited_for_only_where_it_is_named(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bench").write_text("#!/bin/sh\n")
+    agent = farm.enroll("bench-2")
+    for presence in (Presence.ONLINE, Presence.ABSENT):
+        answer = agent.exchange(devices=(phone("gone-9", presence=presence),))
+        assert answer.status_code == 200, answer.text
+    view = submitted(farm, capsys, "--quick", "--", "./bench")
+    assert {cell["device_id"] for cell in view["cell_list"]} == {"phone-1", "phone-2"}
+    named = submitted(farm, capsys, "--quick", "--device", "gone-9", "--", "./bench")
+    assert {cell["device_id"] for cell in named["cell_list"]} == {"gone-9"}
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -178,6 +193,7 @@ def test_a_harness_without_a_model_runs_without_a_file(
         (["net.pt", "--harness", "infer", "--backend", "npu"], "no backend `npu`"),
         (["--", "./nope"], "nope: No such file"),
         (["--harness", "speed_benchmark_torch", "--", "./infer"], "is a harness of the farm's own"),
+        (["--backend", "gpu", "--", "./infer"], "has the one backend cpu"),
         (["--time", "took", "--", "./infer"], "has no unit, or no place"),
         (["--time", "took (x) MB", "--harness", "x", "--", "./infer"], "`MB` is no unit of time"),
         (["--metric", "m=x", "--", "./infer"], "--metric 'm=x' is not complete"),
@@ -207,7 +223,7 @@ def test_without_a_phone_that_may_work_it_says_how_to_get_one(
     with http_farm(tmp_path / "data") as farm:
         monkeypatch.setenv("FARM_URL", farm.url)
         said = refusal(capsys, "--", str(tmp_path / "bench"))
-    assert "no phone that may work" in said
+    assert "no phone is there that may work" in said
     assert "farm up --virtual" in said
 
 
