@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 from farm.core.device import Admin, Health
 from farm.core.errors import Conflict, HostError
 from farm.services.devices import device_named
-from farm.services.operators import changed
+from farm.services.operators import device_change
 from farm.store import device_moves, devices, hosts, jobs
 from farm.store.devices import Device
 from farm.wire.device_views import AdbAccess, DeviceChange, HoldRequest, ReleaseRequest
@@ -36,7 +36,7 @@ def hold(connection: Connection, name: str, asked: HoldRequest, *, now: datetime
     ):
         raise Conflict(f"{device.name}: somebody else was quicker", hint="look who holds it, and try again")
     after = devices.get_device(connection, device.device_id)
-    return changed(connection, after, f"{after.name} is held by {asked.by} until {_moment(until)}")
+    return device_change(connection, after, f"{after.name} is held by {asked.by} until {_moment(until)}")
 
 
 def release(connection: Connection, name: str, asked: ReleaseRequest, *, now: datetime) -> DeviceChange:
@@ -49,14 +49,14 @@ def release(connection: Connection, name: str, asked: ReleaseRequest, *, now: da
     """
     device = device_named(connection, name)
     if device.held_by is None:
-        return changed(connection, device, f"nobody holds {device.name}", changed=False)
+        return device_change(connection, device, f"nobody holds {device.name}", changed=False)
     if device.held_by != asked.by and not asked.force:
         raise _held_by_other(device)
     cause = asked.reason or f"{asked.by} is done with it"
     if not _end(connection, device, now=now, actor=f"user:{asked.by}", cause=cause):
         raise Conflict(f"{device.name}: its hold has just changed", hint="look who holds it, and try again")
     after = devices.get_device(connection, device.device_id)
-    return changed(connection, after, f"{after.name} is back in the pool; it is checked first")
+    return device_change(connection, after, f"{after.name} is back in the pool; it is checked first")
 
 
 def end_overdue_holds(connection: Connection, *, now: datetime) -> None:

@@ -40,13 +40,13 @@ def change_admin(
     """
     device = device_named(connection, name)
     if device.admin is TARGET_BY_EVENT[event]:
-        return changed(connection, device, f"{device.name} is {device.admin} already", changed=False)
+        return device_change(connection, device, f"{device.name} is {device.admin} already", changed=False)
     _move(connection, device, event, asked, now=now)
     after = devices.get_device(connection, device.device_id)
     if after.presence is Presence.ONLINE:
         # As one that comes back: somebody may have seen to it meanwhile.
         check_where_needed(connection, after, arrived=True, now=now)
-    return changed(connection, after, f"{after.name} is {after.admin} now")
+    return device_change(connection, after, f"{after.name} is {after.admin} now")
 
 
 def retirement_plan(connection: Connection, name: str) -> RetirementPlan:
@@ -75,7 +75,7 @@ def retire(connection: Connection, name: str, asked: Asked, *, now: datetime) ->
     """
     device = device_named(connection, name)
     if device.admin is Admin.RETIRED:
-        return changed(connection, device, f"{device.name} is retired already", changed=False)
+        return device_change(connection, device, f"{device.name} is retired already", changed=False)
     if device.held_by not in (None, asked.by):
         raise Conflict(
             f"{device.name} is held by {device.held_by}", hint=f"ask {device.held_by} to release it"
@@ -87,7 +87,7 @@ def retire(connection: Connection, name: str, asked: Asked, *, now: datetime) ->
     after = devices.get_device(connection, device.device_id)
     said = f"{after.name} is retired now; {cancelled} queued jobs were cancelled"
     said += "" if after.job_id is None else f", and job {after.job_id} runs to its end"
-    return changed(connection, after, said)
+    return device_change(connection, after, said)
 
 
 def cancel_jobs_of_retired(connection: Connection, *, now: datetime) -> None:
@@ -106,12 +106,14 @@ def change_label(connection: Connection, name: str, asked: LabelRequest, *, now:
     """
     device, label = device_named(connection, name), asked.label
     if device.label == label:
-        return changed(connection, device, f"{device.device_id} has {_quoted(label)} already", changed=False)
+        return device_change(
+            connection, device, f"{device.device_id} has {_quoted(label)} already", changed=False
+        )
     if label is not None:
         _check_unused(connection, device, label)
     _put_label(connection, device, asked, now=now)
     after = devices.get_device(connection, device.device_id)
-    return changed(connection, after, f"{after.device_id} has {_quoted(label)} now")
+    return device_change(connection, after, f"{after.device_id} has {_quoted(label)} now")
 
 
 def change_tags(connection: Connection, name: str, asked: TagRequest, *, now: datetime) -> DeviceChange:
@@ -128,13 +130,13 @@ def change_tags(connection: Connection, name: str, asked: TagRequest, *, now: da
     if len(tags) > MAX_TAGS:
         raise InvalidInput(f"{device.name} would have {len(tags)} tags, {MAX_TAGS} at most")
     if tags == sorted(device.tags):
-        return changed(connection, device, f"{device.name} has {_listed(tags)} already", changed=False)
+        return device_change(connection, device, f"{device.name} has {_listed(tags)} already", changed=False)
     device_moves.put_tags(connection, device, tags, now=now, actor=f"user:{asked.by}", reason=asked.reason)
     after = devices.get_device(connection, device_id)
-    return changed(connection, after, f"{after.name} has {_listed(tags)} now")
+    return device_change(connection, after, f"{after.name} has {_listed(tags)} now")
 
 
-def changed(connection: Connection, device: Device, said: str, *, changed: bool = True) -> DeviceChange:
+def device_change(connection: Connection, device: Device, said: str, *, changed: bool = True) -> DeviceChange:
     """What became of a request."""
     return DeviceChange(changed=changed, said=said, device=device_view(connection, device))
 
