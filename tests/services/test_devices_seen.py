@@ -2,6 +2,9 @@
 
 from farm_rig import FarmRig, HostRig
 
+from farm.services.operators import retire
+from farm.wire.device_views import Asked
+
 
 def test_another_boot_of_the_host_is_no_other_phone_and_keeps_its_phones_apart(
     farm: FarmRig, host: HostRig
@@ -40,7 +43,7 @@ def test_a_phones_number_stays_its_own_when_it_is_retired_or_updated(farm: FarmR
     host.plug_in("a", device_model="Pixel 8")
     host.exchange()
     del host.phones["a"]
-    farm.write(lambda connection: connection.exec_driver_sql("UPDATE devices SET admin = 'retired'"))
+    farm.write(retire, "a", Asked(by="kim"), now=farm.clock.now())
     host.plug_in("b", device_model="Pixel 8")
     host.exchange()
     host.plug_in("b", device_model="Pixel 8", build_fingerprint="another build")

@@ -10,8 +10,10 @@ from farm_rig import FarmRig, HostRig, ended, good_evidence, plan_of
 from farm.core.errors import Conflict, SelectorEmpty
 from farm.core.ids import MatrixId
 from farm.services.cancel import cancel_matrix
+from farm.services.operators import retire
 from farm.services.rerun import rerun_matrix
 from farm.wire.agent import Assignment
+from farm.wire.device_views import Asked
 
 AXES = {
     "model": "mobilenet_v2",
@@ -117,6 +119,6 @@ def test_cells_that_were_cancelled_have_failed_too(farm: FarmRig, host: HostRig)
 
 def test_a_rerun_whose_devices_are_gone_is_refused(farm: FarmRig, host: HostRig) -> None:
     first = farm.submit()
-    farm.write(lambda connection: connection.exec_driver_sql("UPDATE devices SET admin = 'retired'"))
+    farm.write(retire, "phone-1", Asked(by="kim"), now=farm.clock.now())
     with pytest.raises(SelectorEmpty):
         rerun(farm, first)

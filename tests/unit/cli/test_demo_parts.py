@@ -109,7 +109,7 @@ def test_who_leaves_a_demo_hears_that_its_farm_stops_and_what_resumes_it(tmp_pat
 
 def test_who_leaves_a_demo_on_a_farm_that_ran_before_hears_that_the_matrix_goes_on(tmp_path: Path) -> None:
     assert leaving_demo(tmp_path, MatrixId(3), farm_goes_on=True) == watch_again(MatrixId(3))
-    assert watch_again(MatrixId(3)).endswith("farm matrix watch 3")
+    assert "farm matrix watch 3" in watch_again(MatrixId(3))
 
 
 class LeftFarm(FarmClient):
