@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-class error(Exception): ...  # noqa: N801, N818
+class error(Exception): ...  # noqa: N801
 
 class Options:
     log_errors: bool

@@ -1,8 +1,8 @@
 """A bundle's files at their places in a run's folder: links into the phone's cache.
 
 Links, not copies: a run writes nothing large, and files that bundles share are on the phone once. Hard links
-would let a program find itself in the folder (/proc/self/exe, $ORIGIN), but Android's policy gives adb's shell
-none: AOSP's `create_file_perms` has no `link`.
+would let a program find itself in the folder (/proc/self/exe, $ORIGIN), but Android's policy gives adb's
+shell none: AOSP's `create_file_perms` has no `link`.
 """
 
 from collections.abc import Sequence

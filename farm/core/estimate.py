@@ -78,8 +78,8 @@ _PACE_OVER = 30
 def pace_s(ends: Sequence[datetime]) -> float | None:
     """Seconds from one job's end to the next on a phone; None before there are two.
 
-    The median: a phone that was away for an hour in between is no slower for it. Jobs that ended together were
-    cancelled together.
+    The median: a phone that was away for an hour in between is no slower for it. Jobs that ended together
+    were cancelled together.
     """
     last = sorted(set(ends))[-_PACE_OVER:]
     gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(last)]
