@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from farm.core.baseline import Baseline, resolved_baseline
+from farm.core.device_fit import unfit_on
 from farm.core.errors import MatrixInvalid
 from farm.core.grid import check_size, checked_words, grid
 from farm.core.ids import DeviceId
@@ -20,9 +21,7 @@ from farm.core.matrix import (
     has_all,
 )
 from farm.core.problem import MatrixProblem, matrix_invalid
-from farm.core.program_choice import abi_to_run
 from farm.core.selector import KnownDevice, selected_devices
-from farm.core.series import non_default_settings
 from farm.core.variant import Format, Precision, Recipe, command_for, variant_name
 from farm.core.vocabulary import vocabulary
 
@@ -175,7 +174,7 @@ def _on_devices(
     rejected: list[RejectedCell] = []
     complete = [_complete(slot.key, {**harness.defaults, **settings}) for slot in slots]
     for device in devices:
-        unfit = [_unfit(slot, own, device, harness) for slot, own in zip(slots, complete, strict=True)]
+        unfit = [unfit_on(device, harness, slot.key, own) for slot, own in zip(slots, complete, strict=True)]
         cells += _cells(slots, complete, unfit, device.device_id, first=len(cells))
         rejected += [
             cell for slot, cell in zip(slots, unfit, strict=True) if cell is not None and slot.replica == 1
@@ -185,40 +184,6 @@ def _on_devices(
 
 def _complete(key: Key, settings: Key) -> Key:
     return {flag: key.get(flag, value) for flag, value in settings.items()}
-
-
-def _unfit(slot: _Slot, settings: Key, device: KnownDevice, harness: KnownHarness) -> RejectedCell | None:
-    """Why a phone cannot run a cell that the harness can; None when it can."""
-    abi = abi_to_run(device.facts.abis, harness.abis)
-    if abi is None:
-        return RejectedCell(
-            key=slot.key,
-            device_id=device.device_id,
-            rejection=Rejection.NO_PROGRAM,
-            reason=f"no program of {harness.name} is registered for {device.facts.abi or 'an unknown ABI'}",
-            hint=f"registered for {', '.join(harness.abis) or 'no ABI at all'};"
-            f" `farm harness add {harness.name} PATH` registers one",
-        )
-    if abi in harness.expired:
-        return RejectedCell(
-            key=slot.key,
-            device_id=device.device_id,
-            rejection=Rejection.EXPIRED,
-            reason=f"a file of the {abi} program of {harness.name} expired",
-            hint=f"send its files again: `farm harness add {harness.name}`",
-        )
-    lacks = harness.lacks.get(abi, frozenset())
-    changed = [flag for flag in non_default_settings(settings, harness.defaults) if flag in lacks]
-    if not changed:
-        return None
-    flags = ", ".join(f"--{flag}" for flag in changed)
-    return RejectedCell(
-        key=slot.key,
-        device_id=device.device_id,
-        rejection=Rejection.UNSUPPORTED,
-        reason=f"the {abi} program of {harness.name} has no flag {flags}",
-        hint=f"leave {flags} at its default there, or register a program that has it: `farm harness add`",
-    )
 
 
 def _cells(
