@@ -13,12 +13,12 @@ from farm.core.pattern import Capture, captures
 #: More than any run that ends in time prints; a bound on the work of reading.
 MAX_NUMBERS = 100_000
 _SHOWN_CHARS = 40
-#: About where Python gives up on nesting.
-_DEEP_CHARS = 10_000
+#: What only looks like JSON is given up after it was gone through this often.
+_GONE_THROUGH = 20
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?")
 _WITH_COMMA = re.compile(r"[+-]?[0-9][0-9.' ]*,[0-9]+")
-_START = re.compile(r"^[ \t]*([\[{])", re.MULTILINE)
+_START = re.compile(r"^[ \t]*(?=[\[{]\s{0,100}[\"\[\]{}0-9tfnN-])([\[{])", re.MULTILINE)
 #: What stands right beside a group that caught a part of a number only.
 _BEGUN_BEFORE = re.compile(r"[0-9][.,]?$")
 _GOES_ON = re.compile(r"[.,]?[0-9]|[eE][+-]?[0-9]")
@@ -133,24 +133,32 @@ def _in_json(value: object) -> float:
 
 
 def _last_document(text: str) -> object:
-    """The last object, or where there is none the last list; None where nothing starts a line and is JSON.
-
-    Text that only looks like JSON is given up after it was gone through a few times over.
-    """
-    decoder = json.JSONDecoder()
+    """The last object, or where there is none the last list; None where nothing starts a line and is JSON."""
     last_by_kind: dict[type, object] = {}
-    budget, position = 4 * len(text) + 1, 0
+    budget, position = _GONE_THROUGH * len(text) + 1, 0
     while budget > 0 and (start := _next_start(text, position)) is not None:
-        try:
-            found, position = decoder.raw_decode(text, start)
+        after = text.find("\n", start)
+        end_of_line = len(text) if after < 0 else after
+        found, end, is_unfinished = _decoded(text[start:end_of_line])
+        position = max(start + end, start + 1)
+        if is_unfinished:
+            budget -= len(text) - start
+            found, end, _ = _decoded(text[start:])
+            position = start + end if found is not None else end_of_line
+        if found is not None:
             last_by_kind[type(found)] = found
-        except json.JSONDecodeError as error:
-            budget -= error.pos - start + 1
-            position = start + 1
-        except (ValueError, RecursionError):
-            budget -= _DEEP_CHARS
-            position = start + 1
     return last_by_kind.get(dict, last_by_kind.get(list))
+
+
+def _decoded(text: str) -> tuple[object, int, bool]:
+    """The JSON that a text starts with, where it ends, and whether it goes on behind the text's end."""
+    try:
+        found, end = json.JSONDecoder().raw_decode(text)
+    except json.JSONDecodeError as error:
+        return None, len(text), error.pos >= len(text.rstrip())
+    except (ValueError, RecursionError):
+        return None, len(text), False
+    return found, end, False
 
 
 def _next_start(text: str, position: int) -> int | None:

@@ -1,5 +1,6 @@
 """What generic harnesses read off outputs, and what they refuse to."""
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -231,3 +232,18 @@ def test_failures_of_phones_are_told_and_those_of_torch_are_not_seen() -> None:
 
 def test_a_failure_names_the_program_and_not_the_shell_that_starts_it() -> None:
     assert sample.failure(sample.harness(), code=139).message.startswith("infer crashed")
+
+
+@pytest.mark.parametrize("line", ["[INFO] hello", "[2026-01-01 12:00] hello", "[", '{"a":'])
+def test_a_log_that_looks_like_json_is_gone_through_in_time(line: str) -> None:
+    """Python's decoder counts all lines before each error: for every line of a log, that is minutes."""
+    infer = sample.harness(value={"json": "$.ms", "unit": "ms"})
+    started_s = time.process_time()
+    sample.failure(infer, f"{line}\n" * 200_000)
+    assert time.process_time() - started_s < 10
+
+
+def test_json_over_several_lines_is_found_in_a_log_that_looks_like_it() -> None:
+    infer = sample.harness(value={"json": "$.ms", "unit": "ms"})
+    log = "[INFO] {\n[2026-01-01 12:00] x\n{ not\n"
+    assert sample.reading(infer, f'{log}{{\n  "ms":\n  5\n}}\n{log}').mean_ns == 5e6
