@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 from farm_rig import FarmRig, HostRig
+from hypothesis import HealthCheck, settings
 from invariants import check_invariants
+
+# How long an example takes tells how busy the machine is, and nothing else.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture

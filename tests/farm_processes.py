@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from held_port import held_port
+
 import farm
 from agents.adb.server import find_record, is_server
 from agents.process import command_line, end_process, start_ticks
@@ -125,19 +127,20 @@ class FarmProcess(Process):
         self.database_path = FarmConfig(data_dir=folder).database_path
         self.database = Database(sqlite_url(self.database_path))
         self.blobs = DiskBlobs(FarmConfig(data_dir=folder).blobs_dir)
+        #: Any free one until the first start, unless somebody holds one for it.
+        self.port = 0
         self._base = self.command
-        self._port = 0
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
         """Run it; returns when it listens."""
-        self.command = [*self._base, "--port", str(self._port), "--data", str(self.folder)]
+        self.command = [*self._base, "--port", str(self.port), "--data", str(self.folder)]
         self.spawn()
         url = eventually(self._announced, f"the farm listens; {self.log}")
-        self._port = int(url.rpartition(":")[2])
+        self.port = int(url.rpartition(":")[2])
 
     def client(self) -> FarmClient:
         return FarmClient(self.url)
@@ -241,13 +244,14 @@ class AgentProcess(Process):
 
 @contextmanager
 def running_farm(farm: FarmProcess) -> Iterator[FarmProcess]:
-    """Start a farm; whatever life of it runs at the end is ended."""
-    try:
-        farm.start()
-        yield farm
-    finally:
-        farm.stop()
-        farm.database.close()
+    """Start a farm; whatever life of it runs at the end is ended. Its port is its own between its lives."""
+    with held_port() as farm.port:
+        try:
+            farm.start()
+            yield farm
+        finally:
+            farm.stop()
+            farm.database.close()
 
 
 @contextmanager

@@ -1,10 +1,10 @@
 """An agent in this process, with a real adb server, real virtual phones, and a farm that the test plays."""
 
-import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from held_port import held_port
 from played_farm import TOKEN, PlayedFarm, serving
 from pydantic import SecretStr
 
@@ -13,10 +13,9 @@ from agents.virtual.pool import PhoneHandle
 
 
 @pytest.fixture
-def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def port() -> Iterator[int]:
+    with held_port() as port:
+        yield port
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Literal
 
 import uvicorn
+from farm_processes import eventually
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
@@ -164,6 +165,11 @@ class PlayedFarm:
         if digest not in self.blobs:
             return _problem(404, "not_found", "no such artifact")
         return Response(self.blobs[digest], media_type="application/octet-stream")
+
+
+async def comes_true(condition: Callable[[], bool], what: str) -> None:
+    """Wait for what nobody tells: files and processes."""
+    await asyncio.to_thread(eventually, condition, what)
 
 
 @asynccontextmanager

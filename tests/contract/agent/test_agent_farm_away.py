@@ -1,12 +1,10 @@
 """The agent and a farm that vanishes, comes back, or does not want it."""
 
 import asyncio
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from played_farm import PlayedFarm, living, serving
+from played_farm import PlayedFarm, comes_true, living, serving
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
@@ -21,26 +19,17 @@ from farm.core.errors import AuthError
 pytestmark = pytest.mark.anyio
 
 
-async def until_exists(path: Path) -> None:
-    async with asyncio.timeout(20):
-        await asyncio.to_thread(poll, path.exists)
-
-
-def poll(condition: Callable[[], bool]) -> None:
-    while not condition():
-        time.sleep(0.02)
-
-
 async def test_evidence_waits_for_a_farm_that_went_away(
-    config: AgentConfig, phone: PhoneHandle, port: int
+    config: AgentConfig, phone: PhoneHandle, port: int, tmp_path: Path
 ) -> None:
-    farm = PlayedFarm()
-    farm.assign(1, phone.serial, "sleep 0.5; echo done")
+    farm, gone = PlayedFarm(), tmp_path / "gone"
+    farm.assign(1, phone.serial, f"until test -e {gone}; do sleep 0.05; done; echo done")
     async with living(config):
         async with serving(farm.app, port):
             await farm.until(lambda: bool(farm.exchanges) and farm.phase(1) is AttemptState.MEASURING)
+        gone.touch()
         spooled = config.data_dir / "spool" / "1.json"
-        await until_exists(spooled)
+        await comes_true(spooled.exists, "the report is spooled")
         body = spooled.read_bytes()
         async with serving(farm.app, port):
             evidence = await farm.reported(1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI, Request, Response
-from played_farm import living, serving
+from played_farm import comes_true, living, serving
 from pydantic import SecretStr
 
 from agents.config import AgentConfig
@@ -91,5 +91,7 @@ async def test_a_farm_that_is_cut_off_and_comes_back_finds_its_agent_again(
             await calls.reporting.wait()
         async with serving(farm_app(tmp_path / "farm", calls), port, lifespan="on"):
             await healthy(config, phone.serial)
+            # The farm knows before the agent hears that it does.
+            spool = config.data_dir / "spool"
+            await comes_true(lambda: not list(spool.glob("*.json")), "no report waits")
     assert calls.count["enroll"] == calls.count["sessions"] == 1
-    assert list((config.data_dir / "spool").glob("*.json")) == []
