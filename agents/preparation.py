@@ -9,10 +9,11 @@ from shlex import quote
 import structlog
 
 from agents.blobs import BlobCache
-from agents.device.files import SHELL_DEADLINE_S, CacheResult, LocalCopyDamaged, ensure_cached
+from agents.device.files import CacheResult, ensure_cached
 from agents.device.layout import cache_folder, cache_path
 from agents.device.look import Look, look
 from agents.device.prepare import keep_awake, restore_awake, wait_for_gates
+from agents.device.pushes import SHELL_DEADLINE_S, LocalCopyDamaged
 from agents.device.room import make_room
 from agents.device.supervisor import ensure_supervisor, supervisor_file
 from agents.device.use_order import mark_used

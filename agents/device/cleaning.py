@@ -5,7 +5,7 @@ from shlex import quote
 
 from agents.adb.client import AdbDevice
 from agents.device.execute import clean_run
-from agents.device.layout import cache_folder
+from agents.device.layout import cache_folder, incoming_folder
 from agents.device.prepare import restore_awake
 from agents.device.room import cached_files
 from agents.device.supervisor import supervisor_file
@@ -37,7 +37,10 @@ async def clean_phone(device: AdbDevice, work_root: str) -> Freed:
     before = await _cached_bytes(device, work_root)
     # In a loop: the names of a large cache would be too long for one command line.
     remove = f'for f in *; do [ "$f" = {supervisor_file().digest} ] || rm -f "$f"; done'
-    await device.shell(f"cd {quote(cache_folder(work_root))} && {remove}", deadline_s=_DEADLINE_S)
+    await device.shell(
+        f"rm -f {quote(incoming_folder(work_root))}/*; cd {quote(cache_folder(work_root))} && {remove}",
+        deadline_s=_DEADLINE_S,
+    )
     after = await _cached_bytes(device, work_root)
     return Freed(
         files=len(before) - len(after),

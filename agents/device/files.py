@@ -1,35 +1,17 @@
 """The phone's cache: files named by their digests, which are computed there."""
 
-import asyncio
-import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from shlex import quote
 
 from agents.adb.client import AdbDevice
-from agents.device.layout import cache_folder, cache_path
+from agents.device.layout import cache_folder, cache_path, incoming_folder
 from agents.device.look import STATE_FORMAT, state_by_digest
+from agents.device.pushes import BYTES_PER_S, SHELL_DEADLINE_S, LocalPath, push_verified
 from agents.device.use_order import mark_used
-from farm.core.errors import HostError, PushCorrupted, PushFailed
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile
 from farm.phone.digests import digest_by_path
-
-#: How often a file is pushed before the phone is to blame for its digest.
-PUSHES = 3
-SHELL_DEADLINE_S = 30.0
-#: Slower than any phone reads its flash or takes a push over USB 2.
-BYTES_PER_S = 4 * 1024 * 1024
-
-LocalPath = Callable[[Digest], Awaitable[Path]]
-
-
-class LocalCopyDamaged(HostError):
-    """A file on this host does not have the digest it is kept under."""
-
-    code = "host.copy_damaged"
-    default_hint = "check the disk that holds the agent's data folder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +48,8 @@ async def ensure_cached(
     valid = await _verified(device, work_root, files, fence) if files else {}
     # Of equal files the executable one comes last, and counts.
     missing = sorted((file for file in files if file.digest not in valid), key=lambda file: file.executable)
-    pushed_bytes = 0
-    for file in {file.digest: file for file in missing}.values():
-        pushed_bytes += await _push_verified(device, work_root, file, await local_path(file.digest), fence)
+    each_once = list({file.digest: file for file in missing}.values())
+    pushed_bytes = await push_verified(device, work_root, each_once, local_path, fence)
     return CacheResult(
         path_by_name={file.name: cache_path(work_root, file.digest) for file in files},
         pushed_bytes=pushed_bytes,
@@ -82,8 +63,8 @@ async def _verified(
     """The files that are there and right, and how they are, in one call; left-overs of broken pushes go."""
     names = " ".join(sorted({file.digest for file in files}))
     programs = " ".join(sorted({file.digest for file in files if file.executable}))
-    folder = quote(cache_folder(work_root))
-    command = f"mkdir -p {folder} && cd {folder} && rm -f ./*.new && "
+    folder, incoming = quote(cache_folder(work_root)), quote(incoming_folder(work_root))
+    command = f"mkdir -p {folder} {incoming} && rm -f {incoming}/* && cd {folder} && "
     command += f"{{ chmod 755 {programs}; }} 2>/dev/null; " if programs else ""
     # Named once: hundreds of digests again and again would be more than a command line of adb holds.
     all_of_them = '"$@"'
@@ -99,52 +80,3 @@ async def _verified(
     return {
         file.digest: states.get(file.digest, "") for file in files if found.get(file.digest) == file.digest
     }
-
-
-async def _push_verified(device: AdbDevice, work_root: str, file: PlanFile, source: Path, fence: int) -> int:
-    """Push to a temporary name and give it its own only when the phone computes the right digest."""
-    sent_bytes = 0
-    for _ in range(PUSHES):
-        sent_bytes += await _push_once(device, work_root, file, source)
-        if await _accepted(device, work_root, file, fence):
-            return sent_bytes
-    if await asyncio.to_thread(_local_digest, source) != file.digest:
-        raise LocalCopyDamaged(f"{source} is not {file.digest}")
-    raise PushCorrupted(f"{device.serial} has other bytes than {file.digest} after {PUSHES} pushes")
-
-
-async def _push_once(device: AdbDevice, work_root: str, file: PlanFile, source: Path) -> int:
-    deadline_s = SHELL_DEADLINE_S + file.size_bytes / BYTES_PER_S
-    return await device.push(
-        source,
-        f"{cache_path(work_root, file.digest)}.new",
-        mode=0o755 if file.executable else 0o644,
-        deadline_s=deadline_s,
-    )
-
-
-async def _accepted(device: AdbDevice, work_root: str, file: PlanFile, fence: int) -> bool:
-    """Whether the pushed file is right, which gives it its name; a wrong one is removed."""
-    name, mode = file.digest, "755" if file.executable else "644"
-    mark = mark_used(f"{name}.new", fence)
-    result = await device.shell(
-        f"cd {quote(cache_folder(work_root))} && "
-        f"set -- $(sha256sum {name}.new) && "
-        f'if [ "$1" = {name} ]; then '
-        f"chmod {mode} {name}.new && {mark} && mv -f {name}.new {name} && echo kept; "
-        f"else rm -f {name}.new; echo wrong; fi",
-        deadline_s=SHELL_DEADLINE_S + file.size_bytes / BYTES_PER_S,
-    )
-    match result.stdout.split():
-        case [b"kept"]:
-            return True
-        case [b"wrong"]:
-            return False
-        case _:
-            said = result.stderr.decode(errors="replace").strip()
-            raise PushFailed(f"{device.serial} could not keep {name}: {said}")
-
-
-def _local_digest(source: Path) -> str:
-    with source.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

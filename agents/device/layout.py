@@ -18,6 +18,11 @@ def cache_folder(work_root: str) -> str:
     return f"{work_folder(work_root)}/cache"
 
 
+def incoming_folder(work_root: str) -> str:
+    """Files on their way to the cache, not verified yet."""
+    return f"{work_folder(work_root)}/incoming"
+
+
 def cache_path(work_root: str, digest: Digest) -> str:
     """The name a file has once it is verified."""
     return f"{cache_folder(work_root)}/{digest}"

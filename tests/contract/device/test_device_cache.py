@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from agents.adb.client import AdbDevice
-from agents.device.files import LocalCopyDamaged, ensure_cached
+from agents.device.files import ensure_cached
 from agents.device.layout import cache_path
+from agents.device.pushes import LocalCopyDamaged
 from agents.device.room import make_room
 from agents.device.supervisor import ensure_supervisor, supervisor_file
 from agents.virtual.faults import Faults, set_faults
@@ -108,13 +109,28 @@ async def test_two_corrupted_pushes_are_tried_again(
     assert content(result.path_by_name["model"]) == CONTENT
 
 
+async def test_of_many_files_only_the_one_that_arrived_broken_is_pushed_again(
+    device: AdbDevice, work_root: str, local_path: LocalPath, phone: PhoneHandle
+) -> None:
+    contents = [b"%d" % number * 100 for number in range(40)]
+    for each in contents:
+        (await local_path(digest_of(each))).write_bytes(each)
+    files = [plan_file(each, f"file {number}") for number, each in enumerate(contents)]
+    set_faults(phone.state, Faults(corrupt_pushes=1))
+    result = await ensure_cached(device, work_root, [*files, FILES[1]], local_path)
+    assert result.pushed_bytes == sum(map(len, contents)) + len(PROGRAM) + len(contents[0])
+    assert [content(result.path_by_name[file.name]) for file in files] == contents
+    assert is_program(result.path_by_name["program"])
+
+
 async def test_a_third_corrupted_push_is_the_phones_fault_and_never_seen_in_the_cache(
     device: AdbDevice, work_root: str, local_path: LocalPath, phone: PhoneHandle
 ) -> None:
     set_faults(phone.state, Faults(corrupt_pushes=3))
     with pytest.raises(PushCorrupted):
         await ensure_cached(device, work_root, FILES[:1], local_path)
-    assert list((Path(work_root) / "benchfarm/cache").iterdir()) == []
+    for folder in ("cache", "incoming"):
+        assert list((Path(work_root) / "benchfarm" / folder).iterdir()) == []
 
 
 async def test_a_damaged_local_file_is_the_hosts_fault_and_may_pass(
@@ -137,7 +153,7 @@ async def test_a_full_phone_refuses_with_its_reason(
 async def test_what_a_broken_push_left_is_removed(
     device: AdbDevice, work_root: str, local_path: LocalPath
 ) -> None:
-    left = Path(work_root) / "benchfarm/cache" / f"{'0' * 64}.new"
+    left = Path(work_root) / "benchfarm/incoming" / ("0" * 64)
     left.parent.mkdir(parents=True)
     left.write_bytes(b"half")
     await ensure_cached(device, work_root, FILES, local_path)
