@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -16,8 +17,12 @@ KILLS = {
     Moment.COMMITTED: 3,
     Moment.ANY: 2,
 }
+#: Where every other kill misses its moment: a busy machine is slow to send the signal.
+MOST_KILLS = 2 * sum(KILLS.values())
 #: Of two cells on two phones each.
 ROUNDS = 8
+#: Jobs that a moment is waited for in; each of them passes all moments.
+ENOUGH = 6
 
 
 @pytest.fixture
@@ -30,29 +35,35 @@ def random() -> Random:
 def test_a_farm_killed_at_20_moments_of_a_matrix_loses_nothing_and_counts_nothing_twice(
     stage: Stage, random: Random
 ) -> None:
-    matrix_id = stage.submit(run_s=0.3, rounds=ROUNDS)
-    kills = _kill_often(stage, Killer(stage, random), random)
-    view = stage.farm.await_matrix(matrix_id, within_s=60)
-    assert all(kills[moment] >= count for moment, count in KILLS.items())
-    stage.ledger().check_jobs_succeeded(matrix_id, 4 * ROUNDS)
-    assert view.jobs == 4 * ROUNDS
+    matrices = [stage.submit(run_s=0.3, rounds=ROUNDS)]
+    for killed in _kill_often(stage, Killer(stage, random), random):
+        assert killed.total() <= MOST_KILLS, f"some moments cannot be hit: {killed}"
+        if len(stage.ledger().unfinished()) <= ENOUGH:
+            matrices.append(stage.submit(run_s=0.3, rounds=ROUNDS))
+    for matrix_id in matrices:
+        view = stage.farm.await_matrix(matrix_id, within_s=60)
+        stage.ledger().check_jobs_succeeded(matrix_id, 4 * ROUNDS)
+        assert view.jobs == 4 * ROUNDS
     stage.check_ledger()
     stage.check_spool()
     stage.check_phones()
 
 
-def _kill_often(stage: Stage, killer: Killer, random: Random) -> Counter[Moment]:
-    """Kill at all moments of KILLS, shuffled; one that was missed is tried again at the end."""
+def _kill_often(stage: Stage, killer: Killer, random: Random) -> Iterator[Counter[Moment]]:
+    """Kill at all moments of KILLS, shuffled; one that was missed is tried again at the end.
+
+    Yields what was hit so far, whenever the farm is up again.
+    """
     waiting = list(Counter(KILLS).elements())
     random.shuffle(waiting)
     kills: Counter[Moment] = Counter()
     while waiting:
         moment = waiting.pop()
-        assert stage.ledger().unfinished(), f"the matrix was over before all kills: {kills}"
         hit = killer.kill_at(moment)
         kills[hit] += 1
         stage.ledger()
         if hit is not moment:
             waiting.insert(0, moment)
         stage.farm.start()
-    return kills
+        yield kills
+    assert all(kills[moment] >= count for moment, count in KILLS.items())
