@@ -155,10 +155,11 @@ _DISK_FULL = _kind(
     "free space on the phone, or raise the matrix's storage gate",
 )
 
-#: The first sign found decides, so the more particular ones come first.
+#: The first sign found decides, so the more particular ones come first. Programs print megabytes: a pattern
+#: begins with something that few places have, and repeats nothing without a limit, or takes hours.
 SIGNS: tuple[Sign, ...] = (
     _sign(
-        r"not executable: \d+-bit ELF|Exec format error|bad ELF magic|is for EM_\w+ .*instead of EM_",
+        r"not executable: \d+-bit ELF|Exec format error|bad ELF magic|is for EM_\w+ .{0,400}instead of EM_",
         _WRONG_ABI,
     ),
     _sign(r"is \d+-bit instead of \d+-bit|only position independent executables", _WRONG_ABI),
@@ -171,12 +172,13 @@ SIGNS: tuple[Sign, ...] = (
         _MISSING_OPERATOR,
     ),
     _sign(
-        r"not linked with support for \w+ devices|supported devices include .*however got", _MISSING_BACKEND
+        r"not linked with support for \w+ devices|supported devices include .{0,400}however got",
+        _MISSING_BACKEND,
     ),
     _sign(r"Vulkan backend is not available", _MISSING_BACKEND),
     _sign(r"Failed to load libneuralnetworks", _NO_NNAPI),
     # A function that this Android's NNAPI does not have, or one that said no.
-    _sign(r"enforce fail at nnapi_wrapper\.cpp:\d+\] (?:nnapi_\.|.*failed with error)", _NNAPI_REFUSES),
+    _sign(r"enforce fail at nnapi_wrapper\.cpp:\d+\] (?:nnapi_\.|.{0,400}failed with error)", _NNAPI_REFUSES),
     _sign(r"(?i:build hasn't enabled flatbuffer)", _NO_FLATBUFFER),
     _sign(r"Lite Interpreter version|maximum supported version for reading", _TOO_NEW),
     # What newer versions of torch write for attributes that are none.
@@ -188,9 +190,9 @@ SIGNS: tuple[Sign, ...] = (
     _sign(r"file not found: |errno 2 on fopen|inline_container\.cc|istream reader failed", _UNREADABLE),
     _sign(r"does not have bundled inputs|Model has only \d+ bundled inputs", _NO_BUNDLED_INPUT),
     # c10's flag library (caffe2's says the same and goes on); gflags and Abseil; our own program.
-    _sign(r"C10 flag: unrecognized commandline argument: (?P<flag>--?[\w-]+)", _UNKNOWN_FLAG),
-    _sign(r"(?i:unknown command line flag) '(?P<flag>[\w-]+)'", _UNKNOWN_FLAG),
-    _sign(r"(?P<flag>\w+) is not available: Python does not offer", _UNKNOWN_FLAG),
+    _sign(r"C10 flag: unrecognized commandline argument: (?P<flag>--?[\w-]{1,100})", _UNKNOWN_FLAG),
+    _sign(r"(?i:unknown command line flag) '(?P<flag>[\w-]{1,100})'", _UNKNOWN_FLAG),
+    _sign(r"\b(?P<flag>\w{1,100}) is not available: Python does not offer", _UNKNOWN_FLAG),
     _sign(r"Failed to parse command line flags|C10 flag: ", _BAD_FLAGS),
     _sign(r"No space left on device", _DISK_FULL),
     _sign(
@@ -262,6 +264,6 @@ NAME_BY_SIGNAL = {
 #: Where a program says what killed it; TorchScript puts the error behind two tracebacks.
 LAST_WORDS = (
     re.compile(r"^RuntimeError: ", re.MULTILINE),
-    re.compile(r"what\(\):|uncaught exception|assertion .* failed|FATAL EXCEPTION"),
+    re.compile(r"what\(\):|uncaught exception|assertion .{0,400} failed|FATAL EXCEPTION"),
     re.compile(r"Segmentation fault|Aborted"),
 )
