@@ -11,7 +11,9 @@ from farm_rig import phone
 from http_farm import HttpAgent, HttpFarm, http_farm
 
 from farm.cli.main import main
+from farm.cli.person import RULE_BY_FIELD
 from farm.services.identity import create_join_token
+from farm.wire.device_views import Asked, HoldRequest, LabelRequest, ReleaseRequest, TagRequest
 
 
 class NewHost(HttpFarm):
@@ -100,15 +102,35 @@ def test_a_label_stands_for_the_phone_in_every_command(
 def test_what_cannot_be_typed_as_meant_is_refused_before_anything_is_sent(
     farm: NewHost, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "label makes no sense" in refused(capsys, "device", "label", "phone-1", "a/b")
+    refusal = refused(capsys, "device", "label", "phone-1", "a/b")
+    assert refusal.startswith("error: a label cannot be 'a/b'\nhint: labels are up to 64 letters")
+    refusal = refused(capsys, "device", "tag", "phone-1", "good", "a b")
+    assert refusal.startswith("error: a tag cannot be 'a b'\nhint: tags are up to 64 letters")
+    refusal = refused(capsys, "device", "uncordon", "phone-1", "--reason", "")
+    assert refusal == "error: a reason cannot be ''\nhint: reasons are of 1 to 500 characters\n"
     assert "give a name, or --clear" in refused(capsys, "device", "label", "phone-1")
     assert "name a tag" in refused(capsys, "device", "tag", "phone-1")
-    assert "a: either added or removed" in refused(capsys, "device", "tag", "phone-1", "a", "--remove", "a")
+    assert "error: a: either added or removed" in refused(
+        capsys, "device", "tag", "phone-1", "a", "--remove", "a"
+    )
     assert "name phones, or use --all" in refused(capsys, "device", "admit")
     assert "not a span of time" in refused(capsys, "device", "hold", "phone-1", "--for", "long")
-    assert "for_s makes no sense" in refused(capsys, "device", "hold", "phone-1", "--for", "99d")
+    assert "holds last from 1s to 14d" in refused(capsys, "device", "hold", "phone-1", "--for", "99d")
+    assert "the name of a phone is empty" in refused(capsys, "device", "show", "")
     assert "nothing is said" in refused(capsys, "adb", "phone-1")
     assert "kill-server: it concerns the adb server" in refused(capsys, "adb", "phone-1", "kill-server")
+
+
+def test_a_name_that_the_farm_cannot_keep_is_refused_with_where_it_comes_from(
+    farm: NewHost, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FARM_USER", "anna b")
+    assert "set FARM_USER to a name" in refused(capsys, "device", "release", "phone-1")
+
+
+def test_every_field_of_a_request_has_a_rule_in_words() -> None:
+    kinds = (Asked, LabelRequest, TagRequest, HoldRequest, ReleaseRequest)
+    assert {name for kind in kinds for name in kind.model_fields} - {"force"} == set(RULE_BY_FIELD)
 
 
 def test_a_phone_is_cordoned_with_a_reason_that_the_list_shows(
@@ -120,8 +142,11 @@ def test_a_phone_is_cordoned_with_a_reason_that_the_list_shows(
     listed = capsys.readouterr().out
     assert "phone-1: cordoned: the battery swells" in listed
     assert "phone-2: farm device admit phone-2" in listed
-    assert run("device", "list") == 0
-    assert capsys.readouterr().out == listed
+    # Without words for how long ago something was: those change while one looks.
+    assert run("devices", "--json") == 0
+    document = capsys.readouterr().out
+    assert run("device", "list", "--json") == 0
+    assert capsys.readouterr().out == document
     said(capsys, "device", "uncordon", "phone-1")
     assert shown(capsys, "phone-1")["admin"] == "active"
 
