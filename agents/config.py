@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from agents.folder import find_file
 from farm.core.address import host_and_port
 from farm.wire.agent import Name
 
@@ -89,10 +90,15 @@ class KeptSettings(BaseModel):
 
 
 def find_kept(data_dir: Path) -> KeptSettings | None:
-    """What an earlier `farm agent join` kept; None when nothing readable is there."""
+    """What an earlier `farm agent join` kept; None when there is nothing, or nonsense.
+
+    Raises:
+        InvalidInput: it is another user's.
+    """
+    kept = find_file(data_dir / KEPT)
     try:
-        return KeptSettings.model_validate_json((data_dir / KEPT).read_bytes())
-    except (OSError, ValidationError):
+        return None if kept is None else KeptSettings.model_validate_json(kept)
+    except ValidationError:
         return None
 
 
@@ -101,6 +107,7 @@ def agent_config(**given: Any) -> AgentConfig:
 
     Raises:
         ValidationError: one of them cannot be.
+        InvalidInput: the data folder is another user's.
     """
     config = AgentConfig(**given)
     kept = find_kept(config.data_dir)

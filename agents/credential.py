@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 from agents.config import AgentConfig
 from agents.durable import write_durably
 from agents.farm_api import FarmApi
+from agents.folder import find_file
 from farm.core.errors import AuthError
 from farm.core.ids import HostId
 from farm.wire.agent import Enrollment, EnrollmentAnswer
@@ -35,9 +36,7 @@ async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
         AuthError: there is no token, or the farm does not take it.
         FarmTrouble: the farm does not answer.
     """
-    token = config.join_token_value()
-    if token is None:
-        raise AuthError(f"{config.host} is not enrolled and has no join token", hint=_HINT)
+    token = _join_token(config)
     try:
         answer = await api.enroll(Enrollment(host=config.host, join_token=token))
     except AuthError as error:
@@ -45,12 +44,30 @@ async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
     return _kept(config.data_dir, answer)
 
 
+def check_way_in(config: AgentConfig) -> None:
+    """Raises AuthError where there is neither credential nor join token, before anything is started."""
+    if find_credential(config.data_dir) is None:
+        _join_token(config)
+
+
 def find_credential(data_dir: Path) -> Credential | None:
-    """The credential of an earlier enrolment."""
+    """The credential of an earlier enrolment.
+
+    Raises:
+        InvalidInput: there is one, of another user.
+    """
+    kept = find_file(data_dir / CREDENTIAL)
     try:
-        return Credential.model_validate_json((data_dir / CREDENTIAL).read_bytes())
-    except (FileNotFoundError, ValidationError):
+        return None if kept is None else Credential.model_validate_json(kept)
+    except ValidationError:
         return None
+
+
+def _join_token(config: AgentConfig) -> SecretStr:
+    token = config.join_token_value()
+    if token is None:
+        raise AuthError(f"{config.host} is not enrolled and has no join token", hint=_HINT)
+    return token
 
 
 def _kept(data_dir: Path, answer: EnrollmentAnswer) -> Credential:

@@ -22,7 +22,7 @@ from agents.attempts import Attempts
 from agents.backoff import Backoff
 from agents.blobs import BlobCache
 from agents.config import AgentConfig, agent_config
-from agents.credential import Credential, enroll, find_credential
+from agents.credential import Credential, check_way_in, enroll, find_credential
 from agents.delivery import Delivery
 from agents.durable import DiskThread
 from agents.errands import Errands
@@ -80,11 +80,12 @@ async def run_agent(
 
     Raises:
         AgentRunningError: another agent works in the data folder.
+        InvalidInput: this user cannot use that folder.
         AuthError: the farm accepts neither credential nor join token, or there is none.
         AdbServerDown: adb's server does not start.
         FarmError: the farm will not talk to this agent, and trying again would not help.
     """
-    config.data_dir.mkdir(parents=True, exist_ok=True)
+    check_way_in(config)
     forbid_adbutils_servers(os.environ)
     with host_lock(config.data_dir):
         async with _host(config, clock, ready, random or Random()) as host:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agents.folder import make_folder, unusable_named
 from farm.core.errors import HostError
 
 _FILE = "agent.lock"
@@ -21,13 +22,15 @@ class AgentRunningError(HostError):
 
 @contextmanager
 def host_lock(data_dir: Path) -> Iterator[None]:
-    """Hold the folder's lock; the kernel drops it with the process, however that ends.
+    """Hold the lock of a folder, which is made when missing; the kernel drops it with the process.
 
     Raises:
         AgentRunningError: at once, when somebody else holds it.
+        InvalidInput: this user cannot use the folder.
     """
-    path = data_dir / _FILE
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    make_folder(data_dir)
+    with unusable_named(data_dir):
+        descriptor = os.open(data_dir / _FILE, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _lock(descriptor, data_dir)
         os.ftruncate(descriptor, 0)

@@ -34,8 +34,8 @@ async def join(config: AgentConfig, clock: Clock) -> Joined:
         AuthError: the farm does not take the token, or there is none.
         Conflict: an agent of that name is at work elsewhere.
         FarmUnreachable: no farm answers there.
+        InvalidInput: this user cannot use the data folder.
     """
-    config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with host_lock(config.data_dir):
         replaced = find_kept(config.data_dir)
         before = find_credential(config.data_dir)

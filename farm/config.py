@@ -86,4 +86,6 @@ def invalid_setting(error: ValidationError, prefix: str) -> InvalidInput:
     value = first["input"]
     text = ",".join(map(str, value)) if isinstance(value, tuple) else value
     said = first["msg"].removeprefix("Value error, ")
-    return InvalidInput(f"{name}={text}: {said}", hint=f"set or unset {name}")
+    if first["type"] == "string_pattern_mismatch":
+        said = "blanks, `/` and control characters have no place in it"
+    return InvalidInput(f"{name}={text}: {said}", hint=f"correct {name}, or the option that stands for it")

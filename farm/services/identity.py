@@ -81,8 +81,6 @@ def enroll(
     """
     check_wire_version(enrollment.wire_version)
     host_id = HostId(enrollment.host)
-    if known_as != host_id:
-        _check_nobody_is(connection, host_id, now=now)
     credential = secrets.token_urlsafe(32)
     # The token's row refers to the host, so the host is there first; a bad token rolls it back.
     hosts.put_host(connection, host_id=host_id, credential_hash=_hash(credential), auto_admit=False, now=now)
@@ -93,6 +91,9 @@ def enroll(
         raise AuthError(
             "the join token is unknown, used up or too old", hint="`farm token create` makes a new one"
         )
+    # Only who has a good token learns which hosts there are; the refusal rolls its use back.
+    if known_as != host_id:
+        _check_nobody_is(connection, host_id, now=now)
     hosts.put_host(
         connection, host_id=host_id, credential_hash=_hash(credential), auto_admit=auto_admit, now=now
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from http_farm import HttpFarm, http_farm
+from http_farm import HttpAgent, HttpFarm, http_farm
 
 from agents.config import agent_config, find_kept
 from agents.credential import find_credential
@@ -72,6 +72,26 @@ def test_a_token_comes_by_standard_input(
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{new_token(farm)}\n"))
     assert agent("join", farm.url, "--data-dir", str(folder)) == 0
     assert find_credential(folder) is not None
+
+
+def test_a_name_that_no_host_can_have_is_said_in_words(
+    farm: HttpFarm, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert join(farm, folder, "--host", "lab 2") == 2
+    assert "FARM_AGENT_HOST=lab 2: blanks, `/` and control characters" in capsys.readouterr().err
+
+
+def test_who_has_no_good_token_does_not_learn_which_hosts_there_are(farm: HttpFarm) -> None:
+    token = new_token(farm)
+    enrolled = farm.http.post("/api/v1/agent/enroll", json={"host": "lab-2", "join_token": token})
+    HttpAgent(farm, enrolled.json()["credential"]).exchange()
+    guess = farm.http.post("/api/v1/agent/enroll", json={"host": "lab-2", "join_token": "guessed"})
+    assert guess.status_code == 401
+    taken = new_token(farm)
+    clone = farm.http.post("/api/v1/agent/enroll", json={"host": "lab-2", "join_token": taken})
+    assert "an agent called lab-2 is at work" in clone.json()["detail"]
+    other = farm.http.post("/api/v1/agent/enroll", json={"host": "lab-3", "join_token": taken})
+    assert other.status_code == 200, "a refusal leaves the token good"
 
 
 def test_a_token_is_no_argument(farm: HttpFarm, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,3 +216,27 @@ def test_an_agent_that_never_joined_says_how_to(folder: Path) -> None:
     done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "farm agent join URL" in done.stderr
+    assert not folder.exists(), "a folder would look like an agent that was set up"
+
+
+@pytest.mark.parametrize("words", [["join", "http://127.0.0.1:9", "--host", "lab-2"], ["run"]])
+def test_a_folder_that_cannot_be_made_is_said_with_whose_it_should_be(
+    tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("FARM_AGENT_JOIN_TOKEN", "any")
+    monkeypatch.setenv("FARM_AGENT_DATA_DIR", str(tmp_path / "file" / "agent"))
+    assert agent(*words) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path}/file/agent cannot be used: Not a directory" in said
+    assert "hint: do this as the user that the agent runs as" in said
+
+
+@pytest.mark.parametrize("name", ["credential.json", "settings.json"])
+def test_what_joining_kept_and_this_user_cannot_read_is_not_taken_for_missing(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A folder in its place cannot be read as a file by root either, who may run this.
+    (folder / name).mkdir(parents=True)
+    assert agent("status", "--data-dir", str(folder)) == 2
+    assert f"{folder} cannot be used" in capsys.readouterr().err

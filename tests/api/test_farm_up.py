@@ -47,7 +47,7 @@ def test_a_setting_that_cannot_be_is_named_and_no_phone_is_started(
     assert up("--data", str(tmp_path / "farm"), "--virtual", "1") == 2
     error, hint = capsys.readouterr().err.splitlines()[-2:]
     assert error.startswith(f"error: {said}")
-    assert hint == f"hint: set or unset {name}"
+    assert hint == f"hint: correct {name}, or the option that stands for it"
     assert not (tmp_path / "farm" / "virtual").exists()
 
 

@@ -40,8 +40,9 @@ def test_a_setting_that_cannot_be_is_the_users_and_ends_with_a_hint() -> None:
 
 
 def test_a_second_agent_leaves_with_the_hosts_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("any")
     with host_lock(tmp_path):
-        done = run("--data-dir", str(tmp_path))
+        done = run("--data-dir", str(tmp_path), "--join-token-file", str(tmp_path / "token"))
     assert done.returncode == 5
     assert f"pid {os.getpid()}" in done.stderr
     assert "hint: stop the other agent" in done.stderr

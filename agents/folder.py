@@ -1,0 +1,43 @@
+"""The agent's own folder: made for its owner alone, and refused in words where it is somebody else's."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from farm.core.errors import InvalidInput
+
+
+def make_folder(data_dir: Path) -> None:
+    """Make the folder, where it is missing.
+
+    Raises:
+        InvalidInput: this user cannot.
+    """
+    with unusable_named(data_dir):
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def find_file(path: Path) -> bytes | None:
+    """What a file of the folder holds; None when it is not there.
+
+    Raises:
+        InvalidInput: this user may not read it. That is not the same as missing: the agent has joined, say.
+    """
+    with unusable_named(path.parent):
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+
+@contextmanager
+def unusable_named(data_dir: Path) -> Iterator[None]:
+    """Translate what the system refuses in the folder into an error of the tree."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput(
+            f"the agent's folder {data_dir} cannot be used: {error.strerror} ({error.filename})",
+            hint="do this as the user that the agent runs as (sudo -u), or name another folder with "
+            "--data-dir or FARM_AGENT_DATA_DIR",
+        ) from error
