@@ -10,7 +10,7 @@ import httpx
 
 from farm.core.address import is_loopback
 from farm.core.errand import ErrandKind
-from farm.core.errors import FarmError, FarmUnreachable
+from farm.core.errors import FarmError, FarmUnreachable, InvalidInput
 from farm.core.ids import AttemptId, CellId, Digest, JobId, MatrixId
 from farm.core.variant import Manifest
 from farm.wire.answers import accepted, farm_address, read_answer
@@ -246,6 +246,8 @@ class FarmClient:
 
 
 def _device_path(name: str) -> str:
+    if not name:
+        raise InvalidInput("the name of a phone is empty", hint="`farm devices` lists them")
     return f"/devices/{quote(name, safe='')}"
 
 

@@ -7,7 +7,27 @@ from typing import TYPE_CHECKING, TypeVar
 from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
+
     from farm.wire.device_views import Asked
+
+_SHOWN = 80
+_TAG_RULE = (
+    "a tag",
+    "tags are up to 64 letters, digits, `.`, `_`, `-`, the first a letter or digit; 32 at once",
+)
+#: What a field is to who types it, and what it may be.
+RULE_BY_FIELD = {
+    "by": ("your name (FARM_USER)", "set FARM_USER to a name of up to 64 characters without blanks"),
+    "reason": ("a reason", "reasons are of 1 to 500 characters"),
+    "label": (
+        "a label",
+        "labels are up to 64 letters, digits, `.`, `_`, `-` and blanks, with a letter or digit at both ends",
+    ),
+    "add": _TAG_RULE,
+    "remove": _TAG_RULE,
+    "for_s": ("the seconds of a hold", "holds last from 1s to 14d"),
+}
 
 A = TypeVar("A", bound="Asked")
 
@@ -28,9 +48,17 @@ def asked(kind: type[A], **what: object) -> A:
     try:
         return kind.model_validate({"by": me(), **what})
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = " ".join(str(part) for part in first["loc"]) or "the request"
-        raise InvalidInput(
-            f"{where} makes no sense: {first['msg']}",
-            hint="names are letters, digits, `.`, `_`, `-`, in labels blanks too; a hold lasts up to 14d",
-        ) from error
+        raise _refused(error) from error
+
+
+def _refused(error: "ValidationError") -> InvalidInput:
+    first = error.errors(include_url=False)[0]
+    if not first["loc"]:
+        return InvalidInput(first["msg"].removeprefix("Value error, "), hint="say it once, and one way")
+    what, rule = RULE_BY_FIELD[str(first["loc"][0])]
+    return InvalidInput(f"{what} cannot be {_shortened(first['input'])}", hint=rule)
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
