@@ -148,8 +148,10 @@ class Attempts:
             await self._clear(held)
 
     async def _advance(self, held: Held, phase: Phase, draft: Evidence) -> None:
-        held.entry = replace(held.entry, phase=phase, draft=draft)
-        await self._disk.call(self._journal.write, held.entry)
+        entry = replace(held.entry, phase=phase, draft=draft)
+        await self._disk.call(self._journal.write, entry)
+        # Only now: what the farm is told of an attempt, the next life knows too.
+        held.entry = entry
         if phase is AttemptState.MEASURING:
             self._hand.changed.set()
 

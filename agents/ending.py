@@ -30,6 +30,7 @@ class Ending:
 
     clock: Clock
     patience: Patience
+    wait_margin_s: float = WAIT_MARGIN_S
 
     async def finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
         """The draft with what the run left, once it has ended.
@@ -54,7 +55,9 @@ class Ending:
                 said=found,
             )
 
+        ended_s = self.clock.monotonic()
         collected = await self.patience.call(collect, away_s=AWAY_S)
+        phone.memory.note_after(collected.after, ended_s)
         return replace(
             draft,
             exit=collected.exit,
@@ -74,7 +77,7 @@ class Ending:
                 device,
                 work_root,
                 fence,
-                deadline_s=entry.plan.timeout_s + WAIT_MARGIN_S,
+                deadline_s=entry.plan.timeout_s + self.wait_margin_s,
                 grace_s=AWAY_S,
                 then=collect_command(work_root, fence),
             )

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agents.device.look import Look, is_executable
+from farm.core.condition import Condition
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile
 
@@ -40,6 +41,9 @@ class PhoneMemory:
     _fence_by_digest: dict[Digest, int] = field(default_factory=dict)
     _look: Look | None = None
     _looked_at_s: float = 0.0
+    #: The phone right after the last run.
+    _after: Condition | None = None
+    _after_at_s: float = 0.0
 
     def note_verified(self, state_by_digest: Mapping[Digest, str], at_s: float) -> None:
         """These files had their digests."""
@@ -55,6 +59,16 @@ class PhoneMemory:
         """Keep a look for the run that comes next."""
         self._look, self._looked_at_s = look, at_s
 
+    def note_after(self, condition: Condition | None, at_s: float) -> None:
+        """Keep what the phone was like right after a run, until that has been cleaned up."""
+        self._after, self._after_at_s = condition, at_s
+
+    def note_cleaned(self, state_by_digest: Mapping[Digest, str]) -> None:
+        """Keep how the cache is now that nothing of a run lives; with the condition after it, a look."""
+        if (after := self._after) is not None:
+            self._after = None
+            self.note_look(Look(condition=after, state_by_digest=state_by_digest), self._after_at_s)
+
     def note_used(self, files: Iterable[PlanFile], fence: int) -> None:
         """A run uses these files, without their being touched."""
         for file in files:
@@ -69,15 +83,19 @@ class PhoneMemory:
         self._fence_by_digest.clear()
         return found
 
+    def find_look(self, now_s: float) -> Look | None:
+        """The look that was kept, while it is worth anything."""
+        return self._look if now_s - self._looked_at_s <= LOOK_SERVES_S else None
+
     def take_look(self, now_s: float) -> Look | None:
-        """The look that was kept, once, while it is worth anything."""
-        look, self._look = self._look, None
-        return look if now_s - self._looked_at_s <= LOOK_SERVES_S else None
+        """The same, once."""
+        look, self._look = self.find_look(now_s), None
+        return look
 
     def forget(self) -> None:
         """Something went wrong on the phone: believe nothing."""
         self.verified_by_digest.clear()
-        self.is_awake, self._look = False, None
+        self.is_awake, self._look, self._after = False, None, None
 
     def _holds(self, file: PlanFile, look: Look, now_s: float) -> bool:
         known, state = self.verified_by_digest.get(file.digest), look.state_by_digest.get(file.digest)

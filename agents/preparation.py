@@ -69,16 +69,10 @@ class Preparation:
         pushed_bytes, is_fit = 0, not closed_gates(seen.condition, plan.gates)
         if not self._has_all(phone, plan, seen):
             pushed_bytes, is_fit = await self._bring(phone, plan, fence), False
-        phone.memory.note_used(plan.files, fence)
-        paths = {file.name: cache_path(phone.facts.work_root, file.digest) for file in plan.files}
         if is_fit:
-            return Ready(
-                path_by_name=paths,
-                pushed_bytes=pushed_bytes,
-                condition=seen.condition,
-                waited_s=0.0,
-                shut=(),
-            )
+            return _ready(phone, plan, fence, seen.condition)
+        phone.memory.note_used(plan.files, fence)
+        paths = _path_by_name(phone, plan)
         ready = await wait_for_gates(
             phone.device,
             phone.facts.work_root,
@@ -94,16 +88,28 @@ class Preparation:
             shut=ready.shut,
         )
 
+    def find_ready(self, phone: Phone, plan: RunPlan, fence: int) -> Ready | None:
+        """A phone that is known to be ready as it is; None where it has to be asked, or given something."""
+        memory = phone.memory
+        if not memory.is_awake or memory.looking.locked():
+            return None
+        seen = memory.find_look(self._clock.monotonic())
+        if seen is None or closed_gates(seen.condition, plan.gates) or not self._has_all(phone, plan, seen):
+            return None
+        memory.take_look(self._clock.monotonic())
+        return _ready(phone, plan, fence, seen.condition)
+
     async def look_ahead(self, phone: Phone, is_free: Callable[[], bool]) -> None:
         """Look at a phone that has just become free, for the run that is about to come.
 
-        A run that comes meanwhile waits for that; one that was quicker looks for itself, and we do not.
+        A run that comes meanwhile waits for that; one that was quicker looks for itself, and we do not; nor
+        where the clean-up has told all there is to know.
 
         Raises:
             DeviceError: the phone went away, or was too slow.
         """
         async with phone.memory.looking:
-            if is_free():
+            if is_free() and phone.memory.find_look(self._clock.monotonic()) is None:
                 phone.memory.note_look(await self._look(phone), self._clock.monotonic())
 
     async def let_sleep(self, phone: Phone) -> None:
@@ -171,3 +177,14 @@ class Preparation:
         return await self._patience.call(
             lambda: self._blobs.fetch(digest), away_s=FARM_AWAY_S, away=(FarmTrouble,)
         )
+
+
+def _ready(phone: Phone, plan: RunPlan, fence: int, condition: Condition) -> Ready:
+    """A phone that needs nothing more for the run."""
+    phone.memory.note_used(plan.files, fence)
+    paths = _path_by_name(phone, plan)
+    return Ready(path_by_name=paths, pushed_bytes=0, condition=condition, waited_s=0.0, shut=())
+
+
+def _path_by_name(phone: Phone, plan: RunPlan) -> dict[str, str]:
+    return {file.name: cache_path(phone.facts.work_root, file.digest) for file in plan.files}

@@ -13,8 +13,9 @@ from agents.blobs import BlobCache
 from agents.device.conditions import read_condition
 from agents.device.execute import RunStatus, clean_run, run_status, start_run
 from agents.device.layout import cache_path, run_folder
+from agents.device.look import cached_command, state_by_digest
 from agents.device.supervisor import supervisor_file
-from agents.ending import AWAY_S, Ending
+from agents.ending import AWAY_S, WAIT_MARGIN_S, Ending
 from agents.journal import Entry, Phase
 from agents.patience import Patience
 from agents.preparation import Preparation
@@ -63,13 +64,16 @@ class Runner:
         clock: Clock,
         random: Random,
         phone_cache_limit_bytes: int,
+        wait_margin_s: float = WAIT_MARGIN_S,
+        stand_by_s: float = STAND_BY_S,
     ) -> None:
         self._phones = phones
         self._preparation = Preparation(
             blobs=blobs, clock=clock, random=random, phone_cache_limit_bytes=phone_cache_limit_bytes
         )
         self._patience = Patience(clock, random)
-        self._ending = Ending(clock=clock, patience=self._patience)
+        self._ending = Ending(clock=clock, patience=self._patience, wait_margin_s=wait_margin_s)
+        self._stand_by_s = stand_by_s
         self._clock = clock
         self._random = random
 
@@ -105,14 +109,17 @@ class Runner:
         """End and remove everything of runs up to `fence` on the phone, as soon as it can be reached.
 
         However an attempt ends, or is left by an earlier life, it comes here: so the screen is put back here,
-        unless it is to stay awake for the next run. Whoever asks for that calls `stand_by` afterwards.
+        unless it is to stay awake for the next run. Whoever asks for that calls `stand_by` afterwards; what
+        such a run has to know of the phone comes with the clean-up.
         """
         backoff = Backoff(self._random, cap_s=60.0)
         while True:
             phone = await self._phones.wait(device_id)
             try:
                 checked = supervisor_file().digest in phone.memory.verified_by_digest
-                await clean_run(phone.device, phone.facts.work_root, fence, checked=checked)
+                then = cached_command(phone.facts.work_root) if stay_awake else ""
+                said = await clean_run(phone.device, phone.facts.work_root, fence, checked=checked, then=then)
+                phone.memory.note_cleaned(state_by_digest(said.stdout.decode(errors="replace")))
                 if not (stay_awake and phone.memory.is_awake):
                     await self._preparation.let_sleep(phone)
             except FarmError as error:
@@ -133,7 +140,7 @@ class Runner:
             return
         try:
             await self._preparation.look_ahead(phone, is_free)
-            await asyncio.sleep(STAND_BY_S)
+            await asyncio.sleep(self._stand_by_s)
             if is_free():
                 await self._preparation.let_sleep(phone)
         except FarmError as error:
@@ -144,9 +151,10 @@ class Runner:
         phone = self._phones.find(entry.device_id)
         if phone is None:
             return PutOff(reason="the phone went away before the run could begin")
-        await advance(AttemptState.PREPARING, entry.draft)
         plan = entry.plan
-        ready = await self._preparation.prepare(phone, plan, entry.fence)
+        if (ready := self._preparation.find_ready(phone, plan, entry.fence)) is None:
+            await advance(AttemptState.PREPARING, entry.draft)
+            ready = await self._preparation.prepare(phone, plan, entry.fence)
         if ready.shut:
             return PutOff(reason="; ".join(ready.shut))
         work = run_folder(phone.facts.work_root, entry.fence)

@@ -15,6 +15,8 @@ from farm.core.errors import AdbServerDown, DeviceError, DeviceOffline, DevicePr
 from farm.core.plan import PlanFile
 
 _DEADLINE_S = 30.0
+#: More than the wait itself, for what is run right after it. A run has ended long before its wait would.
+_THEN_S = 2.0
 #: The script's own patience with what will not die is twice two seconds; scans of a slow phone come on top.
 _CLEAN_DEADLINE_S = 60.0
 #: Between attempts to reach a phone that went away during its run.
@@ -127,11 +129,19 @@ async def run_status(device: AdbDevice, work_root: str, fence: int) -> RunStatus
     return _status(device, await device.shell(command, deadline_s=_DEADLINE_S))
 
 
-async def clean_run(device: AdbDevice, work_root: str, fence: int, *, checked: bool = False) -> None:
+async def clean_run(
+    device: AdbDevice, work_root: str, fence: int, *, checked: bool = False, then: str = ""
+) -> ShellResult:
     """End everything that runs up to `fence` ever started, and remove their folders.
 
     Returns only when the phone has looked again and found nothing; none of these runs can start any more.
-    `checked` says that the supervisor was found right on this phone for one of them.
+
+    Args:
+        device: the phone.
+        work_root: from the phone's facts.
+        fence: of the last run that is to go.
+        checked: the supervisor was found right on this phone for one of them.
+        then: what the same shell is to run once the phone is clean; given back is what that said.
 
     Raises:
         DeviceError: something lives on, or the phone went away, or was too slow.
@@ -139,7 +149,11 @@ async def clean_run(device: AdbDevice, work_root: str, fence: int, *, checked: b
     if not checked:
         await ensure_supervisor(device, work_root)
     command = supervisor_command(work_root, "clean", fence)
-    answer(device, await device.shell(command, deadline_s=_CLEAN_DEADLINE_S))
+    result = await device.shell(
+        f"{command} && {{ {then}; true; }}" if then else command, deadline_s=_CLEAN_DEADLINE_S
+    )
+    answer(device, result)
+    return result
 
 
 async def _wait_once(
@@ -148,7 +162,7 @@ async def _wait_once(
     command = supervisor_command(work_root, "wait", fence, ceil(left_s))
     if then:
         command = f'{command}; code=$?; [ "$code" != 0 ] || {{ {then}; }}; exit "$code"'
-    result = await device.shell(command, deadline_s=left_s + _DEADLINE_S)
+    result = await device.shell(command, deadline_s=left_s + (_THEN_S if then else _DEADLINE_S))
     return _status(device, result), result
 
 

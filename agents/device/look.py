@@ -36,16 +36,18 @@ async def look(device: AdbDevice, work_root: str, now: datetime) -> Look:
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
-    commands = {
-        "cached": f"cd {quote(cache_folder(work_root))} && stat -c '{STATE_FORMAT}' *",
-        **condition_commands(work_root),
-    }
+    commands = {"cached": cached_command(work_root), **condition_commands(work_root)}
     result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
     said = output_by_section(result.stdout.decode(errors="replace"))
     return Look(
         condition=condition(said, now),
         state_by_digest=state_by_digest(said.get("cached", "")),
     )
+
+
+def cached_command(work_root: str) -> str:
+    """What the phone's shell is to run to say how its cached files are; `state_by_digest` reads it."""
+    return f"cd {quote(cache_folder(work_root))} && stat -c '{STATE_FORMAT}' *"
 
 
 def state_by_digest(text: str) -> dict[Digest, str]:

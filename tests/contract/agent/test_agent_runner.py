@@ -9,16 +9,17 @@ from random import Random
 import httpx
 import pytest
 
-from agents.adb.client import AdbClient
+from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.listing import connect
 from agents.adb.server import AdbServer
+from agents.adb.shell_v2 import ShellResult
 from agents.adb.smartsocket import smart_socket
 from agents.blobs import BlobCache
 from agents.device.conditions import read_condition
 from agents.device.execute import start_run
 from agents.farm_api import FarmApi
 from agents.hand import Hand
-from agents.journal import Entry
+from agents.journal import Entry, Phase
 from agents.runner import Runner
 from agents.virtual.pool import PhoneHandle
 from agents.watch import Phone, PhoneWatch
@@ -29,6 +30,29 @@ from farm.core.ids import AttemptId, DeviceId, JobId
 from farm.core.plan import RunPlan
 
 pytestmark = pytest.mark.anyio
+
+
+class CountingDevice(AdbDevice):
+    """A phone that counts what it was asked."""
+
+    def __init__(self, client: "CountingAdb", serial: str) -> None:
+        super().__init__(client, serial)
+        self._counting = client
+
+    async def shell(
+        self, command: str, *, deadline_s: float, stdin: bytes = b"", limit_bytes: int = 2**22
+    ) -> ShellResult:
+        self._counting.asked += 1
+        return await super().shell(command, deadline_s=deadline_s, stdin=stdin, limit_bytes=limit_bytes)
+
+
+class CountingAdb(AdbClient):
+    """Gives out phones that count together."""
+
+    asked = 0
+
+    def device(self, serial: str) -> CountingDevice:
+        return CountingDevice(self, serial)
 
 
 class _Over(Exception):
@@ -44,6 +68,7 @@ class Bench:
     hand: Hand
     watch: PhoneWatch
     runner: Runner
+    adb: "CountingAdb"
 
     @property
     def device_id(self) -> DeviceId:
@@ -81,12 +106,18 @@ async def bench(tmp_path: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
     async with AdbServer(tmp_path / "adb", usb=False) as server:
         try:
             async with asyncio.TaskGroup() as tasks:
-                adb = AdbClient(server.port)
+                adb = CountingAdb(server.port)
                 watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks)
                 runner = Runner(
-                    phones=watch, blobs=blobs, clock=clock, random=random, phone_cache_limit_bytes=2**30
+                    phones=watch,
+                    blobs=blobs,
+                    clock=clock,
+                    random=random,
+                    phone_cache_limit_bytes=2**30,
+                    wait_margin_s=0.5,
+                    stand_by_s=0.1,
                 )
-                bench = Bench(server.port, phone, hand, watch, runner)
+                bench = Bench(server.port, phone, hand, watch, runner, adb)
                 await bench.attach()
                 watch.note_states({phone.address: "device"})
                 yield bench
@@ -130,6 +161,53 @@ async def test_a_run_that_was_noted_before_the_phone_restarted_is_not_started(be
     assert isinstance(evidence, Evidence)
     assert evidence.trouble is not None
     assert evidence.exit is None
+
+
+async def test_a_warm_job_is_three_calls_to_the_phone_and_one_phase_on_disk(bench: Bench) -> None:
+    """Start; wait, with what the run left; clean up, with all that the next one has to know."""
+    phone, phases = await bench.phone(), list[Phase]()
+
+    async def note(phase: Phase, draft: Evidence) -> None:
+        phases.append(phase)
+
+    for fence in (1, 2, 3):
+        bench.adb.asked = 0
+        phases.clear()
+        evidence = await bench.runner.run(bench.entry(fence, "echo done"), note, adopt=False)
+        assert isinstance(evidence, Evidence)
+        assert evidence.trouble is None, evidence.trouble
+        assert evidence.before is not None
+        assert evidence.before.boot_id == phone.boot_id
+        await bench.runner.clear(bench.device_id, fence, stay_awake=True)
+    assert bench.adb.asked == 3
+    assert phases == [AttemptState.MEASURING]
+
+
+async def test_a_phone_whose_services_hang_after_a_run_does_not_cost_the_run(bench: Bench) -> None:
+    await bench.phone()
+    asks = bench.handle.state / "bin/dumpsys"
+    hang = f"sleep 0.2; rm {asks}; echo 'exec sleep 20' >{asks}; chmod 755 {asks}; echo done"
+    entry = bench.entry(1, hang)
+    evidence = await bench.runner.run(replace(entry, plan=replace(entry.plan, timeout_s=1.0)), unheard, False)
+    assert isinstance(evidence, Evidence)
+    assert evidence.trouble is None, evidence.trouble
+    assert (evidence.stdout, evidence.after) == ("done\n", None)
+    assert evidence.exit is not None
+
+
+@pytest.mark.parametrize("next_comes", [False, True])
+async def test_a_screen_that_waited_for_a_next_run_is_let_go_when_none_comes(
+    bench: Bench, next_comes: bool
+) -> None:
+    await bench.phone()
+    screen = bench.handle.state / "settings/global/stay_on_while_plugged_in"
+    screen.parent.mkdir(parents=True, exist_ok=True)
+    screen.write_text("3\n")
+    await bench.runner.run(bench.entry(1, "true"), unheard, adopt=False)
+    await bench.runner.clear(bench.device_id, 1, stay_awake=True)
+    assert screen.read_text() == "15\n"
+    await bench.runner.stand_by(bench.device_id, lambda: not next_comes)
+    assert screen.read_text() == ("15\n" if next_comes else "3\n")
 
 
 async def test_a_phone_that_cannot_be_cleaned_is_not_called_online_for_long(bench: Bench) -> None:

@@ -15,6 +15,7 @@ from agents.adb.server import AdbServer
 from agents.adb.shell_v2 import ShellResult
 from agents.blobs import BlobCache
 from agents.device.facts import read_facts
+from agents.device.look import look
 from agents.farm_api import FarmApi
 from agents.memory import PhoneMemory
 from agents.preparation import Preparation
@@ -90,6 +91,14 @@ async def test_a_warm_phone_is_asked_once(preparation: Preparation, used: Phone)
     assert len(asked(used)) == 1
 
 
+async def told_by_a_clean_up(phone: Phone) -> None:
+    """Have a run end and be cleaned up, as far as the agent hears of it."""
+    seen = await look(phone.device, phone.facts.work_root, SystemClock().now())
+    phone.memory.note_after(seen.condition, SystemClock().monotonic())
+    phone.memory.note_cleaned(seen.state_by_digest)
+    asked(phone)
+
+
 async def test_a_phone_that_was_looked_at_when_it_became_free_is_not_asked_again(
     preparation: Preparation, used: Phone
 ) -> None:
@@ -99,6 +108,35 @@ async def test_a_phone_that_was_looked_at_when_it_became_free_is_not_asked_again
     await preparation.prepare(used, PLAN, 3)
     await looking
     assert len(asked(used)) == 1
+
+
+async def test_a_phone_whose_clean_up_told_all_is_ready_without_being_asked(
+    preparation: Preparation, used: Phone
+) -> None:
+    path = await warm(preparation, used)
+    await told_by_a_clean_up(used)
+    await preparation.look_ahead(used, lambda: True)
+    ready = preparation.find_ready(used, PLAN, 3)
+    assert ready is not None
+    assert ready.path_by_name == {"model": str(path)}
+    assert preparation.find_ready(used, PLAN, 4) is None, "a look serves one run"
+    assert asked(used) == []
+
+
+@pytest.mark.parametrize("spoilt", ["screen", "file", "gates"])
+async def test_a_phone_that_needs_anything_is_not_called_ready(
+    preparation: Preparation, used: Phone, spoilt: str
+) -> None:
+    path, plan = await warm(preparation, used), PLAN
+    match spoilt:
+        case "screen":
+            await preparation.let_sleep(used)
+        case "file":
+            path.write_bytes(b"x" + CONTENT[1:])
+        case "gates":
+            plan = replace(PLAN, gates=Gates(min_storage_bytes=2**60, wait_s=0))
+    await told_by_a_clean_up(used)
+    assert preparation.find_ready(used, plan, 3) is None
 
 
 async def test_nobody_looks_ahead_at_a_phone_that_has_its_next_run(

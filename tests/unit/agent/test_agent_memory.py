@@ -82,6 +82,25 @@ def test_a_look_serves_one_run_that_begins_soon() -> None:
     assert known.take_look(LOOK_SERVES_S + 1) is None
 
 
+def test_the_phone_after_a_run_and_its_cache_after_the_clean_up_are_a_look_of_the_earlier_moment() -> None:
+    known, seen = PhoneMemory(), look(**{NAME: STATE})
+    known.note_after(seen.condition, 5.0)
+    assert known.find_look(5.0) is None, "nobody has cleaned up"
+    known.note_cleaned(seen.state_by_digest)
+    assert known.find_look(5.0 + LOOK_SERVES_S) == seen
+    assert known.find_look(5.0 + LOOK_SERVES_S + 1) is None
+
+
+def test_a_clean_up_after_no_run_or_after_trouble_is_no_look() -> None:
+    known = PhoneMemory()
+    known.note_cleaned({NAME: STATE})
+    assert known.find_look(0.0) is None
+    known.note_after(look().condition, 0.0)
+    known.forget()
+    known.note_cleaned({NAME: STATE})
+    assert known.find_look(0.0) is None
+
+
 def test_uses_that_are_written_down_on_the_phone_make_their_files_doubtful() -> None:
     known = memory()
     known.note_used([FILE], 7)
