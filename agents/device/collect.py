@@ -46,7 +46,8 @@ def collect_command(work_root: str, fence: int, *, with_condition: bool = True) 
         f"cd {quote(run_folder(work_root, fence))} && set -- $(wc -c stdout stderr) && {{ "
         f"{section_command(asked)}; "
         f'[ "$1" -gt {INLINE_BYTES} ] || {{ {section_command({"stdout": "cat stdout"})}; }}; '
-        f'[ "$3" -gt {INLINE_BYTES} ] || cat stderr >&2; }}'
+        # Mostly there is nothing, and no process is started for it.
+        f'[ "$3" = 0 ] || [ "$3" -gt {INLINE_BYTES} ] || cat stderr >&2; }}'
     )
 
 

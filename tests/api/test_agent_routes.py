@@ -158,6 +158,19 @@ def test_a_held_exchange_is_refused_when_a_newer_session_opens(
     refused(held.result(), 409, "session.fenced", Blame.HOST)
 
 
+def test_a_held_exchange_ends_when_its_session_calls_again(
+    farm: HttpFarm, agent: HttpAgent, threads: ThreadPoolExecutor
+) -> None:
+    first = threads.submit(agent.exchange, wait_s=_HELD_S)
+    wait_until_held(farm, first)
+    second = threads.submit(agent.exchange, wait_s=_HELD_S)
+    assert first.result(timeout=_AT_ONCE_S).status_code == 200
+    wait_until_held(farm, second)
+    assert not second.done()
+    farm.stop_holding()
+    assert second.result().status_code == 200
+
+
 def wait_until_held(farm: HttpFarm, held: Future[httpx.Response]) -> None:
     """Until the farm has applied the exchange and waits for something to happen."""
     while not farm.context.waiters.count and not held.done():
