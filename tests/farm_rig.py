@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from fake_clock import FakeClock
+from migrated import put_migrated
 from pydantic import SecretStr
 from sqlalchemy.engine import Connection
 
@@ -31,7 +32,6 @@ from farm.services.settle import settle
 from farm.services.speedups import list_speedups
 from farm.services.submit import submit_matrix
 from farm.store.database import Database, sqlite_url
-from farm.store.migrate import upgrade
 from farm.wire.agent import (
     Assignment,
     AttemptReport,
@@ -56,8 +56,8 @@ class FarmRig:
     def __init__(self, folder: Path) -> None:
         self.clock = FakeClock()
         self.path = folder / "farm.sqlite3"
+        put_migrated(self.path)
         self.database = Database(sqlite_url(self.path))
-        upgrade(self.database.engine)
         self.blobs = DiskBlobs(folder / "blobs")
         self.up_since = self.clock.now()
         register_own_programs(self.database, self.blobs, now=self.clock.now())

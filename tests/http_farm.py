@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from socket import create_server
 from typing import Any
 
 import httpx
 import uvicorn
 from fastapi import FastAPI
+from migrated import put_migrated
 
 from farm.api.app import create_app
 from farm.api.context import Context
+from farm.api.serving import listening, url_of
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.services.identity import create_join_token
@@ -85,12 +86,14 @@ class _Server(uvicorn.Server):
 @contextmanager
 def http_farm(data_dir: Path, **config: Any) -> Iterator[HttpFarm]:
     """A farm without agents, on an address of its own."""
-    app = create_app(FarmConfig(data_dir=data_dir, **config), SystemClock())
-    with create_server(("127.0.0.1", 0)) as listener:
+    settings = FarmConfig(data_dir=data_dir, **config)
+    put_migrated(settings.database_path)
+    app = create_app(settings, SystemClock())
+    with listening("127.0.0.1", 0, hint="") as listener:
         server = _Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        url = url_of(listener)
         try:
             assert server.listening.wait(30)
             with httpx.Client(base_url=url, trust_env=False, timeout=30) as http:

@@ -1,33 +1,20 @@
 """Farms on loopback for tests: the real API, and a server that answers whatever a test wants."""
 
 import json
-import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import uvicorn
-
-from farm.api.app import create_app
-from farm.clock import SystemClock
-from farm.config import FarmConfig
+from http_farm import http_farm
 
 
 @contextmanager
 def served_farm(data_dir: Path) -> Iterator[str]:
     """A farm without agents; yields its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        app = create_app(FarmConfig(data_dir=data_dir), SystemClock())
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
+    with http_farm(data_dir) as farm:
+        yield farm.url
 
 
 @contextmanager

@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from migrated import put_migrated
 from rows import HOST, NOW, PHONE, add_rows
 
 from farm.store.database import Database, sqlite_url
-from farm.store.migrate import upgrade
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     """A migrated, empty database that gives up waiting for locks soon."""
-    opened = Database(sqlite_url(tmp_path / "farm.sqlite3"), busy_ms=50)
-    upgrade(opened.engine)
+    path = tmp_path / "farm.sqlite3"
+    put_migrated(path)
+    opened = Database(sqlite_url(path), busy_ms=50)
     yield opened
     opened.close()
 
