@@ -82,7 +82,9 @@ class Admission:
         identity = device_id(sighting)
         if identity is None or sighting.facts is None or self._hand.holds(identity):
             return
-        fence = await read_fence(device, sighting.facts.work_root)
+        known = await read_fence(device, sighting.facts.work_root)
+        # The phone never heard of an attempt that ended before its run began.
+        fence = max(known, self._hand.fence_to_clean_by_device.get(identity, 0))
         if fence > 0:
             await clean_run(device, sighting.facts.work_root, fence)
         await restore_awake(device, sighting.facts.work_root)

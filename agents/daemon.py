@@ -206,6 +206,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         errands=Errands(hand=hand, phones=watch, tasks=tasks),
         hand=hand,
         phones=watch.sightings,
+        look_again=watch.doubt,
         prefetch=prefetch.want,
         clock=clock,
         random=random,

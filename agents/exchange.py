@@ -45,6 +45,7 @@ class ExchangeLoop:
         errands: Errands,
         hand: Hand,
         phones: Callable[[], Mapping[DeviceId, Sighting]],
+        look_again: Callable[[DeviceId], None],
         prefetch: Callable[[Iterable[Digest]], None],
         clock: Clock,
         random: Random,
@@ -58,6 +59,7 @@ class ExchangeLoop:
         self._errands = errands
         self._hand = hand
         self._phones = phones
+        self._look_again = look_again
         self._prefetch = prefetch
         self._clock = clock
         self._random = random
@@ -160,6 +162,9 @@ class ExchangeLoop:
         self._attempts.apply(decision)
         if answer.seq == sent.exchange.seq:
             self._errands.apply(sent.exchange.errands, answer.errands)
+        for phone in answer.clean_ups:
+            if self._hand.wants_cleaned(phone.device_id, phone.fence):
+                self._look_again(phone.device_id)
         self._prefetch(answer.prefetch)
         # A farm that answers at once with nothing new must not be asked as fast as we can.
         await self._pause(PACE_S - (now_s - sent.at_s) if decision == Decision() else 0.0)

@@ -36,6 +36,8 @@ class Hand:
     fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
     #: Everything of runs up to this fence is gone from the phone.
     cleaned_fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
+    #: The farm wants these cleaned up to there: their runs may have been another host's.
+    fence_to_clean_by_device: dict[DeviceId, int] = field(default_factory=dict)
     #: Phones on which an operator's errand is being done.
     on_errand: set[DeviceId] = field(default_factory=set)
     #: Set when the farm should hear of something at once.
@@ -54,6 +56,13 @@ class Hand:
         if fence > self.cleaned_fence_by_device.get(device_id, -1):
             self.cleaned_fence_by_device[device_id] = fence
             self.changed.set()
+
+    def wants_cleaned(self, device_id: DeviceId, fence: int) -> bool:
+        """Note up to where the farm wants a phone cleaned; whether somebody has yet to begin with that."""
+        if self.is_taken(device_id) or fence <= self.cleaned_fence_by_device.get(device_id, 0):
+            return False
+        self.fence_to_clean_by_device[device_id] = fence
+        return True
 
     def holds(self, device_id: DeviceId) -> bool:
         """Whether an attempt on the phone is in hand, its clean-up included."""

@@ -96,7 +96,7 @@ class PhoneWatch:
         return phone
 
     def doubt(self, identity: DeviceId) -> None:
-        """Have an online phone probed anew: it did not do what was asked of it, and may be hung."""
+        """Have an online phone probed anew: it may be hung, or has something left of a run."""
         sighting = self.sightings().get(identity)
         if sighting is not None and sighting.presence is Presence.ONLINE:
             self._transport_by_serial[sighting.serial].stirred.set()

@@ -11,7 +11,7 @@ from farm.core.advice import advice, telling_first
 from farm.core.device import Blocker, blockers
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.ids import DeviceId
-from farm.store import attempts, devices, errands
+from farm.store import attempts, devices, errands, leftovers
 from farm.store.devices import Device
 from farm.store.story import Event, last_events
 from farm.wire.device_views import DeviceView
@@ -51,7 +51,7 @@ def device_named(connection: Connection, name: str) -> Device:
 
 def cpus_in_use(connection: Connection) -> set[str]:
     """CPU domains on which a run is alive, or may have left something alive, or an errand is to be done."""
-    left = attempts.busy_cpus(connection) | devices.uncleaned_cpus(connection)
+    left = attempts.busy_cpus(connection) | leftovers.uncleaned_cpus(connection)
     return left | errands.awaiting_cpus(connection)
 
 

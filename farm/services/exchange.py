@@ -14,11 +14,11 @@ from farm.services.claim import claim_jobs
 from farm.services.errands import errands_of_host, note_errands
 from farm.services.inventory import note_devices
 from farm.services.phases import note_attempts
-from farm.store import attempts, hosts, jobs
+from farm.store import attempts, hosts, jobs, leftovers
 from farm.store.attempts import Attempt
 from farm.store.hosts import Session
 from farm.store.tables import SessionState
-from farm.wire.agent import Assignment, Exchange, ExchangeAnswer
+from farm.wire.agent import Assignment, CleanUp, Exchange, ExchangeAnswer
 
 #: A grant that an agent has not started after this long, counted from sending, needs a newer answer.
 START_WITHIN_S = 30.0
@@ -42,24 +42,20 @@ def exchange(
     """
     session = _current(connection, host_id, session_id)
     wanted: list[DeviceId] = []
-    if hosts.record_beat(connection, session_id, seq=said.seq, now=now):
+    is_newer = hosts.record_beat(connection, session_id, seq=said.seq, now=now)
+    if is_newer:
         if session.state is SessionState.SILENT:
             hosts.move_session(connection, session, SessionState.LIVE, now=now, cause="its agent is back")
         note_attempts(connection, session, said.attempts, now=now)
         held = {report.attempt_id for report in said.attempts}
         wanted = note_devices(connection, host_id, said.devices, held=held, now=now)
         note_errands(connection, host_id, said.errands, now=now)
-    return look(connection, host_id, session_id, said, wanted, now=now)
+    is_latest = is_newer or session.exchange_seq == said.seq
+    return _answered(connection, session, said, wanted, is_latest=is_latest, now=now)
 
 
 def look(
-    connection: Connection,
-    host_id: HostId,
-    session_id: SessionId,
-    said: Exchange,
-    wanted: Sequence[DeviceId],
-    *,
-    now: datetime,
+    connection: Connection, host_id: HostId, session_id: SessionId, said: Exchange, *, now: datetime
 ) -> Exchanged:
     """Claim what can be claimed and say what the session owns; for an exchange that was already applied.
 
@@ -67,7 +63,21 @@ def look(
         SessionFenced: the session is not the host's current one.
     """
     session = _current(connection, host_id, session_id)
-    if session.exchange_seq == said.seq:
+    is_latest = session.exchange_seq == said.seq
+    return _answered(connection, session, said, (), is_latest=is_latest, now=now)
+
+
+def _answered(
+    connection: Connection,
+    session: Session,
+    said: Exchange,
+    wanted: Sequence[DeviceId],
+    *,
+    is_latest: bool,
+    now: datetime,
+) -> Exchanged:
+    host_id, session_id = session.host_id, session.session_id
+    if is_latest:
         claim_jobs(connection, host_id, session_id, now=now)
     unwanted = attempts.unwanted_attempts(connection, session_id)
     live = attempts.live_attempts(connection, session_id)
@@ -80,6 +90,10 @@ def look(
         facts_wanted=tuple(wanted),
         prefetch=_upcoming(connection, host_id),
         errands=errands_of_host(connection, host_id),
+        clean_ups=tuple(
+            CleanUp(device_id=device_id, fence=fence)
+            for device_id, fence in leftovers.left_uncleaned(connection, host_id)
+        ),
     )
     return Exchanged(answer=answer, is_news=_is_news(said, answer))
 

@@ -6,10 +6,10 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptState
-from farm.core.device import Admin, Presence
+from farm.core.device import Admin, Health, Presence
 from farm.core.ids import AttemptId, DeviceId, HostId
 from farm.services.checks import check_where_needed
-from farm.store import device_facts, devices, hosts
+from farm.store import device_facts, device_moves, devices, hosts
 from farm.store.device_units import give_unit
 from farm.store.devices import Device
 from farm.wire.agent import DeviceReport
@@ -82,10 +82,25 @@ def _note_device(
         cleaned_fence=_cleaned_fence(device, report, held),
         now=now,
     )
-    if presence is Presence.ONLINE:
-        arrived = device.presence is not Presence.ONLINE
-        check_where_needed(connection, device, arrived=arrived, now=now)
+    _see_to_health(connection, device, host_id, presence, now=now)
     return facts_id is not None or report.presence is not Presence.ONLINE
+
+
+def _see_to_health(
+    connection: Connection, device: Device, host_id: HostId, presence: Presence, *, now: datetime
+) -> None:
+    """Start the check that a phone needs: one that moved was in somebody's hands, and has another cable."""
+    has_moved = device.host_id != host_id
+    if has_moved:
+        trusted = [Health.GOOD, Health.SUSPECT]
+        cause = f"it moved from {device.host_id} to {host_id}"
+        device_moves.move_health(
+            connection, device.device_id, sources=trusted, to=Health.UNKNOWN, now=now, cause=cause
+        )
+        device = devices.get_device(connection, device.device_id)
+    if presence is Presence.ONLINE:
+        arrived = has_moved or device.presence is not Presence.ONLINE
+        check_where_needed(connection, device, arrived=arrived, now=now)
 
 
 def _stays(device: Device, report: DeviceReport) -> bool:

@@ -284,13 +284,3 @@ def raise_fence(connection: Connection, device_id: DeviceId) -> int:
         .returning(devices.c.fence)
     )
     return int(risen.scalar_one())
-
-
-def uncleaned_cpus(connection: Connection) -> set[str]:
-    """CPU domains on which something of a run may be left: a phone there is online and not cleaned up."""
-    query = sa.select(devices.c.cpu_domain).where(
-        devices.c.cpu_domain.is_not(None),
-        devices.c.presence == Presence.ONLINE,
-        devices.c.cleaned_fence < devices.c.fence,
-    )
-    return set(connection.execute(query).scalars())

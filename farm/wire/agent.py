@@ -143,6 +143,16 @@ class Exchange(Wire):
     errands_in_hand: tuple[Count, ...] = ()
 
 
+class CleanUp(Wire):
+    """A phone on which runs up to a token may have left something, though no attempt is under way there.
+
+    Its agent may never have heard of them: they were another host's, or of a life whose folder was lost.
+    """
+
+    device_id: DeviceId
+    fence: Fence
+
+
 class ExchangeAnswer(Wire):
     """Level-triggered: `assignments` is the full list, so a lost answer heals at the next exchange.
 
@@ -158,6 +168,8 @@ class ExchangeAnswer(Wire):
     prefetch: tuple[Digest, ...] = ()
     #: For phones that are free; they get no work meanwhile.
     errands: tuple[Errand, ...] = ()
+    #: They get no work before the agent has cleaned them up, or says that it had.
+    clean_ups: tuple[CleanUp, ...] = ()
 
 
 class Report(Wire):

@@ -1,6 +1,6 @@
 """A phone goes to the next attempt only when nothing of the last one is left on it."""
 
-from farm_rig import FarmRig, HostRig, good_evidence, phase
+from farm_rig import FarmRig, HostRig, good_evidence, phase, plan_of
 
 from farm.core.attempt import AttemptState
 
@@ -41,6 +41,73 @@ def test_a_phone_ahead_of_the_database_raises_its_token(farm: FarmRig, host: Hos
     farm.submit(devices={"device_id": "phone-1"})
     (assignment,) = host.exchange().assignments
     assert assignment.fence == 501
+
+
+def test_a_phone_that_nobody_cleans_up_after_a_lost_attempt_is_named_until_its_new_host_did(
+    farm: FarmRig, host: HostRig
+) -> None:
+    """The phone never heard of the attempt's token, and its new agent not of the attempt."""
+    farm.submit(devices={"device_id": "phone-1"})
+    (lost,) = host.exchange().assignments
+    assert host.exchange([phase(lost, AttemptState.PREPARING)]).clean_ups == ()
+    second = _takes_over(farm, host)
+    known = second.phones["phone-1"].cleaned_fence
+    assert known < lost.fence
+    assert _listed(second) == [("phone-1", lost.fence)]
+    assert _listed(second) == [("phone-1", lost.fence)], "until it is done"
+    second.clean(lost)
+    answer = second.exchange()
+    assert answer.clean_ups == ()
+    (check,) = answer.assignments
+    assert check.fence == lost.fence + 1
+
+
+def test_what_an_attempt_left_that_ended_at_its_old_host_is_cleaned_up_at_the_new_one(
+    farm: FarmRig, host: HostRig
+) -> None:
+    """A phone on TCP, say: the old agent comes back and reports, but has the phone no longer."""
+    farm.submit(devices={"device_id": "phone-1"})
+    (running,) = host.exchange().assignments
+    host.exchange([phase(running, AttemptState.MEASURING)])
+    farm.clock.advance(90)
+    farm.reap()
+    second = farm.host("bench-2")
+    second.plug_in("phone-1")
+    assert _listed(second) == [], "the attempt is live still"
+    assert host.report(running.attempt_id, good_evidence(running)).counted
+    host.clean(running)
+    host.exchange()
+    assert _listed(second) == [("phone-1", running.fence)]
+    second.clean(running)
+    assert len(second.exchange().assignments) == 1
+
+
+def test_a_phone_that_moved_is_checked_before_it_gets_work(farm: FarmRig, host: HostRig) -> None:
+    farm.submit(devices={"device_id": "phone-1"})
+    del host.phones["phone-1"]
+    host.exchange()
+    second = farm.host("bench-2")
+    second.plug_in("phone-1")
+    clean = farm.rows("SELECT cleaned_fence FROM devices WHERE device_id = 'phone-1'")[0]["cleaned_fence"]
+    second.phones["phone-1"] = second.phones["phone-1"].model_copy(update={"cleaned_fence": clean})
+    (check,) = second.exchange().assignments
+    assert plan_of(check).harness == "device_check"
+    (event,) = farm.rows("SELECT * FROM events WHERE kind = 'device_health_changed' AND to_state = 'unknown'")
+    assert event["cause"] == "it moved from bench-1 to bench-2"
+
+
+def _takes_over(farm: FarmRig, host: HostRig) -> HostRig:
+    """The host is gone for good, and its phone hangs on another one."""
+    farm.clock.advance(400)
+    farm.reap()
+    farm.reap()
+    second = farm.host("bench-2")
+    second.phones["phone-1"] = host.phones["phone-1"]
+    return second
+
+
+def _listed(host: HostRig) -> list[tuple[str, int]]:
+    return [(each.device_id, each.fence) for each in host.exchange().clean_ups]
 
 
 def test_a_cpu_is_free_only_when_the_last_phone_on_it_is_clean(farm: FarmRig, host: HostRig) -> None:

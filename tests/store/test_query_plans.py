@@ -22,6 +22,7 @@ from farm.store import (
     hosts,
     job_counts,
     jobs,
+    leftovers,
     matrices,
     measurements,
     provenance,
@@ -72,6 +73,10 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     "whether a phone has an errand": (
         lambda c: devices.list_devices(c, host_id=HOST),
         "uq_errands_one_open_per_kind",
+    ),
+    "phones of a host that are not cleaned up": (
+        lambda c: leftovers.left_uncleaned(c, HOST),
+        "ix_devices_host_id",
     ),
     "CPUs that errands wait for": (errands.awaiting_cpus, "uq_errands_one_open_per_kind"),
     "what waits for a phone": (lambda c: device_work.queued_jobs(c, PHONE), "ix_jobs_queue"),

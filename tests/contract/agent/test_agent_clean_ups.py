@@ -1,0 +1,61 @@
+"""What the farm wants cleaned up on a phone whose runs its agent never heard of."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from fastapi import Response
+from played_farm import PlayedFarm, living, serving
+
+from agents.config import AgentConfig
+from agents.virtual.pool import PhoneHandle
+from farm.core.attempt import AttemptState
+from farm.core.ids import DeviceId
+from farm.wire.agent import CleanUp, Exchange, ExchangeAnswer
+
+pytestmark = pytest.mark.anyio
+
+
+class FarmThatWantsOrder(PlayedFarm):
+    """Lists a phone until it is clean up to a fence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wanted: CleanUp | None = None
+
+    async def _exchange(self, session_id: int, said: Exchange) -> Response:
+        answer = await super()._exchange(session_id, said)
+        if answer.status_code != 200 or self.wanted is None:
+            return answer
+        document = ExchangeAnswer.model_validate_json(bytes(answer.body))
+        listed = document.model_copy(update={"clean_ups": (self.wanted,)})
+        return Response(listed.model_dump_json(), media_type="application/json")
+
+
+@pytest.fixture
+async def played(port: int) -> AsyncIterator[FarmThatWantsOrder]:
+    farm = FarmThatWantsOrder()
+    async with serving(farm.app, port):
+        yield farm
+
+
+async def test_a_phone_is_cleaned_up_to_a_fence_that_it_never_saw(
+    played: FarmThatWantsOrder, config: AgentConfig, phone: PhoneHandle
+) -> None:
+    async with living(config):
+        await played.until(lambda: played.cleaned(phone.serial) == 0)
+        played.wanted = CleanUp(device_id=DeviceId(phone.serial), fence=41)
+        await played.until(lambda: played.cleaned(phone.serial) == 41)
+        played.wanted = None
+        played.assign(42, phone.serial, "echo fine")
+        assert (await played.reported(42)).stdout == "fine\n"
+
+
+async def test_a_run_in_hand_is_not_cleaned_away(
+    played: FarmThatWantsOrder, config: AgentConfig, phone: PhoneHandle
+) -> None:
+    """An answer that was on its way when the run was granted."""
+    async with living(config):
+        played.assign(7, phone.serial, "sleep 1; echo fine")
+        await played.until(lambda: bool(played.exchanges) and played.phase(7) is AttemptState.MEASURING)
+        played.wanted = CleanUp(device_id=DeviceId(phone.serial), fence=7)
+        assert (await played.reported(7)).stdout == "fine\n"
