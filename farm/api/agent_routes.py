@@ -62,7 +62,7 @@ async def post_exchange(session_id: Count, said: Exchange, host: CallingHost, fa
 
 
 async def _look(farm: Context, host: HostId, session: SessionId, said: Exchange) -> Exchanged:
-    return await farm.database.write_async(look, host, session, said, (), now=farm.clock.now())
+    return await farm.database.write_async(look, host, session, said, now=farm.clock.now())
 
 
 async def _changed_before(changed: asyncio.Event, deadline: float) -> bool:
