@@ -29,8 +29,10 @@ def claim_jobs(connection: Connection, host_id: HostId, session_id: SessionId, *
 
     Phones that share a CPU take turns: the one that ran longest ago goes first.
     """
-    busy_cpus = cpus_in_use(connection)
-    candidates = devices.list_devices(connection, host_id=host_id)
+    found = devices.list_devices(connection, host_id=host_id)
+    candidates = [device for device in found if not blockers(device.state(), check=True)]
+    # Mostly every phone is busy, and the rest need not be asked.
+    busy_cpus = cpus_in_use(connection) if candidates else set()
     for device in sorted(candidates, key=lambda device: device.last_attempt_id or 0):
         state = device.state(cpu_busy=device.cpu_domain in busy_cpus)
         if blockers(state, check=True):
