@@ -94,6 +94,13 @@ class Errands:
         phone = self._phones.find(errand.device_id)
         if phone is None:
             raise DeviceOffline(f"{errand.device_id} went away")
+        try:
+            return await self._done_on(phone, errand)
+        finally:
+            # The files that were there may be gone, and the screen is as the errand left it.
+            phone.memory.forget()
+
+    async def _done_on(self, phone: Phone, errand: Errand) -> ErrandReport:
         match errand.kind:
             case ErrandKind.IDENTIFY:
                 done = await identify(phone.device, errand.label, show_s=self._show_s)

@@ -119,7 +119,8 @@ class Runner:
                 checked = supervisor_file().digest in phone.memory.verified_by_digest
                 then = cached_command(phone.facts.work_root) if stay_awake else ""
                 said = await clean_run(phone.device, phone.facts.work_root, fence, checked=checked, then=then)
-                phone.memory.note_cleaned(state_by_digest(said.stdout.decode(errors="replace")))
+                if stay_awake:
+                    phone.memory.note_cleaned(state_by_digest(said.stdout.decode(errors="replace")))
                 if not (stay_awake and phone.memory.is_awake):
                     await self._preparation.let_sleep(phone)
             except FarmError as error:

@@ -11,7 +11,7 @@ from agents.config import AgentConfig
 from agents.virtual.pool import PhoneHandle
 from farm.core.device import Presence
 from farm.core.errand import ErrandKind
-from farm.core.ids import DeviceId
+from farm.core.ids import DeviceId, Digest
 from farm.wire.agent import Errand, ErrandReport, Exchange
 
 pytestmark = pytest.mark.anyio
@@ -23,6 +23,8 @@ class FarmWithErrands(PlayedFarm):
     def __init__(self) -> None:
         super().__init__()
         self.errands: dict[int, Errand] = {}
+        #: What later jobs need; while there is any, phones are kept ready for the next one.
+        self.upcoming: list[Digest] = []
 
     def ask(self, number: int, phone: PhoneHandle, kind: ErrandKind = ErrandKind.CLEAN) -> None:
         self.errands[number] = Errand(
@@ -44,6 +46,7 @@ class FarmWithErrands(PlayedFarm):
         listed = [each for each in self.errands.values() if each.device_id in online]
         document = json.loads(bytes(answer.body))
         document["errands"] = [each.model_dump(mode="json") for each in listed]
+        document["prefetch"] = self.upcoming
         return Response(json.dumps(document), media_type="application/json")
 
 
@@ -118,6 +121,25 @@ async def test_an_errand_that_a_life_did_not_report_is_done_by_the_next(
     async with living(config):
         await played.until(lambda: bool(played.ended(7)))
     assert played.ended(7)[0].error is None
+
+
+async def test_a_run_right_after_an_errand_that_freed_the_cache_finds_its_file(
+    config: AgentConfig, phone: PhoneHandle, played: FarmWithErrands
+) -> None:
+    file = played.add_file(b"weights " * 100)
+    played.upcoming = [file.digest]
+    async with living(config):
+        for number in (1, 2):
+            played.assign(number, phone.serial, "", files=(file,), argv=("cat", "${file_data}"))
+            assert (await played.reported(number)).stdout == "weights " * 100
+            await played.until(lambda done=number: played.cleaned(phone.serial) == done)
+        played.ask(1, phone)
+        await played.until(lambda: bool(played.ended(1)))
+        played.errands.clear()
+        played.assign(3, phone.serial, "", files=(file,), argv=("cat", "${file_data}"))
+        evidence = await played.reported(3)
+    assert evidence.stdout == "weights " * 100
+    assert evidence.pushed_bytes == file.size_bytes
 
 
 async def test_a_phone_that_cannot_do_it_is_reported_with_the_reason(
