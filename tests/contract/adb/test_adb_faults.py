@@ -60,15 +60,16 @@ async def test_no_call_on_a_hung_phone_outlives_its_deadline(
         ):
             with pytest.raises(DeviceTimeout):
                 await call
-        assert loop.time() - began < 3
+        assert loop.time() - began < DEADLINE_S
 
 
 async def test_a_phone_told_to_hang_answers_nothing_until_it_is_well(
     own_device: AdbDevice, phone: PhoneHandle
 ) -> None:
     set_faults(phone.state, Faults(hang=True))
-    with pytest.raises(DeviceTimeout):
-        await own_device.shell("sleep 0.5", deadline_s=1.5)
+    async with asyncio.timeout(DEADLINE_S):
+        while await _answers(own_device):
+            pass
 
     set_faults(phone.state, Faults())
     assert (await own_device.shell("echo well", deadline_s=DEADLINE_S)).stdout == b"well\n"
@@ -116,6 +117,14 @@ async def test_the_listing_names_what_the_phone_greeted_with(
     (row,) = await list_devices(server.port)
 
     assert (row.serial, row.state, row.tags["product"]) == (own_device.serial, "device", "virtual")
+
+
+async def _answers(device: AdbDevice) -> bool:
+    try:
+        await device.shell("true", deadline_s=1.5)
+    except DeviceTimeout:
+        return False
+    return True
 
 
 async def _until(listings: AsyncIterator[dict[str, str]], serial: str, state: str) -> None:
