@@ -144,7 +144,8 @@ def test_two_hosts_share_a_matrix_and_a_phone_that_moves_works_on_at_the_other(l
 def leave_something_behind(phone: PhoneHandle, fence: int) -> Path:
     """A run's folder that the old host never came to remove."""
     run = phone.state / "data" / "local" / "tmp" / "benchfarm" / "runs" / str(fence)
-    run.mkdir()
+    # It may be there already: a job is settled before its phone is clean, and the agent was stopped.
+    run.mkdir(exist_ok=True)
     (run / "output").write_text("of another host")
     return run
 
