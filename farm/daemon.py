@@ -209,7 +209,7 @@ def data_folder_lock(folder: Path) -> Iterator[None]:
         if not any(_locks(lock, wait_s) for wait_s in (0.0, *[_LOCK_TRY_S] * _LOCK_TRIES)):
             raise InvalidInput(
                 f"a farm already runs in {folder}",
-                hint="stop it, or give this one a folder of its own: --data",
+                hint="stop that one first, or name another folder: --data",
             )
         yield
 

@@ -86,6 +86,11 @@ def _context(request: Request) -> Context:
 
 Farm = Annotated[Context, Depends(_context)]
 
+_AGENTS_CALL_HERE = (
+    "agents call here, with what `farm agent join` got them; people's commands go to the address that "
+    "`farm up` says it listens at"
+)
+
 
 async def authenticated(headers: Headers, farm: Context) -> HostId:
     """The host whose credential a request bears.
@@ -95,7 +100,7 @@ async def authenticated(headers: Headers, farm: Context) -> HostId:
     """
     scheme, _, credential = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not credential:
-        raise AuthError("this call needs a host credential", hint="send `Authorization: Bearer ...`")
+        raise AuthError("this call needs a host credential", hint=_AGENTS_CALL_HERE)
     return await farm.database.read_async(authenticate, credential)
 
 

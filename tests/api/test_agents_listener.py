@@ -96,7 +96,9 @@ async def test_an_agent_does_all_its_work_there(farm: Farm) -> None:
 @pytest.mark.parametrize(("method", "path"), OF_PEOPLE)
 async def test_nothing_of_peoples_is_served_to_anybody(farm: Farm, method: str, path: str) -> None:
     headers = await farm.credential()
-    assert (await farm.agents.request(method, path)).status_code == 401
+    refused = await farm.agents.request(method, path)
+    assert refused.status_code == 401
+    assert "people's commands go to the address that `farm up` says" in refused.json()["hint"]
     with_credential = await farm.agents.request(method, path, headers=headers)
     assert with_credential.status_code in (404, 405)
 

@@ -162,7 +162,9 @@ def test_a_database_in_use_is_not_rewritten(tmp_path: Path, capsys: pytest.Captu
     folder = tmp_path / "data"
     with http_farm(folder), data_folder_lock(folder):
         assert run("storage", "compact", "--data", str(folder)) == 2
-    assert "a farm already runs in" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "a farm already runs in" in said
+    assert "hint: stop that one first" in said
 
 
 def test_there_must_be_a_farm_to_compact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
