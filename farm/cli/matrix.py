@@ -51,7 +51,7 @@ def submit(
 
 @app.command("watch")
 def watch_command(matrix_id: Id) -> None:
-    """Watch a matrix until it is finished, then print its speedups.
+    """Watch a matrix until it is finished, then print its speedups; without a baseline, its times.
 
     Example: farm matrix watch 3
     """
@@ -66,6 +66,7 @@ def show_command(matrix_id: Id, as_json: Json = False) -> None:
     Example: farm matrix show 3
     """
     from farm.cli.matrix_report import matrix_report
+    from farm.cli.next_steps import farm_command
 
     with connect() as farm:
         view = farm.matrix(MatrixId(matrix_id))
@@ -73,6 +74,7 @@ def show_command(matrix_id: Id, as_json: Json = False) -> None:
         print_json(view.model_dump(mode="json"))
     else:
         out().print(matrix_report(view))
+        talk(f"Its jobs, with the runs that went wrong: {farm_command()} matrix jobs {matrix_id}")
 
 
 @app.command("list")
@@ -133,7 +135,7 @@ def follow(farm: "FarmClient", matrix_id: MatrixId, *, leaving: str) -> "MatrixV
     except KeyboardInterrupt:
         talk(leaving)
         raise typer.Exit(130) from None
-    _say_failures(view)
+    _say_failures(farm, view)
     return view
 
 
@@ -150,23 +152,29 @@ def exit_code_of(view: "MatrixView") -> int:
 
 
 def follow_to_end(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
-    """Watch to the end and print the speedups, or the matrix as JSON; the exit code."""
+    """Watch to the end and print speedups or times, or the matrix as JSON; the exit code."""
     from farm.cli.next_steps import watch_again
-    from farm.cli.speedups import print_speedups
+    from farm.cli.run_result import print_result
 
     view = follow(farm, matrix_id, leaving=watch_again(matrix_id))
     if as_json:
         print_json(view.model_dump(mode="json"))
     else:
-        print_speedups(farm.speedups(matrix_id=matrix_id))
+        print_result(view, farm.results(matrix_id), farm.speedups(matrix_id=matrix_id))
     return exit_code_of(view)
 
 
-def _say_failures(view: "MatrixView") -> None:
-    from farm.cli.matrix_report import failures
+def _say_failures(farm: "FarmClient", view: "MatrixView") -> None:
+    """What went wrong; where a program did, with the command that shows what it printed."""
+    from farm.cli.matrix_report import failures, look_closer
+    from farm.core.measurement import Outcome
 
     for line in failures(view):
         talk(line)
+    if view.jobs_by_outcome.keys() & {Outcome.FAILED, Outcome.UNSUPPORTED, Outcome.INCONCLUSIVE} and (
+        closer := look_closer(farm.jobs(view.matrix_id))
+    ):
+        talk(closer)
 
 
 def _say_rejected(view: "MatrixView") -> None:

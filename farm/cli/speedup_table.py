@@ -14,6 +14,7 @@ from farm.wire.views import SpeedupView
 
 LEGEND = (
     "speedup = baseline time / candidate time: above 1 the candidate is quicker.",
+    "time = baseline → candidate, geometric means over the rounds that count.",
     "same = the interval is within the margin; undecided = it spans 1, or is missing.",
 )
 OUT_LEGEND = "(n out) = n blocks left out: one side is not valid, or the block was run again."
@@ -25,6 +26,8 @@ TWIN_LEGEND = (
 _HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdict")
 _STYLE_BY_VERDICT = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNDECIDED: "yellow"}
 _GAP = "  "
+#: So many candidates with the same reason are counted, not named.
+_MANY = 3
 #: Labels of twins have it already.
 _TWIN = " (A/A)"
 
@@ -136,10 +139,18 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return _GAP + _GAP.join([*padded[:-1], cells[-1]])
 
 
+def _some(candidates: Sequence[str]) -> str:
+    """All of a few names, how many of more."""
+    return ", ".join(candidates) if len(candidates) < _MANY else f"{len(candidates)} candidates"
+
+
 def _notes(views: Sequence[SpeedupView]) -> Iterator[str]:
+    candidates_by_reason: dict[str, list[str]] = {}
     for view in views:
         if view.verdict is Verdict.UNDECIDED and view.reason:
-            yield f"note: {view.candidate}: {view.reason}"
+            candidates_by_reason.setdefault(view.reason, []).append(view.candidate)
+    for reason, candidates in candidates_by_reason.items():
+        yield f"note: {_some(candidates)}: {reason}"
     effects = [view.detectable for view in views if view.detectable is not None]
     if effects:
         low, high = f"{min(effects):.1%}", f"{max(effects):.1%}"

@@ -213,7 +213,8 @@ def round_order(cells: Sequence[PlacedT], *, round: int, seed: int, repeat: int 
 
 
 def _word(axis: str, value: SettingValue) -> str:
-    named = axis in VARIANT_AXES or axis == BACKEND_AXIS
+    # A target is called like a backend: bare, the two could not be told apart.
+    named = axis in {*VARIANT_AXES, BACKEND_AXIS} - {"target"}
     return value_text(value) if named else f"{axis}={value_text(value)}"
 
 

@@ -74,6 +74,7 @@ class Speedup:
         return self.candidate_ns - self.baseline_ns
 
 
+_RUN_AGAIN = "the block was run again, and a later repeat counts"
 #: Baseline and candidate of a pair that can count.
 _Sides = tuple[MeasuredValue, MeasuredValue]
 
@@ -103,7 +104,7 @@ def paired_rounds(
         if isinstance(sides, tuple) and pair.round not in pairs:
             pairs[pair.round] = pair
             continue
-        reason = sides if isinstance(sides, str) else "the block was run again, and a later repeat counts"
+        reason = sides if isinstance(sides, str) else _RUN_AGAIN
         excluded.append(Exclusion(round=pair.round, repeat=repeat, reason=reason))
     return sorted(pairs.values(), key=lambda pair: pair.round), sorted(excluded, key=_position)
 
@@ -127,7 +128,10 @@ def speedup(
     usable, unusable = _sorted_out(list(pairs))
     logs = [math.log(baseline.value_ns) - math.log(candidate.value_ns) for baseline, candidate in usable]
     interval = _interval(logs) if len(logs) >= MIN_ROUNDS else None
+    left_out = tuple(sorted([*excluded, *unusable], key=_position))
     verdict, reason = _verdict(interval, len(logs), margin)
+    if interval is None:
+        reason += _mostly(left_out)
     baseline_ns = _geometric_mean([baseline.value_ns for baseline, _ in usable])
     candidate_ns = _geometric_mean([candidate.value_ns for _, candidate in usable])
     ratio = baseline_ns / candidate_ns if baseline_ns and candidate_ns else None
@@ -138,7 +142,7 @@ def speedup(
         verdict=verdict,
         reason=reason,
         rounds=len(usable),
-        excluded=tuple(sorted([*excluded, *unusable], key=_position)),
+        excluded=left_out,
         baseline_ns=baseline_ns,
         candidate_ns=candidate_ns,
         kind=usable[0][0].kind if usable else None,
@@ -231,6 +235,12 @@ def _verdict(interval: _Interval | None, rounds: int, margin: float) -> tuple[Ve
     if interval.high < 0:
         return Verdict.SLOWER, "the whole interval is below 1"
     return Verdict.UNDECIDED, f"the interval spans 1 and reaches beyond {margin:.1%} of it"
+
+
+def _mostly(left_out: Iterable[Exclusion]) -> str:
+    """What cost most of the rounds; a block that was run again cost none."""
+    reasons = Counter(each.reason for each in left_out if each.reason != _RUN_AGAIN)
+    return f": {reasons.most_common(1)[0][0]}" if reasons else ""
 
 
 def _geometric_mean(values_ns: Sequence[float]) -> float | None:

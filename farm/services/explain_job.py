@@ -101,6 +101,8 @@ def _use(connection: Connection, matrix: Matrix, cell: CellRow, run: MeasuredRun
     if run is None:
         return None
     if cell.baseline_index is None:
+        if not _comparisons(connection, cell):
+            return "in no comparison: the matrix compares nothing to it"
         return "as a baseline's, in the rounds of those that are compared to it" if _is_valid(run) else None
     cells = matrices.list_cells(connection, cell.matrix_id)
     baseline = next(each for each in cells if each.index == cell.baseline_index)

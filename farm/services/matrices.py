@@ -19,6 +19,9 @@ from farm.store.matrices import CellRow, Matrix
 from farm.store.measurements import Measurement
 from farm.wire.views import CellView, JobView, MatrixSummary, MatrixView, RejectedView
 
+#: Only what a person ended has neither message nor code.
+_BY_A_PERSON = "by a person"
+
 
 def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
     """A matrix by its id.
@@ -137,7 +140,7 @@ def _cell_view(
 ) -> CellView:
     valid = [measurement.value_ns for measurement in measured if measurement.quality is Quality.VALID]
     problems = [
-        f"{job.outcome}: {job.message or job.code}"
+        f"{job.outcome}: {job.message or job.code or _BY_A_PERSON}"
         for job in own
         if job.outcome not in (None, Outcome.SUCCEEDED)
     ]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -79,7 +80,7 @@ def environment(farm: FarmProcess) -> dict[str, str]:
     return {**os.environ, "FARM_URL": farm.url, "COLUMNS": "80"}
 
 
-def run(farm: FarmProcess, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(farm: FarmProcess, folder: Path, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [*_RUN, *words],
         cwd=folder,
@@ -89,7 +90,7 @@ def run(farm: FarmProcess, folder: Path, *words: str) -> subprocess.CompletedPro
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done
 
 
@@ -147,6 +148,18 @@ def test_a_generic_harness_runs_a_model_on_its_backends(farm: FarmProcess, tmp_p
     assert sizes == {float(len(content))}
     # The same file again is the same variant.
     assert document(farm, tmp_path, "net.pt", "--quick", *options)["matrix"]["jobs"] == 4
+
+
+def test_a_program_that_fails_is_told_with_the_command_that_shows_what_it_printed(
+    farm: FarmProcess, tmp_path: Path
+) -> None:
+    script(tmp_path, "broken", "#!/bin/sh\necho took 12,5 ms\n")
+    words = ["--quick", "--device", "*-0", "--time", "took ([0-9.]+) ms", "--", "./broken"]
+    done = run(farm, tmp_path, *words, code=3)
+    assert "is it a decimal one" in done.stderr
+    number = re.search(r"What a run printed: .*attempt show (\d+)$", done.stderr, re.MULTILINE)
+    assert number, done.stderr
+    assert farm.cli("attempt", "show", number[1])["evidence"]["stdout"] == "took 12,5 ms\n"
 
 
 def test_ctrl_c_detaches_and_the_matrix_goes_on(farm: FarmProcess, tmp_path: Path) -> None:

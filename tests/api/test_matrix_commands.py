@@ -39,6 +39,8 @@ class Measured:
     """A finished matrix, and one of which a job is under way; cells by label."""
 
     done: MatrixId
+    #: Without a baseline.
+    times: MatrixId
     open: MatrixId
     cells: dict[str, int]
     active: JobId
@@ -61,13 +63,14 @@ def _measure(folder: Path) -> Measured:
     host.plug_in("phone-1")
     host.earn_health()
     done = rig.submit(aa=True)
+    times = rig.submit(baseline=None, rounds=1)
     host.run(_evidence)
     opened = rig.submit()
     (assignment,) = host.exchange().assignments
     host.exchange([phase(assignment, AttemptState.MEASURING)])
     cells = {cell.label: cell.cell_id for cell in rig.matrix(done).cell_list}
     rig.close()
-    return Measured(done=done, open=opened, cells=cells, active=assignment.job_id)
+    return Measured(done=done, times=times, open=opened, cells=cells, active=assignment.job_id)
 
 
 @pytest.fixture
@@ -196,6 +199,26 @@ def test_a_matrix_is_cancelled_once_and_told_so_the_second_time(
     assert document(capsys, "matrix", "show", measured.open)["state"] == "cancelled"
     assert run("matrix", "cancel", measured.done, "--device", "nope") == 2
     assert "no device `nope`" in capsys.readouterr().err
+
+
+def test_jobs_that_a_person_ended_are_told_as_such(
+    measured: Measured, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("matrix", "cancel", measured.open) == 0
+    assert run("matrix", "show", measured.open) == 0
+    printed = capsys.readouterr()
+    assert "5 cancelled (cancelled: by a person)" in printed.out
+    assert f"matrix jobs {measured.open}" in printed.err
+
+
+def test_a_matrix_without_a_baseline_is_watched_to_its_times(
+    measured: Measured, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("matrix", "watch", measured.times) == 0
+    printed = capsys.readouterr()
+    assert re.search(r"^phone-1 +float32 +1\.00 ms", printed.out, re.MULTILINE)
+    assert "no interval and no verdict" in printed.err
+    assert "Nothing to compare" not in printed.err
 
 
 def test_a_matrix_is_run_again_and_says_of_which_it_is_a_rerun(

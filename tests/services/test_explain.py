@@ -162,6 +162,14 @@ def test_a_number_is_told_with_its_run_and_its_use(farm: FarmRig, host: HostRig)
     assert view.candidate.cell_id in of_baseline.cells
 
 
+def test_a_number_that_nothing_is_compared_to_is_no_baselines(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit(baseline=None)
+    host.run(Runs(farm))
+    cell = farm.matrix(matrix_id).cell_list[0]
+    number = farm.read(explain_job, explained(farm, cell.cell_id).candidate.runs[0].job_id)
+    assert (number.use, number.cells) == ("in no comparison: the matrix compares nothing to it", ())
+
+
 def test_what_expired_is_missed_and_said(farm: FarmRig, host: HostRig) -> None:
     matrix_id = measured(farm, host)
     farm.write(

@@ -357,6 +357,14 @@ def test_a_label_shows_only_what_varies() -> None:
     assert label(cells[0].key, among[:1]) == "mobilenet_v2 float32 torchscript cpu threads=1"
 
 
+def test_a_label_tells_a_target_from_the_backend_of_that_name() -> None:
+    keys = [
+        {"precision": "float32", "backend": name, "memory_format": "contiguous", "target": name}
+        for name in ("cpu", "nnapi")
+    ]
+    assert [label(key, keys) for key in keys] == ["cpu target=cpu", "nnapi target=nnapi"]
+
+
 def test_a_round_is_every_cell_once_in_an_order_of_its_own() -> None:
     cells = expanded(axes={**AXES, "threads": tuple(range(5))}).cells
     orders = {

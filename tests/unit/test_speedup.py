@@ -57,6 +57,17 @@ def test_one_round_is_called_one_round() -> None:
     assert speedup(pairs_of((2e6, 1e6))).reason == "1 usable round, at least 5 make an interval"
 
 
+def test_what_cost_most_rounds_is_said_where_there_are_too_few() -> None:
+    baseline = [value(index, 2e6) for index in range(5)]
+    assert compared(baseline, []).reason == (
+        "0 usable rounds, at least 5 make an interval: the candidate has no measurement"
+    )
+    noisy = [value(index, quality=Quality.NOISY) for index in range(4)]
+    assert compared(baseline, [*noisy, value(4)]).reason == (
+        "1 usable round, at least 5 make an interval: the candidate is noisy"
+    )
+
+
 def test_no_rounds_state_nothing() -> None:
     answer = speedup([])
     assert (answer.ratio, answer.difference_ns, answer.rounds) == (None, None, 0)

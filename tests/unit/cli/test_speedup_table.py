@@ -27,6 +27,7 @@ note: int8-core lite: 4 usable rounds, at least 5 make an interval
 smallest difference these rounds could show: 1.2% to 2.1%
 
 speedup = baseline time / candidate time: above 1 the candidate is quicker.
+time = baseline → candidate, geometric means over the rounds that count.
 same = the interval is within the margin; undecided = it spans 1, or is missing.
 (n out) = n blocks left out: one side is not valid, or the block was run again.
 A/A: the baseline against its twin. Where that comes out faster or slower,
@@ -95,6 +96,15 @@ def test_a_comparison_without_any_round_shows_dashes_and_why() -> None:
     assert "int8-core torchscript        -              -  - → -           -       0  undecided" in table
     assert "note: int8-core torchscript: 0 usable rounds" in table
     assert "smallest difference" not in table
+
+
+def test_candidates_that_are_undecided_for_the_same_reason_are_told_of_together() -> None:
+    names = ["int8-core lite", "int8-full lite", "int8-full flatbuffer"]
+    quick = {"verdict": "undecided", "reason": "1 usable round"}
+    table = plain(*[speedup_view(candidate=name, **quick) for name in names[:2]])
+    assert "note: int8-core lite, int8-full lite: 1 usable round" in table
+    table = plain(*[speedup_view(candidate=name, **quick) for name in names])
+    assert "note: 3 candidates: 1 usable round" in table
 
 
 def test_times_that_differ_much_both_have_their_unit() -> None:
