@@ -30,6 +30,9 @@ from agents.virtual.pool import PhoneHandle
 from farm.core.ids import MatrixId
 from farm.variants.catalogue import recipes_of
 
+#: Who comes first builds variants, which takes minutes where others want the cores too.
+pytestmark = pytest.mark.timeout(900)
+
 DEVICE_FIELDS = {
     *("device_id", "serial", "host", "device_model", "soc", "android", "api_level", "abi"),
     *("presence", "health", "admin", "virtual"),
@@ -104,7 +107,7 @@ def _submitted(lab: Lab, spec: dict[str, Any], folder: Path) -> MatrixId:
     path = folder / "matrix.yaml"
     path.write_text(yaml.safe_dump(spec))
     matrix_id = MatrixId(lab.farm.cli("matrix", "submit", str(path))["matrix_id"])
-    lab.farm.await_matrix(matrix_id, within_s=240)
+    lab.farm.await_matrix(matrix_id, within_s=600)
     return matrix_id
 
 

@@ -32,6 +32,7 @@ def random() -> Random:
     return Random(seed)
 
 
+@pytest.mark.timeout(600)
 def test_a_farm_killed_at_20_moments_of_a_matrix_loses_nothing_and_counts_nothing_twice(
     stage: Stage, random: Random
 ) -> None:

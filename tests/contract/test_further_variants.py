@@ -15,6 +15,9 @@ from farm.core.variant import Precision
 from farm.variants.build import BuiltVariant, build_variants
 from farm.variants.catalogue import recipes_of
 
+#: Who comes first builds variants, which takes minutes where others want the cores too.
+pytestmark = pytest.mark.timeout(900)
+
 ROOT = Path(__file__).parents[2]
 
 #: Prints type and strides of each file's bundled input, as the lite interpreter or the full one loads it.

@@ -21,6 +21,9 @@ from farm.harness.adapter import RunRequest
 from farm.harness.speed_benchmark_torch import FLAGS, SpeedBenchmarkTorch
 from farm.variants.build import BuiltVariant
 
+#: Who comes first builds variants, which takes minutes where others want the cores too.
+pytestmark = pytest.mark.timeout(900)
+
 PROGRAM = Path(__file__).parents[2] / "harnesses" / "speed_benchmark_torch"
 HARNESS = SpeedBenchmarkTorch()
 

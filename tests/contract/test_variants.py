@@ -17,6 +17,9 @@ from farm.variants.build import BuildProgress, BuiltVariant, build_variants
 from farm.variants.catalogue import CATALOGUE, recipes_of
 from farm.variants.recipe import recipe_digest
 
+#: Who comes first builds variants, which takes minutes where others want the cores too.
+pytestmark = pytest.mark.timeout(900)
+
 FLOAT32_LITE = Recipe(precision=Precision.FLOAT32, format=Format.LITE)
 
 
