@@ -51,7 +51,7 @@ class Stage:
     async def given_back(self, attempt_id: int) -> str | None:
         """Wait until the farm would be told that an attempt is given back, and for the disk after that."""
         held = self.hand.held_by_id[AttemptId(attempt_id)]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while held.entry.phase is not AttemptState.GIVEN_BACK:
                 await self.hand.changed.wait()
                 self.hand.changed.clear()
