@@ -84,7 +84,12 @@ class ExchangeLoop:
             try:
                 await self._exchange_until_fenced(session)
             except (SessionFenced, NotFound) as error:
-                log.warning("session_ended", session_id=session.session_id, reason=error.message)
+                log.warning(
+                    "session_ended",
+                    session_id=session.session_id,
+                    reason=error.message,
+                    hint=error.hint,
+                )
             # Two agents with one credential would fence each other as fast as they can.
             if self._clock.monotonic() - began_s > 60.0:
                 reopening.reset()

@@ -102,6 +102,11 @@ def _current(connection: Connection, host_id: HostId, session_id: SessionId) -> 
     session = hosts.find_session(connection, session_id)
     if session is None or session.host_id != host_id:
         raise SessionFenced(f"host {host_id} has no session {session_id}")
+    if session.state is SessionState.CLOSED:
+        raise SessionFenced(
+            f"session {session_id} is closed: a newer one of {host_id} was opened",
+            hint="when nobody restarted the agent, another one has its credential: a copied folder, say",
+        )
     if session.state not in (SessionState.LIVE, SessionState.SILENT):
         raise SessionFenced(f"session {session_id} is {session.state}")
     return session

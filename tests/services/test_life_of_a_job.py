@@ -277,7 +277,7 @@ def test_a_restarted_agent_goes_on_with_what_was_being_measured(farm: FarmRig, h
 def test_an_older_session_is_fenced_by_a_newer_one(farm: FarmRig, host: HostRig) -> None:
     older = host.session_id
     host.restart()
-    with pytest.raises(SessionFenced):
+    with pytest.raises(SessionFenced, match="a newer one of bench-1 was opened"):
         farm.write(exchange, host.host_id, older, Exchange(seq=99), now=farm.clock.now())
 
 
