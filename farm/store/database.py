@@ -109,12 +109,21 @@ def _curable_as_busy() -> Iterator[None]:
     except sa.exc.OperationalError as error:
         if isinstance(error.orig, sqlite3.Error) and not _is_curable(error.orig):
             raise
-        raise FarmBusy(f"the database refused for now: {error.orig}") from error
+        raise FarmBusy(f"the database refused for now: {error.orig}", hint=_cure(error.orig)) from error
 
 
 def _is_curable(error: sqlite3.Error) -> bool:
     # The lower byte is the primary code; the rest says which kind of it.
     return error.sqlite_errorcode & 0xFF in _CURABLE
+
+
+def _cure(error: BaseException | None) -> str | None:
+    """What helps where waiting alone does not."""
+    if isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
+        return (
+            "free space on the farm's disk (`farm storage show`); agents keep what they have, and try again"
+        )
+    return None
 
 
 def create_engine(url: str, *, busy_ms: int = BUSY_MS) -> Engine:

@@ -98,8 +98,9 @@ def test_a_full_disk_is_trouble_that_may_pass_and_keeps_no_half(database: Databa
         finally:
             connection.exec_driver_sql("PRAGMA max_page_count=1000000")
 
-    with pytest.raises(FarmBusy, match="full"):
+    with pytest.raises(FarmBusy, match="full") as refused:
         database.write(fill)
+    assert refused.value.hint.startswith("free space on the farm's disk")
     assert database.read(count) == 0
 
 
