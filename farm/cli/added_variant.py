@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farm.blobs.bundled_inputs import has_bundled_inputs
 from farm.blobs.model_file import check_model_file
+from farm.blobs.torch_code import has_bundled_inputs, is_converted_for_nnapi
 from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.ids import Digest, digest_of
 from farm.core.problem import name_hint
@@ -62,7 +62,7 @@ def added_manifest(
         backends: what this very file can run on; what its format can, where nothing is said.
         inputs: like `1x3x224x224:float32`, in order.
         memory_format: `contiguous` or `channels_last`.
-        target: what it was made for; `nnapi` for TorchScript whose only backend that is, otherwise `cpu`.
+        target: what it was made for; `nnapi` for TorchScript that was converted for it, otherwise `cpu`.
 
     Raises:
         VariantInvalid: the file is no whole model of a known format.
@@ -72,6 +72,8 @@ def added_manifest(
     stated = _word("precision", precision, list(Precision))
     layout = _word("memory format", memory_format, MEMORY_FORMATS)
     format = check_model_file(path)
+    if not backends and target is None and is_converted_for_nnapi(path, format):
+        target = "nnapi"
     can = _backends(format, tuple(dict.fromkeys(backends)), target)
     recipe = Recipe(
         precision=Precision(stated),

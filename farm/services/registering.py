@@ -1,11 +1,13 @@
 """Registers model files and other artifacts."""
 
 from datetime import datetime
+from pathlib import Path
 
 from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
 from farm.blobs.model_file import check_model_file
+from farm.blobs.torch_code import is_converted_for_nnapi
 from farm.core.errors import Conflict, DigestMismatch, InvalidInput, VariantInvalid
 from farm.core.ids import Digest, is_digest
 from farm.core.variant import Manifest, variant_name
@@ -42,7 +44,7 @@ def register_variant(
     Raises:
         ArtifactMissing: the farm does not have the file.
         DigestMismatch: the file it has is of another size.
-        VariantInvalid: the file is no model, or not of the format its manifest names.
+        VariantInvalid: the file is no model, or not of the format or for the backends its manifest names.
         Conflict: the farm has this file by this name, with other backends or inputs.
     """
     name = variant_name(manifest.model, manifest.recipe)
@@ -51,15 +53,25 @@ def register_variant(
         raise DigestMismatch(
             f"the file of {name} has {size_bytes} bytes, its manifest says {manifest.size_bytes}"
         )
-    found = check_model_file(blobs.path(manifest.digest), called=f"the file of {name}")
-    if found is not manifest.recipe.format:
-        raise VariantInvalid(f"the file of {name} is {found}, its manifest says {manifest.recipe.format}")
+    _check_content(blobs.path(manifest.digest), name, manifest)
     known = catalog.find_variant(connection, name, manifest.digest)
     if known is not None:
         _check_said_alike(name, known.manifest, manifest)
     variant = catalog.put_variant(connection, manifest, now=now)
     mark_used(connection, [manifest.digest], now=now)
     return variant_view(variant)
+
+
+def _check_content(path: Path, name: str, manifest: Manifest) -> None:
+    found = check_model_file(path, called=f"the file of {name}")
+    if found is not manifest.recipe.format:
+        raise VariantInvalid(f"the file of {name} is {found}, its manifest says {manifest.recipe.format}")
+    # Else NNAPI's times would be taken for the CPU's, where no other proof is asked for.
+    if manifest.backends != ("nnapi",) and is_converted_for_nnapi(path, found):
+        raise VariantInvalid(
+            f"the file of {name} was converted for NNAPI, its manifest says {', '.join(manifest.backends)}",
+            hint="it runs on NNAPI and on nothing else: --target nnapi, and no --backend",
+        )
 
 
 def _check_said_alike(name: str, known: Manifest, said: Manifest) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from farm.blobs.bundled_inputs import has_bundled_inputs
 from farm.blobs.model_file import check_model_file
+from farm.blobs.torch_code import has_bundled_inputs, is_converted_for_nnapi
 from farm.core.errors import VariantInvalid
 from farm.core.ids import digest_of
 from farm.core.variant import Precision
@@ -96,6 +96,14 @@ def test_a_bundled_input_is_seen_in_every_format(
 ) -> None:
     for variant in (*variants, *further_variants):
         assert has_bundled_inputs(variant.path, variant.manifest.recipe.format)
+
+
+def test_files_for_nnapi_and_no_others_are_known_by_their_code(
+    variants: Sequence[BuiltVariant], further_variants: Sequence[BuiltVariant]
+) -> None:
+    for variant in (*variants, *further_variants):
+        recipe = variant.manifest.recipe
+        assert is_converted_for_nnapi(variant.path, recipe.format) is (recipe.target == "nnapi")
 
 
 def test_a_manifest_says_how_a_quantized_input_is_to_be_read(

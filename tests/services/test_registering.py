@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from farm_rig import FarmRig
+from farm_rig import FarmRig, model_file
 
-from farm.core.errors import Conflict
+from farm.core.errors import Conflict, VariantInvalid
 from farm.core.ids import digest_of
 from farm.core.variant import Agreement, Manifest, TensorSpec
-from farm.services.registering import register_variant
+from farm.services.registering import register_artifact, register_variant
 from farm.wire.views import VariantView
 
 AGREEMENT = Agreement(inputs=6, correlation=0.97, max_difference=1.5, top1_share=0.5)
@@ -59,3 +59,17 @@ def test_other_backends_or_inputs_contradict_what_is_known(
     with pytest.raises(Conflict, match="with other backends or inputs"):
         registered(farm, replace(known.manifest, **said))  # type: ignore[arg-type]
     assert registered(farm, known.manifest) == known
+
+
+def test_a_file_that_was_converted_for_nnapi_is_no_file_for_the_cpu(
+    farm: FarmRig, known: VariantView
+) -> None:
+    content = model_file("torchscript", marker="__torch__.torch.classes._nnapi.Compilation")
+    digest = digest_of(content)
+    farm.blobs.put([content], digest)
+    farm.write(register_artifact, digest, len(content), now=farm.clock.now())
+    said = replace(known.manifest, model="net", digest=digest, size_bytes=len(content))
+    with pytest.raises(VariantInvalid, match="was converted for NNAPI, its manifest says cpu"):
+        registered(farm, said)
+    for_nnapi = replace(said, backends=("nnapi",), recipe=replace(said.recipe, target="nnapi"))
+    assert registered(farm, for_nnapi).manifest.backends == ("nnapi",)

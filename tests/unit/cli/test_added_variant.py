@@ -63,6 +63,14 @@ def test_torchscript_for_nnapi_was_made_for_it(lite: Path, said: dict[str, str])
     assert (manifest.backends, manifest.recipe.target) == (("nnapi",), "nnapi")
 
 
+@pytest.mark.parametrize("format", ["torchscript", "lite"])
+def test_a_file_that_was_converted_for_nnapi_is_known_by_its_code(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "net.pt"
+    path.write_bytes(model_file(format, marker="comp : __torch__.torch.classes._nnapi.Compilation"))
+    manifest = added_manifest(path)
+    assert (manifest.backends, manifest.recipe.target) == (("nnapi",), "nnapi")
+
+
 @pytest.mark.parametrize(
     "said",
     [
