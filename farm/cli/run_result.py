@@ -17,7 +17,7 @@ from farm.core.verdict import MIN_ROUNDS
 from farm.wire.result_views import LevelView, MetricView, ResultView
 from farm.wire.views import MatrixView, SpeedupView
 
-_ROUNDS = "time = median over rounds, each a process of its own; 95 % interval over rounds."
+_ROUNDS = "time = median over rounds, each a process of its own"
 _ROUND = "time = that of one process."
 _P90 = "p90 = 90th percentile of a round's samples, median over rounds."
 
@@ -94,7 +94,14 @@ def _has_cells(results: Sequence[ResultView]) -> bool:
 
 def legend(results: Sequence[ResultView]) -> Iterator[str]:
     """What the columns mean, what the clock covers, and what phones these are."""
-    yield _ROUNDS if "min to max" in _telling(results) else _ROUND
+    if "min to max" in _telling(results):
+        yield (
+            f"{_ROUNDS}; 95 % interval over rounds."
+            if "95 % interval" in _telling(results)
+            else f"{_ROUNDS}."
+        )
+    else:
+        yield _ROUND
     if "p90" in _telling(results):
         yield _P90
     for covers in dict.fromkeys(result.clock_covers for result in results):

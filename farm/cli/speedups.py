@@ -52,4 +52,4 @@ def _numbered(views: "Sequence[SpeedupView]") -> str:
     """`12 (int8-core lite) or 13 (float16 lite)`; some of many."""
     names = [f"{view.cell_id} ({view.candidate})" for view in views[:_ROWS_NUMBERED]]
     more = len(views) - len(names)
-    return " or ".join(names) + (f", --json numbers {more} more" if more else "")
+    return " or ".join(names) + (f"; `farm speedups --json` has the cells of {more} more" if more else "")

@@ -131,7 +131,7 @@ def speedup(
     left_out = tuple(sorted([*excluded, *unusable], key=_position))
     verdict, reason = _verdict(interval, len(logs), margin)
     if interval is None:
-        reason += _mostly(left_out)
+        reason += _mostly(left_out) if usable or left_out else ": neither side has a measurement"
     baseline_ns = _geometric_mean([baseline.value_ns for baseline, _ in usable])
     candidate_ns = _geometric_mean([candidate.value_ns for _, candidate in usable])
     ratio = baseline_ns / candidate_ns if baseline_ns and candidate_ns else None

@@ -72,6 +72,7 @@ def test_no_rounds_state_nothing() -> None:
     answer = speedup([])
     assert (answer.ratio, answer.difference_ns, answer.rounds) == (None, None, 0)
     assert answer.verdict is Verdict.UNDECIDED
+    assert answer.reason.endswith(": neither side has a measurement")
 
 
 @pytest.mark.parametrize(

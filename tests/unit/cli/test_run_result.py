@@ -83,6 +83,12 @@ def test_one_round_of_a_tool_without_samples_is_one_number() -> None:
     assert next(iter(legend([result]))) == "time = that of one process."
 
 
+def test_the_legend_speaks_of_intervals_where_there_are_some() -> None:
+    few = result_view(time=level_view(rounds=4, ci_low=None, ci_high=None))
+    assert next(iter(legend([result_view()]))).endswith("95 % interval over rounds.")
+    assert next(iter(legend([few]))) == "time = median over rounds, each a process of its own."
+
+
 def test_the_legend_says_what_the_clock_covers_and_which_phones_these_are() -> None:
     lines = list(legend([result_view(), result_view(device_id="phone-2", counted="unproven")]))
     assert "The clock covers one inference." in lines
