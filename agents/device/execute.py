@@ -62,7 +62,8 @@ async def start_run(
     script = quote(f"{folder}/run.sh")
     links = f"cd {quote(folder)} && {link_command(work_root)} && " if linked(files) else ""
     result = await device.shell(
-        f"mkdir -p {quote(folder)} && {links}cat >{script}.new && mv -f {script}.new {script} && "
+        f"mkdir -p {quote(folder)} && {links}cat >{script}.new && [ -s {script}.new ] && "
+        f"mv -f {script}.new {script} && "
         + supervisor_command(work_root, "start", fence, ceil(timeout_s * 10)),
         stdin=((link_lines(files) if links else "") + run_script(folder, argv, env)).encode(),
         deadline_s=_DEADLINE_S,
@@ -72,10 +73,14 @@ async def start_run(
 
 
 def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
-    """What the supervisor runs: the command, in place of the shell that reads this."""
+    """What the supervisor runs: the command, in place of the shell that reads this.
+
+    A connection that breaks while this is sent may leave a part of it on the phone. A shell reads a list in
+    braces to its end before it begins with it, so that a part of a command never runs.
+    """
     exports = [f"export {name}={quote(value)}" for name, value in env.items()]
     command = " ".join(quote(word) for word in argv)
-    return "\n".join([f"cd {quote(folder)} || exit 126", *exports, f"exec {command}", ""])
+    return "\n".join(["{", f"cd {quote(folder)} || exit 126", *exports, f"exec {command}", "}", ""])
 
 
 async def wait_run(

@@ -56,6 +56,13 @@ _CANNOT_LINK = _kind(
     "needs a library that is not on the phone",
     "`farm harness add` takes a folder with the library, and --env 'LD_LIBRARY_PATH=${work}'",
 )
+_CUT_OFF = _kind(
+    "run.start_cut_off",
+    _I,
+    _DEVICE,
+    "was not started: the connection broke while its command was sent",
+    "it is tried again; if it keeps happening, look at the phone's cable",
+)
 _NOT_EXECUTABLE = _kind(
     "run.not_executable",
     _I,
@@ -158,6 +165,11 @@ _DISK_FULL = _kind(
 #: The first sign found decides, so the more particular ones come first. Programs print megabytes: a pattern
 #: begins with something that few places have, and repeats nothing without a limit, or takes hours.
 SIGNS: tuple[Sign, ...] = (
+    # The agent's own script, which no program of a user's can be.
+    _sign(
+        r"/runs/\d+/run\.sh\b.{0,80}(?:[Ss]yntax error|unexpected (?:EOF|end of file)|unmatched|no closing quote)",
+        _CUT_OFF,
+    ),
     _sign(
         r"not executable: \d+-bit ELF|Exec format error|bad ELF magic|is for EM_\w+ .{0,400}instead of EM_",
         _WRONG_ABI,
