@@ -167,7 +167,8 @@ _DISK_FULL = _kind(
 SIGNS: tuple[Sign, ...] = (
     # The agent's own script, which no program of a user's can be.
     _sign(
-        r"/runs/\d+/run\.sh\b.{0,80}(?:[Ss]yntax error|unexpected (?:EOF|end of file)|unmatched|no closing quote)",
+        r"/runs/\d+/run\.sh\b.{0,80}"
+        r"(?:[Ss]yntax error|unexpected (?:EOF|end of file)|unmatched|no closing quote)",
         _CUT_OFF,
     ),
     _sign(
