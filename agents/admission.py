@@ -6,7 +6,7 @@ import structlog
 
 from agents.adb.client import AdbClient, AdbDevice
 from agents.device.conditions import read_condition
-from agents.device.execute import clean_run
+from agents.device.execute import RunStatus, clean_run, run_status
 from agents.device.facts import read_facts
 from agents.device.mark import read_mark
 from agents.device.prepare import restore_awake
@@ -82,10 +82,17 @@ class Admission:
         identity = device_id(sighting)
         if identity is None or sighting.facts is None or self._hand.holds(identity):
             return
-        known = await read_fence(device, sighting.facts.work_root)
+        work_root = sighting.facts.work_root
+        known, wanted = (
+            await read_fence(device, work_root),
+            self._hand.fence_to_clean_by_device.get(identity, 0),
+        )
         # The phone never heard of an attempt that ended before its run began.
-        fence = max(known, self._hand.fence_to_clean_by_device.get(identity, 0))
+        fence = max(known, wanted)
+        if fence > wanted and await run_status(device, work_root, fence) is RunStatus.RUNNING:
+            # On TCP another host may be at work there. Where nobody is, the farm asks for the run's end.
+            fence -= 1
         if fence > 0:
-            await clean_run(device, sighting.facts.work_root, fence)
+            await clean_run(device, work_root, fence)
         await restore_awake(device, sighting.facts.work_root)
         self._hand.note_cleaned(identity, fence)

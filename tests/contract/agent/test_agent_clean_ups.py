@@ -1,12 +1,14 @@
 """What the farm wants cleaned up on a phone whose runs its agent never heard of."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 from fastapi import Response
-from played_farm import PlayedFarm, living, serving
+from played_farm import PlayedFarm, comes_true, living, serving
 
 from agents.config import AgentConfig
+from agents.virtual import journal
 from agents.virtual.pool import PhoneHandle
 from farm.core.attempt import AttemptState
 from farm.core.ids import DeviceId
@@ -48,6 +50,24 @@ async def test_a_phone_is_cleaned_up_to_a_fence_that_it_never_saw(
         played.wanted = None
         played.assign(42, phone.serial, "echo fine")
         assert (await played.reported(42)).stdout == "fine\n"
+
+
+async def test_a_run_of_another_host_goes_on_until_the_farm_wants_its_end(
+    played: FarmThatWantsOrder, config: AgentConfig, phone: PhoneHandle
+) -> None:
+    """A phone on TCP that two agents are told to connect: the second must not end the first one's run."""
+    alive = partial(journal.open_entries, phone.state / journal.FILE)
+    async with living(config):
+        played.assign(7, phone.serial, "sleep 100")
+        await comes_true(lambda: bool(alive()), "the run has begun")
+    other = config.model_copy(update={"data_dir": config.data_dir.with_name("other")})
+    played.assignments.clear()
+    async with living(other):
+        await played.until(lambda: played.cleaned(phone.serial) == 6)
+        assert alive()
+        played.wanted = CleanUp(device_id=DeviceId(phone.serial), fence=7)
+        await played.until(lambda: played.cleaned(phone.serial) == 7)
+        await comes_true(lambda: not alive(), "the run has ended")
 
 
 async def test_a_run_in_hand_is_not_cleaned_away(
