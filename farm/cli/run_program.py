@@ -69,7 +69,7 @@ def definition(name: str, *, time: str | None = None, metrics: Sequence[str] = (
 
 def _time(text: str) -> dict[str, str]:
     place, _, unit = text.strip().rpartition(" ")
-    if not place:
+    if not place or _is_place(unit):
         hint = "write it like --time 'took ([0-9.]+) ms' or --time '$.runs[*].time ms'"
         raise InvalidInput(f"--time {text!r} has no unit, or no place", hint=hint)
     return {**_place(place), "unit": unit}
@@ -78,11 +78,16 @@ def _time(text: str) -> dict[str, str]:
 def _metric(text: str) -> tuple[str, dict[str, str]]:
     name, equals, rest = text.partition("=")
     words = rest.strip().rsplit(" ", 2)
-    if not equals or len(words) < 3:
+    if not equals or len(words) < 3 or _is_place(words[1]):
         hint = "write it like --metric 'memory=peak ([0-9.]+) MB lower': NAME=REGEX UNIT lower|higher"
         raise InvalidInput(f"--metric {text!r} is not complete", hint=hint)
     place, unit, better = words
     return name.strip(), {**_place(place), "unit": unit, "better": better}
+
+
+def _is_place(word: str) -> bool:
+    """Whether a word that should be a unit is the end of a place, whose unit was left out."""
+    return "(" in word or ")" in word
 
 
 def _place(text: str) -> dict[str, str]:

@@ -59,8 +59,8 @@ def _desktop_notes(elf_by_path: Mapping[str, Elf]) -> Iterator[Note]:
 def _script_notes(path: str, interpreter: str) -> Iterator[Note]:
     if interpreter.endswith("\r"):
         yield Note(
-            message=f"`{path}` has the line ends of Windows: the phone will look for an interpreter with"
-            " a carriage return in its name",
+            message=f"`{path}` has the line ends of Windows: the phone will take each carriage return for a"
+            " part of the line, in the name of its interpreter too",
             hint="save it with the line ends of Unix, for instance with `sed -i 's/\\r$//'`",
         )
     if interpreter.startswith("/usr/"):

@@ -195,6 +195,8 @@ def test_a_phone_that_is_not_there_is_waited_for_only_where_it_is_named(
         (["--harness", "speed_benchmark_torch", "--", "./infer"], "is a harness of the farm's own"),
         (["--backend", "gpu", "--", "./infer"], "has the one backend cpu"),
         (["--time", "took", "--", "./infer"], "has no unit, or no place"),
+        (["--time", "took ([0-9.]+)", "--", "./infer"], "has no unit, or no place"),
+        (["--metric", "m=peak ([0-9.]+) lower", "--", "./infer"], "is not complete"),
         (["--time", "took (x) MB", "--harness", "x", "--", "./infer"], "`MB` is no unit of time"),
         (["--metric", "m=x", "--", "./infer"], "--metric 'm=x' is not complete"),
     ],
