@@ -2,13 +2,13 @@
 
 import re
 import shutil
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from console_page import console, steps
+from held_port import held_port
 
 from agents.virtual.pool import start_phones, stop_phones
 from agents.virtual.profile import soc_of
@@ -54,13 +54,6 @@ def phones_on_tcp(folder: Path) -> Iterator[dict[str, str]]:
         stop_phones(folder)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @pytest.mark.timeout(600)
 def test_the_engineers_page_is_as_it_says(desk: Path) -> None:
     name_phones(desk / "farm-data" / "virtual")
@@ -72,14 +65,12 @@ def test_the_engineers_page_is_as_it_says(desk: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_the_operators_page_is_as_it_says(desk: Path, tmp_path: Path) -> None:
-    here = {"127.0.0.1:8471": f"127.0.0.1:{free_port()}", **said_here(desk)}
-    here["/home/ann/phones"] = str(tmp_path / "phones")
-    with (
-        phones_on_tcp(tmp_path / "phones") as addresses,
-        console(desk, environment=ENVIRONMENT, here_by_said={**addresses, **here}) as opened,
-    ):
-        for step in steps(page("operator.md")):
-            opened.play(step)
+    here = {"/home/ann/phones": str(tmp_path / "phones"), **said_here(desk)}
+    with held_port() as port, phones_on_tcp(tmp_path / "phones") as addresses:
+        here |= {"127.0.0.1:8471": f"127.0.0.1:{port}", **addresses}
+        with console(desk, environment=ENVIRONMENT, here_by_said=here) as opened:
+            for step in steps(page("operator.md")):
+                opened.play(step)
 
 
 @pytest.mark.parametrize("name", ["engineer.md", "operator.md"])
