@@ -71,7 +71,8 @@ def test_torch_is_asked_for_in_the_makefile_only() -> None:
 
 
 def test_nothing_names_the_machine_it_was_written_on() -> None:
-    home = re.compile(r"(?<![\w.])/(home|Users|root)/[\w.]")
+    # Ann is the reader of the walk-throughs, and nobody's name.
+    home = re.compile(r"(?<![\w.])/(home|Users|root)/(?!ann/)[\w.]")
     here = [f"{ROOT}/", f"{Path.home()}/"]
     offenders = [
         name_of(path)
