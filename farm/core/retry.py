@@ -20,6 +20,8 @@ MAX_ATTEMPTS = 6
 MAX_GIVE_BACKS = 20
 #: Blocks of one device and round that are measured at most, the first included.
 MAX_BLOCKS = 3
+#: A cell with more measurements than this and not a valid one among them will not be cured by more of them.
+CHRONIC_AFTER = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,11 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.evidence import Evidence
-from farm.core.ids import SeriesId
+from farm.core.ids import CellId, SeriesId
 from farm.core.matrix import round_order
 from farm.core.measurement import Quality, Reading
 from farm.core.quality import judge
-from farm.core.retry import MAX_BLOCKS
+from farm.core.retry import CHRONIC_AFTER, MAX_BLOCKS
 from farm.core.series import non_default_settings, series_digest
 from farm.core.stats import summary
 from farm.core.variant import Manifest
@@ -31,7 +31,8 @@ def record_measurement(
     """Judge a reading and record it as the job's accepted measurement, whatever its quality.
 
     A measurement that is not valid stays out of speedups; its whole block (every cell of that device and
-    round) is queued again, so that what is compared was measured side by side.
+    round) is queued again, so that what is compared was measured side by side. For a cell that never was
+    valid that ends after a few blocks: it would have all others measured three times for nothing.
     """
     if job.cell_id is None or job.matrix_id is None:
         raise LookupError(f"job {job.job_id} is no benchmark")
@@ -67,8 +68,13 @@ def record_measurement(
         parser_version=harness.parser_version,
         now=now,
     )
-    if judgement.quality in _CURABLE:
+    if judgement.quality in _CURABLE and not _is_chronic(connection, job.cell_id):
         _repeat_block(connection, job, matrix, cause=f"job {job.job_id} is {judgement.quality}", now=now)
+
+
+def _is_chronic(connection: Connection, cell_id: CellId) -> bool:
+    qualities = measurements.accepted_qualities(connection, cell_id)
+    return len(qualities) > CHRONIC_AFTER and Quality.VALID not in qualities
 
 
 def _series(

@@ -141,6 +141,16 @@ def accepted_measurements(connection: Connection, matrix_id: MatrixId) -> list[M
     return [_measurement(row) for row in connection.execute(query)]
 
 
+def accepted_qualities(connection: Connection, cell_id: CellId) -> list[Quality]:
+    """The qualities of a cell's accepted measurements, oldest first."""
+    query = (
+        sa.select(measurements.c.quality)
+        .where(measurements.c.cell_id == cell_id, measurements.c.accepted)
+        .order_by(measurements.c.measurement_id)
+    )
+    return [Quality(quality) for quality in connection.execute(query).scalars()]
+
+
 def _measurement(row: sa.Row[Any]) -> Measurement:
     return Measurement(
         measurement_id=row.measurement_id,

@@ -260,6 +260,38 @@ def test_blocks_are_repeated_a_bounded_number_of_times(farm: FarmRig, host: Host
     assert (row.rounds, row.verdict) == (0, Verdict.UNDECIDED)
 
 
+def test_a_cell_that_never_is_valid_stops_having_all_others_measured_again(
+    farm: FarmRig, host: HostRig
+) -> None:
+    matrix_id = farm.submit(devices={"device_id": "phone-1"}, rounds=10)
+    scattered = [500.0, 1000.0, 1000.0, 1500.0, 2500.0]
+
+    def one_is_noisy(assignment: Assignment):
+        is_baseline = assignment.job_id in baseline_jobs(farm)
+        return ended(assignment, torch_output([1000.0] * 5 if is_baseline else scattered))
+
+    # Rounds 1 to 3 ask for another block; from the fourth on nothing does, those blocks included.
+    assert host.run(one_is_noisy) == 2 * (10 + 3)
+    (row,) = farm.speedups(matrix_id)
+    assert (row.rounds, row.verdict) == (0, Verdict.UNDECIDED)
+
+
+def test_a_cell_that_was_valid_once_is_measured_again_however_often_it_is_noisy(
+    farm: FarmRig, host: HostRig
+) -> None:
+    farm.submit(devices={"device_id": "phone-1"}, rounds=6)
+    scattered, count = [500.0, 1000.0, 1000.0, 1500.0, 2500.0], iter(range(1000))
+    assert host.run(lambda a: ended(a, torch_output(scattered if next(count) > 1 else [1000.0] * 5))) == 2 * (
+        6 + 5 + 5
+    )
+
+
+def baseline_jobs(farm: FarmRig) -> set[int]:
+    """The jobs of cells that others are compared to."""
+    rows = farm.rows("SELECT job_id FROM jobs JOIN cells USING (cell_id) WHERE baseline_index IS NULL")
+    return {row["job_id"] for row in rows}
+
+
 def test_a_restarted_agent_goes_on_with_what_was_being_measured(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     first, second = host.exchange().assignments
