@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from farm.core.measurement import Quality, SampleKind
 from farm.core.stats import t_quantile
@@ -14,15 +15,21 @@ CONFIDENCE = 0.95
 POWER = 0.8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredValue:
-    """The measurement of one process start. `repeat` counts the times its block was started, from 0."""
+class MeasuredValue(Protocol):
+    """The measurement of one process start, as whoever keeps it has it."""
 
-    round: int
-    repeat: int = 0
-    value_ns: float
-    kind: SampleKind
-    quality: Quality
+    @property
+    def round(self) -> int: ...
+    @property
+    def repeat(self) -> int:
+        """How often its block was started before."""
+
+    @property
+    def value_ns(self) -> float: ...
+    @property
+    def kind(self) -> SampleKind: ...
+    @property
+    def quality(self) -> Quality: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 from farm.core.condition import Gates
 from farm.core.errors import NotFound
 from farm.core.ids import CellId, JobId
-from farm.core.speedup import CONFIDENCE, Exclusion, MeasuredValue, RoundPair, paired_rounds, speedup
+from farm.core.speedup import CONFIDENCE, Exclusion, RoundPair, paired_rounds, speedup
 from farm.services.explained_side import explained_device, explained_side
 from farm.services.speedups import list_speedups
 from farm.store import matrices, provenance
@@ -70,7 +70,7 @@ def used_rounds(
     matrix: Matrix, baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]
 ) -> tuple[list[RoundPair], Sequence[Exclusion]]:
     """The rounds that a speedup is made of, and the blocks that it leaves out."""
-    pairs, excluded = paired_rounds(_values(baseline), _values(candidate))
+    pairs, excluded = paired_rounds(baseline, candidate)
     found = speedup(pairs, excluded=excluded, margin=matrix.spec["equivalence_margin"])
     unusable = {(each.round, each.repeat) for each in found.excluded}
     return [pair for pair in pairs if (pair.round, _repeat(pair)) not in unusable], found.excluded
@@ -84,19 +84,6 @@ def places_in_blocks(connection: Connection, cell: CellRow) -> Places:
         for block in blocks.values()
         for place, (_, job_id) in enumerate(block, start=1)
     }
-
-
-def _values(runs: Sequence[MeasuredRun]) -> list[MeasuredValue]:
-    return [
-        MeasuredValue(
-            round=run.round,
-            repeat=run.repeat,
-            value_ns=run.value_ns,
-            kind=run.kind,
-            quality=run.quality,
-        )
-        for run in runs
-    ]
 
 
 def _repeat(pair: RoundPair) -> int:

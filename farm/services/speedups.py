@@ -13,7 +13,7 @@ from farm.core.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.core.plan import SettingValue
 from farm.core.problem import name_hint
 from farm.core.series import non_default_settings
-from farm.core.speedup import MeasuredValue, Speedup, paired_rounds, speedup
+from farm.core.speedup import Speedup, paired_rounds, speedup
 from farm.services.adapters import default_of_flags
 from farm.services.devices import device_named
 from farm.services.matrices import get_matrix
@@ -108,7 +108,7 @@ def _row(
     defaults: Mapping[str, SettingValue],
 ) -> _Row:
     sides = [measured.get(cell.cell_id, ()) for cell in (baseline, candidate)]
-    pairs, excluded = paired_rounds(*(_values(side) for side in sides))
+    pairs, excluded = paired_rounds(*sides)
     found = speedup(pairs, excluded=excluded, margin=matrix.spec["equivalence_margin"])
     until = max((m.measured_at for side in sides for m in side), default=matrix.created_at)
     series = [side[-1].series_id if side else None for side in sides]
@@ -116,19 +116,6 @@ def _row(
     settings = non_default_settings(candidate.settings, defaults)
     view = _view(matrix, baseline, candidate, settings, found, facts, until)
     return _Row(identity=(series[0], series[1], is_twin), view=view)
-
-
-def _values(side: Sequence[Measurement]) -> list[MeasuredValue]:
-    return [
-        MeasuredValue(
-            round=measurement.round,
-            repeat=measurement.repeat,
-            value_ns=measurement.value_ns,
-            kind=measurement.kind,
-            quality=measurement.quality,
-        )
-        for measurement in side
-    ]
 
 
 def _view(

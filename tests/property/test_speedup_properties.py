@@ -4,9 +4,10 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measured_value import MeasuredValue
 
 from farm.core.measurement import Quality, SampleKind
-from farm.core.speedup import MeasuredValue, RoundPair, Verdict, speedup
+from farm.core.speedup import RoundPair, Verdict, speedup
 
 SIDES_NS = st.lists(
     st.tuples(st.floats(1e2, 1e10), st.floats(1e2, 1e10)),

@@ -1,9 +1,10 @@
 import math
 
 import pytest
+from measured_value import MeasuredValue
 
 from farm.core.measurement import Quality, SampleKind
-from farm.core.speedup import MeasuredValue, RoundPair, Speedup, Verdict, paired_rounds, speedup
+from farm.core.speedup import RoundPair, Speedup, Verdict, paired_rounds, speedup
 
 
 def value(

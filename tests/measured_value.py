@@ -1,0 +1,16 @@
+"""A measurement as speedups see it, without a database."""
+
+from dataclasses import dataclass
+
+from farm.core.measurement import Quality, SampleKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredValue:
+    """One process start."""
+
+    round: int
+    repeat: int = 0
+    value_ns: float
+    kind: SampleKind
+    quality: Quality
