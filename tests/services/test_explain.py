@@ -1,9 +1,7 @@
 """What a number or a speedup rests on: every figure of the explanation can be found in the evidence."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from farm_rig import FarmRig, HostRig, ended, good_evidence, plan_of, torch_output
@@ -19,12 +17,11 @@ from farm.wire.explain_views import CellExplanation
 
 
 @pytest.fixture
-def farm(tmp_path: Path) -> Iterator[FarmRig]:
-    rig = FarmRig(tmp_path)
-    rig.variant("float32")
-    rig.variant("int8-core")
-    yield rig
-    rig.close()
+def farm(farm: FarmRig) -> FarmRig:
+    """With both variants of the usual matrix."""
+    farm.variant("float32")
+    farm.variant("int8-core")
+    return farm
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """What a plan says is what a submission then does, and nothing is queued by it."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,12 +22,11 @@ AXES = {
 
 
 @pytest.fixture
-def farm(tmp_path: Path) -> Iterator[FarmRig]:
-    rig = FarmRig(tmp_path)
-    rig.variant("float32")
-    rig.variant("int8-core")
-    yield rig
-    rig.close()
+def farm(farm: FarmRig) -> FarmRig:
+    """With both variants of the usual matrix."""
+    farm.variant("float32")
+    farm.variant("int8-core")
+    return farm
 
 
 @pytest.fixture

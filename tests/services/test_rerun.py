@@ -1,7 +1,5 @@
 """A matrix run again: the same spec over what the farm has now, or what failed with its comparisons."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,13 +22,12 @@ AXES = {
 
 
 @pytest.fixture
-def farm(tmp_path: Path) -> Iterator[FarmRig]:
-    rig = FarmRig(tmp_path)
+def farm(farm: FarmRig) -> FarmRig:
+    """With every cell of the axes."""
     for precision in ("float32", "int8-core"):
         for format in ("torchscript", "lite"):
-            rig.variant(precision, format)
-    yield rig
-    rig.close()
+            farm.variant(precision, format)
+    return farm
 
 
 @pytest.fixture
