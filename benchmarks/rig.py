@@ -194,22 +194,24 @@ def _agent(
 
 @contextmanager
 def _process(words: Sequence[str], log: Path) -> "Iterator[subprocess.Popen[bytes]]":
-    with log.open("ab") as sink:
-        child = subprocess.Popen(
-            [sys.executable, "-m", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=sink,
-            # Ctrl-C is for the benchmark, which then stops its processes in order.
-            start_new_session=True,
-        )
+    child = None
     try:
+        with _uninterrupted(), log.open("ab") as sink:
+            child = subprocess.Popen(
+                [sys.executable, "-m", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                # Ctrl-C is for the benchmark, which then stops its processes in order.
+                start_new_session=True,
+            )
         yield child
     except FarmTrouble:
         sys.stderr.write(f"{log_tail(log)}\n")
         raise
     finally:
-        stop(child)
+        if child is not None:
+            stop(child)
 
 
 @contextmanager
@@ -217,12 +219,35 @@ def _phones(count: int, folder: Path, *, scripted: bool) -> Iterator[list[PhoneH
     # Each looks at every process of the machine at each tick: a hundred of them would do little else.
     tick_s = max(TICK_S, 0.01 * count)
     try:
-        yield start_phones(count, folder, shared_cpu=not scripted, tick_s=tick_s)
+        with _uninterrupted():
+            phones = start_phones(count, folder, shared_cpu=not scripted, tick_s=tick_s)
+        yield phones
     finally:
         stop_phones(folder)
         for path in folder.glob(f"*/{journal.FILE}"):
             for pid, ticks in journal.open_entries(path):
                 end_process(pid, partial(_is_process, ticks), deadline_s=1.0, signals=(signal.SIGKILL,))
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """An interrupt waits for the end of the block: a child that nobody has written down would stay for ever.
+
+    Raises:
+        KeyboardInterrupt: one came meanwhile.
+    """
+    came: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda which, _: came.append(which))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if came:
+            raise KeyboardInterrupt
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def issue_join_token(
     connection: Connection, request: TokenRequest, *, now: datetime, actor: str, agents_url: str | None = None
 ) -> NewTokenView:
     """A token that lets one agent enroll, once; shown this one time, stored as its hash."""
-    token = secrets.token_urlsafe(32)
+    token = _new_secret("bfj")
     kept = join_tokens.add_join_token(
         connection,
         token_hash=_hash(token),
@@ -81,7 +81,7 @@ def enroll(
     """
     check_wire_version(enrollment.wire_version)
     host_id = HostId(enrollment.host)
-    credential = secrets.token_urlsafe(32)
+    credential = _new_secret("bfh")
     # The token's row refers to the host, so the host is there first; a bad token rolls it back.
     hosts.put_host(connection, host_id=host_id, credential_hash=_hash(credential), auto_admit=False, now=now)
     auto_admit = join_tokens.use_join_token(
@@ -147,6 +147,11 @@ def _token_state(token: JoinToken, now: datetime) -> TokenState:
     if token.used_at is not None:
         return TokenState.USED
     return TokenState.OPEN if token.expires_at > now else TokenState.EXPIRED
+
+
+def _new_secret(kind: str) -> str:
+    # The prefix says what was found when one turns up somewhere, and keeps it from looking like an option.
+    return f"{kind}_{secrets.token_urlsafe(32)}"
 
 
 def _hash(secret: str) -> str:

@@ -104,6 +104,10 @@ def test_a_token_is_no_argument(farm: HttpFarm, folder: Path, capsys: pytest.Cap
     assert not folder.exists()
 
 
+def test_no_secret_looks_like_an_option(farm: HttpFarm) -> None:
+    assert {new_token(farm)[:4] for _ in range(200)} == {"bfj_"}
+
+
 def test_no_token_at_all_is_said_with_where_to_get_one(
     farm: HttpFarm, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
