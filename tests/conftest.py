@@ -7,6 +7,7 @@ import pytest
 from farm_rig import FarmRig, HostRig
 from hypothesis import HealthCheck, settings
 from invariants import check_invariants
+from postgres import NoPostgres, PostgresServer, running_postgres
 
 # How long an example takes tells how busy the machine is, and nothing else.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -32,3 +33,13 @@ def host(farm: FarmRig) -> HostRig:
     host.plug_in("phone-2")
     host.earn_health()
     return host
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL of this test process's own."""
+    try:
+        with running_postgres() as server:
+            yield server
+    except NoPostgres as reason:
+        pytest.skip(str(reason))

@@ -10,13 +10,21 @@ from farm.store.database import Database, sqlite_url
 from farm.store.migrate import upgrade
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A migrated, empty database that gives up waiting for locks soon."""
-    opened = Database(sqlite_url(tmp_path / "farm.sqlite3"), busy_ms=50)
-    upgrade(opened.engine)
-    yield opened
-    opened.close()
+    if request.param == "sqlite":
+        opened = Database(sqlite_url(tmp_path / "farm.sqlite3"), busy_ms=50)
+        upgrade(opened.engine)
+        yield opened
+        opened.close()
+    else:
+        server = request.getfixturevalue("postgres")
+        with server.database() as name:
+            opened = Database(server.url(name), busy_ms=50)
+            upgrade(opened.engine)
+            yield opened
+            opened.close()
 
 
 @pytest.fixture
