@@ -1,12 +1,13 @@
 """Fixtures that several folders of tests use."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from farm_rig import FarmRig, HostRig
 from hypothesis import HealthCheck, settings
-from invariants import check_invariants
+from invariants import check_engine, check_invariants
 from postgres import NoPostgres, PostgresServer, running_postgres
 
 # How long an example takes tells how busy the machine is, and nothing else.
@@ -15,8 +16,16 @@ settings.load_profile("untimed")
 
 
 @pytest.fixture
-def farm(tmp_path: Path) -> Iterator[FarmRig]:
+def farm(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FarmRig]:
     """An empty farm with the programs it comes with; whatever the test did, no invariant may be broken."""
+    if os.environ.get("PGTRY"):
+        server = request.getfixturevalue("postgres")
+        with server.database() as name:
+            rig = FarmRig(tmp_path, server.url(name))
+            yield rig
+            check_engine(rig.database.engine)
+            rig.close()
+        return
     rig = FarmRig(tmp_path)
     yield rig
     rig.close()

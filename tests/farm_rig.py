@@ -53,10 +53,10 @@ T = TypeVar("T")
 class FarmRig:
     """A farm's database and services under a clock that the test moves."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str | None = None) -> None:
         self.clock = FakeClock()
         self.path = folder / "farm.sqlite3"
-        self.database = Database(sqlite_url(self.path))
+        self.database = Database(url or sqlite_url(self.path))
         upgrade(self.database.engine)
         self.blobs = DiskBlobs(folder / "blobs")
         self.up_since = self.clock.now()
