@@ -1,35 +1,28 @@
 """Fixtures that several folders of tests use."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from farm_rig import FarmRig, HostRig
+from farm_rig import FarmRig, HostRig, checked_rig
 from hypothesis import HealthCheck, settings
-from invariants import check_engine, check_invariants
 from postgres import NoPostgres, PostgresServer, running_postgres
+
+from farm.store.database import create_engine, sqlite_url
+from farm.store.migrate import upgrade
 
 # How long an example takes tells how busy the machine is, and nothing else.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
+_TEMPLATE = "migrated"
+
 
 @pytest.fixture
-def farm(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FarmRig]:
+def farm(tmp_path: Path) -> Iterator[FarmRig]:
     """An empty farm with the programs it comes with; whatever the test did, no invariant may be broken."""
-    if os.environ.get("PGTRY"):
-        server = request.getfixturevalue("postgres")
-        with server.database() as name:
-            rig = FarmRig(tmp_path, server.url(name))
-            yield rig
-            check_engine(rig.database.engine)
-            rig.close()
-        return
-    rig = FarmRig(tmp_path)
-    yield rig
-    rig.close()
-    check_invariants(rig.path)
+    with checked_rig(tmp_path) as rig:
+        yield rig
 
 
 @pytest.fixture
@@ -46,9 +39,24 @@ def host(farm: FarmRig) -> HostRig:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL of this test process's own."""
+    """A PostgreSQL of this test process's own, with a migrated database to copy."""
     try:
         with running_postgres() as server:
+            server.execute(f"CREATE DATABASE {_TEMPLATE}")
+            engine = create_engine(server.url(_TEMPLATE))
+            upgrade(engine)
+            engine.dispose()
             yield server
     except NoPostgres as reason:
         pytest.skip(str(reason))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def any_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database of each kind that a farm can keep its rows in."""
+    if request.param == "sqlite":
+        yield sqlite_url(tmp_path / "farm.sqlite3")
+    else:
+        server = request.getfixturevalue("postgres")
+        with server.database(_TEMPLATE) as name:
+            yield server.url(name)

@@ -3,12 +3,14 @@
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from fake_clock import FakeClock
+from invariants import check_engine
 from pydantic import SecretStr
 from sqlalchemy.engine import Connection
 
@@ -48,6 +50,17 @@ from farm.wire.matrix import matrix_spec
 from farm.wire.views import MatrixView, SpeedupView, VariantView
 
 T = TypeVar("T")
+
+
+@contextmanager
+def checked_rig(folder: Path, url: str | None = None) -> Iterator["FarmRig"]:
+    """A farm that must have kept its promises when the test is over; on SQLite unless `url` says otherwise."""
+    rig = FarmRig(folder, url)
+    try:
+        yield rig
+        check_engine(rig.database.engine)
+    finally:
+        rig.close()
 
 
 class FarmRig:

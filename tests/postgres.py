@@ -90,7 +90,9 @@ def _binaries() -> Path:
             return found
     if (initdb := shutil.which("initdb")) is not None:
         return Path(initdb).resolve().parent
-    raise NoPostgres("no PostgreSQL: its wheel is not installed, or `nobody` cannot reach it; no initdb on PATH")
+    raise NoPostgres(
+        "no PostgreSQL: its wheel is not installed, or `nobody` cannot reach it; no initdb on PATH"
+    )
 
 
 def _is_reachable(folder: Path) -> bool:

@@ -121,7 +121,12 @@ def _is_out_of_order(error: BaseException | None) -> bool:
 
 
 def free_bytes_inside(connection: Connection) -> int:
-    """What rows that went have left inside the file, for rows to come; no file shrinks by itself."""
+    """What rows that went have left inside an SQLite file, for rows to come; it does not shrink by itself.
+
+    PostgreSQL looks after that itself, and says nothing of it: 0.
+    """
+    if connection.dialect.name != "sqlite":
+        return 0
     pages, page_bytes = (
         connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("freelist_count", "page_size")
     )

@@ -1,6 +1,7 @@
 """A database with one row of most things, to break rules in."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,21 +11,22 @@ from farm.store.database import Database, sqlite_url
 from farm.store.migrate import upgrade
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """A migrated, empty database that gives up waiting for locks soon."""
-    if request.param == "sqlite":
-        opened = Database(sqlite_url(tmp_path / "farm.sqlite3"), busy_ms=50)
-        upgrade(opened.engine)
-        yield opened
-        opened.close()
-    else:
-        server = request.getfixturevalue("postgres")
-        with server.database() as name:
-            opened = Database(server.url(name), busy_ms=50)
-            upgrade(opened.engine)
-            yield opened
-            opened.close()
+@contextmanager
+def opened(url: str) -> Iterator[Database]:
+    """A migrated database that gives up waiting for locks soon."""
+    database = Database(url, busy_ms=50)
+    try:
+        upgrade(database.engine)
+        yield database
+    finally:
+        database.close()
+
+
+@pytest.fixture
+def database(any_database_url: str) -> Iterator[Database]:
+    """An empty database, of each kind."""
+    with opened(any_database_url) as database:
+        yield database
 
 
 @pytest.fixture
@@ -32,6 +34,20 @@ def filled(database: Database) -> Database:
     """One host with a live session, one phone, one matrix of one cell with a queued job."""
     database.write(add_rows)
     return database
+
+
+@pytest.fixture
+def sqlite_database(tmp_path: Path) -> Iterator[Database]:
+    """An empty SQLite file."""
+    with opened(sqlite_url(tmp_path / "farm.sqlite3")) as database:
+        yield database
+
+
+@pytest.fixture
+def sqlite_filled(sqlite_database: Database) -> Database:
+    """As `filled`, in an SQLite file."""
+    sqlite_database.write(add_rows)
+    return sqlite_database
 
 
 __all__ = ["HOST", "NOW", "PHONE"]
