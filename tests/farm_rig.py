@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 @contextmanager
 def checked_rig(folder: Path, url: str | None = None) -> Iterator["FarmRig"]:
-    """A farm that must have kept its promises when the test is over; on SQLite unless `url` says otherwise."""
+    """A farm that must have kept its promises in the end; on SQLite unless `url` says otherwise."""
     rig = FarmRig(folder, url)
     try:
         yield rig

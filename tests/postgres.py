@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own: the binaries of a wheel, a folder that goes again, no port, no user made."""
+"""A PostgreSQL of the tests' own: a wheel's binaries, a folder that goes again, no port, no user made."""
 
 import os
 import shutil

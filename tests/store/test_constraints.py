@@ -222,5 +222,5 @@ def test_a_job_may_have_many_measurements_that_are_not_accepted(filled: Database
 
 
 def test_a_row_cannot_refer_to_what_does_not_exist(filled: Database) -> None:
-    with pytest.raises(IntegrityError, match="(?i)foreign key"):
+    with pytest.raises(IntegrityError, match=r"(?i)foreign key"):
         filled.write(add, tables.attempts, {**ATTEMPT, "job_id": 99})

@@ -104,7 +104,7 @@ def test_a_full_disk_is_trouble_that_may_pass_and_keeps_no_half(sqlite_database:
 
 
 def test_a_reader_cannot_write(database: Database) -> None:
-    with pytest.raises(sa.exc.DBAPIError, match="read-?only"):
+    with pytest.raises(sa.exc.DBAPIError, match=r"read-?only"):
         database.read(put, 1)
     database.write(put, 1)
     assert database.read(count) == 1
