@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from farm_rig import FarmRig, HostRig
+from farm_rig import FarmRig, HostRig, checked_rig
 from hypothesis import HealthCheck, settings
-from invariants import check_invariants
+from migrated import put_migrated
+from postgres import NoPostgres, PostgresServer, running_postgres
+
+from farm.store.database import create_engine, sqlite_url
+from farm.store.migrate import upgrade
 
 # How long an example takes tells how busy the machine is, and nothing else.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,14 +21,14 @@ settings.load_profile("untimed")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+_TEMPLATE = "migrated"
+
 
 @pytest.fixture
 def farm(tmp_path: Path) -> Iterator[FarmRig]:
     """An empty farm with the programs it comes with; whatever the test did, no invariant may be broken."""
-    rig = FarmRig(tmp_path)
-    yield rig
-    rig.close()
-    check_invariants(rig.path)
+    with checked_rig(tmp_path) as rig:
+        yield rig
 
 
 @pytest.fixture
@@ -37,3 +41,30 @@ def host(farm: FarmRig) -> HostRig:
     host.plug_in("phone-2")
     host.earn_health()
     return host
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL of this test process's own, with a migrated database to copy."""
+    try:
+        with running_postgres() as server:
+            server.execute(f"CREATE DATABASE {_TEMPLATE}")
+            engine = create_engine(server.url(_TEMPLATE))
+            upgrade(engine)
+            engine.dispose()
+            yield server
+    except NoPostgres as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def any_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database of each kind that a farm can keep its rows in."""
+    if request.param == "sqlite":
+        path = tmp_path / "farm.sqlite3"
+        put_migrated(path)
+        yield sqlite_url(path)
+    else:
+        server = request.getfixturevalue("postgres")
+        with server.database(_TEMPLATE) as name:
+            yield server.url(name)

@@ -3,12 +3,14 @@
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from fake_clock import FakeClock
+from invariants import check_engine
 from migrated import put_migrated
 from pydantic import SecretStr
 from sqlalchemy.engine import Connection
@@ -50,14 +52,26 @@ from farm.wire.views import MatrixView, SpeedupView, VariantView
 T = TypeVar("T")
 
 
+@contextmanager
+def checked_rig(folder: Path, url: str | None = None) -> Iterator["FarmRig"]:
+    """A farm that must have kept its promises in the end; on SQLite unless `url` says otherwise."""
+    rig = FarmRig(folder, url)
+    try:
+        yield rig
+        check_engine(rig.database.engine)
+    finally:
+        rig.close()
+
+
 class FarmRig:
     """A farm's database and services under a clock that the test moves."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str | None = None) -> None:
         self.clock = FakeClock()
         self.path = folder / "farm.sqlite3"
-        put_migrated(self.path)
-        self.database = Database(sqlite_url(self.path))
+        if url is None:
+            put_migrated(self.path)
+        self.database = Database(url or sqlite_url(self.path))
         self.blobs = DiskBlobs(folder / "blobs")
         self.up_since = self.clock.now()
         register_own_programs(self.database, self.blobs, now=self.clock.now())

@@ -1,12 +1,12 @@
-"""What must never happen (FAULTS), looked for in a farm's SQLite file: its events against its tables."""
+"""What must never happen (FAULTS), looked for in a farm's database: its events against its tables."""
 
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy.engine import Connection, Engine
 
 from farm.core import attempt as attempts
 from farm.core import job as jobs
@@ -14,6 +14,7 @@ from farm.core.admin import AdminEvent
 from farm.core.device import Admin, Health, Presence
 from farm.core.errors import Blame
 from farm.core.retry import BUDGET_BY_BLAME, MAX_ATTEMPTS, MAX_BLOCKS, MAX_GIVE_BACKS
+from farm.store.database import create_engine, sqlite_url
 
 _LIVE = frozenset(state.value for state in attempts.LIVE)
 _Row = dict[str, Any]
@@ -21,13 +22,21 @@ _Row = dict[str, Any]
 
 def check_invariants(database: Path) -> None:
     """Raises AssertionError with all violations found in a farm's database, which may be in use."""
-    with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        connection.execute("BEGIN")
+    engine = create_engine(sqlite_url(database))
+    try:
+        check_engine(engine)
+    finally:
+        engine.dispose()
+
+
+def check_engine(engine: Engine) -> None:
+    """As `check_invariants`, of any database, on one snapshot of it."""
+    with engine.connect() as connection:
         found = list(violations(connection))
     assert not found, "\n".join(found)
 
 
-def violations(connection: sqlite3.Connection) -> Iterator[str]:
+def violations(connection: Connection) -> Iterator[str]:
     """Every broken promise, in words; each line begins with the invariant's number."""
     farm = _Farm(connection)
     history = _History(farm)
@@ -43,8 +52,7 @@ def violations(connection: sqlite3.Connection) -> Iterator[str]:
 class _Farm:
     """All rows that matter, by table."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        connection.row_factory = sqlite3.Row
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.events = self._rows("events", "event_id")
         self.attempts = self._by("attempts", "attempt_id")
@@ -57,7 +65,8 @@ class _Farm:
         self.artifacts = {row["digest"] for row in self._rows("artifacts", "digest")}
 
     def _rows(self, table: str, key: str) -> list[_Row]:
-        return [dict(row) for row in self._connection.execute(f"SELECT * FROM {table} ORDER BY {key}")]
+        found = self._connection.exec_driver_sql(f"SELECT * FROM {table} ORDER BY {key}")
+        return [dict(row) for row in found.mappings()]
 
     def _by(self, table: str, key: str) -> dict[str, _Row]:
         return {str(row[key]): row for row in self._rows(table, key)}

@@ -1,4 +1,4 @@
-"""The database: whole transactions, one writer at a time on SQLite, readers beside it."""
+"""The database: whole transactions, as if one came after the other, on SQLite and on PostgreSQL."""
 
 import asyncio
 import sqlite3
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import psycopg
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
@@ -18,6 +19,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _READERS = 4
+#: PostgreSQL runs this many transactions side by side; more of them would only fail each other.
+_POSTGRES_WRITERS = 8
+#: How often a transaction is run again that PostgreSQL could not put in an order with the others.
+_RERUNS = 30
 #: How long a writer waits for another process's transaction before it says that the farm is busy.
 BUSY_MS = 10_000
 #: What waiting can cure: a lock, a full disk, a disk that comes back (https://sqlite.org/rescode.html).
@@ -31,6 +36,9 @@ _CURABLE = frozenset(
         sqlite3.SQLITE_NOMEM,
     }
 )
+#: Connections, resources, an operator's shutdown, locks, and an order that was not found
+#: (PostgreSQL manual, appendix A): the first two characters of a code are its class.
+_CURABLE_CLASSES = frozenset({"08", "40", "53", "55", "57"})
 
 
 def sqlite_url(path: Path) -> str:
@@ -41,13 +49,17 @@ def sqlite_url(path: Path) -> str:
 class Database:
     """Runs services in transactions: each call is one, committed when the service returns, else rolled back.
 
-    On SQLite every write runs on one thread of its own, because its file lock makes waiting unfair between
-    threads. Errors of the database that waiting can cure leave as FarmBusy; others are mistakes of ours.
+    Services may read, decide and write as if nobody else were there. On SQLite every write runs on one thread
+    of its own, because its file lock makes waiting unfair between threads. On PostgreSQL transactions are
+    serializable and run side by side; one that cannot be put in an order with the others is run again, so a
+    service does nothing but through its connection. Errors of the database that waiting can cure leave as
+    FarmBusy; others are mistakes of ours.
     """
 
     def __init__(self, url: str, *, busy_ms: int = BUSY_MS) -> None:
         self.engine = create_engine(url, busy_ms=busy_ms)
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="farm-writer")
+        writers = 1 if self.engine.dialect.name == "sqlite" else _POSTGRES_WRITERS
+        self._writer = ThreadPoolExecutor(writers, thread_name_prefix="farm-writer")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="farm-reader")
         self._closing = threading.Lock()
 
@@ -84,17 +96,37 @@ class Database:
     ) -> Future[T]:
         def run() -> T:
             with (
-                _curable_as_busy(),
                 self.engine.connect().execution_options(farm_writes=True) as connection,
                 connection.begin(),
             ):
                 return service(connection, *args, **kwargs)
 
-        return self._writer.submit(run)
+        return self._writer.submit(_run_in_some_order, run)
+
+
+def _run_in_some_order(transaction: Callable[[], T]) -> T:
+    with _curable_as_busy():
+        for _ in range(_RERUNS):
+            try:
+                return transaction()
+            except sa.exc.DBAPIError as error:
+                if not _is_out_of_order(error.orig):
+                    raise
+        return transaction()
+
+
+def _is_out_of_order(error: BaseException | None) -> bool:
+    """Whether PostgreSQL asks for the transaction to be run again (PostgreSQL manual, chapter 13.5)."""
+    return isinstance(error, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected)
 
 
 def free_bytes_inside(connection: Connection) -> int:
-    """What rows that went have left inside the file, for rows to come; no file shrinks by itself."""
+    """What rows that went have left inside an SQLite file, for rows to come; it does not shrink by itself.
+
+    PostgreSQL looks after that itself, and says nothing of it: 0.
+    """
+    if connection.dialect.name != "sqlite":
+        return 0
     pages, page_bytes = (
         connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("freelist_count", "page_size")
     )
@@ -106,15 +138,20 @@ def free_bytes_inside(connection: Connection) -> int:
 def _curable_as_busy() -> Iterator[None]:
     try:
         yield
-    except sa.exc.OperationalError as error:
-        if isinstance(error.orig, sqlite3.Error) and not _is_curable(error.orig):
+    except sa.exc.DBAPIError as error:
+        if not _is_curable(error.orig):
             raise
         raise FarmBusy(f"the database refused for now: {error.orig}", hint=_cure(error.orig)) from error
 
 
-def _is_curable(error: sqlite3.Error) -> bool:
-    # The lower byte is the primary code; the rest says which kind of it.
-    return error.sqlite_errorcode & 0xFF in _CURABLE
+def _is_curable(error: BaseException | None) -> bool:
+    if isinstance(error, sqlite3.OperationalError):
+        # The lower byte is the primary code; the rest says which kind of it.
+        return error.sqlite_errorcode & 0xFF in _CURABLE
+    if isinstance(error, psycopg.OperationalError):
+        # Without a code the connection was lost, or never made.
+        return error.sqlstate is None or error.sqlstate[:2] in _CURABLE_CLASSES
+    return False
 
 
 def _cure(error: BaseException | None) -> str | None:
@@ -127,11 +164,26 @@ def _cure(error: BaseException | None) -> str | None:
 
 
 def create_engine(url: str, *, busy_ms: int = BUSY_MS) -> Engine:
-    """An engine with what SQLite needs to behave: WAL, foreign keys, real transactions."""
-    engine = sa.create_engine(url)
-    if engine.dialect.name == "sqlite":
+    """An engine whose transactions behave alike on both databases.
+
+    Args:
+        url: SQLAlchemy's; `postgresql://` means psycopg 3.
+        busy_ms: how long a transaction waits for locks of other processes, or in a statement for a row.
+    """
+    if sa.make_url(url).get_backend_name() == "sqlite":
+        engine = sa.create_engine(url)
         sa.event.listen(engine, "connect", lambda raw, _record: _prepare_sqlite(raw, busy_ms))
         sa.event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    engine = sa.create_engine(
+        url,
+        isolation_level="SERIALIZABLE",
+        pool_size=_READERS + _POSTGRES_WRITERS,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={"options": f"-c lock_timeout={busy_ms} -c timezone=UTC"},
+    )
+    sa.event.listen(engine, "begin", _begin_postgres)
     return engine
 
 
@@ -154,3 +206,10 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql(f"PRAGMA query_only={'OFF' if writes else 'ON'}")
     # Taking the write lock at once: a lock taken halfway could not wait for another writer.
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _begin_postgres(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("farm_writes", False)
+    if not writes:
+        # A snapshot is enough for who only reads; it neither waits nor makes others wait.
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

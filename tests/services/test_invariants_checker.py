@@ -1,9 +1,7 @@
 """The checker of invariants sees what it is there to see."""
 
 import re
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,12 +9,19 @@ from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, phase
 from invariants import check_invariants, violations
 
 from farm.core.attempt import AttemptState
+from farm.store.database import create_engine, sqlite_url
 
 #: An event of long before everything else.
 _EVENT = (
     "INSERT INTO events (event_id, at, actor, subject, subject_id, kind, cause)"
     " VALUES (-1, 0, 'farm', 'device', 'phone-1',"
 )
+
+
+@pytest.fixture
+def farm(sqlite_farm: FarmRig) -> FarmRig:
+    """Its file is tampered with, which one database is enough for."""
+    return sqlite_farm
 
 
 @pytest.fixture
@@ -35,12 +40,14 @@ def busy_farm(farm: FarmRig, host: HostRig) -> Path:
 
 def broken_by(database: Path, statement: str) -> Sequence[str]:
     """What the checker says once somebody has tampered with a copy of the rows."""
-    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        assert connection.execute(statement).rowcount > 0
-        found = list(violations(connection))
-        connection.execute("ROLLBACK")
-    return found
+    engine = create_engine(sqlite_url(database))
+    try:
+        with engine.connect().execution_options(farm_writes=True) as connection:
+            assert connection.exec_driver_sql(statement).rowcount > 0
+            # Never committed.
+            return list(violations(connection))
+    finally:
+        engine.dispose()
 
 
 def test_an_honest_history_breaks_nothing(busy_farm: Path) -> None:

@@ -60,7 +60,7 @@ def test_what_was_not_used_for_longest_goes_first_and_no_more_than_must(farm: Fa
         farm.clock.advance(60)
     farm.write(mark_used, [files[0]], now=farm.clock.now())
     farm.clock.advance(_LATER_S)
-    own = farm.rows("SELECT sum(size_bytes) AS size FROM artifacts")[0]["size"] - 300
+    own = int(farm.rows("SELECT sum(size_bytes) AS size FROM artifacts")[0]["size"]) - 300
     swept = sweep(farm, StorageRules(blobs_limit_bytes=own + 150))
     assert (swept.artifacts, swept.artifact_bytes) == (2, 200)
     assert (swept.files, swept.file_bytes) == (2, 200)
@@ -325,6 +325,7 @@ def test_a_report_that_expired_is_still_known_when_it_comes_again(farm: FarmRig,
     assert len(evidence_rows(farm)) == count
 
 
+@pytest.mark.parametrize("any_database_url", ["sqlite"], indirect=True)
 def test_the_room_of_output_that_went_is_free_for_what_comes(farm: FarmRig, host: HostRig) -> None:
     attempt_id = AttemptId(kept_attempt(farm))
     for number in range(60):

@@ -1,6 +1,7 @@
 """A database with one row of most things, to break rules in."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,21 @@ from rows import HOST, NOW, PHONE, add_rows
 from farm.store.database import Database, sqlite_url
 
 
+@contextmanager
+def opened(url: str) -> Iterator[Database]:
+    """A migrated database that gives up waiting for locks soon."""
+    database = Database(url, busy_ms=50)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """A migrated, empty database that gives up waiting for locks soon."""
-    path = tmp_path / "farm.sqlite3"
-    put_migrated(path)
-    opened = Database(sqlite_url(path), busy_ms=50)
-    yield opened
-    opened.close()
+def database(any_database_url: str) -> Iterator[Database]:
+    """An empty database, of each kind."""
+    with opened(any_database_url) as database:
+        yield database
 
 
 @pytest.fixture
@@ -25,6 +33,22 @@ def filled(database: Database) -> Database:
     """One host with a live session, one phone, one matrix of one cell with a queued job."""
     database.write(add_rows)
     return database
+
+
+@pytest.fixture
+def sqlite_database(tmp_path: Path) -> Iterator[Database]:
+    """An empty SQLite file."""
+    path = tmp_path / "farm.sqlite3"
+    put_migrated(path)
+    with opened(sqlite_url(path)) as database:
+        yield database
+
+
+@pytest.fixture
+def sqlite_filled(sqlite_database: Database) -> Database:
+    """As `filled`, in an SQLite file."""
+    sqlite_database.write(add_rows)
+    return sqlite_database
 
 
 __all__ = ["HOST", "NOW", "PHONE"]

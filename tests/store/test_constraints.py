@@ -169,13 +169,13 @@ def test_the_database_refuses_what_breaks_the_rule(filled: Database, rule: str) 
     filled.write(prepare)
     with pytest.raises(IntegrityError) as caught:
         filled.write(add, *broken)
-    assert named(rule) in str(caught.value.orig), caught.value.orig
+    assert named(rule, filled) in str(caught.value.orig), caught.value.orig
 
 
-def named(rule: str) -> str:
-    """What SQLite's message says: a check's name, or the columns of a unique index."""
+def named(rule: str, database: Database) -> str:
+    """What the message says: a rule's name, or on SQLite the columns of a unique index."""
     name = rule.strip()
-    if name.startswith("ck_"):
+    if name.startswith("ck_") or database.engine.dialect.name != "sqlite":
         return name
     for table in metadata.tables.values():
         for item in [*table.indexes, *table.constraints]:
@@ -222,5 +222,5 @@ def test_a_job_may_have_many_measurements_that_are_not_accepted(filled: Database
 
 
 def test_a_row_cannot_refer_to_what_does_not_exist(filled: Database) -> None:
-    with pytest.raises(IntegrityError, match="FOREIGN KEY"):
+    with pytest.raises(IntegrityError, match=r"(?i)foreign key"):
         filled.write(add, tables.attempts, {**ATTEMPT, "job_id": 99})

@@ -170,9 +170,9 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
 
 
 @pytest.mark.parametrize("name", HOT)
-def test_a_hot_query_uses_its_index_and_scans_no_table(filled: Database, name: str) -> None:
+def test_a_hot_query_uses_its_index_and_scans_no_table(sqlite_filled: Database, name: str) -> None:
     query, index = HOT[name]
-    found = plans(filled, query)
+    found = plans(sqlite_filled, query)
     assert any(index in step for plan in found for step in plan), found
     assert not [step for plan in found for step in plan if is_table_scan(step)], found
 
@@ -183,21 +183,21 @@ def is_table_scan(step: str) -> bool:
 
 
 @pytest.mark.parametrize("checks_only", [False, True])
-def test_the_head_of_a_queue_is_found_without_sorting(filled: Database, checks_only: bool) -> None:
-    (plan,) = plans(filled, lambda c: jobs.queue_head(c, PHONE, checks_only=checks_only))
+def test_the_head_of_a_queue_is_found_without_sorting(sqlite_filled: Database, checks_only: bool) -> None:
+    (plan,) = plans(sqlite_filled, lambda c: jobs.queue_head(c, PHONE, checks_only=checks_only))
     assert not any("B-TREE" in step for step in plan), plan
     assert len(plan) == 1
 
 
-def test_what_comes_next_is_found_without_sorting_the_queues(filled: Database) -> None:
-    (plan,) = plans(filled, lambda c: jobs.upcoming(c, HOST))
+def test_what_comes_next_is_found_without_sorting_the_queues(sqlite_filled: Database) -> None:
+    (plan,) = plans(sqlite_filled, lambda c: jobs.upcoming(c, HOST))
     inside = plan[plan.index("CORRELATED SCALAR SUBQUERY 1") :]
     assert not any("B-TREE" in step for step in inside), plan
 
 
-def test_listing_matrices_takes_a_fixed_number_of_statements(filled: Database) -> None:
+def test_listing_matrices_takes_a_fixed_number_of_statements(sqlite_filled: Database) -> None:
     def listing(connection: Connection) -> object:
         tallies, cells = job_counts.tallies(connection), matrices.cell_counts(connection)
         return tallies, cells, matrices.list_matrices(connection)
 
-    assert len(plans(filled, listing)) == 3
+    assert len(plans(sqlite_filled, listing)) == 3

@@ -25,14 +25,16 @@ SWEPT: dict[str, tuple[Callable[[Connection], object], str]] = {
 
 
 @pytest.mark.parametrize("name", SWEPT)
-def test_a_sweep_looks_into_an_index(filled: Database, name: str) -> None:
+def test_a_sweep_looks_into_an_index(sqlite_filled: Database, name: str) -> None:
     query, index = SWEPT[name]
-    found = plans(filled, query)
+    found = plans(sqlite_filled, query)
     assert any(index in step for plan in found for step in plan), found
 
 
 @pytest.mark.parametrize("name", ["output older than a day", "the oldest output"])
-def test_the_oldest_output_is_found_without_sorting_or_reading_all(filled: Database, name: str) -> None:
+def test_the_oldest_output_is_found_without_sorting_or_reading_all(
+    sqlite_filled: Database, name: str
+) -> None:
     query, _ = SWEPT[name]
-    steps = [step for plan in plans(filled, query) for step in plan]
+    steps = [step for plan in plans(sqlite_filled, query) for step in plan]
     assert not [step for step in steps if "B-TREE" in step or is_table_scan(step)], steps
