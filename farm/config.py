@@ -4,7 +4,7 @@ import socket
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from farm.core.address import host_and_port, web_address
@@ -22,6 +22,10 @@ class FarmConfig(BaseSettings):
 
     #: Database, artifacts, the embedded agent's state: all a farm keeps.
     data_dir: Path = Path("farm-data")
+    #: `postgresql://...` where a team outgrows one machine; None: the SQLite file in the data folder.
+    database_url: SecretStr | None = None
+    #: Where artifacts are kept; None: in the data folder. Farm processes on one database share this one.
+    blobs_path: Path | None = None
     bind: str = "127.0.0.1"
     #: 0 takes any free port.
     port: int = DEFAULT_PORT
@@ -76,7 +80,7 @@ class FarmConfig(BaseSettings):
     @property
     def blobs_dir(self) -> Path:
         """Artifacts by digest."""
-        return self.data_dir / "blobs"
+        return self.blobs_path or self.data_dir / "blobs"
 
 
 def invalid_setting(error: ValidationError, prefix: str) -> InvalidInput:

@@ -15,6 +15,7 @@ from farm.core.errors import (
     Conflict,
     FarmDiskFull,
     FarmError,
+    Forbidden,
     InvalidInput,
     NotFound,
 )
@@ -40,6 +41,8 @@ def status_of(error: FarmError) -> int:
             return 404
         case AuthError():
             return 401
+        case Forbidden():
+            return 403
         case Conflict():
             return 409
         case InvalidInput():

@@ -14,6 +14,7 @@ FarmError
 │   ├── ReportConflict           report.conflict
 │   └── SessionFenced            session.fenced
 ├── AuthError                    auth.invalid
+├── Forbidden                    auth.forbidden
 ├── DeviceError                  blame device
 │   ├── DeviceOffline            device.offline
 │   ├── DeviceTimeout            device.timeout
@@ -167,6 +168,14 @@ class AuthError(FarmError):
     code = "auth.invalid"
     blame = Blame.USER
     default_hint = "enroll the agent again, or use the token you were given"
+
+
+class Forbidden(FarmError):
+    """The caller is known, and may not do this."""
+
+    code = "auth.forbidden"
+    blame = Blame.USER
+    default_hint = "ask who runs the farm"
 
 
 class DeviceError(FarmError):

@@ -118,6 +118,16 @@ def add(connection: Connection, table: sa.Table, row: dict[str, Any], **changes:
     connection.execute(table.insert().values({**row, **changes}))
 
 
+ACCESS_TOKEN = {
+    "token_hash": "h",
+    "name": "ann",
+    "role": "viewer",
+    "created_at": NOW,
+    "created_by": "farm",
+}
+INCIDENT = {"host_id": HOST, "kind": "phones_lost_together", "began_at": NOW, "devices": [], "cause": "hub"}
+
+
 def add_rows(connection: Connection) -> None:
     """The rows that others refer to, and one queued job."""
     host = {"host_id": HOST, "state": "active", "auto_admit": True, "credential_hash": "x", "created_at": NOW}

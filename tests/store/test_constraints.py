@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from rows import (
+    ACCESS_TOKEN,
     ARTIFACT,
     ATTEMPT,
     CELL,
     CHECK,
     DEVICE,
     DIGEST,
+    INCIDENT,
     JOB,
     MEASUREMENT,
     NOW,
@@ -129,6 +131,8 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "ck_errands_ends_one_way": [(tables.errands, {**ERRAND, "finished_at": NOW})],
     "ck_errands_ends_one_way ": [(tables.errands, {**ERRAND, "done": "woke it"})],
     "uq_errands_one_open_per_kind": [(tables.errands, ERRAND), (tables.errands, ERRAND)],
+    "ck_access_tokens_role_known": [(tables.access_tokens, {**ACCESS_TOKEN, "role": "king"})],
+    "uq_incidents_one_open_per_kind": [(tables.incidents, INCIDENT), (tables.incidents, INCIDENT)],
     "ck_measurements_quality_known": [
         (tables.attempts, ATTEMPT),
         (tables.measurements, {**MEASUREMENT, "quality": "fine"}),

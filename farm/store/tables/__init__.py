@@ -2,14 +2,17 @@
 
 from farm.store.tables.catalog import artifacts, program_files, programs, variants
 from farm.store.tables.columns import UtcTime, is_one_of, metadata, word
+from farm.store.tables.control import database_epochs, duties
 from farm.store.tables.fleet import (
     OPEN_SESSION,
     HostState,
     SessionState,
+    access_tokens,
     device_facts,
     devices,
     errands,
     hosts,
+    incidents,
     join_tokens,
     sessions,
 )
@@ -22,15 +25,19 @@ __all__ = [
     "HostState",
     "SessionState",
     "UtcTime",
+    "access_tokens",
     "artifacts",
     "attempts",
     "cells",
+    "database_epochs",
     "device_facts",
     "devices",
+    "duties",
     "errands",
     "events",
     "evidence",
     "hosts",
+    "incidents",
     "is_live",
     "is_one_of",
     "jobs",

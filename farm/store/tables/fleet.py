@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from farm.core.device import Admin, Health, Presence
 from farm.core.errand import ErrandKind
+from farm.core.role import Role
 from farm.store.tables.columns import BigId, UtcTime, metadata, one_of, where
 
 
@@ -55,6 +56,44 @@ join_tokens = sa.Table(
     sa.Column("expires_at", UtcTime, nullable=False),
     sa.Column("used_at", UtcTime),
     sa.Column("used_by", sa.Text, sa.ForeignKey("hosts.host_id")),
+)
+
+access_tokens = sa.Table(
+    "access_tokens",
+    metadata,
+    # Only the hash is kept: SHA-256 of 256 random bits.
+    sa.Column("token_hash", sa.Text, primary_key=True),
+    #: Whom it proves: the actor of events.
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("created_by", sa.Text, nullable=False),
+    #: None: valid until it is revoked.
+    sa.Column("expires_at", UtcTime),
+    sa.Column("revoked_at", UtcTime),
+    one_of("role", Role),
+)
+
+incidents = sa.Table(
+    "incidents",
+    metadata,
+    sa.Column("incident_id", BigId, primary_key=True),
+    sa.Column("host_id", sa.Text, sa.ForeignKey("hosts.host_id"), nullable=False),
+    #: `phones_lost_together`, ...: farm.core.incident.
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("began_at", UtcTime, nullable=False),
+    sa.Column("ended_at", UtcTime),
+    #: The phones it hit; none of them is blamed for what happened then (I15).
+    sa.Column("devices", sa.JSON, nullable=False),
+    sa.Column("cause", sa.Text, nullable=False),
+)
+# One incident of a kind at a time: what else happens then is part of it.
+sa.Index(
+    "uq_incidents_one_open_per_kind",
+    incidents.c.host_id,
+    incidents.c.kind,
+    unique=True,
+    **where("ended_at IS NULL"),
 )
 
 sessions = sa.Table(

@@ -29,6 +29,8 @@ matrices = sa.Table(
     sa.Column("rejected", sa.JSON, nullable=False),
     #: The matrix that this one runs again.
     sa.Column("rerun_of", BigId, sa.ForeignKey("matrices.matrix_id")),
+    #: Who submitted it; None before schema 0003.
+    sa.Column("submitted_by", sa.Text),
     sa.Column("created_at", UtcTime, nullable=False),
 )
 

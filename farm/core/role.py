@@ -1,0 +1,47 @@
+"""Who may do what, as data: each role may do all that the one before it may."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What somebody who calls the farm may do."""
+
+    #: Look at everything but secrets.
+    VIEWER = "viewer"
+    #: Register variants and programs; submit, cancel and rerun matrices.
+    SUBMITTER = "submitter"
+    #: Phones, hosts, join tokens, storage.
+    OPERATOR = "operator"
+    #: Access tokens.
+    ADMIN = "admin"
+    #: One host's sessions, attempts and files, and nothing of people's.
+    AGENT = "agent"
+
+
+#: From the one that may do least. Agents are none of people's.
+LADDER = (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR, Role.ADMIN)
+
+
+def may(role: Role, needed: Role) -> bool:
+    """Tell whether somebody of a role may do what another role is needed for."""
+    if role not in LADDER or needed not in LADDER:
+        return role is needed
+    return LADDER.index(role) >= LADDER.index(needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """A person or script behind a request.
+
+    `name` is proven by a token where `is_proven`; on loopback it is what they say of themselves.
+    """
+
+    name: str
+    role: Role
+    is_proven: bool
+
+    @property
+    def actor(self) -> str:
+        """How events name them."""
+        return f"user:{self.name}"

@@ -1,0 +1,89 @@
+"""Roles, incidents of hosts, farm processes that agree: what a farm needs that a team shares."""
+
+import secrets
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+ROLES = "role IN ('viewer', 'submitter', 'operator', 'admin', 'agent')"
+
+
+def upgrade() -> None:
+    _access_tokens()
+    _incidents()
+    _control()
+    op.add_column("matrices", sa.Column("submitted_by", sa.Text()))
+
+
+def _access_tokens() -> None:
+    op.create_table(
+        "access_tokens",
+        sa.Column("token_hash", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("role", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("created_by", sa.Text(), nullable=False),
+        sa.Column("expires_at", sa.BigInteger()),
+        sa.Column("revoked_at", sa.BigInteger()),
+        sa.CheckConstraint(ROLES, name=op.f("ck_access_tokens_role_known")),
+        sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_access_tokens")),
+    )
+
+
+def _incidents() -> None:
+    op.create_table(
+        "incidents",
+        sa.Column("incident_id", BIG_ID, nullable=False),
+        sa.Column("host_id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("began_at", sa.BigInteger(), nullable=False),
+        sa.Column("ended_at", sa.BigInteger()),
+        sa.Column("devices", sa.JSON(), nullable=False),
+        sa.Column("cause", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["host_id"], ["hosts.host_id"], name=op.f("fk_incidents_host_id")),
+        sa.PrimaryKeyConstraint("incident_id", name=op.f("pk_incidents")),
+    )
+    is_open = sa.text("ended_at IS NULL")
+    op.create_index(
+        "uq_incidents_one_open_per_kind",
+        "incidents",
+        ["host_id", "kind"],
+        unique=True,
+        sqlite_where=is_open,
+        postgresql_where=is_open,
+    )
+
+
+def _control() -> None:
+    op.create_table(
+        "duties",
+        sa.Column("duty", sa.Text(), nullable=False),
+        sa.Column("holder", sa.Text(), nullable=False),
+        sa.Column("held_until", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("duty", name=op.f("pk_duties")),
+    )
+    epochs = op.create_table(
+        "database_epochs",
+        sa.Column("epoch", sa.Text(), nullable=False),
+        sa.Column("began_at", sa.BigInteger(), nullable=False),
+        sa.Column("cause", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("epoch", name=op.f("pk_database_epochs")),
+    )
+    # No clock here: whatever was before, this history has no beginning that anybody noted.
+    op.bulk_insert(epochs, [{"epoch": secrets.token_hex(8), "began_at": 0, "cause": "created"}])
+
+
+def downgrade() -> None:
+    with op.batch_alter_table("matrices") as batch:
+        batch.drop_column("submitted_by")
+    op.drop_table("database_epochs")
+    op.drop_table("duties")
+    op.drop_index("uq_incidents_one_open_per_kind", table_name="incidents")
+    op.drop_table("incidents")
+    op.drop_table("access_tokens")
