@@ -17,6 +17,9 @@ FarmError
 ├── Forbidden                    auth.forbidden
 ├── DeviceError                  blame device
 │   ├── DeviceOffline            device.offline
+│   ├── DeviceLost               device.lost
+│   ├── DeviceRebooted           device.rebooted
+│   ├── AdbdRestarted            device.adbd_restarted
 │   ├── DeviceTimeout            device.timeout
 │   ├── DeviceUnfit              device.unfit
 │   ├── DeviceProtocol           device.protocol
@@ -191,6 +194,27 @@ class DeviceOffline(DeviceError):
     """The phone is not reachable over adb."""
 
     code = "device.offline"
+
+
+class DeviceLost(DeviceError):
+    """The phone went away during a run and did not come back in time."""
+
+    code = "device.lost"
+    default_hint = "look at its cable and its power; the run on it may be over"
+
+
+class DeviceRebooted(DeviceError):
+    """The phone restarted during a run."""
+
+    code = "device.rebooted"
+    default_hint = "heat, a full disk or a driver may be why: `adb shell getprop sys.boot.reason` says"
+
+
+class AdbdRestarted(DeviceError):
+    """The phone's adb daemon restarted during a run and took the run with it."""
+
+    code = "device.adbd_restarted"
+    default_hint = "an update, or a run that took all memory, ends it: `adb logcat -b crash` says more"
 
 
 class DeviceTimeout(DeviceError):

@@ -77,7 +77,7 @@ def _answered(
     now: datetime,
 ) -> Exchanged:
     host_id, session_id = session.host_id, session.session_id
-    if is_latest:
+    if is_latest and said.pressure is None:
         claim_jobs(connection, host_id, session_id, now=now)
     unwanted = attempts.unwanted_attempts(connection, session_id)
     live = attempts.live_attempts(connection, session_id)

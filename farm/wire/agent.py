@@ -141,6 +141,8 @@ class Exchange(Wire):
     errands: tuple[ErrandReport, ...] = ()
     #: Errands being done: an answer that lists these alone is no news, and may be held back.
     errands_in_hand: tuple[Count, ...] = ()
+    #: Why the host takes no new work, in words; what it has in hand goes on. None when all is well.
+    pressure: Annotated[str, Field(min_length=1, max_length=500)] | None = None
 
 
 class CleanUp(Wire):
