@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from farm_processes import FarmProcess, eventually, running_farm_with_agent
 from fastapi.routing import APIRoute
 from invariants import check_invariants
@@ -52,6 +53,7 @@ def test_a_join_token_is_made_only_for_an_agent_that_the_farm_does_not_know(tmp_
         assert _tokens(farm) == 1
 
 
+@pytest.mark.fault(24, 36)
 def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_its_next_life_takes_it_over(
     tmp_path: Path,
 ) -> None:
@@ -65,6 +67,8 @@ def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_its_next_life
         assert _count(farm, f"{_ATTEMPTS} WHERE kind <> 'check'") == 1
 
 
+@pytest.mark.invariant("I8")
+@pytest.mark.fault(24)
 def test_farm_and_agent_killed_at_once_in_a_run_take_it_over_in_their_next_life(tmp_path: Path) -> None:
     farm = FarmProcess(tmp_path / "farm", command=_UP)
     with running_farm_with_agent(farm):

@@ -190,6 +190,7 @@ def test_every_file_travels_to_each_phone_once(attempts: list[dict[str, Any]]) -
     assert warm > 20
 
 
+@pytest.mark.invariant("I8", "I18")
 def test_phones_that_share_a_cpu_never_run_at_the_same_time(lab: Lab, attempts: list[dict[str, Any]]) -> None:
     spans = runs_of(lab.phones)
     assert journal.overlaps(spans) == []

@@ -117,6 +117,8 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield lab
 
 
+@pytest.mark.invariant("I8", "I21")
+@pytest.mark.fault(22)
 def test_two_hosts_share_a_matrix_and_a_phone_that_moves_works_on_at_the_other(lab: Lab) -> None:
     with running_agent(lab.agent("host-a", [lab.one])), running_agent(lab.agent("host-b", [lab.two])):
         lab.farm.await_phones([lab.one, lab.two])

@@ -52,6 +52,7 @@ def healthy_phone(agent: HttpAgent) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer"}, {"Authorization": "Bearer x"}])
 @pytest.mark.parametrize("path", ["/sessions", "/sessions/1/exchange", "/attempts/1/report"])
+@pytest.mark.invariant("I19")
 def test_a_call_without_a_good_credential_is_refused(
     farm: HttpFarm, path: str, headers: dict[str, str]
 ) -> None:
@@ -91,12 +92,15 @@ def test_an_agent_of_another_wire_version_is_refused_with_the_versions_served(
     refused(farm.http.post("/api/v1/agent/enroll", json=enrollment), 422, "input.invalid")
 
 
+@pytest.mark.invariant("I19")
 def test_a_session_of_another_host_is_fenced_off(farm: HttpFarm, agent: HttpAgent) -> None:
     other = farm.enroll("bench-2")
     other.session_id = agent.session_id
     refused(other.exchange(), 409, "session.fenced", Blame.HOST)
 
 
+@pytest.mark.invariant("I3")
+@pytest.mark.fault(26)
 def test_an_older_session_is_fenced_by_a_newer_one(agent: HttpAgent) -> None:
     older = agent.session_id
     agent.session_id = agent.post("/sessions", json={"boot_id": "b", "agent_version": "a"}).json()[
@@ -177,6 +181,8 @@ def wait_until_held(farm: HttpFarm, held: Future[httpx.Response]) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.invariant("I4")
+@pytest.mark.fault(33)
 def test_the_same_report_again_gets_the_same_answer(agent: HttpAgent) -> None:
     check = check_of(agent)
     body = report_body(good_evidence(check))
@@ -193,6 +199,7 @@ def test_another_report_of_a_settled_attempt_is_a_conflict(agent: HttpAgent) -> 
     refused(agent.post(path, content=report_body(good_evidence(check)) + b" "), 409, "report.conflict")
 
 
+@pytest.mark.invariant("I19")
 def test_a_report_of_another_hosts_attempt_is_refused_and_changes_nothing(
     farm: HttpFarm, agent: HttpAgent
 ) -> None:

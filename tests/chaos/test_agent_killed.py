@@ -24,6 +24,8 @@ def run(stage: Stage, matrix_id: MatrixId) -> Path:
     return stage.await_run()
 
 
+@pytest.mark.invariant("I4", "I8")
+@pytest.mark.fault(24)
 def test_a_run_whose_agent_is_killed_goes_on_and_is_adopted_by_the_next_one(
     stage: Stage, matrix_id: MatrixId, run: Path
 ) -> None:
@@ -34,6 +36,8 @@ def test_a_run_whose_agent_is_killed_goes_on_and_is_adopted_by_the_next_one(
     _check_run_once(stage, fence=int(run.name))
 
 
+@pytest.mark.invariant("I4", "I12")
+@pytest.mark.fault(24)
 def test_a_run_that_ends_while_there_is_no_agent_counts_when_there_is_one_again(
     stage: Stage, matrix_id: MatrixId, run: Path
 ) -> None:
@@ -44,6 +48,8 @@ def test_a_run_that_ends_while_there_is_no_agent_counts_when_there_is_one_again(
     _check_run_once(stage, fence=int(run.name))
 
 
+@pytest.mark.invariant("I8")
+@pytest.mark.fault(16)
 def test_a_run_outlives_the_adb_server(stage: Stage, matrix_id: MatrixId, run: Path) -> None:
     os.kill(stage.agent.adb_server_pid(), signal.SIGKILL)
     assert is_alive(run)

@@ -33,6 +33,8 @@ def random() -> Random:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.invariant("I4", "I5", "I8", "I10", "I12", "I13", "I17")
+@pytest.mark.fault(33, 35)
 def test_a_farm_killed_at_20_moments_of_a_matrix_loses_nothing_and_counts_nothing_twice(
     stage: Stage, random: Random
 ) -> None:

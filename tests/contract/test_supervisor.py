@@ -224,12 +224,14 @@ def test_what_the_harness_left_in_its_session_is_gone_when_the_record_is_there(p
     assert not _alive(_pid(phone.folder(1) / "child"))
 
 
+@pytest.mark.invariant("I8")
 def test_a_second_start_does_nothing(phone: Phone) -> None:
     phone.run(1, "echo again >>count")
     assert phone.call("start", 1, 600) == 0
     assert (phone.folder(1) / "count").read_text() == "again\n"
 
 
+@pytest.mark.invariant("I8")
 def test_starts_at_the_same_time_make_one_run(phone: Phone) -> None:
     phone.prepare(1, "echo again >>count; sleep 0.3")
     words = [*phone.shell, str(SCRIPT), "start", str(phone.work), "1", "600"]
@@ -239,6 +241,8 @@ def test_starts_at_the_same_time_make_one_run(phone: Phone) -> None:
     assert (phone.folder(1) / "count").read_text() == "again\n"
 
 
+@pytest.mark.invariant("I8")
+@pytest.mark.fault(13)
 def test_a_run_whose_supervisor_was_killed_is_lost_and_does_not_start_again(phone: Phone) -> None:
     phone.start(1, "echo again >>count; sleep 60")
     _eventually((phone.folder(1) / "count").exists)
@@ -248,6 +252,7 @@ def test_a_run_whose_supervisor_was_killed_is_lost_and_does_not_start_again(phon
     assert (phone.folder(1) / "count").read_text() == "again\n"
 
 
+@pytest.mark.invariant("I3", "I8")
 def test_a_lower_fence_is_refused(phone: Phone) -> None:
     assert phone.call("fence", 5) == 0
     assert phone.start(4, "echo no >ran") == REFUSED
@@ -257,6 +262,7 @@ def test_a_lower_fence_is_refused(phone: Phone) -> None:
     assert (phone.work / "fence").read_text() == "5\n"
 
 
+@pytest.mark.invariant("I8")
 def test_a_run_that_was_cleaned_up_never_starts(phone: Phone) -> None:
     assert phone.call("clean", 5) == 0
     assert phone.start(5, "exit 0") == REFUSED
@@ -290,6 +296,8 @@ def test_stop_ends_a_run_and_leaves_its_record(phone: Phone) -> None:
     assert (phone.record(1).code, phone.record(1).timed_out) == (143, False)
 
 
+@pytest.mark.invariant("I7")
+@pytest.mark.fault(14)
 def test_clean_finds_a_detached_child_that_went_elsewhere(phone: Phone) -> None:
     phone.run(
         1,
@@ -301,6 +309,8 @@ def test_clean_finds_a_detached_child_that_went_elsewhere(phone: Phone) -> None:
     assert not _alive(child)
 
 
+@pytest.mark.invariant("I7")
+@pytest.mark.fault(14)
 def test_clean_finds_a_child_that_threw_its_environment_away(phone: Phone) -> None:
     phone.run(1, "env -i setsid sh -c 'echo $$ >child; exec /bin/sleep 60' & until [ -s child ]; do :; done")
     child = _pid(phone.folder(1) / "child")
@@ -309,6 +319,8 @@ def test_clean_finds_a_child_that_threw_its_environment_away(phone: Phone) -> No
     assert not _alive(child)
 
 
+@pytest.mark.invariant("I8")
+@pytest.mark.fault(22)
 def test_clean_ends_a_run_under_way_with_its_supervisor(phone: Phone) -> None:
     phone.start(1, "sleep 60")
     supervisor, harness = [

@@ -61,6 +61,7 @@ def is_fit(state: DeviceState, *, check: bool) -> bool:
 
 
 @pytest.mark.parametrize("check", BOOLS)
+@pytest.mark.invariant("I7", "I14")
 def test_a_device_is_schedulable_exactly_when_every_condition_holds(check: bool) -> None:
     for state in STATES:
         assert (not blockers(state, check=check)) == is_fit(state, check=check), state
@@ -99,6 +100,7 @@ BLAMES = st.lists(st.one_of(st.none(), st.sampled_from(Blame)), max_size=5)
 
 
 @given(recent=BLAMES)
+@pytest.mark.invariant("I15")
 def test_a_phone_is_suspicious_by_its_own_failures_alone(recent: list[Blame | None]) -> None:
     assert is_suspicious(recent) == (recent.count(Blame.DEVICE) >= SUSPICIOUS_FAILURES)
     others = [None if blame is Blame.DEVICE else blame for blame in recent]

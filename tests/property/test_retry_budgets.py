@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def tried(endings: list[PastTry]) -> list[PastTry]:
 
 
 @given(endings=st.lists(TRIES, min_size=1, max_size=40))
+@pytest.mark.invariant("I16")
 def test_no_history_leads_to_more_attempts_than_the_budget(endings: list[PastTry]) -> None:
     done = tried(endings)
     assert len(done) <= MAX_ATTEMPTS
@@ -43,6 +45,7 @@ def test_no_history_leads_to_more_attempts_than_the_budget(endings: list[PastTry
 
 
 @given(endings=st.lists(INCONCLUSIVE, min_size=MAX_ATTEMPTS, max_size=20))
+@pytest.mark.invariant("I13", "I16")
 def test_trouble_without_end_ends_the_job(endings: list[PastTry]) -> None:
     assert not may_retry(tried(endings))
 

@@ -38,18 +38,21 @@ def test_the_sources_of_an_attempt_event_are_where_it_can_happen(event: AttemptE
     assert set(attempt.sources(event)) == {s for s in AttemptState if attempt.advance(s, event) is not None}
 
 
+@pytest.mark.invariant("I6")
 def test_nothing_leads_out_of_an_end() -> None:
     assert not [event for event in JobEvent if job.advance(JobState.FINISHED, event)]
     for state in (AttemptState.FINISHED, AttemptState.GIVEN_BACK):
         assert not [event for event in AttemptEvent if attempt.advance(state, event)]
 
 
+@pytest.mark.invariant("I6")
 def test_a_lost_attempt_can_only_be_settled_by_its_own_late_report() -> None:
     ways_out = [event for event in AttemptEvent if attempt.advance(AttemptState.LOST, event)]
     assert ways_out == [AttemptEvent.SETTLED]
 
 
 @given(happened=JOB_EVENTS)
+@pytest.mark.invariant("I6")
 def test_a_finished_job_stays_finished(happened: list[JobEvent]) -> None:
     state, ended = JobState.QUEUED, False
     for event in happened:

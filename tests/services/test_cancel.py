@@ -52,6 +52,7 @@ def outcomes(farm: FarmRig, matrix_id: MatrixId) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("state", PHASES)
+@pytest.mark.invariant("I7", "I16")
 def test_a_run_that_is_stopped_ends_as_cancelled_and_frees_the_phone_once_it_is_clean(
     farm: FarmRig, host: HostRig, state: AttemptState
 ) -> None:
@@ -76,6 +77,8 @@ def test_a_run_that_is_stopped_ends_as_cancelled_and_frees_the_phone_once_it_is_
 
 
 @pytest.mark.parametrize("state", PHASES)
+@pytest.mark.invariant("I4", "I6")
+@pytest.mark.fault(34)
 def test_a_report_that_comes_after_the_cancel_is_kept_and_not_counted(
     farm: FarmRig, host: HostRig, state: AttemptState
 ) -> None:
@@ -94,6 +97,8 @@ def test_a_report_that_comes_after_the_cancel_is_kept_and_not_counted(
     assert len(host.exchange().assignments) == 1
 
 
+@pytest.mark.invariant("I4", "I6")
+@pytest.mark.fault(34)
 def test_a_report_that_comes_before_the_cancel_counts(farm: FarmRig, host: HostRig) -> None:
     matrix_id, attempt = under_way(farm, host, AttemptState.REPORTING)
     assert host.report(attempt.attempt_id, good_evidence(attempt)).counted
@@ -103,6 +108,7 @@ def test_a_report_that_comes_before_the_cancel_counts(farm: FarmRig, host: HostR
     assert farm.matrix(matrix_id).state == "cancelled"
 
 
+@pytest.mark.invariant("I13", "I16")
 def test_a_run_that_its_agent_never_heard_of_leaves_the_phone_free(farm: FarmRig, host: HostRig) -> None:
     matrix_id, attempt = under_way(farm, host, AttemptState.CLAIMED)
     cancel(farm, matrix_id)
@@ -113,6 +119,7 @@ def test_a_run_that_its_agent_never_heard_of_leaves_the_phone_free(farm: FarmRig
 
 
 @pytest.mark.parametrize("state", PHASES)
+@pytest.mark.invariant("I16")
 def test_an_agent_that_was_restarted_abandons_what_was_cancelled(
     farm: FarmRig, host: HostRig, state: AttemptState
 ) -> None:
@@ -124,6 +131,8 @@ def test_an_agent_that_was_restarted_abandons_what_was_cancelled(
     assert outcomes(farm, matrix_id) == {"cancelled": 10}
 
 
+@pytest.mark.invariant("I6", "I16")
+@pytest.mark.fault(27)
 def test_a_host_that_is_lost_after_a_cancel_does_not_bring_the_job_back(farm: FarmRig, host: HostRig) -> None:
     matrix_id, attempt = under_way(farm, host, AttemptState.MEASURING)
     cancel(farm, matrix_id)
@@ -134,6 +143,8 @@ def test_a_host_that_is_lost_after_a_cancel_does_not_bring_the_job_back(farm: Fa
     assert outcomes(farm, matrix_id) == {"cancelled": 10}
 
 
+@pytest.mark.invariant("I4", "I16")
+@pytest.mark.fault(34)
 def test_a_job_that_was_queued_again_is_cancelled_and_its_late_report_is_not_counted(
     farm: FarmRig, host: HostRig
 ) -> None:
@@ -161,6 +172,7 @@ def test_what_was_cancelled_says_nothing_of_the_phones_health(farm: FarmRig, hos
     assert farm.rows("SELECT health FROM devices") == [{"health": "good"}]
 
 
+@pytest.mark.invariant("I16")
 def test_a_cancelled_matrix_measures_no_block_again(farm: FarmRig, host: HostRig) -> None:
     matrix_id, attempt = under_way(farm, host, AttemptState.MEASURING)
     cancel(farm, matrix_id)
@@ -186,6 +198,7 @@ def test_one_devices_part_can_be_cancelled_and_the_rest_goes_on(farm: FarmRig, h
     assert outcomes(farm, matrix_id) == {"succeeded": 10, "cancelled": 10}
 
 
+@pytest.mark.invariant("I6", "I17")
 def test_cancelling_again_changes_nothing_and_leaves_no_event(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit()
     cancel(farm, matrix_id)

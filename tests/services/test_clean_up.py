@@ -1,10 +1,12 @@
 """A phone goes to the next attempt only when nothing of the last one is left on it."""
 
+import pytest
 from farm_rig import FarmRig, HostRig, good_evidence, phase, plan_of
 
 from farm.core.attempt import AttemptState
 
 
+@pytest.mark.invariant("I7")
 def test_a_phone_gets_no_work_until_it_is_clean_up_to_its_last_claim(farm: FarmRig, host: HostRig) -> None:
     farm.submit(devices={"device_id": "phone-1"})
     (assignment,) = host.exchange().assignments
@@ -16,6 +18,8 @@ def test_a_phone_gets_no_work_until_it_is_clean_up_to_its_last_claim(farm: FarmR
     assert len(host.exchange().assignments) == 1
 
 
+@pytest.mark.invariant("I7", "I13")
+@pytest.mark.fault(31)
 def test_an_attempt_its_agent_never_heard_of_leaves_the_phone_free(farm: FarmRig, host: HostRig) -> None:
     farm.submit(devices={"device_id": "phone-1"})
     host.exchange()  # the answer is lost, and the agent restarts with an empty journal
@@ -24,6 +28,7 @@ def test_an_attempt_its_agent_never_heard_of_leaves_the_phone_free(farm: FarmRig
     assert host.report(again.attempt_id, good_evidence(again)).counted
 
 
+@pytest.mark.invariant("I7")
 def test_an_attempt_that_was_given_back_is_waited_for_while_the_agent_holds_it(
     farm: FarmRig, host: HostRig
 ) -> None:
@@ -35,6 +40,8 @@ def test_an_attempt_that_was_given_back_is_waited_for_while_the_agent_holds_it(
     assert len(host.exchange().assignments) == 1
 
 
+@pytest.mark.invariant("I3")
+@pytest.mark.fault(42)
 def test_a_phone_ahead_of_the_database_raises_its_token(farm: FarmRig, host: HostRig) -> None:
     before = host.phones["phone-1"]
     host.phones["phone-1"] = before.model_copy(update={"cleaned_fence": 500})
@@ -43,6 +50,8 @@ def test_a_phone_ahead_of_the_database_raises_its_token(farm: FarmRig, host: Hos
     assert assignment.fence == 501
 
 
+@pytest.mark.invariant("I7", "I13")
+@pytest.mark.fault(22)
 def test_a_phone_that_nobody_cleans_up_after_a_lost_attempt_is_named_until_its_new_host_did(
     farm: FarmRig, host: HostRig
 ) -> None:
@@ -62,6 +71,8 @@ def test_a_phone_that_nobody_cleans_up_after_a_lost_attempt_is_named_until_its_n
     assert check.fence == lost.fence + 1
 
 
+@pytest.mark.invariant("I7", "I13")
+@pytest.mark.fault(22)
 def test_what_an_attempt_left_that_ended_at_its_old_host_is_cleaned_up_at_the_new_one(
     farm: FarmRig, host: HostRig
 ) -> None:
@@ -82,6 +93,8 @@ def test_what_an_attempt_left_that_ended_at_its_old_host_is_cleaned_up_at_the_ne
     assert len(second.exchange().assignments) == 1
 
 
+@pytest.mark.invariant("I14", "I21")
+@pytest.mark.fault(22)
 def test_a_phone_that_moved_is_checked_before_it_gets_work(farm: FarmRig, host: HostRig) -> None:
     farm.submit(devices={"device_id": "phone-1"})
     del host.phones["phone-1"]
@@ -110,6 +123,7 @@ def _listed(host: HostRig) -> list[tuple[str, int]]:
     return [(each.device_id, each.fence) for each in host.exchange().clean_ups]
 
 
+@pytest.mark.invariant("I7", "I18")
 def test_a_cpu_is_free_only_when_the_last_phone_on_it_is_clean(farm: FarmRig, host: HostRig) -> None:
     _share_a_cpu(host)
     farm.submit()
@@ -121,6 +135,7 @@ def test_a_cpu_is_free_only_when_the_last_phone_on_it_is_clean(farm: FarmRig, ho
     assert second.device_id != first.device_id
 
 
+@pytest.mark.invariant("I13", "I18")
 def test_a_phone_that_went_away_uncleaned_does_not_hold_the_cpu(farm: FarmRig, host: HostRig) -> None:
     _share_a_cpu(host)
     farm.submit()

@@ -1,11 +1,13 @@
 """What the farm keeps of the phones it is told about."""
 
+import pytest
 from farm_rig import FarmRig, HostRig
 
 from farm.services.operators import retire
 from farm.wire.device_views import Asked
 
 
+@pytest.mark.invariant("I18")
 def test_another_boot_of_the_host_is_no_other_phone_and_keeps_its_phones_apart(
     farm: FarmRig, host: HostRig
 ) -> None:

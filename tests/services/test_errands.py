@@ -81,6 +81,8 @@ def test_asking_again_is_asking_once_until_it_is_over(farm: FarmRig, host: HostR
     assert asked(farm).errand_id != errand.errand_id
 
 
+@pytest.mark.invariant("I6")
+@pytest.mark.fault(33)
 def test_a_repeated_report_changes_nothing(farm: FarmRig, host: HostRig) -> None:
     errand = asked(farm, ErrandKind.CLEAN)
     report = ErrandReport(errand_id=errand.errand_id, done="freed 12 bytes", freed_bytes=12)
@@ -94,6 +96,7 @@ def test_a_repeated_report_changes_nothing(farm: FarmRig, host: HostRig) -> None
     ]
 
 
+@pytest.mark.invariant("I14")
 def test_an_errand_waits_for_the_run_and_its_clean_up(farm: FarmRig, host: HostRig) -> None:
     (running,) = host.exchange().assignments
     errand = asked(farm)
@@ -127,6 +130,7 @@ def test_an_errand_falls_due_between_the_runs_of_phones_that_share_its_cpu(farm:
     assert len(said(host, errands=[report]).answer.assignments) == 1
 
 
+@pytest.mark.invariant("I19")
 def test_another_hosts_agent_cannot_end_an_errand(farm: FarmRig, host: HostRig) -> None:
     errand = asked(farm)
     said(farm.host("bench-2"), errands=[ErrandReport(errand_id=errand.errand_id, done="me")])
@@ -145,6 +149,8 @@ def test_an_errand_for_a_phone_that_is_away_expires_with_the_reason(farm: FarmRi
     assert state(farm, errand).error == "not done within 10 min: the phone is offline"
 
 
+@pytest.mark.invariant("I10")
+@pytest.mark.fault(36)
 def test_no_errand_expires_because_the_farm_was_down(farm: FarmRig, host: HostRig) -> None:
     errand = asked(farm)
     farm.clock.advance(3600)
@@ -152,6 +158,7 @@ def test_no_errand_expires_because_the_farm_was_down(farm: FarmRig, host: HostRi
     assert state(farm, errand).finished_at is None
 
 
+@pytest.mark.invariant("I14")
 def test_nobody_cleans_a_phone_that_somebody_else_works_on(farm: FarmRig, host: HostRig) -> None:
     farm.write(hold, "phone-1", HoldRequest(by="bert", for_s=60), now=farm.clock.now())
     with pytest.raises(Conflict, match="held by bert"):

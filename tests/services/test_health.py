@@ -1,5 +1,6 @@
 """How a phone's health is earned, lost and asked for again."""
 
+import pytest
 from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, phase, plan_of
 
 from farm.core.attempt import AttemptState
@@ -20,6 +21,7 @@ def the_check(host: HostRig) -> Assignment:
     return assignment
 
 
+@pytest.mark.invariant("I14")
 def test_a_check_that_the_host_spoiled_says_nothing_and_is_made_again_later(farm: FarmRig) -> None:
     host = farm.host()
     host.plug_in("phone-1")
@@ -32,6 +34,7 @@ def test_a_check_that_the_host_spoiled_says_nothing_and_is_made_again_later(farm
     assert health(farm) == "good"
 
 
+@pytest.mark.invariant("I13", "I16")
 def test_a_check_that_is_put_off_too_often_is_made_again_later(farm: FarmRig) -> None:
     host = farm.host()
     host.plug_in("phone-1")
@@ -46,6 +49,7 @@ def test_a_check_that_is_put_off_too_often_is_made_again_later(farm: FarmRig) ->
     assert health(farm) == "good"
 
 
+@pytest.mark.invariant("I14")
 def test_a_phone_that_is_lost_during_its_checks_is_bad(farm: FarmRig) -> None:
     host = farm.host()
     host.plug_in("phone-1")
@@ -67,6 +71,7 @@ def test_one_failure_after_a_passed_check_is_not_held_against_the_phone(farm: Fa
     assert health(farm) == "good"
 
 
+@pytest.mark.invariant("I9", "I13")
 def test_an_attempt_its_agent_let_go_of_is_tried_again(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit(devices={"device_id": "phone-1"}, rounds=1)
     (assignment,) = host.exchange().assignments
@@ -82,6 +87,7 @@ def test_an_attempt_its_agent_let_go_of_is_tried_again(farm: FarmRig, host: Host
     assert farm.matrix(matrix_id).jobs_by_outcome == {"succeeded": 2}
 
 
+@pytest.mark.invariant("I21")
 def test_a_phone_is_not_taken_from_its_host_by_one_that_cannot_reach_it(farm: FarmRig, host: HostRig) -> None:
     other = farm.host("bench-2")
     seen = host.phones["phone-1"]
@@ -99,6 +105,7 @@ def test_a_phone_is_not_taken_from_its_host_by_one_that_cannot_reach_it(farm: Fa
     assert farm.rows(owner) == [{"host_id": "bench-2"}]
 
 
+@pytest.mark.invariant("I7", "I13")
 def test_an_unstarted_grant_of_a_lost_host_leaves_its_phone_free(farm: FarmRig, host: HostRig) -> None:
     farm.submit(devices={"device_id": "phone-1"}, rounds=1)
     host.exchange()  # the answer is lost

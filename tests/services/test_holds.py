@@ -43,12 +43,14 @@ def last_device_events(farm: FarmRig) -> list[tuple[str, str]]:
     return [(row["actor"], row["kind"]) for row in farm.rows(sql)]
 
 
+@pytest.mark.invariant("I14")
 def test_a_held_phone_gets_no_work_and_says_for_whom(farm: FarmRig, host: HostRig) -> None:
     view = held(farm).device
     assert (view.held_by, view.blocked_by, view.advice) == ("anna", ("held",), "farm device release phone-1")
     assert next_harness(host) is None
 
 
+@pytest.mark.invariant("I7")
 def test_a_run_under_way_ends_before_the_person_has_the_phone(farm: FarmRig, host: HostRig) -> None:
     (running,) = host.exchange().assignments
     assert not held(farm).device.is_quiet
@@ -61,6 +63,7 @@ def test_a_run_under_way_ends_before_the_person_has_the_phone(farm: FarmRig, hos
     assert released(farm).changed
 
 
+@pytest.mark.invariant("I14")
 def test_a_phone_is_checked_after_it_was_in_a_persons_hands(farm: FarmRig, host: HostRig) -> None:
     held(farm)
     released(farm)
@@ -116,6 +119,8 @@ def test_of_two_persons_with_one_view_of_a_phone_one_gets_it(farm: FarmRig, host
     assert farm.read(device_named, "phone-1").held_by == "anna"
 
 
+@pytest.mark.invariant("I11")
+@pytest.mark.fault(43)
 def test_a_hold_that_was_extended_meanwhile_is_not_ended_by_a_tick_that_saw_the_old_end(
     farm: FarmRig, host: HostRig
 ) -> None:

@@ -80,6 +80,7 @@ def test_an_honest_history_breaks_nothing(busy_farm: Path) -> None:
         ("I16", "UPDATE attempts SET job_id = 3, blame = 'variant' WHERE state = 'finished'"),
     ],
 )
+@pytest.mark.invariant("I3", "I4", "I5", "I6", "I7", "I9", "I14", "I16", "I17")
 def test_tampering_is_found(busy_farm: Path, rule: str, statement: str) -> None:
     found = broken_by(busy_farm, statement)
     assert any(re.match(rf"{rule}\b", each) for each in found), found

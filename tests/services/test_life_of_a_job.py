@@ -65,6 +65,7 @@ def test_every_round_of_a_device_is_a_block_in_an_order_of_its_own(farm: FarmRig
         assert len(set(blocks)) > 1
 
 
+@pytest.mark.invariant("I18")
 def test_phones_that_share_a_cpu_take_turns(farm: FarmRig) -> None:
     farm.variant("float32")
     farm.variant("int8-core")
@@ -83,6 +84,7 @@ def test_phones_that_share_a_cpu_take_turns(farm: FarmRig) -> None:
     assert served[:2] == served[2:]
 
 
+@pytest.mark.invariant("I14")
 def test_a_new_phone_is_checked_before_it_gets_work(farm: FarmRig) -> None:
     farm.variant("float32")
     farm.variant("int8-core")
@@ -98,6 +100,7 @@ def test_a_new_phone_is_checked_before_it_gets_work(farm: FarmRig) -> None:
     assert plan_of(host.exchange().assignments[0]).harness == "speed_benchmark_torch"
 
 
+@pytest.mark.invariant("I14")
 def test_a_phone_that_fails_its_check_is_bad_until_it_comes_back(farm: FarmRig) -> None:
     host = farm.host()
     host.plug_in("phone-1")
@@ -113,6 +116,7 @@ def test_a_phone_that_fails_its_check_is_bad_until_it_comes_back(farm: FarmRig) 
     assert plan_of(again).harness == "device_check"
 
 
+@pytest.mark.invariant("I14")
 def test_a_phone_of_a_host_that_does_not_auto_admit_waits_for_an_operator(farm: FarmRig) -> None:
     host = farm.host(auto_admit=False)
     host.plug_in("phone-1")
@@ -120,6 +124,8 @@ def test_a_phone_of_a_host_that_does_not_auto_admit_waits_for_an_operator(farm: 
     assert farm.rows("SELECT admin FROM devices") == [{"admin": "pending"}]
 
 
+@pytest.mark.invariant("I1", "I2")
+@pytest.mark.fault(31)
 def test_an_assignment_comes_again_until_the_agent_says_it_prepares(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     first = host.exchange().assignments
@@ -128,6 +134,8 @@ def test_an_assignment_comes_again_until_the_agent_says_it_prepares(farm: FarmRi
     assert [assignment.plan is None for assignment in answer.assignments] == [True, False]
 
 
+@pytest.mark.invariant("I3", "I11")
+@pytest.mark.fault(39)
 def test_an_older_exchange_changes_nothing(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     first, _ = host.exchange().assignments
@@ -137,6 +145,8 @@ def test_an_older_exchange_changes_nothing(farm: FarmRig, host: HostRig) -> None
     assert attempt == [{"state": "measuring"}]
 
 
+@pytest.mark.invariant("I3")
+@pytest.mark.fault(39)
 def test_a_phase_that_quotes_another_fence_changes_nothing(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     first, _ = host.exchange().assignments
@@ -146,6 +156,8 @@ def test_a_phase_that_quotes_another_fence_changes_nothing(farm: FarmRig, host: 
     assert attempt == [{"state": "claimed"}]
 
 
+@pytest.mark.invariant("I4")
+@pytest.mark.fault(33, 35)
 def test_a_report_again_gets_the_stored_answer_and_counts_once(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     first, _ = host.exchange().assignments
@@ -157,6 +169,7 @@ def test_a_report_again_gets_the_stored_answer_and_counts_once(farm: FarmRig, ho
     assert counted == [{"n": 1}]
 
 
+@pytest.mark.invariant("I4", "I6")
 def test_a_different_report_of_a_settled_attempt_is_a_conflict(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     first, _ = host.exchange().assignments
@@ -165,6 +178,7 @@ def test_a_different_report_of_a_settled_attempt_is_a_conflict(farm: FarmRig, ho
         host.report(first.attempt_id, good_evidence(first, sample_us=1.0))
 
 
+@pytest.mark.invariant("I19")
 def test_a_report_of_another_hosts_attempt_is_refused(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     first, _ = host.exchange().assignments
@@ -173,6 +187,7 @@ def test_a_report_of_another_hosts_attempt_is_refused(farm: FarmRig, host: HostR
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"\xff\xfe", b'{"evidence": {"fence": "x"}}'])
+@pytest.mark.invariant("I12")
 def test_a_malformed_report_is_refused_and_nothing_is_lost(farm: FarmRig, host: HostRig, body: bytes) -> None:
     farm.submit()
     first, _ = host.exchange().assignments
@@ -186,6 +201,8 @@ def test_a_report_of_an_unknown_attempt_is_not_found(farm: FarmRig, host: HostRi
         host.report_bytes(AttemptId(999), b"{}")
 
 
+@pytest.mark.invariant("I16")
+@pytest.mark.fault(2)
 def test_trouble_with_the_phone_is_retried_within_its_budget(farm: FarmRig, host: HostRig) -> None:
     host.phones.pop("phone-2")
     matrix_id = farm.submit(
@@ -204,6 +221,7 @@ def test_trouble_with_the_phone_is_retried_within_its_budget(farm: FarmRig, host
     assert "the phone is gone" in next(iter(view.cell_list[0].problems))
 
 
+@pytest.mark.invariant("I16")
 def test_a_variant_that_crashes_is_not_retried(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit(rounds=1)
     crash = "terminate called after throwing an instance of 'c10::Error'"
@@ -223,6 +241,7 @@ def test_output_without_numbers_fails_with_the_place_and_a_hint(
     assert all(cell.problems for cell in view.cell_list)
 
 
+@pytest.mark.invariant("I13", "I16")
 def test_a_job_that_is_given_back_costs_nothing_until_it_happened_too_often(
     farm: FarmRig, host: HostRig
 ) -> None:
@@ -237,6 +256,7 @@ def test_a_job_that_is_given_back_costs_nothing_until_it_happened_too_often(
     assert any("skin 45.0 C" in problem for cell in view.cell_list for problem in cell.problems)
 
 
+@pytest.mark.invariant("I5")
 def test_a_noisy_measurement_is_kept_shown_and_its_block_repeated(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit(devices={"device_id": "phone-1"})
     answers = iter(range(1000))
@@ -252,6 +272,7 @@ def test_a_noisy_measurement_is_kept_shown_and_its_block_repeated(farm: FarmRig,
     assert noisy == [{"quality": "noisy", "accepted": 1}]
 
 
+@pytest.mark.invariant("I16")
 def test_blocks_are_repeated_a_bounded_number_of_times(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit(devices={"device_id": "phone-1"}, rounds=1)
     samples = [500.0, 1000.0, 1000.0, 1500.0, 2500.0]
@@ -260,6 +281,7 @@ def test_blocks_are_repeated_a_bounded_number_of_times(farm: FarmRig, host: Host
     assert (row.rounds, row.verdict) == (0, Verdict.UNDECIDED)
 
 
+@pytest.mark.invariant("I16")
 def test_a_cell_that_never_is_valid_stops_having_all_others_measured_again(
     farm: FarmRig, host: HostRig
 ) -> None:
@@ -292,6 +314,8 @@ def baseline_jobs(farm: FarmRig) -> set[int]:
     return {row["job_id"] for row in rows}
 
 
+@pytest.mark.invariant("I9")
+@pytest.mark.fault(24)
 def test_a_restarted_agent_goes_on_with_what_was_being_measured(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     first, second = host.exchange().assignments
@@ -306,6 +330,8 @@ def test_a_restarted_agent_goes_on_with_what_was_being_measured(farm: FarmRig, h
     assert states == [{"state": "given_back"}]
 
 
+@pytest.mark.invariant("I3")
+@pytest.mark.fault(26)
 def test_an_older_session_is_fenced_by_a_newer_one(farm: FarmRig, host: HostRig) -> None:
     older = host.session_id
     host.restart()
@@ -313,6 +339,8 @@ def test_an_older_session_is_fenced_by_a_newer_one(farm: FarmRig, host: HostRig)
         farm.write(exchange, host.host_id, older, Exchange(seq=99), now=farm.clock.now())
 
 
+@pytest.mark.invariant("I4", "I6", "I9")
+@pytest.mark.fault(27)
 def test_a_lost_agents_jobs_are_queued_again_and_its_late_report_still_counts(
     farm: FarmRig, host: HostRig
 ) -> None:
@@ -329,6 +357,8 @@ def test_a_lost_agents_jobs_are_queued_again_and_its_late_report_still_counts(
     assert farm.matrix(matrix_id).jobs_by_outcome == {"queued": 1, "succeeded": 1}
 
 
+@pytest.mark.invariant("I10")
+@pytest.mark.fault(36)
 def test_nothing_expires_while_the_farm_itself_was_down(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     host.exchange()
@@ -343,6 +373,8 @@ def test_nothing_expires_while_the_farm_itself_was_down(farm: FarmRig, host: Hos
     assert len(host.exchange().assignments) == 2
 
 
+@pytest.mark.invariant("I13")
+@pytest.mark.fault(31)
 def test_a_grant_nobody_starts_is_taken_back_at_no_cost(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit(devices={"device_id": "phone-1"})
     host.exchange()
@@ -354,6 +386,7 @@ def test_a_grant_nobody_starts_is_taken_back_at_no_cost(farm: FarmRig, host: Hos
     assert farm.matrix(matrix_id).jobs_by_outcome == {"queued": 10}
 
 
+@pytest.mark.invariant("I15")
 def test_an_inconclusive_end_through_the_host_leaves_the_phones_health_alone(
     farm: FarmRig, host: HostRig
 ) -> None:

@@ -71,6 +71,7 @@ def test_a_new_phone_waits_to_be_admitted_and_is_checked_at_once_then(farm: Farm
     assert len(host.exchange().assignments) == 1
 
 
+@pytest.mark.invariant("I14")
 def test_a_cordoned_phone_gets_no_work_until_it_is_uncordoned(farm: FarmRig, host: HostRig) -> None:
     farm.variant()
     farm.variant("int8-core")
@@ -96,6 +97,7 @@ def test_what_cannot_follow_is_refused_with_the_present_state(farm: FarmRig, hos
         admin(farm, AdminEvent.CORDONED)
 
 
+@pytest.mark.invariant("I17")
 def test_of_two_operators_with_one_view_of_a_phone_one_moves_it(farm: FarmRig, host: HostRig) -> None:
     seen = farm.read(device_named, "phone-1")
     moves = [
@@ -105,6 +107,7 @@ def test_of_two_operators_with_one_view_of_a_phone_one_moves_it(farm: FarmRig, h
     assert moves == ["cordoned", None]
 
 
+@pytest.mark.invariant("I17")
 def test_every_decision_leaves_its_actor_and_reason(farm: FarmRig, host: HostRig) -> None:
     admin(farm, AdminEvent.CORDONED)
     label(farm, "phone-1", "bench-a")
@@ -135,6 +138,7 @@ def test_retiring_cancels_what_waits_and_lets_the_run_end(farm: FarmRig, host: H
     assert farm.matrix(matrix_id).finished_at is not None
 
 
+@pytest.mark.invariant("I13")
 def test_another_try_on_a_retired_phone_is_cancelled_by_the_next_tick(farm: FarmRig, host: HostRig) -> None:
     farm.variant()
     farm.variant("int8-core")

@@ -92,6 +92,7 @@ def test_the_farms_own_files_stay(farm: FarmRig) -> None:
     assert all(farm.blobs.size_bytes(digest) for digest in own_digests())
 
 
+@pytest.mark.invariant("I5")
 def test_files_that_an_unfinished_matrix_needs_stay_until_it_ends(farm: FarmRig, host: HostRig) -> None:
     farm.submit(rounds=2)
     farm.clock.advance(_LATER_S)
@@ -281,6 +282,7 @@ def test_output_that_is_younger_than_its_days_stays(farm: FarmRig, host: HostRig
     assert len(kept(farm)) == count > 0
 
 
+@pytest.mark.invariant("I12")
 def test_output_of_an_unfinished_matrix_stays_whatever_the_rules_say(farm: FarmRig, host: HostRig) -> None:
     checks = kept(farm)
     farm.submit(rounds=2)
@@ -313,6 +315,8 @@ def test_output_that_never_counted_goes_first_then_the_oldest(farm: FarmRig, hos
     assert oldest not in others
 
 
+@pytest.mark.invariant("I4")
+@pytest.mark.fault(33)
 def test_a_report_that_expired_is_still_known_when_it_comes_again(farm: FarmRig, host: HostRig) -> None:
     farm.submit(rounds=2, devices={"device": "phone-1"})
     assignments: list[Assignment] = []

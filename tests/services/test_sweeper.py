@@ -18,6 +18,8 @@ def sweeper(farm: FarmRig, host: HostRig) -> Sweeper:
     return Sweeper(farm.database, farm.blobs, rules, farm.clock)
 
 
+@pytest.mark.invariant("I10")
+@pytest.mark.fault(50)
 def test_a_clock_that_jumped_ahead_lets_no_output_go(farm: FarmRig, sweeper: Sweeper) -> None:
     farm.clock.jump(365 * _DAYS_S)
     swept = sweeper()

@@ -163,6 +163,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
 
 
 @pytest.mark.parametrize("rule", BROKEN)
+@pytest.mark.invariant("I1", "I2", "I3", "I4", "I18")
 def test_the_database_refuses_what_breaks_the_rule(filled: Database, rule: str) -> None:
     *before, broken = BROKEN[rule]
 
@@ -201,6 +202,7 @@ def test_every_rule_of_the_schema_is_tried() -> None:
 
 
 @pytest.mark.parametrize("state", LIVE)
+@pytest.mark.invariant("I1")
 def test_every_live_state_holds_the_device(filled: Database, state: str) -> None:
     filled.write(add, tables.jobs, {**JOB, "round": 2})
     filled.write(add, tables.attempts, {**ATTEMPT, "state": state})

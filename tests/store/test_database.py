@@ -40,6 +40,7 @@ def locked(path: Path) -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
+@pytest.mark.invariant("I17")
 def test_a_service_that_fails_leaves_nothing_behind(database: Database) -> None:
     def fails(connection: Connection) -> None:
         put(connection, 1)
@@ -52,6 +53,7 @@ def test_a_service_that_fails_leaves_nothing_behind(database: Database) -> None:
     assert database.read(count) == 1
 
 
+@pytest.mark.invariant("I17")
 def test_a_failed_savepoint_leaves_the_rest_of_the_service(database: Database) -> None:
     def put_both(connection: Connection) -> None:
         with connection.begin_nested():
@@ -68,6 +70,7 @@ def test_a_failed_savepoint_leaves_the_rest_of_the_service(database: Database) -
     assert database.read(count) == 2
 
 
+@pytest.mark.fault(40)
 def test_a_database_that_somebody_else_locked_is_busy_and_not_a_hang(
     sqlite_database: Database, tmp_path: Path
 ) -> None:
@@ -88,6 +91,8 @@ def test_a_mistake_of_ours_is_not_called_busy(database: Database) -> None:
             run(asks)
 
 
+@pytest.mark.invariant("I17")
+@pytest.mark.fault(41)
 def test_a_full_disk_is_trouble_that_may_pass_and_keeps_no_half(sqlite_database: Database) -> None:
     def fill(connection: Connection) -> None:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
@@ -124,6 +129,8 @@ def test_writers_of_many_threads_all_commit(database: Database) -> None:
     assert database.read(count) == 80
 
 
+@pytest.mark.invariant("I17")
+@pytest.mark.fault(43)
 def test_two_farms_on_one_file_take_turns(sqlite_database: Database, tmp_path: Path) -> None:
     other = Database(sqlite_url(tmp_path / "farm.sqlite3"))
 
@@ -164,6 +171,8 @@ def test_reading_and_writing_work_from_an_event_loop(database: Database) -> None
     assert asyncio.run(both()) == 20
 
 
+@pytest.mark.invariant("I12")
+@pytest.mark.fault(35)
 def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "farm.sqlite3"
     for number in range(3):

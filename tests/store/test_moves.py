@@ -49,6 +49,7 @@ def race(connection: Connection, move: Callable[[], bool]) -> list[tuple[bool, i
     return [(move(), events(connection)) for _ in range(2)]
 
 
+@pytest.mark.invariant("I6")
 def test_a_job_moves_once_from_where_it_was_read(filled: Database) -> None:
     def moves(connection: Connection) -> list[tuple[bool, int]]:
         job = the_job(connection)
@@ -59,6 +60,7 @@ def test_a_job_moves_once_from_where_it_was_read(filled: Database) -> None:
     assert filled.write(moves) == [(True, 1), (False, 1)]
 
 
+@pytest.mark.invariant("I4")
 def test_a_job_does_not_move_when_its_attempt_changed_meanwhile(filled: Database) -> None:
     def moves(connection: Connection) -> bool:
         job = the_job(connection)
@@ -70,6 +72,7 @@ def test_a_job_does_not_move_when_its_attempt_changed_meanwhile(filled: Database
 
 
 @pytest.mark.parametrize("event", list(JobEvent))
+@pytest.mark.invariant("I6")
 def test_a_finished_job_never_moves(filled: Database, event: JobEvent) -> None:
     def moves(connection: Connection) -> tuple[bool, jobs.Job]:
         outcome = {"outcome": Outcome.FAILED}
@@ -85,6 +88,7 @@ def test_a_finished_job_never_moves(filled: Database, event: JobEvent) -> None:
 
 
 @pytest.mark.parametrize("event", list(AttemptEvent))
+@pytest.mark.invariant("I6")
 def test_an_attempt_moves_once_from_where_it_was_read(filled: Database, event: AttemptEvent) -> None:
     def moves(connection: Connection) -> list[tuple[bool, int]]:
         attempt = the_attempt(connection)
@@ -96,6 +100,8 @@ def test_an_attempt_moves_once_from_where_it_was_read(filled: Database, event: A
     assert filled.write(moves) == [(True, 2), (False, 2)]
 
 
+@pytest.mark.invariant("I9")
+@pytest.mark.fault(43)
 def test_a_session_moves_once(filled: Database) -> None:
     def moves(connection: Connection) -> list[tuple[bool, int]]:
         session = hosts.current_session(connection, HostId("bench-1"))
@@ -125,6 +131,8 @@ def test_health_moves_from_where_it_may_and_once(filled: Database) -> None:
     assert filled.write(moves) == [(True, 1), (False, 1)]
 
 
+@pytest.mark.invariant("I3", "I11")
+@pytest.mark.fault(39)
 def test_an_older_beat_changes_nothing(filled: Database) -> None:
     def beats(connection: Connection) -> list[bool]:
         return [hosts.record_beat(connection, SessionId(1), seq=seq, now=NOW) for seq in (3, 2, 3, 4)]
@@ -132,6 +140,7 @@ def test_an_older_beat_changes_nothing(filled: Database) -> None:
     assert filled.write(beats) == [True, False, False, True]
 
 
+@pytest.mark.invariant("I16")
 def test_a_second_check_of_a_device_is_not_queued(filled: Database) -> None:
     def adds(connection: Connection) -> list[bool]:
         return [
@@ -142,6 +151,7 @@ def test_a_second_check_of_a_device_is_not_queued(filled: Database) -> None:
     assert filled.read(events) == 1
 
 
+@pytest.mark.invariant("I3")
 def test_fences_only_rise(filled: Database) -> None:
     assert [filled.write(devices.raise_fence, DeviceId(PHONE)) for _ in range(3)] == [1, 2, 3]
 

@@ -183,6 +183,7 @@ def is_table_scan(step: str) -> bool:
 
 
 @pytest.mark.parametrize("checks_only", [False, True])
+@pytest.mark.fault(54)
 def test_the_head_of_a_queue_is_found_without_sorting(sqlite_filled: Database, checks_only: bool) -> None:
     (plan,) = plans(sqlite_filled, lambda c: jobs.queue_head(c, PHONE, checks_only=checks_only))
     assert not any("B-TREE" in step for step in plan), plan

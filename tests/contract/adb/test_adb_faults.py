@@ -20,6 +20,7 @@ pytestmark = pytest.mark.anyio
 DEADLINE_S = 20.0
 
 
+@pytest.mark.fault(1, 9)
 async def test_a_phone_vanishing_within_a_command_is_offline_not_a_success(
     own_device: AdbDevice, phone: PhoneHandle, tmp_path: Path
 ) -> None:
@@ -46,6 +47,7 @@ async def test_a_vanished_phone_comes_back_on_its_port(
     assert (await own_device.shell("echo back", deadline_s=DEADLINE_S)).stdout == b"back\n"
 
 
+@pytest.mark.fault(7)
 async def test_no_call_on_a_hung_phone_outlives_its_deadline(
     own_device: AdbDevice, phone: PhoneHandle
 ) -> None:

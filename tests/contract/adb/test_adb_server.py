@@ -30,6 +30,7 @@ async def test_a_server_answers_once_started_and_is_gone_once_stopped(tmp_path: 
     assert find_record(tmp_path) is None
 
 
+@pytest.mark.fault(16)
 async def test_a_server_that_died_starts_again_on_its_port(tmp_path: Path) -> None:
     async with AdbServer(tmp_path, usb=False) as server:
         port, first = server.port, server.pid
@@ -78,6 +79,7 @@ async def test_two_folders_have_two_servers(tmp_path: Path) -> None:
         assert one.port != two.port
 
 
+@pytest.mark.fault(16)
 async def test_another_adb_cannot_kill_the_server(tmp_path: Path) -> None:
     async with AdbServer(tmp_path, usb=False) as server:
         killer = [str(shipped_adb()), "-P", str(server.port), "kill-server"]

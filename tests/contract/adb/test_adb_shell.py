@@ -73,6 +73,7 @@ async def test_twenty_commands_at_once_keep_their_answers_apart(device: AdbDevic
     assert [result.stdout for result in results] == [b"%d\n" % number for number in range(20)]
 
 
+@pytest.mark.fault(7)
 async def test_a_dripping_command_does_not_outlive_its_deadline(device: AdbDevice) -> None:
     loop = asyncio.get_running_loop()
     began = loop.time()

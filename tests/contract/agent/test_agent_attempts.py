@@ -64,6 +64,7 @@ async def test_a_file_that_was_damaged_in_the_hosts_cache_costs_no_job(
     assert second.stdout == first.stdout
 
 
+@pytest.mark.fault(7)
 async def test_a_run_that_never_ends_is_ended_and_says_so(
     config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
 ) -> None:
@@ -75,6 +76,7 @@ async def test_a_run_that_never_ends_is_ended_and_says_so(
     assert evidence.stdout == "begun\n"
 
 
+@pytest.mark.fault(46, 47)
 async def test_a_phone_that_is_not_fit_gives_the_job_back_with_the_reason(
     config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
 ) -> None:
@@ -108,6 +110,7 @@ async def test_a_run_that_went_wrong_leaves_the_screen_as_it_was(
     assert screen.read_text() == "3\n"
 
 
+@pytest.mark.invariant("I16")
 async def test_an_attempt_the_farm_drops_is_ended_on_the_phone(
     config: AgentConfig, phone: PhoneHandle, played: PlayedFarm, tmp_path: Path
 ) -> None:
@@ -122,6 +125,8 @@ async def test_an_attempt_the_farm_drops_is_ended_on_the_phone(
     assert 1 not in played.reports
 
 
+@pytest.mark.invariant("I4", "I8")
+@pytest.mark.fault(24)
 async def test_a_run_outlives_its_agent_and_is_adopted_by_the_next_life(
     config: AgentConfig, phone: PhoneHandle, played: PlayedFarm, tmp_path: Path
 ) -> None:
@@ -142,6 +147,7 @@ async def test_a_run_outlives_its_agent_and_is_adopted_by_the_next_life(
     assert evidence.before is not None
 
 
+@pytest.mark.invariant("I8")
 async def test_a_run_the_farm_gave_up_meanwhile_is_ended_by_the_next_life(
     config: AgentConfig, phone: PhoneHandle, played: PlayedFarm, tmp_path: Path
 ) -> None:
@@ -160,6 +166,7 @@ async def test_a_run_the_farm_gave_up_meanwhile_is_ended_by_the_next_life(
     assert list((config.data_dir / "attempts").iterdir()) == []
 
 
+@pytest.mark.fault(16)
 async def test_a_killed_adb_server_costs_no_run(
     config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
 ) -> None:

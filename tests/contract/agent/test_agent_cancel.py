@@ -64,6 +64,7 @@ async def until(http: httpx.AsyncClient, path: str, **wanted: str) -> dict[str, 
     raise AssertionError(f"{path} never was {wanted}: {document}")
 
 
+@pytest.mark.invariant("I7", "I16")
 async def test_a_cancelled_run_is_stopped_on_its_phone_which_then_runs_the_next(
     config: AgentConfig, phone: PhoneHandle, port: int, tmp_path: Path
 ) -> None:

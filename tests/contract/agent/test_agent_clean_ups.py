@@ -40,6 +40,7 @@ async def played(port: int) -> AsyncIterator[FarmThatWantsOrder]:
         yield farm
 
 
+@pytest.mark.invariant("I7")
 async def test_a_phone_is_cleaned_up_to_a_fence_that_it_never_saw(
     played: FarmThatWantsOrder, config: AgentConfig, phone: PhoneHandle
 ) -> None:
@@ -52,6 +53,8 @@ async def test_a_phone_is_cleaned_up_to_a_fence_that_it_never_saw(
         assert (await played.reported(42)).stdout == "fine\n"
 
 
+@pytest.mark.invariant("I8")
+@pytest.mark.fault(22)
 async def test_a_run_of_another_host_goes_on_until_the_farm_wants_its_end(
     played: FarmThatWantsOrder, config: AgentConfig, phone: PhoneHandle
 ) -> None:

@@ -19,6 +19,8 @@ from farm.core.errors import AuthError
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.invariant("I12")
+@pytest.mark.fault(36)
 async def test_evidence_waits_for_a_farm_that_went_away(
     config: AgentConfig, phone: PhoneHandle, port: int, tmp_path: Path
 ) -> None:
@@ -74,6 +76,7 @@ async def test_a_credential_is_kept_private_and_used_again(config: AgentConfig, 
         await played.until(lambda: len(played.openings) == 2)
 
 
+@pytest.mark.fault(26)
 async def test_a_second_agent_on_the_same_folder_ends_at_once(
     config: AgentConfig, played: PlayedFarm
 ) -> None:

@@ -57,6 +57,7 @@ async def test_the_operators_own_key_opens_phones_that_know_it(
         await played.until(lambda: any(each.presence is Presence.ONLINE for each in reports(played)))
 
 
+@pytest.mark.fault(6)
 async def test_a_phone_that_knows_none_of_the_keys_stays_unauthorized_and_is_told_of_once(
     config: AgentConfig, played: PlayedFarm, key: Path, phone: PhoneHandle, tmp_path: Path
 ) -> None:

@@ -125,6 +125,7 @@ async def test_a_shared_server_that_goes_away_and_comes_back_is_used_again(
         await agent.until(phone.serial, is_online)
 
 
+@pytest.mark.fault(17)
 async def test_a_shared_server_that_hangs_is_not_ended_and_its_phones_are_not_online(
     server: AdbServer, phone: PhoneHandle
 ) -> None:
@@ -156,6 +157,7 @@ async def test_a_shared_server_of_another_version_is_remarked_on_once() -> None:
     assert [each["event"] for each in logs] == ["adb_server_version_differs"]
 
 
+@pytest.mark.invariant("I21")
 async def test_one_phone_at_two_addresses_is_one_device(server: AdbServer, phone: PhoneHandle) -> None:
     name = phone.address.replace("127.0.0.1", "localhost")
     async with watching(server, phone.address, name) as agent:
@@ -168,6 +170,8 @@ async def test_one_phone_at_two_addresses_is_one_device(server: AdbServer, phone
         assert is_online(agent.watch.sightings()[DeviceId(phone.serial)])
 
 
+@pytest.mark.invariant("I21")
+@pytest.mark.fault(21)
 async def test_two_phones_of_one_serial_number_are_both_refused(server: AdbServer, tmp_path: Path) -> None:
     one, two = (twin(tmp_path / name) for name in ("a", "b"))
     try:

@@ -126,6 +126,7 @@ async def bench(tmp_path: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
             pass
 
 
+@pytest.mark.fault(3, 24)
 async def test_a_run_is_adopted_although_the_phone_is_away_for_a_moment(bench: Bench) -> None:
     phone = await bench.phone()
     await start_run(phone.device, phone.facts.work_root, 1, ["sh", "-c", "echo done"], {}, 20.0)
@@ -152,6 +153,7 @@ async def test_a_run_that_was_noted_and_not_started_is_started_by_the_next_life(
     assert evidence.before == before
 
 
+@pytest.mark.fault(4)
 async def test_a_run_that_was_noted_before_the_phone_restarted_is_not_started(bench: Bench) -> None:
     phone = await bench.phone()
     before = await read_condition(phone.device, phone.facts.work_root, SystemClock().now())

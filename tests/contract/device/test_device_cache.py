@@ -79,6 +79,7 @@ async def test_a_cold_cache_gets_every_file_once_and_a_warm_one_none(
 
 
 @pytest.mark.parametrize("damage", [CONTENT[:-1], b"x" + CONTENT[1:], b""])
+@pytest.mark.fault(11)
 async def test_a_file_that_was_damaged_on_the_phone_is_pushed_again(
     device: AdbDevice, work_root: str, local_path: LocalPath, damage: bytes
 ) -> None:
@@ -100,6 +101,7 @@ async def test_a_file_needed_as_a_program_later_becomes_one(
     assert is_program(later.path_by_name["program"])
 
 
+@pytest.mark.fault(10)
 async def test_two_corrupted_pushes_are_tried_again(
     device: AdbDevice, work_root: str, local_path: LocalPath, phone: PhoneHandle
 ) -> None:
@@ -123,6 +125,7 @@ async def test_of_many_files_only_the_one_that_arrived_broken_is_pushed_again(
     assert is_program(result.path_by_name["program"])
 
 
+@pytest.mark.fault(10)
 async def test_a_third_corrupted_push_is_the_phones_fault_and_never_seen_in_the_cache(
     device: AdbDevice, work_root: str, local_path: LocalPath, phone: PhoneHandle
 ) -> None:

@@ -100,6 +100,7 @@ async def test_a_run_that_never_ends_is_timed_out_by_the_phone(device: AdbDevice
     assert 0.3 <= run.exit.duration_s < 10
 
 
+@pytest.mark.invariant("I8")
 async def test_starting_twice_is_starting_once(device: AdbDevice, work_root: str) -> None:
     argv = ["sh", "-c", "echo once; sleep 0.3"]
     await start_run(device, work_root, 1, argv, {}, 60)
@@ -107,6 +108,7 @@ async def test_starting_twice_is_starting_once(device: AdbDevice, work_root: str
     assert (await finish(device, work_root, 1)).stdout == b"once\n"
 
 
+@pytest.mark.invariant("I3", "I8")
 async def test_a_lower_fence_cannot_start(device: AdbDevice, work_root: str) -> None:
     await start_run(device, work_root, 5, ["true"], {}, 60)
     with pytest.raises(SessionFenced, match="fence"):
@@ -124,6 +126,7 @@ async def test_a_restarted_agent_finds_out_what_became_of_a_run(device: AdbDevic
     assert await run_status(device, work_root, 1) is RunStatus.UNKNOWN
 
 
+@pytest.mark.fault(1, 3)
 async def test_a_run_goes_on_while_the_phone_is_away_and_is_waited_for_when_it_is_back(
     device: AdbDevice, work_root: str, phone: PhoneHandle, tmp_path: Path
 ) -> None:
@@ -144,6 +147,7 @@ async def test_a_run_goes_on_while_the_phone_is_away_and_is_waited_for_when_it_i
     assert (await collect_run(device, work_root, 1, limit_bytes=10, now=NOW)).exit.code == 0
 
 
+@pytest.mark.fault(2)
 async def test_a_phone_that_stays_away_is_given_up_after_the_grace_period(
     device: AdbDevice, work_root: str, phone: PhoneHandle
 ) -> None:
@@ -181,6 +185,8 @@ async def test_a_run_without_a_record_cannot_be_collected(device: AdbDevice, wor
         await collect_run(device, work_root, 1, limit_bytes=10, now=NOW)
 
 
+@pytest.mark.invariant("I7", "I8")
+@pytest.mark.fault(14)
 async def test_cleaning_ends_what_runs_left_and_removes_their_folders(
     device: AdbDevice, work_root: str
 ) -> None:

@@ -28,12 +28,14 @@ def test_an_assignment_with_a_plan_is_started() -> None:
     assert [each.attempt_id for each in decision.start] == [1]
 
 
+@pytest.mark.fault(39)
 def test_an_answer_to_another_exchange_changes_nothing() -> None:
     measuring = attempt_report(2, AttemptState.MEASURING)
     decision = decide(sent(measuring), answer(assignment(), seq=6), NOTHING, now_s=101.0)
     assert decision == Decision()
 
 
+@pytest.mark.fault(31)
 def test_an_assignment_is_not_started_when_its_answer_took_too_long() -> None:
     assert decide(sent(), answer(assignment()), NOTHING, now_s=130.0).start
     assert not decide(sent(), answer(assignment()), NOTHING, now_s=130.1).start
@@ -43,12 +45,15 @@ def test_an_assignment_without_a_plan_is_not_started() -> None:
     assert not decide(sent(), answer(assignment(plan=None)), NOTHING, now_s=100.0).start
 
 
+@pytest.mark.invariant("I8")
 def test_nothing_is_started_on_a_device_whose_last_attempt_is_still_in_hand() -> None:
     in_hand = InHand(busy=frozenset({DeviceId("phone-1")}), fence_by_device={DeviceId("phone-1"): 1})
     decision = decide(sent(), answer(assignment(2), assignment(3, "phone-2")), in_hand, now_s=100.0)
     assert [each.attempt_id for each in decision.start] == [3]
 
 
+@pytest.mark.invariant("I8")
+@pytest.mark.fault(39)
 def test_an_attempt_that_was_finished_meanwhile_is_not_run_again() -> None:
     in_hand = InHand(busy=frozenset(), fence_by_device={DeviceId("phone-1"): 5})
     assert not decide(sent(), answer(assignment(5)), in_hand, now_s=100.0).start

@@ -145,6 +145,8 @@ async def delivered(tmp_path: Path, handler: Handler) -> Spool:
     return spool
 
 
+@pytest.mark.invariant("I12")
+@pytest.mark.fault(33)
 async def test_a_report_is_sent_with_the_same_bytes_until_it_is_taken(tmp_path: Path) -> None:
     bodies: list[bytes] = []
 
@@ -160,6 +162,7 @@ async def test_a_report_is_sent_with_the_same_bytes_until_it_is_taken(tmp_path: 
 
 
 @pytest.mark.parametrize(("kind", "status"), [(ReportConflict, 409), (NotFound, 404)])
+@pytest.mark.invariant("I12")
 async def test_a_report_that_is_refused_for_good_is_put_aside(
     tmp_path: Path, kind: type[FarmError], status: int
 ) -> None:

@@ -96,6 +96,7 @@ async def test_an_attempt_is_given_back_by_an_agent_that_starts_on_a_full_disk(s
     assert [each.phase for each in stage.journal.entries()] == [AttemptState.PREPARING]
 
 
+@pytest.mark.fault(29)
 async def test_an_attempt_is_put_off_on_a_full_disk(stage: Stage) -> None:
     stage.fill_disk_for(1)
     stage.attempts.apply(Decision(start=(assignment(1),)))

@@ -40,6 +40,8 @@ def test_an_online_transport_is_preferred_to_one_that_is_not() -> None:
     assert phones(both)[PHONE].serial == "127.0.0.1:5555"
 
 
+@pytest.mark.invariant("I21")
+@pytest.mark.fault(21)
 def test_two_phones_with_one_identity_are_both_refused() -> None:
     usb_and_tcp = [sighting("phone-1", boot_id="a"), sighting("127.0.0.1:5555", boot_id="b")]
     both_tcp = [sighting("127.0.0.1:1"), sighting("127.0.0.1:2")]
@@ -69,6 +71,8 @@ def test_the_same_mark_after_another_boot_proves_nothing() -> None:
     assert conflicts(both)
 
 
+@pytest.mark.invariant("I21")
+@pytest.mark.fault(21)
 def test_two_phones_on_usb_are_two_whatever_they_show() -> None:
     assert conflicts([sighting("phone-1"), sighting("phone-1-again")])
 

@@ -16,6 +16,7 @@ from farm.core.ids import AttemptId
 ONE, TWO = AttemptId(1), AttemptId(2)
 
 
+@pytest.mark.invariant("I12")
 def test_a_report_waits_until_it_is_acknowledged(tmp_path: Path) -> None:
     Spool(tmp_path).put(ONE, b"evidence")
     later = Spool(tmp_path)
@@ -25,6 +26,7 @@ def test_a_report_waits_until_it_is_acknowledged(tmp_path: Path) -> None:
     assert Spool(tmp_path).pending() == []
 
 
+@pytest.mark.invariant("I12")
 def test_the_bytes_of_a_report_never_change(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     spool.put(ONE, b"first")
@@ -32,6 +34,7 @@ def test_the_bytes_of_a_report_never_change(tmp_path: Path) -> None:
     assert spool.find(ONE) == b"first"
 
 
+@pytest.mark.invariant("I12")
 def test_a_crash_before_the_rename_leaves_no_report(tmp_path: Path) -> None:
     (tmp_path / "1.json.tmp").write_bytes(b"half a rep")
     spool = Spool(tmp_path)
@@ -54,6 +57,7 @@ def test_acknowledging_twice_is_harmless(tmp_path: Path) -> None:
     assert spool.find(ONE) is None
 
 
+@pytest.mark.invariant("I12")
 def test_a_refused_report_is_kept_for_a_week(tmp_path: Path) -> None:
     spool, clock = Spool(tmp_path), FakeClock()
     spool.put(ONE, b"refused")
@@ -68,6 +72,7 @@ def test_a_refused_report_is_kept_for_a_week(tmp_path: Path) -> None:
     assert not (tmp_path / "refused" / "1.json").exists()
 
 
+@pytest.mark.invariant("I12")
 def test_refused_reports_have_a_bounded_size(tmp_path: Path) -> None:
     spool, clock = Spool(tmp_path), FakeClock()
     for attempt_id in (1, 2, 3):
@@ -78,6 +83,7 @@ def test_refused_reports_have_a_bounded_size(tmp_path: Path) -> None:
     assert sorted(path.stem for path in (tmp_path / "refused").iterdir()) == ["2", "3"]
 
 
+@pytest.mark.fault(29)
 def test_a_full_disk_is_named_as_such(tmp_path: Path) -> None:
     with (
         pytest.raises(HostDiskFull, match=r"no space left for 1\.json"),
