@@ -19,6 +19,16 @@ def upgrade() -> None:
     _incidents()
     _control()
     op.add_column("matrices", sa.Column("submitted_by", sa.Text()))
+    _numbers_are_given_once()
+
+
+def _numbers_are_given_once() -> None:
+    """PostgreSQL's sequences never go back; SQLite's do, unless told so when the table is made."""
+    if op.get_bind().dialect.name != "sqlite":
+        return
+    for table in ("sessions", "errands", "matrices", "jobs", "attempts", "measurements", "events"):
+        with op.batch_alter_table(table, recreate="always", table_kwargs={"sqlite_autoincrement": True}):
+            pass
 
 
 def _access_tokens() -> None:
@@ -48,6 +58,7 @@ def _incidents() -> None:
         sa.Column("cause", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(["host_id"], ["hosts.host_id"], name=op.f("fk_incidents_host_id")),
         sa.PrimaryKeyConstraint("incident_id", name=op.f("pk_incidents")),
+        sqlite_autoincrement=True,
     )
     is_open = sa.text("ended_at IS NULL")
     op.create_index(

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from farm.core.device import Admin, Health, Presence
 from farm.core.errand import ErrandKind
 from farm.core.role import Role
-from farm.store.tables.columns import BigId, UtcTime, metadata, one_of, where
+from farm.store.tables.columns import NEVER_TWICE, BigId, UtcTime, metadata, one_of, where
 
 
 class HostState(StrEnum):
@@ -86,6 +86,7 @@ incidents = sa.Table(
     #: The phones it hit; none of them is blamed for what happened then (I15).
     sa.Column("devices", sa.JSON, nullable=False),
     sa.Column("cause", sa.Text, nullable=False),
+    **NEVER_TWICE,
 )
 # One incident of a kind at a time: what else happens then is part of it.
 sa.Index(
@@ -112,6 +113,7 @@ sessions = sa.Table(
     one_of("state", SessionState),
     # An epoch is used once.
     sa.UniqueConstraint("host_id", "epoch"),
+    **NEVER_TWICE,
 )
 # One life of an agent at a time.
 sa.Index(
@@ -193,6 +195,7 @@ errands = sa.Table(
         " OR (finished_at IS NOT NULL AND (done IS NULL) <> (error IS NULL))",
         name="ends_one_way",
     ),
+    **NEVER_TWICE,
 )
 # Asking twice is asking once; and the exchange's look at what is to be done.
 sa.Index(

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from farm.store.tables.columns import BigId, UtcTime, metadata
+from farm.store.tables.columns import NEVER_TWICE, BigId, UtcTime, metadata
 
 events = sa.Table(
     "events",
@@ -18,6 +18,7 @@ events = sa.Table(
     sa.Column("from_state", sa.Text),
     sa.Column("to_state", sa.Text),
     sa.Column("cause", sa.Text),
+    **NEVER_TWICE,
 )
 # The story of one thing.
 sa.Index("ix_events_subject", events.c.subject, events.c.subject_id, events.c.event_id)

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from farm.core.measurement import Quality, SampleKind
-from farm.store.tables.columns import BigId, UtcTime, metadata, one_of, where
+from farm.store.tables.columns import NEVER_TWICE, BigId, UtcTime, metadata, one_of, where
 
 series = sa.Table(
     "series",
@@ -61,6 +61,7 @@ measurements = sa.Table(
     one_of("kind", SampleKind),
     # An attempt yields one measurement.
     sa.UniqueConstraint("attempt_id"),
+    **NEVER_TWICE,
 )
 # I4: at most one accepted measurement per job.
 sa.Index(

@@ -5,7 +5,7 @@ import sqlalchemy as sa
 from farm.core.attempt import LIVE, AttemptState
 from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome
-from farm.store.tables.columns import BigId, UtcTime, is_one_of, metadata, one_of, where
+from farm.store.tables.columns import NEVER_TWICE, BigId, UtcTime, is_one_of, metadata, one_of, where
 
 _LIVE_SQL = "state IN ({})".format(", ".join(f"'{state}'" for state in LIVE))
 
@@ -32,6 +32,7 @@ matrices = sa.Table(
     #: Who submitted it; None before schema 0003.
     sa.Column("submitted_by", sa.Text),
     sa.Column("created_at", UtcTime, nullable=False),
+    **NEVER_TWICE,
 )
 
 cells = sa.Table(
@@ -85,6 +86,7 @@ jobs = sa.Table(
     ),
     # A cell runs once per round and repeat of its block.
     sa.UniqueConstraint("cell_id", "round", "repeat"),
+    **NEVER_TWICE,
 )
 # Claim: the head of a device's queue.
 sa.Index(
@@ -130,6 +132,7 @@ attempts = sa.Table(
     one_of("outcome", Outcome),
     # A fencing token is given once per device.
     sa.UniqueConstraint("device_id", "fence"),
+    **NEVER_TWICE,
 )
 # I1: the live attempt row is the device's lease.
 sa.Index("uq_attempts_one_live_per_device", attempts.c.device_id, unique=True, **where(_LIVE_SQL))
