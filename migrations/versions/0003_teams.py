@@ -13,12 +13,21 @@ depends_on = None
 BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 ROLES = "role IN ('viewer', 'submitter', 'operator', 'admin', 'agent')"
 
+EVENT_INDEXES = {
+    "ix_events_actor": ["actor", "event_id"],
+    "ix_events_kind": ["kind", "event_id"],
+    "ix_events_at": ["at"],
+}
+
 
 def upgrade() -> None:
     _access_tokens()
     _incidents()
     _control()
     op.add_column("matrices", sa.Column("submitted_by", sa.Text()))
+    op.add_column("attempts", sa.Column("waiting_for", sa.Text()))
+    for name, columns in EVENT_INDEXES.items():
+        op.create_index(name, "events", columns)
     _numbers_are_given_once()
 
 
@@ -91,6 +100,10 @@ def _control() -> None:
 
 
 def downgrade() -> None:
+    for name in EVENT_INDEXES:
+        op.drop_index(name, table_name="events")
+    with op.batch_alter_table("attempts") as batch:
+        batch.drop_column("waiting_for")
     with op.batch_alter_table("matrices") as batch:
         batch.drop_column("submitted_by")
     op.drop_table("database_epochs")

@@ -22,3 +22,9 @@ events = sa.Table(
 )
 # The story of one thing.
 sa.Index("ix_events_subject", events.c.subject, events.c.subject_id, events.c.event_id)
+# What somebody did.
+sa.Index("ix_events_actor", events.c.actor, events.c.event_id)
+# Everything of a kind.
+sa.Index("ix_events_kind", events.c.kind, events.c.event_id)
+# What happened since a moment.
+sa.Index("ix_events_at", events.c.at)

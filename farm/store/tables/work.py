@@ -124,6 +124,8 @@ attempts = sa.Table(
     sa.Column("code", sa.Text),
     sa.Column("message", sa.Text),
     sa.Column("plan", sa.JSON, nullable=False),
+    #: What its agent waits for before the run, in words: a phone that is too warm, say.
+    sa.Column("waiting_for", sa.Text),
     #: SHA-256 of the report that settled it.
     sa.Column("report_digest", sa.Text),
     sa.Column("claimed_at", UtcTime, nullable=False),
