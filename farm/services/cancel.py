@@ -5,6 +5,7 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.errors import NotFound
+from farm.core.event import Subject, WorkEvent
 from farm.core.ids import DeviceId, MatrixId
 from farm.core.job import JobState
 from farm.services.devices import device_named
@@ -46,8 +47,8 @@ def cancel_matrix(
             connection,
             at=now,
             actor=actor,
-            kind="matrix_cancelled",
-            subject="matrix",
+            kind=WorkEvent.MATRIX_CANCELLED,
+            subject=Subject.MATRIX,
             subject_id=matrix_id,
             cause=f"{device_id or 'all devices'}: {queued} queued and {active} active jobs",
         )

@@ -12,6 +12,7 @@ from farm.blobs.program_file import look_into
 from farm.core.bundle import Bundle, BundleFile
 from farm.core.bundle_check import check_bundle
 from farm.core.errors import ArtifactMissing, InvalidInput, NotFound
+from farm.core.event import FarmEvent, Subject
 from farm.core.lacking import lacking_flags
 from farm.core.problem import name_hint
 from farm.core.program_abi import program_abi
@@ -108,8 +109,8 @@ def register_program(
         connection,
         at=now,
         actor=actor,
-        kind="program_registered",
-        subject="program",
+        kind=FarmEvent.PROGRAM_REGISTERED,
+        subject=Subject.PROGRAM,
         subject_id=program.program_id,
         to_state="in use",
         cause=f"{program.harness} for {program.abi}, {program.digest[:12]}",

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs, StoredFile
 from farm.clock import Clock
+from farm.core.event import FarmEvent, Subject
 from farm.core.ids import Digest
 from farm.core.retention import StorageRules, first_to_go
 from farm.core.units import size_text
@@ -177,8 +178,8 @@ def _expire_reports(connection: Connection, rule: EvidenceRule, *, now: datetime
             connection,
             at=now,
             actor="farm",
-            kind="evidence_expired",
-            subject="storage",
+            kind=FarmEvent.EVIDENCE_EXPIRED,
+            subject=Subject.STORAGE,
             subject_id="evidence",
             from_state="kept",
             to_state="expired",

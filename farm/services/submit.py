@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
+from farm.core.event import Subject, WorkEvent
 from farm.core.ids import DeviceId, MatrixId
 from farm.core.matrix import Cell, MatrixPlan, RejectedCell, label_by, round_order
 from farm.services.expanding import Expanded, expand_here
@@ -46,8 +47,8 @@ def queue_matrix(
         connection,
         at=now,
         actor=actor,
-        kind="matrix_submitted",
-        subject="matrix",
+        kind=WorkEvent.MATRIX_SUBMITTED,
+        subject=Subject.MATRIX,
         subject_id=matrix_id,
         to_state="queued",
         cause=f"{len(cells)} cells, {count} jobs{again}",

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.event import FarmEvent, Subject
 from farm.core.ids import Digest
 from farm.core.job import JobState
 from farm.store.events import record_event
@@ -46,7 +47,7 @@ def put_artifact(connection: Connection, digest: Digest, size_bytes: int, *, now
     there = artifacts.update().where(artifacts.c.digest == digest)
     connection.execute(there.values(used_at=now, expired_at=None))
     if known.expired_at is not None:
-        _record(connection, digest, "artifact_restored", "expired", "kept", "sent again", now)
+        _record(connection, digest, FarmEvent.ARTIFACT_RESTORED, "expired", "kept", "sent again", now)
     return known.expired_at is not None
 
 
@@ -85,7 +86,7 @@ def expire_artifacts(
     for digest in digests:
         kept = (artifacts.c.digest == digest) & artifacts.c.expired_at.is_(None)
         if connection.execute(artifacts.update().where(kept).values(expired_at=now)).rowcount:
-            _record(connection, digest, "artifact_expired", "kept", "expired", cause, now)
+            _record(connection, digest, FarmEvent.ARTIFACT_EXPIRED, "kept", "expired", cause, now)
             moved.append(digest)
     return moved
 
@@ -129,7 +130,7 @@ def _artifact(row: sa.Row[Any]) -> Artifact:
 def _record(
     connection: Connection,
     digest: Digest,
-    kind: str,
+    kind: FarmEvent,
     from_state: str,
     to_state: str,
     cause: str,
@@ -140,7 +141,7 @@ def _record(
         at=now,
         actor="farm",
         kind=kind,
-        subject="artifact",
+        subject=Subject.ARTIFACT,
         subject_id=digest,
         from_state=from_state,
         to_state=to_state,

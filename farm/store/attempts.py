@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptEvent, AttemptState, advance
 from farm.core.errors import Blame
+from farm.core.event import Subject, WorkEvent
 from farm.core.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, MatrixId, SessionId
 from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome
@@ -111,8 +112,8 @@ def add_attempt(
         connection,
         at=now,
         actor="farm",
-        kind="attempt_claimed",
-        subject="attempt",
+        kind=WorkEvent.ATTEMPT_CLAIMED,
+        subject=Subject.ATTEMPT,
         subject_id=added.attempt_id,
         to_state=AttemptState.CLAIMED,
         cause=f"job {job_id} on {device_id}, fence {fence}",
@@ -245,7 +246,7 @@ def move_attempt(
         at=now,
         actor=actor,
         kind=event,
-        subject="attempt",
+        subject=Subject.ATTEMPT,
         subject_id=attempt.attempt_id,
         from_state=attempt.state,
         to_state=to,

@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.admin import AdminEvent, advance
 from farm.core.device import Admin, Health
+from farm.core.event import DeviceEvent, Subject
 from farm.core.ids import DeviceId
 from farm.store.devices import Device
 from farm.store.events import record_event, record_if_moved
@@ -36,8 +37,8 @@ def move_health(
         .values(health=to),
         at=now,
         actor="farm",
-        kind="device_health_changed",
-        subject="device",
+        kind=DeviceEvent.HEALTH_CHANGED,
+        subject=Subject.DEVICE,
         subject_id=device_id,
         from_state=before,
         to_state=to,
@@ -60,7 +61,7 @@ def move_admin(
         at=now,
         actor=actor,
         kind=event,
-        subject="device",
+        subject=Subject.DEVICE,
         subject_id=device.device_id,
         from_state=device.admin,
         to_state=to,
@@ -93,7 +94,7 @@ def put_label(
     )
     if moved.rowcount == 1:
         change = f"from {device.label or 'none'} to {label or 'none'}"
-        _note(connection, device, "device_labelled", change, now=now, actor=actor, reason=reason)
+        _note(connection, device, DeviceEvent.LABELLED, change, now=now, actor=actor, reason=reason)
     return moved.rowcount == 1
 
 
@@ -111,7 +112,7 @@ def put_tags(
         devices.update().where(devices.c.device_id == device.device_id).values(tags=list(tags))
     )
     cause = f"from {', '.join(device.tags) or 'none'} to {', '.join(tags) or 'none'}"
-    _note(connection, device, "device_tagged", cause, now=now, actor=actor, reason=reason)
+    _note(connection, device, DeviceEvent.TAGGED, cause, now=now, actor=actor, reason=reason)
 
 
 def put_hold(
@@ -120,7 +121,7 @@ def put_hold(
     """Take a device out of the pool for a person; False when its hold is no longer what `device` says."""
     moved = connection.execute(_if_held_alike(device).values(held_by=by, held_until=until))
     if moved.rowcount == 1:
-        _note(connection, device, "device_held", cause, now=now, actor=actor)
+        _note(connection, device, DeviceEvent.HELD, cause, now=now, actor=actor)
     return moved.rowcount == 1
 
 
@@ -130,7 +131,7 @@ def end_hold(connection: Connection, device: Device, *, now: datetime, actor: st
         return False
     moved = connection.execute(_if_held_alike(device).values(held_by=None, held_until=None))
     if moved.rowcount == 1:
-        _note(connection, device, "device_released", cause, now=now, actor=actor)
+        _note(connection, device, DeviceEvent.RELEASED, cause, now=now, actor=actor)
     return moved.rowcount == 1
 
 
@@ -158,7 +159,7 @@ def _if_held_alike(device: Device) -> sa.Update:
 def _note(
     connection: Connection,
     device: Device,
-    kind: str,
+    kind: DeviceEvent,
     cause: str,
     *,
     now: datetime,
@@ -170,7 +171,7 @@ def _note(
         at=now,
         actor=actor,
         kind=kind,
-        subject="device",
+        subject=Subject.DEVICE,
         subject_id=device.device_id,
         cause=cause if reason is None else f"{cause}: {reason}",
     )

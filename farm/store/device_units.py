@@ -5,6 +5,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.event import DeviceEvent, Subject
 from farm.core.ids import DeviceId
 from farm.store.events import record_event
 from farm.store.tables import device_facts, devices
@@ -29,8 +30,8 @@ def give_unit(connection: Connection, device_id: DeviceId, device_model: str, *,
             connection,
             at=now,
             actor="farm",
-            kind="device_numbered",
-            subject="device",
+            kind=DeviceEvent.NUMBERED,
+            subject=Subject.DEVICE,
             subject_id=device_id,
             cause=f"unit {unit} of {device_model}",
         )

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.device import Presence
 from farm.core.errand import ErrandKind
+from farm.core.event import DeviceEvent, Subject
 from farm.core.ids import DeviceId, HostId
 from farm.store.events import record_event
 from farm.store.tables import devices, errands
@@ -80,7 +81,7 @@ def add_errand(
         errands.insert().values(device_id=device_id, kind=kind, asked_by=by, asked_at=now).returning(errands)
     ).one()
     added = _errand(row)
-    _note(connection, added, "errand_asked", reason, now=now, actor=actor)
+    _note(connection, added, DeviceEvent.ERRAND_ASKED, reason, now=now, actor=actor)
     return added
 
 
@@ -101,7 +102,7 @@ def end_errand(
         .values(finished_at=now, done=done, error=error, freed_bytes=freed_bytes)
     )
     if ended.rowcount == 1:
-        kind = "errand_failed" if error is not None else "errand_done"
+        kind = DeviceEvent.ERRAND_FAILED if error is not None else DeviceEvent.ERRAND_DONE
         _note(connection, errand, kind, error or done, now=now, actor=actor)
     return ended.rowcount == 1
 
@@ -137,7 +138,7 @@ def _errand(row: sa.Row[Any]) -> Errand:
 def _note(
     connection: Connection,
     errand: Errand,
-    kind: str,
+    kind: DeviceEvent,
     how: str | None = None,
     *,
     now: datetime,
@@ -149,7 +150,7 @@ def _note(
         at=now,
         actor=actor,
         kind=kind,
-        subject="device",
+        subject=Subject.DEVICE,
         subject_id=errand.device_id,
         cause=f"errand {errand.errand_id}, {errand.kind}" + (f": {how}" if how else ""),
     )

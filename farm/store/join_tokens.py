@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.event import FarmEvent, Subject
 from farm.core.ids import HostId
 from farm.store.events import record_event, record_if_moved
 from farm.store.tables import join_tokens
@@ -48,8 +49,8 @@ def add_join_token(
         connection,
         at=now,
         actor=actor,
-        kind="join_token_created",
-        subject="join_token",
+        kind=FarmEvent.JOIN_CREATED,
+        subject=Subject.JOIN,
         subject_id=token.token_id,
         to_state="open",
         cause=f"valid until {token.expires_at:%Y-%m-%d %H:%M} UTC",
@@ -74,8 +75,8 @@ def use_join_token(connection: Connection, *, token_hash: str, host_id: HostId, 
             connection,
             at=now,
             actor=f"agent:{host_id}",
-            kind="host_enrolled",
-            subject="join_token",
+            kind=FarmEvent.JOIN_USED,
+            subject=Subject.JOIN,
             subject_id=token_hash[:_ID_LENGTH],
             from_state="open",
             to_state="used",
@@ -97,8 +98,8 @@ def expire_join_token(connection: Connection, token_id: str, *, now: datetime, a
         .values(expires_at=now),
         at=now,
         actor=actor,
-        kind="join_token_revoked",
-        subject="join_token",
+        kind=FarmEvent.JOIN_REVOKED,
+        subject=Subject.JOIN,
         subject_id=token_id,
         from_state="open",
         to_state="revoked",

@@ -114,6 +114,6 @@ def test_each_step_of_a_token_is_an_event(farm: HttpFarm, capsys: pytest.Capture
     assert told == [
         ("join_token_created", "user", used["token_id"]),
         ("join_token_created", "user", revoked["token_id"]),
-        ("host_enrolled", "agent:bench-1", used["token_id"]),
+        ("join_token_used", "agent:bench-1", used["token_id"]),
         ("join_token_revoked", "user", revoked["token_id"]),
     ]

@@ -1,0 +1,121 @@
+"""What the event log tells: the kinds of events there are, and what they are told of."""
+
+from enum import StrEnum
+
+from farm.core.admin import AdminEvent
+from farm.core.attempt import AttemptEvent
+from farm.core.job import JobEvent
+
+
+class Subject(StrEnum):
+    """What an event is told of."""
+
+    MATRIX = "matrix"
+    JOB = "job"
+    ATTEMPT = "attempt"
+    DEVICE = "device"
+    HOST = "host"
+    SESSION = "session"
+    INCIDENT = "incident"
+    JOIN = "join_token"
+    ACCESS = "access_token"
+    PROGRAM = "program"
+    ARTIFACT = "artifact"
+    STORAGE = "storage"
+    DATABASE = "database"
+
+
+class WorkEvent(StrEnum):
+    """How work comes to be. What becomes of it then: `JobEvent`, `AttemptEvent`."""
+
+    #: Somebody submitted a matrix: its jobs are queued from here on.
+    MATRIX_SUBMITTED = "matrix_submitted"
+    #: Somebody ended what was left of a matrix; each job that this ended has an event of its own.
+    MATRIX_CANCELLED = "matrix_cancelled"
+    #: A round of a device gave a measurement that was not valid: its cells are queued once more.
+    BLOCK_REPEATED = "block_repeated"
+    #: A job that belongs to no matrix was queued: a check.
+    JOB_QUEUED = "job_queued"
+    #: A phone got a job; the attempt is its lease.
+    ATTEMPT_CLAIMED = "attempt_claimed"
+
+
+class DeviceEvent(StrEnum):
+    """What happens to a phone. What operators make of its place in the pool: `AdminEvent`."""
+
+    #: The farm saw the phone for the first time.
+    FOUND = "device_found"
+    #: It has a number among the phones of its device model.
+    NUMBERED = "device_numbered"
+    #: Another host's agent sees it now.
+    MOVED = "device_moved"
+    #: What its agent sees of it changed.
+    PRESENCE_CHANGED = "device_presence_changed"
+    #: It earned its health, or lost it.
+    HEALTH_CHANGED = "device_health_changed"
+    #: Its fencing token rose without a claim: something runs there that the database does not know.
+    FENCE_RAISED = "device_fence_raised"
+    #: An operator named it, or took its name away.
+    LABELLED = "device_labelled"
+    #: An operator gave it other tags.
+    TAGGED = "device_tagged"
+    #: A person has it; also when the hold was made longer.
+    HELD = "device_held"
+    #: It went back to the pool.
+    RELEASED = "device_released"
+    #: An operator wants something done on it.
+    ERRAND_ASKED = "errand_asked"
+    #: It was done.
+    ERRAND_DONE = "errand_done"
+    #: It could not be done, or nobody came in time.
+    ERRAND_FAILED = "errand_failed"
+
+
+class ArrivalEvent(StrEnum):
+    """How hosts and their agents come to be. What becomes of them then: `farm.core.host_state`."""
+
+    #: A host the farm did not know joined.
+    HOST_ENROLLED = "host_enrolled"
+    #: An agent began a life; older sessions of its host are closed.
+    SESSION_OPENED = "session_opened"
+
+
+class FarmEvent(StrEnum):
+    """What happens to what the farm keeps, and to who may come in."""
+
+    #: An operator made a token that lets one agent join.
+    JOIN_CREATED = "join_token_created"
+    #: A host joined with it.
+    JOIN_USED = "join_token_used"
+    #: An operator ended its validity.
+    JOIN_REVOKED = "join_token_revoked"
+    #: A program is what new matrices run from here on.
+    PROGRAM_REGISTERED = "program_registered"
+    #: A file's bytes went, to make room or because they were damaged.
+    ARTIFACT_EXPIRED = "artifact_expired"
+    #: They are there again.
+    ARTIFACT_RESTORED = "artifact_restored"
+    #: Bodies of reports went, by a rule of retention.
+    EVIDENCE_EXPIRED = "evidence_expired"
+    #: The database was restored, and a new history begins.
+    DATABASE_EPOCH_BEGUN = "database_epoch_begun"
+
+
+EventKind = WorkEvent | JobEvent | AttemptEvent | DeviceEvent | AdminEvent | ArrivalEvent | FarmEvent
+"""What an event may be called."""
+
+#: In the order in which docs/events.md tells of them.
+KINDS: tuple[type[EventKind], ...] = (
+    WorkEvent,
+    JobEvent,
+    AttemptEvent,
+    DeviceEvent,
+    AdminEvent,
+    ArrivalEvent,
+    FarmEvent,
+)
+
+
+def kind_names() -> frozenset[str]:
+    """Every kind there is."""
+    return frozenset(kind.value for kinds in KINDS for kind in kinds)
