@@ -1,14 +1,16 @@
 """The farm's settings: from FARM_ environment variables, overridden by the command line."""
 
 import socket
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from farm.core.address import host_and_port, web_address
 from farm.core.errors import InvalidInput
+from farm.core.patience import Patience
 from farm.core.retention import StorageRules
 
 #: Where a farm listens when nobody says otherwise.
@@ -33,6 +35,12 @@ class FarmConfig(BaseSettings):
     agents_bind: str | None = None
     #: How often overdue sessions and grants are looked for.
     reap_every_s: float = 5.0
+    #: Without a call for so long an agent is silent, and after the second time lost with all it had in hand.
+    silent_after_s: Annotated[float, Field(gt=0)] = 60.0
+    lost_after_s: Annotated[float, Field(gt=0, validate_default=True)] = 300.0
+    #: A grant may be started for so long after it was asked for, and is taken back after the second time.
+    start_within_s: Annotated[float, Field(gt=0)] = 30.0
+    unstarted_after_s: Annotated[float, Field(gt=0, validate_default=True)] = 120.0
     #: The largest artifact that may be uploaded.
     max_blob_bytes: int = 4 * 1024**3
     #: Artifacts that nobody waits for go beyond this, least recently used first; None: none ever goes.
@@ -52,6 +60,26 @@ class FarmConfig(BaseSettings):
         if value is not None:
             host_and_port(value)
         return value
+
+    @field_validator("lost_after_s", "unstarted_after_s")
+    @classmethod
+    def _is_later(cls, value: float, info: ValidationInfo) -> float:
+        earlier = {"lost_after_s": "silent_after_s", "unstarted_after_s": "start_within_s"}[
+            str(info.field_name)
+        ]
+        if value <= info.data.get(earlier, 0.0):
+            raise ValueError(f"it must be more than {earlier}, {info.data[earlier]:g}")
+        return value
+
+    @property
+    def patience(self) -> Patience:
+        """How long it is before somebody counts as gone."""
+        return Patience(
+            silent_after=timedelta(seconds=self.silent_after_s),
+            lost_after=timedelta(seconds=self.lost_after_s),
+            start_within=timedelta(seconds=self.start_within_s),
+            unstarted_after=timedelta(seconds=self.unstarted_after_s),
+        )
 
     @property
     def agents_url(self) -> str | None:

@@ -136,6 +136,7 @@ async def _beside(
             clock,
             up_since=context.started_at,
             every_s=options.config.reap_every_s,
+            patience=options.config.patience,
             after=context.waiters.wake,
         ),
         sweeping(sweep, every_s=options.config.sweep_every_s),

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from farm.clock import Clock
 from farm.core.errors import FarmError
+from farm.core.patience import Patience
 from farm.services.errands import expire_errands
 from farm.services.holds import end_overdue_holds
 from farm.services.operators import cancel_jobs_of_retired
@@ -65,7 +66,13 @@ async def sweeping(sweep: Callable[[], object], *, every_s: float) -> AsyncItera
 
 @asynccontextmanager
 async def ticking(
-    database: Database, clock: Clock, *, up_since: datetime, every_s: float, after: Callable[[], None]
+    database: Database,
+    clock: Clock,
+    *,
+    up_since: datetime,
+    every_s: float,
+    patience: Patience,
+    after: Callable[[], None],
 ) -> AsyncIterator[None]:
     """Run the periodic duties while the block runs; `after` is called on the event loop after each."""
 
@@ -75,7 +82,7 @@ async def ticking(
         # On the writer's thread: the time a tick had to wait for the database counts as a break.
         now = clock.now()
         up_since = serving.reached(now)
-        reap(connection, now=now, up_since=up_since)
+        reap(connection, now=now, up_since=up_since, patience=patience)
         expire_errands(connection, now=now, up_since=up_since)
         end_overdue_holds(connection, now=now)
         cancel_jobs_of_retired(connection, now=now)

@@ -51,7 +51,9 @@ async def post_exchange(session_id: Count, said: Exchange, host: CallingHost, fa
     """The agent's loop call; held for `wait_s` while there is nothing to say."""
     session = SessionId(session_id)
     async with farm.waiters.listening(session) as changed:
-        found = await farm.database.write_async(exchange, host, session, said, now=farm.clock.now())
+        found = await farm.database.write_async(
+            exchange, host, session, said, now=farm.clock.now(), patience=farm.config.patience
+        )
         deadline = asyncio.get_running_loop().time() + said.wait_s
         while not (found.is_news or farm.waiters.closed) and await _changed_before(changed, deadline):
             if not farm.waiters.is_latest(session, changed):
@@ -62,7 +64,9 @@ async def post_exchange(session_id: Count, said: Exchange, host: CallingHost, fa
 
 
 async def _look(farm: Context, host: HostId, session: SessionId, said: Exchange) -> Exchanged:
-    return await farm.database.write_async(look, host, session, said, now=farm.clock.now())
+    return await farm.database.write_async(
+        look, host, session, said, now=farm.clock.now(), patience=farm.config.patience
+    )
 
 
 async def _changed_before(changed: asyncio.Event, deadline: float) -> bool:

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 from farm.core.attempt import AttemptState
 from farm.core.errors import SessionFenced
 from farm.core.ids import DeviceId, Digest, HostId, SessionId
+from farm.core.patience import PATIENCE, Patience
 from farm.services.checks import check_files
 from farm.services.claim import claim_jobs
 from farm.services.errands import errands_of_host, note_errands
@@ -33,7 +34,13 @@ class Exchanged:
 
 
 def exchange(
-    connection: Connection, host_id: HostId, session_id: SessionId, said: Exchange, *, now: datetime
+    connection: Connection,
+    host_id: HostId,
+    session_id: SessionId,
+    said: Exchange,
+    *,
+    now: datetime,
+    patience: Patience = PATIENCE,
 ) -> Exchanged:
     """Apply what an agent says and answer. An exchange older than one already applied only gets an answer.
 
@@ -51,11 +58,17 @@ def exchange(
         wanted = note_devices(connection, host_id, said.devices, held=held, now=now)
         note_errands(connection, host_id, said.errands, now=now)
     is_latest = is_newer or session.exchange_seq == said.seq
-    return _answered(connection, session, said, wanted, is_latest=is_latest, now=now)
+    return _answered(connection, session, said, wanted, patience, is_latest=is_latest, now=now)
 
 
 def look(
-    connection: Connection, host_id: HostId, session_id: SessionId, said: Exchange, *, now: datetime
+    connection: Connection,
+    host_id: HostId,
+    session_id: SessionId,
+    said: Exchange,
+    *,
+    now: datetime,
+    patience: Patience = PATIENCE,
 ) -> Exchanged:
     """Claim what can be claimed and say what the session owns; for an exchange that was already applied.
 
@@ -64,7 +77,7 @@ def look(
     """
     session = _current(connection, host_id, session_id)
     is_latest = session.exchange_seq == said.seq
-    return _answered(connection, session, said, (), is_latest=is_latest, now=now)
+    return _answered(connection, session, said, (), patience, is_latest=is_latest, now=now)
 
 
 def _answered(
@@ -72,6 +85,7 @@ def _answered(
     session: Session,
     said: Exchange,
     wanted: Sequence[DeviceId],
+    patience: Patience,
     *,
     is_latest: bool,
     now: datetime,
@@ -86,7 +100,7 @@ def _answered(
     answer = ExchangeAnswer(
         seq=said.seq,
         assignments=tuple(_assignment(attempt) for attempt in owned),
-        start_within_s=START_WITHIN_S,
+        start_within_s=patience.start_within.total_seconds(),
         facts_wanted=tuple(wanted),
         prefetch=_upcoming(connection, host_id),
         errands=errands_of_host(connection, host_id),

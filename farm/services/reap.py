@@ -5,17 +5,14 @@ from datetime import datetime, timedelta
 from sqlalchemy.engine import Connection
 
 from farm.core.device import Presence
+from farm.core.patience import PATIENCE, Patience
 from farm.services.ending import give_back, lose
 from farm.store import attempts, devices, hosts
 from farm.store.hosts import Session
 from farm.store.tables import SessionState
 
-SILENT_AFTER = timedelta(seconds=60)
-LOST_AFTER = timedelta(seconds=300)
-UNSTARTED_AFTER = timedelta(seconds=120)
 
-
-def reap(connection: Connection, *, now: datetime, up_since: datetime) -> None:
+def reap(connection: Connection, *, now: datetime, up_since: datetime, patience: Patience = PATIENCE) -> None:
     """Move what is overdue. Nothing is overdue that fell due while the farm itself was down.
 
     Args:
@@ -23,13 +20,13 @@ def reap(connection: Connection, *, now: datetime, up_since: datetime) -> None:
     """
     # Before sessions: a grant that was never heard of must not count as a run that was lost, or its phone
     # would wait for a clean-up that nobody knows of.
-    if now - up_since >= UNSTARTED_AFTER:
-        for attempt in attempts.unstarted_attempts(connection, claimed_before=now - UNSTARTED_AFTER):
+    if now - up_since >= patience.unstarted_after:
+        for attempt in attempts.unstarted_attempts(connection, claimed_before=now - patience.unstarted_after):
             give_back(connection, attempt, now=now, actor="farm", reason="the agent did not start it")
-    for session in _overdue(connection, SessionState.LIVE, now, up_since, SILENT_AFTER):
+    for session in _overdue(connection, SessionState.LIVE, now, up_since, patience.silent_after):
         hosts.move_session(connection, session, SessionState.SILENT, now=now, cause="no exchange in time")
-    for session in _overdue(connection, SessionState.SILENT, now, up_since, LOST_AFTER):
-        _lose_session(connection, session, now=now)
+    for session in _overdue(connection, SessionState.SILENT, now, up_since, patience.lost_after):
+        _lose_session(connection, session, patience, now=now)
 
 
 def _overdue(
@@ -40,8 +37,9 @@ def _overdue(
     return hosts.sessions_beaten_before(connection, state, now - after)
 
 
-def _lose_session(connection: Connection, session: Session, *, now: datetime) -> None:
-    cause = f"host {session.host_id} has not been heard of for {LOST_AFTER.total_seconds():.0f} s"
+def _lose_session(connection: Connection, session: Session, patience: Patience, *, now: datetime) -> None:
+    quiet_s = patience.lost_after.total_seconds()
+    cause = f"host {session.host_id} has not been heard of for {quiet_s:.0f} s"
     if not hosts.move_session(connection, session, SessionState.LOST, now=now, cause=cause):
         return
     for attempt in attempts.live_attempts(connection, session.session_id):

@@ -1,0 +1,30 @@
+"""How long the farm waits before it believes that somebody is gone."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Invariant: a grant is not started once the farm may have taken it back.
+
+    An agent calls every 10 s at least, so that it may miss five calls before it is silent.
+    """
+
+    #: Without a call for so long an agent is silent; its work is left to it.
+    silent_after: timedelta = timedelta(seconds=60)
+    #: So much later it is lost, with all it had in hand.
+    lost_after: timedelta = timedelta(seconds=300)
+    #: A grant that nobody was heard to start is taken back.
+    unstarted_after: timedelta = timedelta(seconds=120)
+    #: An agent that has not started a grant for so long, counted from asking, asks anew before it does.
+    start_within: timedelta = timedelta(seconds=30)
+
+    def __post_init__(self) -> None:
+        if not timedelta(0) < self.start_within < self.unstarted_after:
+            raise ValueError("a grant must be taken back later than it may be started")
+        if not timedelta(0) < self.silent_after < self.lost_after:
+            raise ValueError("an agent is silent before it is lost")
+
+
+PATIENCE = Patience()
