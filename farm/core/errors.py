@@ -6,7 +6,9 @@ FarmError
 │   ├── SelectorEmpty            matrix.selector_empty
 │   ├── VariantInvalid           variant.invalid
 │   ├── HarnessInvalid           harness.invalid
-│   └── ArtifactMissing          artifact.missing
+│   ├── ArtifactMissing          artifact.missing
+│   ├── TooLarge                 input.too_large
+│   └── WireVersionUnserved      wire.version
 ├── DigestMismatch               artifact.digest_mismatch
 ├── NotFound                     not_found
 │   └── ArtifactExpired          artifact.expired
@@ -117,6 +119,20 @@ class ArtifactMissing(InvalidInput):
 
     code = "artifact.missing"
     default_hint = "upload the file first: PUT /api/v1/blobs/{digest}"
+
+
+class TooLarge(InvalidInput):
+    """More was sent than the farm takes at once."""
+
+    code = "input.too_large"
+    default_hint = "send less"
+
+
+class WireVersionUnserved(InvalidInput):
+    """An agent speaks a version of the protocol that this farm does not."""
+
+    code = "wire.version"
+    default_hint = "run agent and farm of the same release, or of neighbouring ones"
 
 
 class DigestMismatch(FarmError):

@@ -1,19 +1,18 @@
 """Who is calling: join tokens for new hosts, credentials for known ones. Only hashes are stored."""
 
-import hashlib
-import secrets
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from farm.core.errors import AuthError, Conflict, InvalidInput, NotFound
+from farm.core.errors import AuthError, Conflict, NotFound
 from farm.core.ids import HostId
+from farm.services.secret import SecretKind, hash_of, new_secret
 from farm.store import hosts, join_tokens
 from farm.store.join_tokens import JoinToken
 from farm.wire.agent import Enrollment, EnrollmentAnswer
-from farm.wire.base import WIRE_VERSIONS_SERVED
+from farm.wire.base import check_served
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenState, TokenView
 
 #: An agent that beat so recently is there; they beat every ten seconds at least.
@@ -30,10 +29,10 @@ def issue_join_token(
     connection: Connection, request: TokenRequest, *, now: datetime, actor: str, agents_url: str | None = None
 ) -> NewTokenView:
     """A token that lets one agent enroll, once; shown this one time, stored as its hash."""
-    token = _new_secret("bfj")
+    token = new_secret(SecretKind.JOIN)
     kept = join_tokens.add_join_token(
         connection,
-        token_hash=_hash(token),
+        token_hash=hash_of(token),
         auto_admit=request.auto_admit,
         now=now,
         valid_for=timedelta(seconds=request.valid_s),
@@ -77,15 +76,15 @@ def enroll(
     Raises:
         AuthError: the token is unknown, used up or too old.
         Conflict: an agent of that name is at work, and the caller is not it; the token stays good.
-        InvalidInput: the agent's wire version is not served.
     """
-    check_wire_version(enrollment.wire_version)
     host_id = HostId(enrollment.host)
-    credential = _new_secret("bfh")
+    credential = new_secret(SecretKind.HOST)
     # The token's row refers to the host, so the host is there first; a bad token rolls it back.
-    hosts.put_host(connection, host_id=host_id, credential_hash=_hash(credential), auto_admit=False, now=now)
+    hosts.put_host(
+        connection, host_id=host_id, credential_hash=hash_of(credential), auto_admit=False, now=now
+    )
     auto_admit = join_tokens.use_join_token(
-        connection, token_hash=_hash(enrollment.join_token.get_secret_value()), host_id=host_id, now=now
+        connection, token_hash=hash_of(enrollment.join_token.get_secret_value()), host_id=host_id, now=now
     )
     if auto_admit is None:
         raise AuthError(
@@ -95,7 +94,7 @@ def enroll(
     if known_as != host_id:
         _check_nobody_is(connection, host_id, now=now)
     hosts.put_host(
-        connection, host_id=host_id, credential_hash=_hash(credential), auto_admit=auto_admit, now=now
+        connection, host_id=host_id, credential_hash=hash_of(credential), auto_admit=auto_admit, now=now
     )
     return EnrollmentAnswer(host_id=host_id, credential=credential)
 
@@ -119,7 +118,7 @@ def authenticate(connection: Connection, credential: str) -> HostId:
     Raises:
         AuthError: nobody holds it.
     """
-    host_id = hosts.find_host_by_credential(connection, _hash(credential))
+    host_id = hosts.find_host_by_credential(connection, hash_of(credential))
     if host_id is None:
         raise AuthError("no host has this credential")
     return host_id
@@ -129,14 +128,9 @@ def check_wire_version(version: int) -> None:
     """Refuse an agent this farm cannot understand.
 
     Raises:
-        InvalidInput: naming the versions that are served.
+        WireVersionUnserved: naming the versions that are served.
     """
-    if version not in WIRE_VERSIONS_SERVED:
-        served = ", ".join(map(str, WIRE_VERSIONS_SERVED))
-        raise InvalidInput(
-            f"wire version {version} is not served; this farm serves {served}",
-            hint="run agent and farm of the same release, or of neighbouring ones",
-        )
+    check_served(version)
 
 
 def _token_fields(token: JoinToken, now: datetime) -> dict[str, Any]:
@@ -147,13 +141,3 @@ def _token_state(token: JoinToken, now: datetime) -> TokenState:
     if token.used_at is not None:
         return TokenState.USED
     return TokenState.OPEN if token.expires_at > now else TokenState.EXPIRED
-
-
-def _new_secret(kind: str) -> str:
-    # The prefix says what was found when one turns up somewhere, and keeps it from looking like an option.
-    return f"{kind}_{secrets.token_urlsafe(32)}"
-
-
-def _hash(secret: str) -> str:
-    # The secrets are 256 random bits of ours: a plain hash cannot be guessed back.
-    return hashlib.sha256(secret.encode()).hexdigest()

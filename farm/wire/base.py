@@ -4,13 +4,26 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from farm.core.errors import WireVersionUnserved
+
 #: Raised when an older agent could no longer talk to the farm; the one before is served too.
 WIRE_VERSION = 1
 WIRE_VERSIONS_SERVED = (1,)
 
-
 #: A whole number that every database and every JSON reader holds exactly.
 Count = Annotated[int, Field(ge=0, lt=2**53)]
+
+
+def check_served(version: object) -> None:
+    """Refuse an agent this farm cannot understand.
+
+    Raises:
+        WireVersionUnserved: naming the versions that are served.
+    """
+    if version not in WIRE_VERSIONS_SERVED:
+        served = ", ".join(map(str, WIRE_VERSIONS_SERVED))
+        said = repr(version)[:20]
+        raise WireVersionUnserved(f"wire version {said} is not served; this farm serves {served}")
 
 
 class Wire(BaseModel):
