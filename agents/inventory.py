@@ -78,8 +78,8 @@ def conflicts(sightings: Iterable[Sighting]) -> dict[DeviceId, tuple[str, ...]]:
     """Identities that two phones claim, with the transports they claim them on.
 
     One USB and one TCP transport are one phone while their boot ids agree. Two on TCP, a name and an address
-    say, are one when they show the same mark too: virtual phones of one host share a boot id. Two on USB
-    never are: phones of a careless maker share a serial number.
+    say, are one when they show the same mark too: virtual phones of one host share a boot id until one
+    reboots. Two on USB never are: phones of a careless maker share a serial number.
     """
     found: dict[DeviceId, list[Sighting]] = {}
     for sighting in sightings:

@@ -13,6 +13,8 @@ from farm.phone.storage import storage_free_bytes
 from farm.phone.thermal import thermal
 
 _DEADLINE_S = 20.0
+#: Where the phone's boot id stands, for its shell: a virtual phone says where its own is.
+BOOT_ID = '"${BENCHFARM_BOOT_ID:-/proc/sys/kernel/random/boot_id}"'
 #: Where the shell can read a file itself, no process is started: they are what a look costs.
 _MEMORY = (
     'while read -r line; do case $line in MemAvailable:*) echo "$line"; break ;; esac; done </proc/meminfo'
@@ -34,7 +36,7 @@ def condition_commands(work_root: str) -> dict[str, str]:
     return {
         "thermal": "dumpsys thermalservice",
         "battery": "dumpsys battery",
-        "boot_id": _first_line("/proc/sys/kernel/random/boot_id"),
+        "boot_id": _first_line(BOOT_ID),
         "uptime": _first_line("/proc/uptime"),
         "load": _first_line("/proc/loadavg"),
         "memory": _MEMORY,

@@ -24,7 +24,8 @@ readonly PATIENCE_STEPS=20
 self=${BENCHFARM_SELF:-$0} command=$1 work=$2 fence=$3 argument=${4:-0}
 run=$work/runs/$fence
 boot=unknown
-{ read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null
+# A virtual phone says in its environment where its own boot id stands.
+{ read -r boot <"${BENCHFARM_BOOT_ID:-/proc/sys/kernel/random/boot_id}"; } 2>/dev/null
 
 say() { echo "supervisor: $*" >&2; }
 

@@ -40,15 +40,19 @@ class PublicKey:
 class AcceptedKeys:
     """The keys a phone takes now: its file is read anew for each connection."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, *, forgotten: bool = False) -> None:
+        """`forgotten` says that the phone knows no key any more, and asks its owner anew."""
         self._path = state / FILE
+        self._forgotten = forgotten
 
     def asks(self) -> bool:
         """Whether a host has to prove anything."""
-        return self._path.exists()
+        return self._forgotten or self._path.exists()
 
     def accept(self, token: bytes, signature: bytes) -> bool:
         """Whether one of the keys signed the token."""
+        if self._forgotten:
+            return False
         return any(key.signed(token, signature) for key in public_keys(self._path.read_text()))
 
 

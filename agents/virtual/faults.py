@@ -1,11 +1,24 @@
 """Faults of a virtual phone, on demand: the file `faults.json` in its folder says what is wrong with it now.
 
-Written by `set_faults`, or by hand; missing keys mean that all is well. The phone looks at it at each push
-and every `agents.virtual.phone.TICK_S`. Keys:
+Written by `set_faults`, or by hand; missing keys mean that all is well. The phone looks at it at each service
+that is asked for and every `agents.virtual.phone.TICK_S`. What is counted happens so often, and is counted
+down by the phone when it begins. Keys:
 
     vanish             connections are cut and nothing listens, until it is false again
     hang               connections are accepted and kept, and nothing is read or answered
-    corrupt_pushes     this many coming pushes have a byte of theirs flipped; counted down by the phone
+    offline            connections are cut, and new ones never greeted: adb lists the phone as offline
+    unauthorized       no key is known any more: adb lists the phone as unauthorized
+    reboots            counted: everything that runs there dies, and the phone comes back with a new boot id
+    reboot_s           how long it is away then
+    boot_loop          it reboots all the time, and Android is never up in between
+    adbd_restarts      counted: all connections are cut, and new ones accepted at once
+    adbd_takes_runs    a restart of adbd ends what it had started, as init does on a phone
+    slow_ms            every service begins so much later
+    exit1              every shell command does nothing and exits with 1
+    eofs               counted: services that are closed without a word
+    corrupt_pushes     counted: pushes that have a byte of theirs flipped
+    truncate_pushes    counted: pushes of which half is kept, and called whole
+    power_cut_pushes   counted: pushes that are called whole, and are zeros afterwards
     disk_full          pushes are refused with "No space left on device"
     thermal_status     Android's thermal status, in `dumpsys thermalservice`
     skin_c             the skin temperature there
@@ -18,9 +31,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 FILE = "faults.json"
+
+
+#: Faults that happen so often, and no more.
+Counted = Literal["reboots", "adbd_restarts", "eofs", "corrupt_pushes", "truncate_pushes", "power_cut_pushes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +46,19 @@ class Faults:
 
     vanish: bool = False
     hang: bool = False
+    offline: bool = False
+    unauthorized: bool = False
+    reboots: int = 0
+    reboot_s: float = 1.0
+    boot_loop: bool = False
+    adbd_restarts: int = 0
+    adbd_takes_runs: bool = False
+    slow_ms: int = 0
+    exit1: bool = False
+    eofs: int = 0
     corrupt_pushes: int = 0
+    truncate_pushes: int = 0
+    power_cut_pushes: int = 0
     disk_full: bool = False
     thermal_status: int = 0
     skin_c: float | None = None
@@ -66,12 +95,13 @@ class FaultBox:
             self._faults = self._read()
         return self._faults
 
-    def take_corruption(self) -> bool:
-        """Whether this push is to be corrupted; counted down in the file."""
+    def take(self, kind: Counted) -> bool:
+        """Whether a counted fault is to happen now; counted down in the file."""
         faults = self.current()
-        if faults.corrupt_pushes <= 0:
+        left: int = getattr(faults, kind)
+        if left <= 0:
             return False
-        set_faults(self._state, replace(faults, corrupt_pushes=faults.corrupt_pushes - 1))
+        set_faults(self._state, faults_of({**asdict(faults), kind: left - 1}))
         return True
 
     def _find_stamp(self) -> tuple[int, int] | None:

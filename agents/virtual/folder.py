@@ -4,6 +4,7 @@ bin/                Android's commands, found first on PATH
 properties          what getprop prints
 dumpsys/ settings/  what those answer
 data/local/tmp/     the work root
+boot_id boots       which boot this is
 phone.json port lock faults.json journal.jsonl journal.jsonl.1
 adb_keys            whom the phone lets in; everybody while it is missing
 """
@@ -16,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from agents.virtual import profile
+from agents.virtual.boot import BOOT_ID_FILE, BOOT_ID_VARIABLE
 from agents.virtual.faults import Faults
 from agents.virtual.watch import PHONE_VARIABLE
 
@@ -35,6 +37,7 @@ def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell:
         "USER": "shell",
         "ANDROID_DATA": str(state / "data"),
         PHONE_VARIABLE: serial,
+        BOOT_ID_VARIABLE: str(state / BOOT_ID_FILE),
     }
 
 
@@ -63,6 +66,12 @@ def replace_file(path: Path, text: str, mode: int = 0o644) -> None:
     draft.write_text(text)
     draft.chmod(mode)
     draft.replace(path)
+
+
+def write_properties(state: Path, properties: Mapping[str, str], faults: Faults) -> None:
+    """What getprop is to answer from now on."""
+    is_up = {"sys.boot_completed": ""} if faults.boot_loop else {}
+    replace_file(state / "properties", profile.getprop_text({**properties, **is_up}))
 
 
 def write_dumpsys(state: Path, faults: Faults) -> None:

@@ -16,11 +16,19 @@ from typing import TextIO
 
 from agents.process import start_ticks
 from agents.virtual import profile
+from agents.virtual.ailing import ends_at_once, failing, slowed
 from agents.virtual.authorization import AcceptedKeys
+from agents.virtual.boot import Boots, end_all
 from agents.virtual.command import Shell
 from agents.virtual.connection import Connection, Service
 from agents.virtual.faults import FaultBox, Faults
-from agents.virtual.folder import lay_out, replace_file, shell_environment, write_dumpsys
+from agents.virtual.folder import (
+    lay_out,
+    replace_file,
+    shell_environment,
+    write_dumpsys,
+    write_properties,
+)
 from agents.virtual.journal import FILE as JOURNAL
 from agents.virtual.packets import MAX_DATA_BYTES
 from agents.virtual.shell_service import shell_request, shell_service
@@ -30,6 +38,8 @@ from agents.virtual.watch import RunWatch
 #: How often processes and faults are looked at: 0.6 % of one core, with 100 processes on a busy machine.
 TICK_S = 0.1
 FEATURES = ("shell_v2", "stat_v2")
+#: In a boot loop it can be reached for so long, which is what adb's server needs to notice.
+LOOP_UP_S = 3.0
 RECORD = "phone.json"
 _PORT = "port"
 
@@ -72,7 +82,10 @@ class VirtualPhone:
         )
         self._faults = FaultBox(self._state)
         self._shown: Faults | None = None
-        self._watch = RunWatch(setup.serial, self._state / JOURNAL)
+        self._boots = Boots(self._state)
+        #: Until then it is rebooting, on the loop's clock; and in a boot loop, when that happens next.
+        self._back_at_s = self._loops_at_s = 0.0
+        self._watch = RunWatch(setup.serial, self._state / JOURNAL, boot_id=self._boots.boot_id)
         self._awake = asyncio.Event()
         self._awake.set()
         self._connections: dict[asyncio.Task[None], Connection] = {}
@@ -99,19 +112,46 @@ class VirtualPhone:
 
     async def _tick(self) -> None:
         self._watch.look()
+        await self._restart_what_must()
         faults = self._faults.current()
-        if faults == self._shown and faults.vanish == (self._server is None):
-            return
-        self._shown = faults
+        if faults != self._shown:
+            await self._show(faults)
+        if faults.vanish:
+            await self._cut_off()
+        elif self._server is None and asyncio.get_running_loop().time() >= self._back_at_s:
+            await self._listen(self._port)
+
+    async def _restart_what_must(self) -> None:
+        now_s, faults = asyncio.get_running_loop().time(), self._faults.current()
+        if faults.boot_loop and now_s >= self._loops_at_s:
+            self._loops_at_s = now_s + faults.reboot_s + LOOP_UP_S
+            await self._reboot(faults.reboot_s)
+        elif self._faults.take("reboots"):
+            await self._reboot(faults.reboot_s)
+        elif self._faults.take("adbd_restarts"):
+            await self._cut_off()
+            if faults.adbd_takes_runs:
+                await asyncio.to_thread(end_all, self._setup.serial, self._state)
+
+    async def _reboot(self, away_s: float) -> None:
+        await self._cut_off()
+        await asyncio.to_thread(end_all, self._setup.serial, self._state)
+        self._boots.begin_next()
+        self._watch.reboot(self._boots.boot_id)
+        self._back_at_s = asyncio.get_running_loop().time() + away_s
+
+    async def _show(self, faults: Faults) -> None:
+        """Be as the faults say from now on."""
+        before, self._shown = self._shown or Faults(), faults
         write_dumpsys(self._state, faults)
-        if faults.hang:
+        write_properties(self._state, self._properties, faults)
+        if faults.hang or faults.offline:
             self._awake.clear()
         else:
             self._awake.set()
-        if faults.vanish:
-            await self._cut_off()
-        elif self._server is None:
-            await self._listen(self._port)
+        # Whoever is connected has been greeted, and would not notice.
+        if (faults.offline, faults.unauthorized) != (before.offline, before.unauthorized):
+            await self._drop()
 
     async def _listen(self, port: int) -> int:
         try:
@@ -135,7 +175,7 @@ class VirtualPhone:
             banner=profile.banner(self._properties, FEATURES),
             find_service=self._find_service,
             awake=self._awake,
-            keys=AcceptedKeys(self._state),
+            keys=AcceptedKeys(self._state, forgotten=self._faults.current().unauthorized),
         )
         self._connections[task] = connection
         try:
@@ -144,15 +184,24 @@ class VirtualPhone:
             del self._connections[task]
 
     def _find_service(self, name: str) -> Service | None:
+        faults, request = self._faults.current(), shell_request(name)
+        if self._faults.take("eofs"):
+            return ends_at_once
         if name == "sync:":
-            return sync_service(self._faults)
-        request = shell_request(name)
-        return shell_service(self._shell, request) if request is not None else None
+            service = sync_service(self._faults)
+        elif request is not None:
+            service = failing(request) if faults.exit1 else shell_service(self._shell, request)
+        else:
+            return None
+        return slowed(service, faults.slow_ms / 1000) if faults.slow_ms else service
 
     async def _cut_off(self) -> None:
         server, self._server = self._server, None
         if server is not None:
             server.close()
+        await self._drop()
+
+    async def _drop(self) -> None:
         tasks = list(self._connections)
         for connection in self._connections.values():
             connection.abort()

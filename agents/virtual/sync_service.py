@@ -88,6 +88,7 @@ class SyncSession:
         target = Path(path)
         try:
             modified_s = await self._write_file(target, _file_mode(mode))
+            _spoil(target, self._faults)
         except OSError as error:
             _discard(target)
             await self._fail(f"couldn't create file: {error.strerror}")
@@ -102,7 +103,7 @@ class SyncSession:
 
     async def _write_file(self, target: Path, mode: int) -> int:
         faults = self._faults.current()
-        flip = self._faults.take_corruption()
+        flip = self._faults.take("corrupt_pushes")
         with _new_file(target, mode) as sink:
             while True:
                 name, length = await self._read_record()
@@ -142,6 +143,15 @@ def _new_file(target: Path, mode: int) -> BinaryIO:
     sink = target.open("wb")
     os.fchmod(sink.fileno(), mode)
     return sink
+
+
+def _spoil(target: Path, faults: FaultBox) -> None:
+    """What flash does to a file whose push is called whole."""
+    size_bytes = target.stat().st_size
+    if faults.take("power_cut_pushes"):
+        target.write_bytes(bytes(size_bytes))
+    if faults.take("truncate_pushes"):
+        os.truncate(target, size_bytes // 2)
 
 
 def _discard(target: Path) -> None:

@@ -34,11 +34,14 @@ class RunWatch:
     only our own children, which may be before theirs, and processes with that name are looked at again.
     """
 
-    def __init__(self, serial: str, journal: Path, *, limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(
+        self, serial: str, journal: Path, *, boot_id: str | None = None, limit_bytes: int = LIMIT_BYTES
+    ) -> None:
+        """Nothing is looked at yet; without `boot_id` the phone has the machine's."""
         self._serial = serial
         self._journal = journal
         self._limit_bytes = limit_bytes
-        self._boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        self._boot_id = boot_id or kernel_boot_id()
         self._strangers: set[int] = set()
         self._seen_by_pid: dict[int, Seen] = {}
         self._last_look_ns = 0
@@ -48,6 +51,12 @@ class RunWatch:
         self._write([self._entry("phone", now_ns())])
         for (pid, _), entry in open_entries(self._journal).items():
             self._seen_by_pid[pid] = Seen(entry, entry.at_ns)
+
+    def reboot(self, boot_id: str) -> None:
+        """Go on in another boot; what was alive in the one before was ended."""
+        self.look()
+        self._boot_id = boot_id
+        self._write([self._entry("phone", now_ns())])
 
     def look(self) -> None:
         """Look once at every process, and write down what changed."""
@@ -88,7 +97,7 @@ class RunWatch:
         self._strangers &= pids
         fences: dict[int, int] = {}
         for pid in pids - self._strangers:
-            environment = _environment(pid)
+            environment = environment_of(pid)
             if (fence := self._fence(pid, environment)) is not None:
                 fences[pid] = fence
             elif self._is_stranger(environment) and _is_settled(pid, environment):
@@ -135,7 +144,12 @@ def now_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
-def _environment(pid: int) -> dict[bytes, bytes]:
+def kernel_boot_id() -> str:
+    """Changes when this machine is restarted."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def environment_of(pid: int) -> dict[bytes, bytes]:
     """What a process was started with; empty for zombies and kernel threads, and for a moment in an exec."""
     try:
         raw = Path(f"/proc/{pid}/environ").read_bytes()

@@ -109,7 +109,7 @@ async def test_the_environment_of_commands_holds_nothing_of_ours(device: AdbDevi
 
     names = {line.partition("=")[0] for line in text.splitlines()}
     set_by_shell = {"PWD", "OLDPWD", "SHLVL", "_"}
-    ours = {"ANDROID_DATA", "BENCHFARM_PHONE", "HOME", "PATH", "SHELL", "TMPDIR", "USER"}
+    ours = {"ANDROID_DATA", "BENCHFARM_BOOT_ID", "BENCHFARM_PHONE", "HOME", "PATH", "SHELL", "TMPDIR", "USER"}
     assert names - set_by_shell == ours
 
 

@@ -57,7 +57,7 @@ def test_corrupt_pushes_are_counted_down(tmp_path: Path) -> None:
     set_faults(tmp_path, Faults(corrupt_pushes=2))
     box = FaultBox(tmp_path)
 
-    assert [box.take_corruption() for _ in range(3)] == [True, True, False]
+    assert [box.take("corrupt_pushes") for _ in range(3)] == [True, True, False]
 
 
 @pytest.mark.parametrize(
