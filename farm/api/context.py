@@ -25,6 +25,7 @@ class Waiters:
     def __init__(self) -> None:
         self._events: set[asyncio.Event] = set()
         self._event_by_session: dict[SessionId, asyncio.Event] = {}
+        self._followers: set[asyncio.Event] = set()
         #: True once the farm stops: nobody is held any longer.
         self.closed = False
 
@@ -47,6 +48,16 @@ class Waiters:
             if self.is_latest(session, event):
                 del self._event_by_session[session]
 
+    @contextlib.asynccontextmanager
+    async def following(self) -> AsyncIterator[asyncio.Event]:
+        """As `listening`, for people who watch: as many as like, and none replaces another."""
+        event = asyncio.Event()
+        self._followers.add(event)
+        try:
+            yield event
+        finally:
+            self._followers.discard(event)
+
     def is_latest(self, session: SessionId, event: asyncio.Event) -> bool:
         """Whether the session has not called again since."""
         return self._event_by_session.get(session) is event
@@ -63,7 +74,7 @@ class Waiters:
 
     def wake(self) -> None:
         """Something changed that may mean work. Called on the event loop."""
-        for event in self._events:
+        for event in self._events | self._followers:
             event.set()
 
 
