@@ -23,6 +23,7 @@ from farm.wire.device_views import (
     ErrandView,
     RetirementPlan,
 )
+from farm.wire.event_views import EventPage
 from farm.wire.explain_views import CellExplanation, JobDetail, JobExplanation
 from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
 from farm.wire.matrix_views import CancelledView, MatrixPlanView
@@ -208,6 +209,12 @@ class FarmClient:
         """Every candidate against its baseline, of the matrices, devices and models that are asked for."""
         matrix = None if matrix_id is None else str(matrix_id)
         return self._get(list[SpeedupView], "/speedups", matrix_id=matrix, device=device, model=model)
+
+    def events(self, *, after: int | None = None, wait_s: float = 0.0, **asked: object) -> EventPage:
+        """The newest events, or those after one, waited for; `asked` as the route names it, None for all."""
+        query = {"after": after, "wait_s": wait_s, **asked}
+        told = {name: None if value is None else str(value) for name, value in query.items()}
+        return self._get(EventPage, "/events", **told)
 
     def storage(self) -> StorageView:
         return self._get(StorageView, "/storage")

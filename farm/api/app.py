@@ -10,6 +10,7 @@ from farm.api import (
     agent_routes,
     blob_routes,
     device_routes,
+    event_routes,
     harness_routes,
     matrix_routes,
     result_routes,
@@ -60,6 +61,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     app.include_router(storage_routes.router)
     app.include_router(harness_routes.router)
     app.include_router(device_routes.router)
+    app.include_router(event_routes.router)
     app.include_router(agent_routes.router)
     app.include_router(token_routes.router)
     install_problem_handlers(app)
