@@ -1,33 +1,77 @@
 """Who calls, and whether they may: a route names the least role it needs by its parameter's type."""
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated
+import re
+from typing import Annotated, TypeVar
+from urllib.parse import unquote
 
 from fastapi import Depends, Request
 
-from farm.core.errors import Forbidden
+from farm.api.context import Farm, bearer
+from farm.core.errors import AuthError, Forbidden, InvalidInput
 from farm.core.role import Caller, Role, may
+from farm.services.access import ASK_AN_ADMIN, authenticate_caller
+from farm.wire.base import CALLER_HEADER
+from farm.wire.device_views import PERSON, Asked
+
+A = TypeVar("A", bound=Asked)
+
+#: Whoever calls without saying a name, where nobody has to prove one.
+_SOMEBODY = "somebody"
 
 
-def _at_least(needed: Role) -> Callable[[Request], Awaitable[Caller]]:
-    async def caller(request: Request) -> Caller:
-        found = await _caller(request)
-        if not may(found.role, needed):
+class AtLeast:
+    """Lets a route be called by who has a role, or one above it; hosts' agents only where it says so."""
+
+    def __init__(self, needed: Role, *, or_agent: bool = False) -> None:
+        self.needed = needed
+        self.or_agent = or_agent
+
+    async def __call__(self, request: Request, farm: Farm) -> Caller:
+        """The caller.
+
+        Raises:
+            AuthError: nobody can tell who that is, and the farm needs to know.
+            Forbidden: they may not do this.
+        """
+        found = await _caller(request, farm)
+        if not may(found.role, self.needed) and not (self.or_agent and found.role is Role.AGENT):
             raise Forbidden(
-                f"{found.name} is {found.role}, and this needs {needed}",
-                hint="ask an admin of this farm for a token of that role",
+                f"{found.name} is {_a(found.role)}, and this needs {_a(self.needed)}",
+                hint=f"an admin of this farm can make a token of that role: farm token create --role "
+                f"{self.needed} --name {found.name} --out FILE",
             )
         return found
 
-    return caller
+
+Viewer = Annotated[Caller, Depends(AtLeast(Role.VIEWER))]
+ViewerOrAgent = Annotated[Caller, Depends(AtLeast(Role.VIEWER, or_agent=True))]
+Submitter = Annotated[Caller, Depends(AtLeast(Role.SUBMITTER))]
+Operator = Annotated[Caller, Depends(AtLeast(Role.OPERATOR))]
+Admin = Annotated[Caller, Depends(AtLeast(Role.ADMIN))]
 
 
-async def _caller(request: Request) -> Caller:
-    # Loopback alone reaches these routes: whoever can log in on the farm's machine runs it.
-    return Caller(name="somebody", role=Role.ADMIN, is_proven=False)
+def in_name_of(caller: Caller, asked: A) -> A:
+    """A request as its caller's: who has proven a name asks under no other."""
+    return asked.model_copy(update={"by": name_of(caller, asked.by)})
 
 
-Viewer = Annotated[Caller, Depends(_at_least(Role.VIEWER))]
-Submitter = Annotated[Caller, Depends(_at_least(Role.SUBMITTER))]
-Operator = Annotated[Caller, Depends(_at_least(Role.OPERATOR))]
-Admin = Annotated[Caller, Depends(_at_least(Role.ADMIN))]
+def name_of(caller: Caller, said: str) -> str:
+    """The caller's name: the proven one, else the one they say."""
+    return caller.name if caller.is_proven else said
+
+
+async def _caller(request: Request, farm: Farm) -> Caller:
+    token = bearer(request.headers)
+    if token is not None:
+        return await farm.database.read_async(authenticate_caller, token, now=farm.clock.now())
+    if farm.config.needs_tokens:
+        raise AuthError("this farm answers nobody without an access token", hint=ASK_AN_ADMIN)
+    # Whoever can log in on the farm's machine runs it.
+    said = unquote(request.headers.get(CALLER_HEADER, _SOMEBODY))
+    if not re.fullmatch(PERSON, said) or len(said) > 64:
+        raise InvalidInput(f"{CALLER_HEADER} is no name", hint="up to 64 characters without blanks")
+    return Caller(name=said, role=Role.ADMIN, is_proven=False)
+
+
+def _a(role: Role) -> str:
+    return f"an {role}" if role[0] in "aeiou" else f"a {role}"

@@ -103,14 +103,20 @@ _AGENTS_CALL_HERE = (
 )
 
 
+def bearer(headers: Headers) -> str | None:
+    """What a request bears to show who makes it; None when nothing, or nothing of a kind we know."""
+    scheme, _, credential = headers.get("authorization", "").partition(" ")
+    return credential if scheme.lower() == "bearer" and credential else None
+
+
 async def authenticated(headers: Headers, farm: Context) -> HostId:
     """The host whose credential a request bears.
 
     Raises:
         AuthError: it bears none, or nobody's.
     """
-    scheme, _, credential = headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not credential:
+    credential = bearer(headers)
+    if credential is None:
         raise AuthError("this call needs a host credential", hint=_AGENTS_CALL_HERE)
     return await farm.database.read_async(authenticate, credential)
 

@@ -5,6 +5,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Query
 
+from farm.api.callers import Operator, Viewer, in_name_of, name_of
 from farm.api.context import Context, Farm
 from farm.core.admin import AdminEvent
 from farm.core.errand import ErrandKind
@@ -35,91 +36,91 @@ router = APIRouter(prefix="/api/v1")
 
 
 @router.get("/devices")
-async def get_devices(farm: Farm) -> list[DeviceView]:
+async def get_devices(_: Viewer, farm: Farm) -> list[DeviceView]:
     """Every phone the farm knows."""
     return await farm.database.read_async(list_device_views)
 
 
 @router.get("/devices/{device}")
-async def get_device(device: str, farm: Farm) -> DeviceDetail:
+async def get_device(device: str, _: Viewer, farm: Farm) -> DeviceDetail:
     """One phone by its id, its label, or the unique beginning of either."""
     return await farm.database.read_async(device_detail, device)
 
 
 @router.post("/devices/{device}/admit")
-async def post_admit(device: str, asked: Asked, farm: Farm) -> DeviceChange:
+async def post_admit(device: str, asked: Asked, caller: Operator, farm: Farm) -> DeviceChange:
     """Let a new phone, or a retired one, into the pool."""
-    return await _changed(farm, change_admin, device, AdminEvent.ADMITTED, asked)
+    return await _changed(farm, change_admin, device, AdminEvent.ADMITTED, in_name_of(caller, asked))
 
 
 @router.post("/devices/{device}/cordon")
-async def post_cordon(device: str, asked: Asked, farm: Farm) -> DeviceChange:
+async def post_cordon(device: str, asked: Asked, caller: Operator, farm: Farm) -> DeviceChange:
     """Give a phone no further work; its queue stays."""
-    return await _changed(farm, change_admin, device, AdminEvent.CORDONED, asked)
+    return await _changed(farm, change_admin, device, AdminEvent.CORDONED, in_name_of(caller, asked))
 
 
 @router.post("/devices/{device}/uncordon")
-async def post_uncordon(device: str, asked: Asked, farm: Farm) -> DeviceChange:
+async def post_uncordon(device: str, asked: Asked, caller: Operator, farm: Farm) -> DeviceChange:
     """Give a phone work again."""
-    return await _changed(farm, change_admin, device, AdminEvent.UNCORDONED, asked)
+    return await _changed(farm, change_admin, device, AdminEvent.UNCORDONED, in_name_of(caller, asked))
 
 
 @router.get("/devices/{device}/retirement")
-async def get_retirement(device: str, farm: Farm) -> RetirementPlan:
+async def get_retirement(device: str, _: Viewer, farm: Farm) -> RetirementPlan:
     """What retiring a phone would end."""
     return await farm.database.read_async(retirement_plan, device)
 
 
 @router.post("/devices/{device}/retire")
-async def post_retire(device: str, asked: Asked, farm: Farm) -> DeviceChange:
+async def post_retire(device: str, asked: Asked, caller: Operator, farm: Farm) -> DeviceChange:
     """Take a phone out of the farm; what waits for it is cancelled."""
-    return await _changed(farm, retire, device, asked)
+    return await _changed(farm, retire, device, in_name_of(caller, asked))
 
 
 @router.post("/devices/{device}/label")
-async def post_label(device: str, asked: LabelRequest, farm: Farm) -> DeviceChange:
+async def post_label(device: str, asked: LabelRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Name a phone."""
-    return await _changed(farm, change_label, device, asked)
+    return await _changed(farm, change_label, device, in_name_of(caller, asked))
 
 
 @router.post("/devices/{device}/tags")
-async def post_tags(device: str, asked: TagRequest, farm: Farm) -> DeviceChange:
+async def post_tags(device: str, asked: TagRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Add and remove tags."""
-    return await _changed(farm, change_tags, device, asked)
+    return await _changed(farm, change_tags, device, in_name_of(caller, asked))
 
 
 @router.post("/devices/{device}/hold")
-async def post_hold(device: str, asked: HoldRequest, farm: Farm) -> DeviceChange:
+async def post_hold(device: str, asked: HoldRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Take a phone out of the pool for a person."""
-    return await _changed(farm, hold, device, asked)
+    return await _changed(farm, hold, device, in_name_of(caller, asked))
 
 
 @router.post("/devices/{device}/release")
-async def post_release(device: str, asked: ReleaseRequest, farm: Farm) -> DeviceChange:
+async def post_release(device: str, asked: ReleaseRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Give a phone back to the pool, by way of a check."""
-    return await _changed(farm, release, device, asked)
+    return await _changed(farm, release, device, in_name_of(caller, asked))
 
 
 @router.get("/devices/{device}/adb")
-async def get_adb(device: str, by: Annotated[Person, Query()], farm: Farm) -> AdbAccess:
+async def get_adb(device: str, by: Annotated[Person, Query()], caller: Operator, farm: Farm) -> AdbAccess:
     """Where adb reaches a phone that the caller holds."""
-    return await farm.database.read_async(adb_access, device, by)
+    return await farm.database.read_async(adb_access, device, name_of(caller, by))
 
 
 @router.post("/devices/{device}/identify", status_code=202)
-async def post_identify(device: str, asked: Asked, farm: Farm) -> ErrandView:
+async def post_identify(device: str, asked: Asked, caller: Operator, farm: Farm) -> ErrandView:
     """Have a phone show what it is called, when it is free."""
-    return await _changed(farm, ask_errand, device, ErrandKind.IDENTIFY, asked)
+    return await _changed(farm, ask_errand, device, ErrandKind.IDENTIFY, in_name_of(caller, asked))
 
 
 @router.post("/devices/{device}/clean", status_code=202)
-async def post_clean(device: str, asked: Asked, farm: Farm) -> ErrandView:
+async def post_clean(device: str, asked: Asked, caller: Operator, farm: Farm) -> ErrandView:
     """Have what is left of runs ended and a phone's cache freed, when it is free."""
-    return await _changed(farm, ask_errand, device, ErrandKind.CLEAN, asked)
+    return await _changed(farm, ask_errand, device, ErrandKind.CLEAN, in_name_of(caller, asked))
 
 
 @router.get("/errands/{errand_id}")
-async def get_errand_route(errand_id: Count, farm: Farm) -> ErrandView:
+async def get_errand_route(errand_id: Count, _: Viewer, farm: Farm) -> ErrandView:
     """An errand and what came of it."""
     return await farm.database.read_async(get_errand, errand_id)
 

@@ -4,6 +4,7 @@ import asyncio
 
 from fastapi import APIRouter
 
+from farm.api.callers import Submitter, Viewer
 from farm.api.context import Farm
 from farm.services.harnesses import harness_view, inspect_program, list_program_views, register_program
 from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
@@ -12,19 +13,23 @@ router = APIRouter(prefix="/api/v1/harnesses")
 
 
 @router.get("")
-async def get_programs(farm: Farm) -> list[ProgramView]:
+async def get_programs(_: Viewer, farm: Farm) -> list[ProgramView]:
     """Every registered program, by when it was last registered."""
     return await farm.database.read_async(list_program_views)
 
 
 @router.get("/{name}")
-async def get_harness(name: str, farm: Farm) -> HarnessView:
+async def get_harness(name: str, _: Viewer, farm: Farm) -> HarnessView:
     """One harness: what it offers, and its programs."""
     return await farm.database.read_async(harness_view, name)
 
 
 @router.post("", status_code=201)
-async def post_program(registration: ProgramRegistration, farm: Farm) -> RegisteredProgramView:
+async def post_program(
+    registration: ProgramRegistration, caller: Submitter, farm: Farm
+) -> RegisteredProgramView:
     """Register a program whose files were uploaded before; again is no error, and puts it back in use."""
     inspection = await asyncio.to_thread(inspect_program, registration, farm.blobs)
-    return await farm.database.write_async(register_program, inspection, now=farm.clock.now(), actor="user")
+    return await farm.database.write_async(
+        register_program, inspection, now=farm.clock.now(), actor=caller.actor
+    )

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from farm.api.callers import Submitter, Viewer
 from farm.api.context import Farm
 from farm.core.ids import CellId, JobId, MatrixId
 from farm.services.cancel import cancel_matrix
@@ -21,77 +22,79 @@ router = APIRouter(prefix="/api/v1")
 
 
 @router.post("/matrices", status_code=201)
-async def post_matrix(submission: MatrixSubmission, farm: Farm) -> MatrixView:
+async def post_matrix(submission: MatrixSubmission, caller: Submitter, farm: Farm) -> MatrixView:
     """Submit a matrix; its jobs are queued when this returns."""
     spec = matrix_spec(submission.spec)
     now = farm.clock.now()
-    matrix_id = await farm.database.write_async(submit_matrix, spec, now=now, actor="user")
+    matrix_id = await farm.database.write_async(submit_matrix, spec, now=now, actor=caller.actor)
     farm.waiters.wake()
     return await farm.database.read_async(matrix_view, matrix_id, now=now)
 
 
 @router.post("/matrices/plan")
-async def post_plan(submission: MatrixSubmission, farm: Farm) -> MatrixPlanView:
+async def post_plan(submission: MatrixSubmission, _: Viewer, farm: Farm) -> MatrixPlanView:
     """What a matrix would come to; nothing is queued."""
     return await farm.database.read_async(plan_matrix, matrix_spec(submission.spec))
 
 
 @router.get("/matrices")
-async def get_matrices(farm: Farm) -> list[MatrixSummary]:
+async def get_matrices(_: Viewer, farm: Farm) -> list[MatrixSummary]:
     """Every matrix, newest first."""
     return await farm.database.read_async(list_matrix_summaries, now=farm.clock.now())
 
 
 @router.get("/matrices/{matrix_id}")
-async def get_matrix(matrix_id: Count, farm: Farm) -> MatrixView:
+async def get_matrix(matrix_id: Count, _: Viewer, farm: Farm) -> MatrixView:
     """A matrix with its progress and cells."""
     return await farm.database.read_async(matrix_view, MatrixId(matrix_id), now=farm.clock.now())
 
 
 @router.post("/matrices/{matrix_id}/cancel")
-async def post_cancel(matrix_id: Count, cancellation: Cancellation, farm: Farm) -> CancelledView:
+async def post_cancel(
+    matrix_id: Count, cancellation: Cancellation, caller: Submitter, farm: Farm
+) -> CancelledView:
     """End what is left of a matrix; again is no error."""
     cancelled = await farm.database.write_async(
         cancel_matrix,
         MatrixId(matrix_id),
         device=cancellation.device,
         now=farm.clock.now(),
-        actor="user",
+        actor=caller.actor,
     )
     farm.waiters.wake()
     return cancelled
 
 
 @router.post("/matrices/{matrix_id}/rerun", status_code=201)
-async def post_rerun(matrix_id: Count, rerun: Rerun, farm: Farm) -> MatrixView:
+async def post_rerun(matrix_id: Count, rerun: Rerun, caller: Submitter, farm: Farm) -> MatrixView:
     """Submit the spec of a matrix again, over what the farm has now."""
     now = farm.clock.now()
     again = await farm.database.write_async(
-        rerun_matrix, MatrixId(matrix_id), failed=rerun.failed, now=now, actor="user"
+        rerun_matrix, MatrixId(matrix_id), failed=rerun.failed, now=now, actor=caller.actor
     )
     farm.waiters.wake()
     return await farm.database.read_async(matrix_view, again, now=now)
 
 
 @router.get("/jobs")
-async def get_jobs(matrix_id: Count, farm: Farm) -> list[JobView]:
+async def get_jobs(matrix_id: Count, _: Viewer, farm: Farm) -> list[JobView]:
     """The jobs of a matrix, in the order they were queued."""
     return await farm.database.read_async(list_job_views, MatrixId(matrix_id))
 
 
 @router.get("/jobs/{job_id}")
-async def get_job(job_id: Count, farm: Farm) -> JobDetail:
+async def get_job(job_id: Count, _: Viewer, farm: Farm) -> JobDetail:
     """One job with its attempts and its number."""
     return await farm.database.read_async(job_detail, JobId(job_id))
 
 
 @router.get("/jobs/{job_id}/explanation")
-async def get_job_explanation(job_id: Count, farm: Farm) -> JobExplanation:
+async def get_job_explanation(job_id: Count, _: Viewer, farm: Farm) -> JobExplanation:
     """Everything that one number rests on."""
     return await farm.database.read_async(explain_job, JobId(job_id))
 
 
 @router.get("/cells/{cell_id}/explanation")
-async def get_cell_explanation(cell_id: Count, farm: Farm) -> CellExplanation:
+async def get_cell_explanation(cell_id: Count, _: Viewer, farm: Farm) -> CellExplanation:
     """Everything that the comparison of a cell with its baseline rests on."""
     return await farm.database.read_async(explain_cell, CellId(cell_id))

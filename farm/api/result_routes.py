@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from farm.api.callers import Viewer
 from farm.api.context import Farm
 from farm.core.ids import MatrixId
 from farm.services.results import list_results
@@ -12,6 +13,6 @@ router = APIRouter(prefix="/api/v1/matrices")
 
 
 @router.get("/{matrix_id}/results")
-async def get_results(matrix_id: Count, farm: Farm) -> list[ResultView]:
+async def get_results(matrix_id: Count, _: Viewer, farm: Farm) -> list[ResultView]:
     """Every cell of a matrix with its values over rounds."""
     return await farm.database.read_async(list_results, MatrixId(matrix_id))

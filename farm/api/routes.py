@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Query
 
 from farm import __version__
+from farm.api.callers import Submitter, Viewer
 from farm.api.context import Farm
 from farm.core.ids import AttemptId, MatrixId
 from farm.services.attempts import attempt_view
@@ -31,7 +32,7 @@ async def get_health(farm: Farm) -> dict[str, str]:
 
 
 @router.get("/farm")
-async def get_farm(farm: Farm) -> FarmView:
+async def get_farm(_: Viewer, farm: Farm) -> FarmView:
     """Who answers here."""
     return FarmView(
         version=__version__,
@@ -43,13 +44,13 @@ async def get_farm(farm: Farm) -> FarmView:
 
 
 @router.get("/variants")
-async def get_variants(farm: Farm) -> list[VariantView]:
+async def get_variants(_: Viewer, farm: Farm) -> list[VariantView]:
     """Every registered variant, oldest first."""
     return await farm.database.read_async(list_variants)
 
 
 @router.post("/variants", status_code=201)
-async def post_variant(registration: VariantRegistration, farm: Farm) -> VariantView:
+async def post_variant(registration: VariantRegistration, _: Submitter, farm: Farm) -> VariantView:
     """Register a variant whose file was uploaded before; again is no error."""
     return await farm.database.write_async(
         register_variant, registration.manifest, farm.blobs, now=farm.clock.now()
@@ -57,13 +58,14 @@ async def post_variant(registration: VariantRegistration, farm: Farm) -> Variant
 
 
 @router.get("/attempts/{attempt_id}")
-async def get_attempt(attempt_id: Count, farm: Farm) -> AttemptView:
+async def get_attempt(attempt_id: Count, _: Viewer, farm: Farm) -> AttemptView:
     """One attempt with plan, ending and evidence."""
     return await farm.database.read_async(attempt_view, AttemptId(attempt_id))
 
 
 @router.get("/speedups")
 async def get_speedups(
+    _: Viewer,
     farm: Farm,
     matrix_id: Count | None = None,
     device: str | None = Query(default=None, max_length=128),

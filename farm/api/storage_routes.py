@@ -4,6 +4,7 @@ import asyncio
 
 from fastapi import APIRouter
 
+from farm.api.callers import Operator, Viewer
 from farm.api.context import Context, Farm
 from farm.services.retention import sweep_storage
 from farm.services.storage import storage_view
@@ -13,13 +14,13 @@ router = APIRouter(prefix="/api/v1/storage")
 
 
 @router.get("")
-async def get_storage(farm: Farm) -> StorageView:
+async def get_storage(_: Viewer, farm: Farm) -> StorageView:
     """What takes how much, the limits in force, and what the next sweep would do."""
     return await asyncio.to_thread(_storage, farm)
 
 
 @router.post("/sweep")
-async def post_sweep(farm: Farm) -> SweepView:
+async def post_sweep(_: Operator, farm: Farm) -> SweepView:
     """Enforce the limits now, as the farm does by itself every few minutes."""
     rules = farm.config.storage_rules
     swept = await asyncio.to_thread(sweep_storage, farm.database, farm.blobs, rules, farm.clock)

@@ -89,6 +89,12 @@ class FarmEvent(StrEnum):
     JOIN_USED = "join_token_used"
     #: An operator ended its validity.
     JOIN_REVOKED = "join_token_revoked"
+    #: An admin made a token that proves who calls.
+    ACCESS_CREATED = "access_token_created"
+    #: An admin ended its validity.
+    ACCESS_REVOKED = "access_token_revoked"
+    #: A host's agent asked for what is another's; told once a minute at most.
+    ACCESS_REFUSED = "access_refused"
     #: A program is what new matrices run from here on.
     PROGRAM_REGISTERED = "program_registered"
     #: A file's bytes went, to make room or because they were damaged.

@@ -13,7 +13,7 @@ from farm.store import access_tokens, hosts
 from farm.store.access_tokens import AccessToken
 from farm.wire.access_views import AccessRequest, AccessState, AccessTokenView, NewAccessTokenView
 
-NEW_TOKEN_HINT = (
+ASK_AN_ADMIN = (
     "an admin of this farm makes a new one: farm token create --role ROLE --name NAME --out FILE; "
     "`farm login URL --token-file FILE` keeps it"
 )
@@ -76,7 +76,7 @@ def authenticate_caller(connection: Connection, credential: str, *, now: datetim
         return Caller(name=token.name, role=token.role, is_proven=True)
     host_id = hosts.find_host_by_credential(connection, token_hash)
     if host_id is None:
-        raise AuthError("the access token is unknown, too old or revoked", hint=NEW_TOKEN_HINT)
+        raise AuthError("the access token is unknown, too old or revoked", hint=ASK_AN_ADMIN)
     return Caller(name=host_id, role=Role.AGENT, is_proven=True)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.event import FarmEvent, Subject
 from farm.core.role import Role
 from farm.store.events import record_event, record_if_moved
 from farm.store.tables import access_tokens
@@ -56,8 +57,8 @@ def add_access_token(
         connection,
         at=now,
         actor=actor,
-        kind="access_token_created",
-        subject="access_token",
+        kind=FarmEvent.ACCESS_CREATED,
+        subject=Subject.ACCESS,
         subject_id=token_id,
         to_state="open",
         cause=f"{role} {name}",
@@ -88,8 +89,8 @@ def end_access_token(connection: Connection, token_id: str, *, now: datetime, ac
         access_tokens.update().where(_has_id(token_id), _is_valid(now)).values(revoked_at=now),
         at=now,
         actor=actor,
-        kind="access_token_revoked",
-        subject="access_token",
+        kind=FarmEvent.ACCESS_REVOKED,
+        subject=Subject.ACCESS,
         subject_id=token_id,
         from_state="open",
         to_state="revoked",

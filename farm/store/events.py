@@ -1,12 +1,16 @@
 """The event log: one row for each change of state, in the change's own transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.event import EventKind, Subject
 from farm.store.tables import events
+
+#: Built once: every change of state appends one.
+_INSERT = events.insert()
 
 
 def record_event(
@@ -14,25 +18,23 @@ def record_event(
     *,
     at: datetime,
     actor: str,
-    kind: str,
-    subject: str,
+    kind: EventKind,
+    subject: Subject,
     subject_id: object,
     from_state: str | None = None,
     to_state: str | None = None,
     cause: str | None = None,
 ) -> None:
-    """Append one event; `subject` is the kind of thing, `subject_id` which one."""
-    connection.execute(
-        events.insert().values(
-            at=at,
-            actor=actor,
-            kind=kind,
-            subject=subject,
-            subject_id=str(subject_id),
-            from_state=from_state,
-            to_state=to_state,
-            cause=cause,
-        )
+    """Append one event: what happened (`kind`) to which thing (`subject`, `subject_id`)."""
+    record_moves(
+        connection,
+        at=at,
+        actor=actor,
+        kind=kind,
+        subject=subject,
+        cause_by_id={subject_id: cause},
+        from_state=from_state,
+        to_state=to_state,
     )
 
 
@@ -41,14 +43,13 @@ def record_moves(
     *,
     at: datetime,
     actor: str,
-    kind: str,
-    subject: str,
-    subject_ids: Sequence[object],
-    from_state: str,
-    to_state: str,
-    cause: str | None = None,
+    kind: EventKind,
+    subject: Subject,
+    cause_by_id: Mapping[object, str | None],
+    from_state: str | None,
+    to_state: str | None,
 ) -> None:
-    """Append one event for each of many things that moved alike."""
+    """Append one event for each of many things that moved alike, in the order of the mapping."""
     same = {
         "at": at,
         "actor": actor,
@@ -56,10 +57,10 @@ def record_moves(
         "subject": subject,
         "from_state": from_state,
         "to_state": to_state,
-        "cause": cause,
     }
-    if subject_ids:
-        connection.execute(events.insert(), [{**same, "subject_id": str(each)} for each in subject_ids])
+    rows = [{**same, "subject_id": str(each), "cause": cause} for each, cause in cause_by_id.items()]
+    if rows:
+        connection.execute(_INSERT, rows)
 
 
 def record_if_moved(
@@ -68,8 +69,8 @@ def record_if_moved(
     *,
     at: datetime,
     actor: str,
-    kind: str,
-    subject: str,
+    kind: EventKind,
+    subject: Subject,
     subject_id: object,
     from_state: str,
     to_state: str,
@@ -90,3 +91,13 @@ def record_if_moved(
         cause=cause,
     )
     return True
+
+
+def last_told_at(
+    connection: Connection, kind: EventKind, subject: Subject, subject_id: object
+) -> datetime | None:
+    """When something of a kind was last told of one thing."""
+    query = sa.select(events.c.at).where(
+        events.c.subject == subject.value, events.c.subject_id == str(subject_id), events.c.kind == kind.value
+    )
+    return connection.execute(query.order_by(events.c.event_id.desc()).limit(1)).scalar()

@@ -10,6 +10,9 @@ from farm.core.errors import WireVersionUnserved
 WIRE_VERSION = 1
 WIRE_VERSIONS_SERVED = (1,)
 
+#: By which name somebody goes who has no token, percent-encoded; heeded only where nobody needs one.
+CALLER_HEADER = "Farm-User"
+
 #: A whole number that every database and every JSON reader holds exactly.
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 

@@ -13,8 +13,9 @@ from farm.core.job import JobKind
 from farm.core.measurement import Outcome
 from farm.wire.base import Count, Wire
 
-#: Who asks. People are not authenticated: it is the name they go by.
-Person = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00-\x20\x7f]+$")]
+PERSON = r"^[^\x00-\x20\x7f]+$"
+#: Who asks: the name they go by, which the one of an access token overrides.
+Person = Annotated[str, Field(min_length=1, max_length=64, pattern=PERSON)]
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
 Label = Annotated[
     str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9]([A-Za-z0-9 ._-]*[A-Za-z0-9])?$")
