@@ -210,9 +210,11 @@ class FarmClient:
         matrix = None if matrix_id is None else str(matrix_id)
         return self._get(list[SpeedupView], "/speedups", matrix_id=matrix, device=device, model=model)
 
-    def events(self, *, after: int | None = None, wait_s: float = 0.0, **asked: object) -> EventPage:
+    def events(
+        self, asked: Mapping[str, object], *, after: int | None = None, wait_s: float = 0.0
+    ) -> EventPage:
         """The newest events, or those after one, waited for; `asked` as the route names it, None for all."""
-        query = {"after": after, "wait_s": wait_s, **asked}
+        query = {**asked, "after": after, "wait_s": wait_s}
         told = {name: None if value is None else str(value) for name, value in query.items()}
         return self._get(EventPage, "/events", **told)
 

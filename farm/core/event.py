@@ -23,6 +23,7 @@ class Subject(StrEnum):
     ARTIFACT = "artifact"
     STORAGE = "storage"
     DATABASE = "database"
+    DUTY = "duty"
 
 
 class WorkEvent(StrEnum):
@@ -105,6 +106,8 @@ class FarmEvent(StrEnum):
     EVIDENCE_EXPIRED = "evidence_expired"
     #: The database was restored, and a new history begins.
     DATABASE_EPOCH_BEGUN = "database_epoch_begun"
+    #: A farm process does a periodic duty from here on, because nobody did or the one that did is gone.
+    DUTY_TAKEN = "duty_taken"
 
 
 EventKind = WorkEvent | JobEvent | AttemptEvent | DeviceEvent | AdminEvent | ArrivalEvent | FarmEvent
