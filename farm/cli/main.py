@@ -15,6 +15,7 @@ from farm.cli import (
     device,
     devices,
     doctor,
+    events,
     explain,
     harness,
     job,
@@ -57,6 +58,7 @@ app.add_typer(job.app, name="job", rich_help_panel="What there is")
 app.add_typer(attempt.app, name="attempt", rich_help_panel="What there is")
 app.command("speedups", rich_help_panel="What there is")(speedups.speedups)
 app.add_typer(explain.app, name="explain", rich_help_panel="What there is")
+app.command("events", rich_help_panel="What there is")(events.events)
 
 
 def _print_version(wanted: bool) -> None:
