@@ -16,6 +16,7 @@ _PRESENCE = {
 }
 _WORDS = {
     "session_not_live": "agent not connected",
+    "host_draining": "host drains",
     "pending": "to be admitted",
     "cordoned": "cordoned",
     "retired": "retired",
@@ -25,6 +26,7 @@ _WORDS = {
     "errand": "at an errand",
     "not_cleaned": "being cleaned up",
     "cpu_shared": "waits for its CPU",
+    "host_full": "waits for its host",
 }
 #: What somebody must see to; a busy phone, or one that is to be checked, looks after itself.
 _SICK = ("session_not_live", "not_online", "pending", "health_bad")

@@ -26,6 +26,8 @@ def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str
     match blocker:
         case Blocker.SESSION_NOT_LIVE:
             return f"see whether the agent runs on {host}, and what its log says"
+        case Blocker.HOST_DRAINING:
+            return f"farm host activate {host}"
         case Blocker.NOT_ONLINE:
             return presence_advice(presence, host=host)
         case Blocker.PENDING:
@@ -40,7 +42,7 @@ def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str
             return "mend it, then replug it, or hold and release it: it is checked then"
         case Blocker.HEALTH_UNKNOWN | Blocker.HEALTH_SUSPECT:
             return None
-        case Blocker.BUSY | Blocker.ERRAND | Blocker.NOT_CLEANED | Blocker.CPU_SHARED:
+        case Blocker.BUSY | Blocker.ERRAND | Blocker.NOT_CLEANED | Blocker.CPU_SHARED | Blocker.HOST_FULL:
             return None
         case _:
             assert_never(blocker)

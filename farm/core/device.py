@@ -77,6 +77,7 @@ class Blocker(StrEnum):
     """Why a device gets no work; the first that applies is the one to show."""
 
     SESSION_NOT_LIVE = "the host's agent is not connected"
+    HOST_DRAINING = "the host is being drained, and begins nothing new"
     NOT_ONLINE = "the phone is not online"
     PENDING = "the phone waits for an operator to admit it"
     CORDONED = "the phone is cordoned"
@@ -89,6 +90,7 @@ class Blocker(StrEnum):
     ERRAND = "an operator's errand on the phone is under way"
     NOT_CLEANED = "the phone is not cleaned up after its last run"
     CPU_SHARED = "another phone on the same CPU is busy"
+    HOST_FULL = "the host has as many runs as it may have at once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,10 @@ class DeviceState:
     held: bool = False
     #: An operator's errand is open.
     errand: bool = False
+    #: Its host is to begin nothing new, checks included.
+    host_draining: bool = False
+    #: Its host has as many runs under way as it may have.
+    host_full: bool = False
 
 
 def blockers(device: DeviceState, *, check: bool) -> list[Blocker]:
@@ -121,6 +127,8 @@ def blockers(device: DeviceState, *, check: bool) -> list[Blocker]:
     found: list[Blocker] = []
     if not device.session_live:
         found.append(Blocker.SESSION_NOT_LIVE)
+    if device.host_draining:
+        found.append(Blocker.HOST_DRAINING)
     if device.presence is not Presence.ONLINE:
         found.append(Blocker.NOT_ONLINE)
     match device.admin:
@@ -152,4 +160,6 @@ def blockers(device: DeviceState, *, check: bool) -> list[Blocker]:
         found.append(Blocker.NOT_CLEANED)
     elif device.cpu_busy and not (device.busy or device.errand):
         found.append(Blocker.CPU_SHARED)
+    if device.host_full and not device.busy:
+        found.append(Blocker.HOST_FULL)
     return found

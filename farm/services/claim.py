@@ -15,7 +15,7 @@ from farm.harness import device_check
 from farm.harness.adapter import RunRequest
 from farm.services.adapters import adapter_of
 from farm.services.checks import check_files
-from farm.services.devices import cpus_in_use
+from farm.services.devices import load_of
 from farm.store import attempts, catalog, devices, jobs, matrices, programs
 from farm.store.artifacts import mark_used
 from farm.store.devices import Device
@@ -27,21 +27,22 @@ _GATES = TypeAdapter(Gates)
 def claim_jobs(connection: Connection, host_id: HostId, session_id: SessionId, *, now: datetime) -> None:
     """Claim the next job of every free phone of a host.
 
-    Phones that share a CPU take turns: the one that ran longest ago goes first.
+    Phones that share a CPU, or a host's limit of runs, take turns: the one that ran longest ago goes first.
     """
     found = devices.list_devices(connection, host_id=host_id)
     candidates = [device for device in found if not blockers(device.state(), check=True)]
     # Mostly every phone is busy, and the rest need not be asked.
-    busy_cpus = cpus_in_use(connection) if candidates else set()
+    if not candidates:
+        return
+    load = load_of(connection)
     for device in sorted(candidates, key=lambda device: device.last_attempt_id or 0):
-        state = device.state(cpu_busy=device.cpu_domain in busy_cpus)
+        state = load.state_of(device)
         if blockers(state, check=True):
             continue
         job = jobs.queue_head(connection, device.device_id, checks_only=bool(blockers(state, check=False)))
         if job is None or not _claim(connection, job, device, session_id, now=now):
             continue
-        if device.cpu_domain is not None:
-            busy_cpus.add(device.cpu_domain)
+        load.take(device)
 
 
 def _claim(connection: Connection, job: Job, device: Device, session_id: SessionId, *, now: datetime) -> bool:

@@ -1,6 +1,8 @@
 """What there is to say about each phone, and which one a person means."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from shlex import quote
 
@@ -8,9 +10,10 @@ from sqlalchemy.engine import Connection
 
 from farm.core.admin import AdminEvent
 from farm.core.advice import advice, telling_first
-from farm.core.device import Blocker, blockers
+from farm.core.device import Blocker, DeviceState, blockers
 from farm.core.errors import InvalidInput, NotFound
-from farm.core.ids import DeviceId
+from farm.core.host_state import HostEvent
+from farm.core.ids import DeviceId, HostId
 from farm.store import attempts, devices, errands, leftovers
 from farm.store.devices import Device
 from farm.store.story import Event, last_events
@@ -19,13 +22,13 @@ from farm.wire.device_views import DeviceView
 
 def list_device_views(connection: Connection) -> list[DeviceView]:
     """All devices, by id."""
-    busy = cpus_in_use(connection)
-    return [_view(connection, device, busy) for device in devices.list_devices(connection)]
+    load = load_of(connection)
+    return [_view(connection, device, load) for device in devices.list_devices(connection)]
 
 
 def device_view(connection: Connection, device: Device) -> DeviceView:
     """One device."""
-    return _view(connection, device, cpus_in_use(connection))
+    return _view(connection, device, load_of(connection))
 
 
 def device_named(connection: Connection, name: str) -> Device:
@@ -49,6 +52,31 @@ def device_named(connection: Connection, name: str) -> Device:
             raise InvalidInput(f"`{name}` may be {_names(found)}", hint="say more of the id, or the label")
 
 
+@dataclass(slots=True, kw_only=True)
+class Load:
+    """What devices share, as far as it is taken."""
+
+    busy_cpus: set[str]
+    runs_by_host: Counter[HostId]
+
+    def state_of(self, device: Device) -> DeviceState:
+        """All that decides whether a device can be given work."""
+        host_runs = self.runs_by_host[device.host_id]
+        return device.state(cpu_busy=device.cpu_domain in self.busy_cpus, host_runs=host_runs)
+
+    def take(self, device: Device) -> None:
+        """Count a run that has begun since."""
+        self.runs_by_host[device.host_id] += 1
+        if device.cpu_domain is not None:
+            self.busy_cpus.add(device.cpu_domain)
+
+
+def load_of(connection: Connection) -> Load:
+    """What is taken now."""
+    runs_by_host = attempts.runs_by_host(connection)
+    return Load(busy_cpus=cpus_in_use(connection), runs_by_host=runs_by_host)
+
+
 def cpus_in_use(connection: Connection) -> set[str]:
     """CPU domains on which a run is alive, or may have left something alive, or an errand is to be done."""
     left = attempts.busy_cpus(connection) | leftovers.uncleaned_cpus(connection)
@@ -57,9 +85,9 @@ def cpus_in_use(connection: Connection) -> set[str]:
 
 def waiting_reasons(connection: Connection) -> dict[DeviceId, tuple[str, ...]]:
     """By device, why it gets no benchmark job now; empty when it can, or when it is at one."""
-    busy = cpus_in_use(connection)
+    load = load_of(connection)
     return {
-        device.device_id: tuple(blocker.value for blocker in _blockers(device, busy))
+        device.device_id: tuple(blocker.value for blocker in _blockers(device, load))
         for device in devices.list_devices(connection)
     }
 
@@ -73,11 +101,12 @@ def _names(known: Sequence[Device]) -> str:
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
-def _blockers(device: Device, busy_cpus: set[str]) -> list[Blocker]:
-    return telling_first(blockers(device.state(cpu_busy=device.cpu_domain in busy_cpus), check=False))
+def _blockers(device: Device, load: Load) -> list[Blocker]:
+    return telling_first(blockers(load.state_of(device), check=False))
 
 
 #: Which events tell since when a phone is as it is, and why, by the first thing in its way.
+_HOST_KINDS = (HostEvent.DRAINED, HostEvent.RETIRED)
 _HEALTH_KINDS = ("device_health_changed", "device_found")
 _KINDS_BY_BLOCKER: Mapping[Blocker, Sequence[str]] = {
     Blocker.NOT_ONLINE: ("device_presence_changed", "device_found"),
@@ -92,9 +121,9 @@ _KINDS_BY_BLOCKER: Mapping[Blocker, Sequence[str]] = {
 }
 
 
-def _view(connection: Connection, device: Device, busy_cpus: set[str]) -> DeviceView:
+def _view(connection: Connection, device: Device, load: Load) -> DeviceView:
     facts = device.facts
-    found = _blockers(device, busy_cpus)
+    found = _blockers(device, load)
     since, why = _since(connection, device, found)
     return DeviceView(
         device_id=device.device_id,
@@ -145,12 +174,14 @@ def _since(
             return device.seen_at, None
         case Blocker.BUSY:
             return device.claimed_at, None
-        case Blocker.NOT_CLEANED | Blocker.CPU_SHARED | None:
+        case Blocker.HOST_DRAINING:
+            return _told(last_events(connection, "host", device.host_id, kinds=_HOST_KINDS))
+        case Blocker.NOT_CLEANED | Blocker.CPU_SHARED | Blocker.HOST_FULL | None:
             return None, None
         case _:
-            event = _last_event(connection, device, _KINDS_BY_BLOCKER[blocker])
-            return (event.at, event.cause) if event else (None, None)
+            kinds = _KINDS_BY_BLOCKER[blocker]
+            return _told(last_events(connection, "device", device.device_id, kinds=kinds))
 
 
-def _last_event(connection: Connection, device: Device, kinds: Sequence[str]) -> Event | None:
-    return next(iter(last_events(connection, "device", device.device_id, kinds=kinds)), None)
+def _told(found: Sequence[Event]) -> tuple[datetime | None, str | None]:
+    return (found[0].at, found[0].cause) if found else (None, None)

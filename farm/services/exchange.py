@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptState
 from farm.core.errors import SessionFenced
+from farm.core.host_state import SessionState
 from farm.core.ids import DeviceId, Digest, HostId, SessionId
 from farm.core.patience import PATIENCE, Patience
 from farm.services.checks import check_files
@@ -18,7 +19,6 @@ from farm.services.phases import note_attempts
 from farm.store import attempts, hosts, jobs, leftovers
 from farm.store.attempts import Attempt
 from farm.store.hosts import Session
-from farm.store.tables import SessionState
 from farm.wire.agent import Assignment, CleanUp, Exchange, ExchangeAnswer
 
 #: A grant that an agent has not started after this long, counted from sending, needs a newer answer.

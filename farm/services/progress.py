@@ -26,6 +26,7 @@ _PASSING = {
         Blocker.ERRAND,
         Blocker.NOT_CLEANED,
         Blocker.CPU_SHARED,
+        Blocker.HOST_FULL,
         Blocker.HEALTH_UNKNOWN,
         Blocker.HEALTH_SUSPECT,
     )

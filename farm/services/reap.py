@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from sqlalchemy.engine import Connection
 
 from farm.core.device import Presence
+from farm.core.host_state import SessionState
 from farm.core.patience import PATIENCE, Patience
 from farm.services.ending import give_back, lose
 from farm.store import attempts, devices, hosts
 from farm.store.hosts import Session
-from farm.store.tables import SessionState
 
 
 def reap(connection: Connection, *, now: datetime, up_since: datetime, patience: Patience = PATIENCE) -> None:

@@ -5,13 +5,13 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptState
+from farm.core.host_state import SessionState
 from farm.core.ids import HostId
 from farm.services.ending import end_cancelled, give_back, lose
 from farm.services.identity import check_wire_version
 from farm.services.phases import note_phase
 from farm.store import attempts, hosts
 from farm.store.attempts import Attempt
-from farm.store.tables import SessionState
 from farm.wire.agent import AttemptReport, Order, SessionAnswer, SessionOpening
 
 #: How often an agent calls at least.

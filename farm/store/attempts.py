@@ -1,5 +1,6 @@
 """Attempts."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -155,6 +156,14 @@ def _oldest_first(connection: Connection, query: sa.Select[Any]) -> list[Attempt
     # Sorted here: for an ORDER BY, SQLite would walk the whole table instead of the index of live rows.
     rows = [_attempt(row) for row in connection.execute(query)]
     return sorted(rows, key=lambda attempt: attempt.attempt_id)
+
+
+def runs_by_host(connection: Connection) -> Counter[HostId]:
+    """How many live attempts each host has."""
+    query = sa.select(attempts.c.host_id, sa.func.count()).where(is_live(attempts))
+    return Counter(
+        {HostId(host): count for host, count in connection.execute(query.group_by(attempts.c.host_id))}
+    )
 
 
 def busy_cpus(connection: Connection) -> set[str]:

@@ -12,16 +12,16 @@ from sqlalchemy.engine import Connection
 from farm.core.attempt import AttemptState
 from farm.core.condition import Condition
 from farm.core.device import Admin, DeviceFacts, DeviceState, Health, Presence
+from farm.core.host_state import OPEN_SESSION, HostState, SessionState
 from farm.core.ids import AttemptId, DeviceId, FactsId, HostId, JobId
 from farm.store.device_facts import stored_facts
 from farm.store.events import record_event
 from farm.store.tables import (
-    OPEN_SESSION,
-    SessionState,
     attempts,
     device_facts,
     devices,
     errands,
+    hosts,
     is_live,
     is_one_of,
     sessions,
@@ -57,6 +57,9 @@ class Device:
     cleaned_fence: int
     seen_at: datetime
     session_live: bool
+    host_state: HostState
+    #: How many runs its host may have at once; None: any number.
+    host_max_runs: int | None
     #: The job of its live attempt.
     job_id: JobId | None
     #: The attempt of its last claim, live or not.
@@ -70,11 +73,13 @@ class Device:
         """What people call it."""
         return self.label or self.device_id
 
-    def state(self, *, cpu_busy: bool = False) -> DeviceState:
-        """What decides whether it can be given work."""
+    def state(self, *, cpu_busy: bool = False, host_runs: int = 0) -> DeviceState:
+        """What decides whether it can be given work; `host_runs` are under way on its host."""
         return DeviceState(
             device_id=self.device_id,
             session_live=self.session_live,
+            host_draining=self.host_state is not HostState.ACTIVE,
+            host_full=self.host_max_runs is not None and host_runs >= self.host_max_runs,
             presence=self.presence,
             health=self.health,
             admin=self.admin,
@@ -119,8 +124,11 @@ def _every_device() -> sa.Select[Any]:
             last.c.state.label("last_state"),
             last.c.claimed_at,
             connected.label("session_live"),
+            hosts.c.state.label("host_state"),
+            hosts.c.max_runs.label("host_max_runs"),
             errand.label("has_errand"),
         )
+        .join(hosts, hosts.c.host_id == devices.c.host_id)
         .outerjoin(device_facts, device_facts.c.facts_id == devices.c.facts_id)
         .outerjoin(live, sa.and_(live.c.device_id == devices.c.device_id, is_live(live)))
         .outerjoin(last, sa.and_(last.c.device_id == devices.c.device_id, last.c.fence == devices.c.fence))
@@ -161,6 +169,8 @@ def _device(row: sa.Row[Any]) -> Device:
         cleaned_fence=row.cleaned_fence,
         seen_at=row.seen_at,
         session_live=bool(row.session_live),
+        host_state=HostState(row.host_state),
+        host_max_runs=row.host_max_runs,
         job_id=row.live_job_id,
         last_attempt_id=row.last_attempt_id,
         last_attempt_state=None if row.last_state is None else AttemptState(row.last_state),

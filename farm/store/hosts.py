@@ -6,9 +6,16 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.host_state import (
+    EVENT_BY_SESSION_STATE,
+    OPEN_SESSION,
+    HostState,
+    SessionState,
+    advance_session,
+)
 from farm.core.ids import HostId, SessionId
 from farm.store.events import record_event, record_if_moved
-from farm.store.tables import OPEN_SESSION, HostState, SessionState, hosts, is_one_of, sessions
+from farm.store.tables import hosts, is_one_of, sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +29,8 @@ class Session:
     #: Of the machine's boot that the agent runs in.
     boot_id: str
     exchange_seq: int
+    agent_version: str
+    opened_at: datetime
     beat_at: datetime
 
 
@@ -79,6 +88,8 @@ def _session(row: sa.Row[tuple[object, ...]]) -> Session:
         state=SessionState(row.state),
         boot_id=row.boot_id,
         exchange_seq=row.exchange_seq,
+        agent_version=row.agent_version,
+        opened_at=row.opened_at,
         beat_at=row.beat_at,
     )
 
@@ -138,7 +149,10 @@ def add_session(
 def move_session(
     connection: Connection, session: Session, to: SessionState, *, now: datetime, cause: str
 ) -> bool:
-    """Compare-and-set of a session's state, with its event row."""
+    """Compare-and-set of a session's state, with its event row; False when nothing leads there."""
+    event = EVENT_BY_SESSION_STATE[to]
+    if advance_session(session.state, event) is None:
+        return False
     return record_if_moved(
         connection,
         sessions.update()
@@ -146,7 +160,7 @@ def move_session(
         .values(state=to),
         at=now,
         actor="farm",
-        kind=f"session_{to}",
+        kind=event,
         subject="session",
         subject_id=session.session_id,
         from_state=session.state,

@@ -25,6 +25,10 @@ def upgrade() -> None:
     _incidents()
     _control()
     op.add_column("matrices", sa.Column("submitted_by", sa.Text()))
+    # In the column itself: both databases can add that, and take it away again.
+    op.execute(
+        "ALTER TABLE hosts ADD COLUMN max_runs INTEGER CONSTRAINT ck_hosts_max_runs_some CHECK (max_runs > 0)"
+    )
     op.add_column("attempts", sa.Column("waiting_for", sa.Text()))
     for name, columns in EVENT_INDEXES.items():
         op.create_index(name, "events", columns)
@@ -100,6 +104,7 @@ def _control() -> None:
 
 
 def downgrade() -> None:
+    op.drop_column("hosts", "max_runs")
     for name in EVENT_INDEXES:
         op.drop_index(name, table_name="events")
     with op.batch_alter_table("attempts") as batch:

@@ -28,7 +28,7 @@ BOOLS = (False, True)
 STATES = [
     DeviceState(
         device_id=DeviceId("phone-1"),
-        session_live=session_live,
+        session_live=live,
         presence=presence,
         health=health,
         admin=admin,
@@ -38,9 +38,11 @@ STATES = [
         cpu_busy=cpu_busy,
         held=held,
         errand=errand,
+        host_draining=drains,
+        host_full=full,
     )
-    for session_live, presence, health, admin, busy, cleaned, cpu_busy, held, errand in product(
-        BOOLS, Presence, Health, Admin, BOOLS, (2, 3, 4), BOOLS, BOOLS, BOOLS
+    for live, presence, health, admin, busy, cleaned, cpu_busy, held, errand, drains, full in product(
+        BOOLS, Presence, Health, Admin, BOOLS, (2, 3, 4), BOOLS, BOOLS, BOOLS, BOOLS, BOOLS
     )
 ]
 
@@ -57,11 +59,13 @@ def is_fit(state: DeviceState, *, check: bool) -> bool:
         and not state.cpu_busy
         and not state.held
         and not state.errand
+        and not state.host_draining
+        and not state.host_full
     )
 
 
 @pytest.mark.parametrize("check", BOOLS)
-@pytest.mark.invariant("I7", "I14")
+@pytest.mark.invariant("I7", "I14", "I18")
 def test_a_device_is_schedulable_exactly_when_every_condition_holds(check: bool) -> None:
     for state in STATES:
         assert (not blockers(state, check=check)) == is_fit(state, check=check), state
@@ -90,6 +94,9 @@ def test_every_blocker_can_be_met() -> None:
         ({"held": True}, Blocker.HELD),
         ({"cleaned_fence": 2}, Blocker.NOT_CLEANED),
         ({"cpu_busy": True}, Blocker.CPU_SHARED),
+        ({"host_draining": True}, Blocker.HOST_DRAINING),
+        ({"host_full": True}, Blocker.HOST_FULL),
+        ({"host_full": True, "busy": True}, Blocker.BUSY),
     ],
 )
 def test_one_thing_in_the_way_is_named_alone(change: dict[str, object], blocker: Blocker) -> None:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.core import attempt, job
+from farm.core import attempt, host_state, job
 from farm.core.attempt import LIVE, AttemptEvent, AttemptState
+from farm.core.host_state import OPEN_SESSION, HostEvent, HostState, SessionEvent, SessionState
 from farm.core.job import JobEvent, JobState
 
 JOB_EVENTS = st.lists(st.sampled_from(JobEvent), max_size=30)
@@ -19,6 +20,10 @@ def test_every_state_answers_every_event() -> None:
         assert job.advance(state, event) in {None, *JobState}
     for its_state, its_event in product(AttemptState, AttemptEvent):
         assert attempt.advance(its_state, its_event) in {None, *AttemptState}
+    for session, heard in product(SessionState, SessionEvent):
+        assert host_state.advance_session(session, heard) in {None, *SessionState}
+    for host, decided in product(HostState, HostEvent):
+        assert host_state.advance_host(host, decided) in {None, *HostState}
 
 
 def test_every_state_can_be_reached_and_every_event_can_happen() -> None:
@@ -26,6 +31,10 @@ def test_every_state_can_be_reached_and_every_event_can_happen() -> None:
     assert {event for _, event in job.TRANSITIONS} == set(JobEvent)
     assert {AttemptState.CLAIMED, *attempt.TRANSITIONS.values()} == set(AttemptState)
     assert {event for _, event in attempt.TRANSITIONS} == set(AttemptEvent)
+    assert {SessionState.LIVE, *host_state.SESSION_TRANSITIONS.values()} == set(SessionState)
+    assert {event for _, event in host_state.SESSION_TRANSITIONS} == set(SessionEvent)
+    assert {HostState.ACTIVE, *host_state.HOST_TRANSITIONS.values()} == set(HostState)
+    assert {event for _, event in host_state.HOST_TRANSITIONS} == set(HostEvent)
 
 
 @pytest.mark.parametrize("event", JobEvent)
@@ -81,3 +90,20 @@ def test_nothing_is_given_back_once_it_was_measured() -> None:
 def test_everything_live_can_be_lost_and_settled() -> None:
     assert set(attempt.sources(AttemptEvent.LOST)) == set(LIVE)
     assert set(attempt.sources(AttemptEvent.SETTLED)) == {*LIVE, AttemptState.LOST}
+
+
+@pytest.mark.invariant("I3")
+def test_a_session_that_is_over_never_comes_back() -> None:
+    for state in set(SessionState) - set(OPEN_SESSION):
+        assert not [event for event in SessionEvent if host_state.advance_session(state, event)]
+
+
+def test_each_state_of_a_session_is_reached_by_one_event() -> None:
+    by_state = {to: event for (_, event), to in host_state.SESSION_TRANSITIONS.items()}
+    assert len(set(by_state.values())) == len(set(host_state.SESSION_TRANSITIONS.values()))
+
+
+@pytest.mark.invariant("I19")
+def test_a_retired_host_comes_back_by_joining_anew_and_in_no_other_way() -> None:
+    ways_out = [event for event in HostEvent if host_state.advance_host(HostState.RETIRED, event)]
+    assert ways_out == [HostEvent.REJOINED]

@@ -100,6 +100,9 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "ck_hosts_state_known": [
         (tables.hosts, {**HOST_ROW, "host_id": "b", "credential_hash": "y", "state": "gone"})
     ],
+    "ck_hosts_max_runs_some": [
+        (tables.hosts, {**HOST_ROW, "host_id": "b", "credential_hash": "y", "max_runs": 0})
+    ],
     "ck_sessions_state_known": [(tables.sessions, {**SESSION, "epoch": 2, "state": "gone"})],
     "ck_devices_presence_known": [(tables.devices, {**DEVICE, "device_id": "p", "presence": "near"})],
     "ck_devices_health_known": [(tables.devices, {**DEVICE, "device_id": "p", "health": "fine"})],

@@ -8,13 +8,13 @@ from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptEvent
 from farm.core.device import Health
+from farm.core.host_state import SessionState
 from farm.core.ids import AttemptId, DeviceId, HostId, JobId, MatrixId, SessionId
 from farm.core.job import JobEvent, JobState
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
 from farm.store import attempts, device_moves, devices, hosts, job_counts, jobs, tables
 from farm.store.database import Database
-from farm.store.hosts import SessionState
 
 PLAN = RunPlan(harness="h", backend="cpu", files=(), argv=("true",), timeout_s=1.0)
 
@@ -108,7 +108,7 @@ def test_a_session_moves_once(filled: Database) -> None:
         assert session is not None
         return race(
             connection,
-            lambda: hosts.move_session(connection, session, SessionState.LOST, now=NOW, cause="test"),
+            lambda: hosts.move_session(connection, session, SessionState.SILENT, now=NOW, cause="test"),
         )
 
     assert filled.write(moves) == [(True, 1), (False, 1)]

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from rows import NOW
 from sqlalchemy.engine import Connection
 
+from farm.core.host_state import SessionState
 from farm.core.ids import AttemptId, CellId, DeviceId, HostId, JobId, MatrixId, SessionId
 from farm.core.job import JobState
 from farm.store import (
@@ -30,7 +31,6 @@ from farm.store import (
     story,
 )
 from farm.store.database import Database
-from farm.store.tables import SessionState
 
 Plan = list[str]
 
@@ -106,6 +106,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: attempts.unstarted_attempts(c, claimed_before=NOW - timedelta(hours=1)),
         "_live",
     ),
+    "how much runs on each host": (attempts.runs_by_host, "_live"),
     "CPUs on which something runs": (attempts.busy_cpus, "uq_attempts_one_live_per_cpu"),
     "the tries of a job": (lambda c: attempts.past_tries(c, JOB), "ix_attempts_job_id"),
     "the last blames of a device": (

@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from farm.core import admin, attempt, job
+from farm.core import admin, attempt, host_state, job
 from farm.core.device import Admin
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "states.md"
 HEAD = """\
 # States
 
-Drawn from `job.py`, `attempt.py` and `admin.py` in `farm/core`; a test keeps page and tables alike. Each
-arrow is a compare-and-set in the database, with one row in `events` in the same transaction.
+Drawn from `job.py`, `attempt.py`, `host_state.py` and `admin.py` in `farm/core`; a test keeps page and
+tables alike. Each arrow is a compare-and-set in the database, with one row in `events` in the same
+transaction.
 """
 
 
@@ -27,6 +28,8 @@ def page() -> str:
     drawn = {
         "A job": diagram(job.TRANSITIONS, job.JobState.QUEUED),
         "An attempt": diagram(attempt.TRANSITIONS, attempt.AttemptState.CLAIMED),
+        "The session of an agent": diagram(host_state.SESSION_TRANSITIONS, host_state.SessionState.LIVE),
+        "What operators want of a host": diagram(host_state.HOST_TRANSITIONS, host_state.HostState.ACTIVE),
         "What operators want of a phone": diagram(admin.TRANSITIONS, Admin.PENDING),
     }
     sections = [f"## {title}\n\n{picture}\n" for title, picture in drawn.items()]

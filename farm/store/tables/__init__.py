@@ -4,9 +4,6 @@ from farm.store.tables.catalog import artifacts, program_files, programs, varian
 from farm.store.tables.columns import UtcTime, is_one_of, metadata, word
 from farm.store.tables.control import database_epochs, duties
 from farm.store.tables.fleet import (
-    OPEN_SESSION,
-    HostState,
-    SessionState,
     access_tokens,
     device_facts,
     devices,
@@ -21,9 +18,6 @@ from farm.store.tables.results import measurements, series
 from farm.store.tables.work import attempts, cells, evidence, is_live, jobs, matrices
 
 __all__ = [
-    "OPEN_SESSION",
-    "HostState",
-    "SessionState",
     "UtcTime",
     "access_tokens",
     "artifacts",

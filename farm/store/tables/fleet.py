@@ -1,35 +1,12 @@
 """Hosts, the sessions of their agents, and devices."""
 
-from enum import StrEnum
-
 import sqlalchemy as sa
 
 from farm.core.device import Admin, Health, Presence
 from farm.core.errand import ErrandKind
+from farm.core.host_state import HostState, SessionState
 from farm.core.role import Role
 from farm.store.tables.columns import NEVER_TWICE, BigId, UtcTime, metadata, one_of, where
-
-
-class HostState(StrEnum):
-    """What the operator wants of a host."""
-
-    ACTIVE = "active"
-    DRAINING = "draining"
-    RETIRED = "retired"
-
-
-class SessionState(StrEnum):
-    """One life of an agent's process."""
-
-    LIVE = "live"
-    SILENT = "silent"
-    LOST = "lost"
-    CLOSED = "closed"
-
-
-#: The one session of a host that may call is in one of these.
-OPEN_SESSION = (SessionState.LIVE, SessionState.SILENT)
-
 
 hosts = sa.Table(
     "hosts",
@@ -41,8 +18,12 @@ hosts = sa.Table(
     sa.Column("credential_hash", sa.Text, nullable=False),
     #: Where its adb server listens, on that machine's loopback.
     sa.Column("adb_port", sa.Integer),
+    #: How many runs it may have at once; None: as many as it has phones.
+    sa.Column("max_runs", sa.Integer),
     sa.Column("created_at", UtcTime, nullable=False),
     one_of("state", HostState),
+    # A host that is to have no work is drained, which says so.
+    sa.CheckConstraint("max_runs > 0", name="max_runs_some"),
     # A bearer token names one host.
     sa.UniqueConstraint("credential_hash"),
 )
