@@ -82,6 +82,15 @@ class Process:
                 start_new_session=True,
             )
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and has not ended by itself or by us."""
+        return self._child is not None and self._child.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send something that is not its end, such as SIGSTOP."""
+        os.kill(self.pid, number)
+
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""
         self._end(signal.SIGKILL)
@@ -112,7 +121,7 @@ class Process:
 class FarmProcess(Process):
     """A farm without an agent, on the same port and data folder in all its lives.
 
-    `database` and `blobs` are the test's own way to the same files.
+    `database` and `blobs` are the test's own way to the same rows and files.
     """
 
     def __init__(
@@ -121,12 +130,17 @@ class FarmProcess(Process):
         *,
         command: Sequence[str] = _FARM,
         environment: Mapping[str, str] | None = None,
+        database_url: str | None = None,
+        blobs: Path | None = None,
     ) -> None:
-        super().__init__(command, folder.with_suffix(".log"), environment)
+        """On PostgreSQL where a URL is given, with files in a folder that other processes share."""
+        given = {"FARM_DATABASE_URL": database_url, "FARM_BLOBS_PATH": None if blobs is None else str(blobs)}
+        shared = {name: value for name, value in given.items() if value is not None}
+        super().__init__(command, folder.with_suffix(".log"), {**(environment or {}), **shared})
         self.folder = folder
         self.database_path = FarmConfig(data_dir=folder).database_path
-        self.database = Database(sqlite_url(self.database_path))
-        self.blobs = DiskBlobs(FarmConfig(data_dir=folder).blobs_dir)
+        self.database = Database(database_url or sqlite_url(self.database_path))
+        self.blobs = DiskBlobs(blobs or FarmConfig(data_dir=folder).blobs_dir)
         #: Any free one until the first start, unless somebody holds one for it.
         self.port = 0
         self._base = self.command
@@ -218,11 +232,20 @@ class FarmProcess(Process):
 class AgentProcess(Process):
     """An agent with phones on TCP, enrolled at its first start."""
 
-    def __init__(self, farm: FarmProcess, folder: Path, phones: Sequence[PhoneHandle], *, host: str) -> None:
+    def __init__(
+        self,
+        farm: FarmProcess,
+        folder: Path,
+        phones: Sequence[PhoneHandle],
+        *,
+        host: str,
+        url: str | None = None,
+    ) -> None:
+        """It calls the farm by `url`, or where that listens."""
         folder.mkdir()
         (folder / "join-token").write_text(farm.join_token())
         self.folder = folder
-        words = ["--farm-url", farm.url, "--host", host, "--data-dir", str(folder), "--no-adb-usb"]
+        words = ["--farm-url", url or farm.url, "--host", host, "--data-dir", str(folder), "--no-adb-usb"]
         words += ["--join-token-file", str(folder / "join-token")]
         words += ["--adb-connect", ",".join(phone.address for phone in phones)]
         super().__init__([sys.executable, "-m", "agents.daemon", *words], folder.with_suffix(".log"))
@@ -266,10 +289,12 @@ def running_farm_with_agent(farm: FarmProcess) -> Iterator[FarmProcess]:
 
 
 @contextmanager
-def running_phones(count: int, folder: Path, *, shell: str = "/bin/sh") -> Iterator[list[PhoneHandle]]:
+def running_phones(
+    count: int, folder: Path, *, shell: str = "/bin/sh", shared_cpu: bool = True
+) -> Iterator[list[PhoneHandle]]:
     """Virtual phones; at the end they go, and whatever still runs on them."""
     try:
-        yield start_phones(count, folder, shell=shell)
+        yield start_phones(count, folder, shell=shell, shared_cpu=shared_cpu)
     finally:
         _end_phones(folder)
 

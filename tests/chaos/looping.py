@@ -1,0 +1,50 @@
+"""An event loop on a thread of its own, for what has to go on while a test waits."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_STEP_S = 30.0
+
+
+class Looping:
+    """Runs coroutines on its loop, and callbacks."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="looping", daemon=True)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Its value, waited for."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_STEP_S)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End what still runs, then the loop."""
+        self.run(self._cancel_all())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_STEP_S)
+        self._loop.close()
+
+    async def _cancel_all(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+@contextmanager
+def looping() -> Iterator[Looping]:
+    """A loop that runs while the block does."""
+    loop = Looping()
+    loop.start()
+    try:
+        yield loop
+    finally:
+        loop.stop()
