@@ -66,6 +66,14 @@ class Attempts:
         for attempt_id in spooled:
             self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
 
+    async def send_again(self) -> int:
+        """Report once more whatever was acknowledged and is still kept; how many attempts that are."""
+        kept = await self._disk.call(self._spool.acknowledged)
+        for attempt_id in kept:
+            if await self._disk.call(self._spool.send_again, attempt_id):
+                self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
+        return len(kept)
+
     def obey(self, orders: Sequence[Order]) -> None:
         """Apply what the farm decided when the session was opened."""
         for order in orders:

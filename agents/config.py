@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agents.folder import find_file
+from agents.spool import RESERVE_BYTES
 from farm.core.address import host_and_port
 from farm.wire.agent import Name
 
@@ -40,6 +41,8 @@ class AgentConfig(BaseSettings):
     cache_limit_bytes: Annotated[int, Field(gt=0)] = 20 * 1024**3
     #: So is the cache of each phone, before a run that needs more.
     phone_cache_limit_bytes: Annotated[int, Field(gt=0)] = 8 * 1024**3
+    #: Of the data folder's disk, for evidence alone; with less than that the host takes no new work.
+    reserve_bytes: Annotated[int, Field(gt=0)] = RESERVE_BYTES
 
     @field_validator("adb_connect", mode="before")
     @classmethod

@@ -35,6 +35,7 @@ from agents.join import put_aside
 from agents.journal import Journal
 from agents.keeper import AdbKeeper
 from agents.prefetch import Prefetch
+from agents.pressure import Pressure, watch_disk
 from agents.runner import Runner
 from agents.spool import Spool
 from agents.watch import PhoneWatch
@@ -135,7 +136,7 @@ async def _host(config: AgentConfig, clock: Clock, ready: Ready, random: Random)
                 api=FarmApi(http),
                 disk=disk,
                 journal=Journal(config.data_dir / "attempts"),
-                spool=Spool(config.data_dir / "spool"),
+                spool=Spool(config.data_dir / "spool", reserve_bytes=config.reserve_bytes),
             )
     finally:
         await asyncio.to_thread(disk.close)
@@ -173,6 +174,7 @@ async def _live(host: Host, credential: Credential) -> None:
 async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     """Put the parts together and set them going; what was in hand is known before any phone is looked at."""
     config, clock, random, hand = host.config, host.clock, host.random, Hand()
+    pressure = Pressure(hand.changed)
     adb = AdbClient(host.server.port, host.server.host)
     watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks)
     blobs = BlobCache(
@@ -208,6 +210,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         phones=watch.sightings,
         look_again=watch.doubt,
         prefetch=prefetch.want,
+        pressure=pressure,
         clock=clock,
         random=random,
         boot_id=await asyncio.to_thread(_boot_id),
@@ -217,6 +220,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     )
     keeper = AdbKeeper(server=host.server, adb=adb, watch=watch, random=random)
     await attempts.recover()
+    tasks.create_task(watch_disk(host.spool, host.disk, pressure), name="watch disk")
     tasks.create_task(keeper.track(), name="track phones")
     tasks.create_task(keeper.ping(), name="ping adb")
     if config.adb_usb and config.adb_server is None:

@@ -25,13 +25,22 @@ def write_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     with disk_errors_named(path):
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+        try:
+            _write_synced(temporary, data, mode)
+        except OSError:
+            # On a full disk a part of it would only take room.
+            temporary.unlink(missing_ok=True)
+            raise
         temporary.replace(path)
         sync_folder(path.parent)
+
+
+def _write_synced(path: Path, data: bytes, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def remove_durably(path: Path) -> None:

@@ -15,6 +15,7 @@ from agents.errands import Errands
 from agents.farm_api import FarmApi
 from agents.hand import Hand
 from agents.inventory import Delivered, Sighting, delivered_with, device_reports
+from agents.pressure import Pressure
 from farm.clock import Clock
 from farm.core.errors import AuthError, FarmError, FarmTrouble, NotFound, SessionFenced
 from farm.core.ids import DeviceId, Digest
@@ -47,6 +48,7 @@ class ExchangeLoop:
         phones: Callable[[], Mapping[DeviceId, Sighting]],
         look_again: Callable[[DeviceId], None],
         prefetch: Callable[[Iterable[Digest]], None],
+        pressure: Pressure,
         clock: Clock,
         random: Random,
         boot_id: str,
@@ -61,6 +63,7 @@ class ExchangeLoop:
         self._phones = phones
         self._look_again = look_again
         self._prefetch = prefetch
+        self._pressure = pressure
         self._clock = clock
         self._random = random
         self._boot_id = boot_id
@@ -140,6 +143,7 @@ class ExchangeLoop:
             attempts=self._hand.reports(),
             errands=self._errands.reports(),
             errands_in_hand=self._errands.in_hand(),
+            pressure=self._pressure.reason,
         )
         return Sent(exchange=exchange, at_s=self._clock.monotonic())
 

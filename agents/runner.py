@@ -29,6 +29,7 @@ from farm.core.errors import (
     DeviceOffline,
     FarmError,
     FarmTrouble,
+    HostDiskFull,
     HostError,
 )
 from farm.core.evidence import Evidence, Trouble
@@ -40,6 +41,8 @@ log = structlog.get_logger(__name__)
 Value = TypeVar("Value")
 Advance = Callable[[Phase, Evidence], Awaitable[None]]
 
+#: What keeps a run from being started that would do as well later.
+NOT_ITS_DOING = (FarmTrouble, AdbServerDown, HostDiskFull)
 #: As long as the gates' last look is worth anything.
 START_AWAY_S = 20.0
 #: How long a phone's screen stays on for a next run.
@@ -89,8 +92,8 @@ class Runner:
 
         async def remember(phase: Phase, so_far: Evidence) -> None:
             nonlocal draft
-            draft = so_far
             await advance(phase, so_far)
+            draft = so_far
 
         try:
             if adopt:
@@ -98,7 +101,7 @@ class Runner:
             return await self._run(entry, remember)
         except FarmError as error:
             self._doubt_memory(entry.device_id)
-            if isinstance(error, FarmTrouble | AdbServerDown) and draft.started_at is None:
+            if isinstance(error, NOT_ITS_DOING) and draft.started_at is None:
                 return PutOff(reason=error.message)
             return self._troubled(draft, error)
         except Exception as error:

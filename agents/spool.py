@@ -1,36 +1,52 @@
-"""Evidence waits on disk until the farm has acknowledged it."""
+"""Evidence waits on disk until the farm has acknowledged it, and is kept for a while after that."""
 
-import os
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agents.durable import remove_durably, sweep_temporaries, sync_folder, write_durably
+from agents.durable import sweep_temporaries, write_durably
+from agents.reserve import Reserve
+from agents.shelf import Shelf
+from farm.core.errors import HostDiskFull
 from farm.core.ids import AttemptId
 
-KEEP_REFUSED = timedelta(days=7)
+KEEP = timedelta(days=7)
 KEEP_REFUSED_BYTES = 256 * 1024 * 1024
+#: At some 20 KB for an ordinary report, the results of 25,000 runs.
+KEEP_ACKNOWLEDGED_BYTES = 512 * 1024 * 1024
+#: As large as a report may be: two outputs at a plan's limit, escaped.
+RESERVE_BYTES = 64 * 1024 * 1024
 
 
 class Spool:
     """The bodies of reports, by attempt. Blocking: for the disk thread.
 
-    Invariant: the bytes of a report never change once they are here, because their digest identifies it.
+    Invariant: the bytes of a report never change once they are here, because their digest identifies it. A
+    report is in one of three places: it waits, or it is on the shelf of those that were acknowledged, or on
+    that of those that were refused.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, reserve_bytes: int = RESERVE_BYTES) -> None:
+        """Open a folder, which is made when missing; `reserve_bytes` of its disk are kept for evidence."""
         self._folder = folder
-        self._refused = folder / "refused"
-        self._refused.mkdir(parents=True, exist_ok=True)
+        self._refused = Shelf(folder / "refused", keep=KEEP, limit_bytes=KEEP_REFUSED_BYTES)
+        self._acknowledged = Shelf(folder / "acknowledged", keep=KEEP, limit_bytes=KEEP_ACKNOWLEDGED_BYTES)
         sweep_temporaries(folder)
+        self._reserve = Reserve(folder / "reserve", reserve_bytes)
 
     def put(self, attempt_id: AttemptId, body: bytes) -> None:
         """Keep a report; on return it is on the disk. A report that is already here stays as it is.
 
+        On a full disk, answered reports go before it, and then the reserve.
+
         Raises:
-            HostDiskFull: it could not be written; nothing may be called done.
+            HostDiskFull: it could not be written all the same; nothing may be called done.
         """
-        if not self._path(attempt_id).exists():
-            write_durably(self._path(attempt_id), body)
+        while not self._path(attempt_id).exists():
+            try:
+                write_durably(self._path(attempt_id), body)
+            except HostDiskFull:
+                if not (self._acknowledged.drop_oldest() or self._refused.drop_oldest() or self._release()):
+                    raise
 
     def find(self, attempt_id: AttemptId) -> bytes | None:
         """A waiting report's bytes."""
@@ -44,28 +60,28 @@ class Spool:
         names = [path.stem for path in self._folder.glob("*.json")]
         return sorted(AttemptId(int(name)) for name in names if name.isdigit())
 
-    def acknowledge(self, attempt_id: AttemptId) -> None:
-        """The farm has it: the report is no longer needed."""
-        remove_durably(self._path(attempt_id))
+    def acknowledge(self, attempt_id: AttemptId, now: datetime) -> None:
+        """The farm has it: keep it aside, for a farm whose database is restored from a backup."""
+        self._acknowledged.put(self._path(attempt_id), attempt_id, now)
+
+    def acknowledged(self) -> list[AttemptId]:
+        """Attempts whose reports the farm had, and that are still kept; the oldest first."""
+        return self._acknowledged.ids()
+
+    def send_again(self, attempt_id: AttemptId) -> bool:
+        """Have a report that was acknowledged wait once more; False when it is not kept any more."""
+        return self._acknowledged.take_back(attempt_id, self._path(attempt_id))
 
     def refuse(self, attempt_id: AttemptId, now: datetime) -> None:
         """The farm will never take it: put it aside, for a person to look at."""
-        source, target = self._path(attempt_id), self._refused / f"{attempt_id}.json"
-        if source.exists():
-            source.replace(target)
-            os.utime(target, (now.timestamp(), now.timestamp()))
-            sync_folder(self._refused)
-            sync_folder(self._folder)
-        self._prune(now)
+        self._refused.put(self._path(attempt_id), attempt_id, now)
 
-    def _prune(self, now: datetime) -> None:
-        oldest_kept = (now - KEEP_REFUSED).timestamp()
-        room_bytes = KEEP_REFUSED_BYTES
-        for path in sorted(self._refused.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True):
-            state = path.stat()
-            room_bytes -= state.st_size
-            if state.st_mtime < oldest_kept or room_bytes < 0:
-                path.unlink()
+    def shortage(self) -> str | None:
+        """Why nothing new should begin here, in words; None while there is room beside the reserve."""
+        return self._reserve.shortage()
+
+    def _release(self) -> bool:
+        return self._reserve.release()
 
     def _path(self, attempt_id: AttemptId) -> Path:
         return self._folder / f"{attempt_id}.json"

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
 
@@ -12,7 +12,7 @@ from fake_clock import FakeClock
 from structlog.testing import capture_logs
 
 from agents.blobs import BlobCache
-from agents.delivery import Delivery
+from agents.delivery import AT_ONCE, Delivery
 from agents.durable import DiskThread
 from agents.farm_api import FarmApi, farm_client
 from agents.spool import Spool
@@ -20,9 +20,11 @@ from farm.core.errors import (
     ArtifactMissing,
     AuthError,
     FarmBusy,
+    FarmDiskFull,
     FarmError,
     FarmTrouble,
     FarmUnreachable,
+    Forbidden,
     NotFound,
     ReportConflict,
     SessionFenced,
@@ -33,7 +35,7 @@ from farm.wire.base import Problem
 
 pytestmark = pytest.mark.anyio
 
-Handler = Callable[[httpx.Request], httpx.Response]
+Handler = Callable[[httpx.Request], httpx.Response | Awaitable[httpx.Response]]
 CONTENT = b"a model" * 1000
 DIGEST = Digest(hashlib.sha256(CONTENT).hexdigest())
 
@@ -161,9 +163,9 @@ async def test_a_report_is_sent_with_the_same_bytes_until_it_is_taken(tmp_path: 
     assert spool.pending() == []
 
 
-@pytest.mark.parametrize(("kind", "status"), [(ReportConflict, 409), (NotFound, 404)])
 @pytest.mark.invariant("I12")
-async def test_a_report_that_is_refused_for_good_is_put_aside(
+@pytest.mark.parametrize(("kind", "status"), [(ReportConflict, 409), (NotFound, 404), (Forbidden, 403)])
+async def test_a_report_that_the_farm_itself_refuses_for_good_is_put_aside(
     tmp_path: Path, kind: type[FarmError], status: int
 ) -> None:
     with capture_logs() as logs:
@@ -171,3 +173,62 @@ async def test_a_report_that_is_refused_for_good_is_put_aside(
     assert spool.pending() == []
     assert (tmp_path / "refused" / "1.json").exists()
     assert [log["event"] for log in logs] == ["report_refused"]
+
+
+@pytest.mark.invariant("I12")
+@pytest.mark.parametrize(
+    "response",
+    [
+        *(httpx.Response(status, text="<html>by some proxy") for status in (301, 400, 401, 403, 404, 409)),
+        *(httpx.Response(status, text="<html>by some proxy") for status in (410, 413, 422, 500, 502, 507)),
+        httpx.Response(200, text="<html>log in to this network"),
+        httpx.Response(404, json={"detail": "Not Found"}),
+        problem(AuthError, 401),
+        problem(SessionFenced, 409),
+        problem(FarmBusy, 503),
+        problem(FarmDiskFull, 507),
+        problem(FarmError, 500),
+        problem(NotFound, 503),
+    ],
+    ids=lambda response: f"{response.status_code} {response.text[:30]}",
+)
+async def test_a_report_is_sent_again_whatever_else_is_answered(
+    tmp_path: Path, response: httpx.Response
+) -> None:
+    asked: list[bytes] = []
+
+    def answers_once(request: httpx.Request) -> httpx.Response:
+        asked.append(request.content)
+        taken = httpx.Response(200, json={"attempt_id": 1, "counted": True})
+        return response if len(asked) == 1 else taken
+
+    spool = await delivered(tmp_path, answers_once)
+    assert len(asked) == 2
+    assert (spool.pending(), spool.acknowledged()) == ([], [1])
+
+
+@pytest.mark.fault(36)
+async def test_a_backlog_of_reports_goes_out_a_few_at_a_time(tmp_path: Path) -> None:
+    spool, disk, at_once = Spool(tmp_path), DiskThread(), Most()
+    ids = [AttemptId(number) for number in range(1, 4 * AT_ONCE)]
+    for attempt_id in ids:
+        spool.put(attempt_id, b"{}")
+    delivery = Delivery(api(at_once.answer), spool, disk, FakeClock(), Random(1))
+    await asyncio.gather(*(delivery.deliver(attempt_id) for attempt_id in ids))
+    disk.close()
+    assert spool.acknowledged() == ids
+    assert at_once.most <= AT_ONCE
+
+
+class Most:
+    """Counts calls under way."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    async def answer(self, request: httpx.Request) -> httpx.Response:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0)
+        self.now -= 1
+        return httpx.Response(200, json={"attempt_id": 1, "counted": True})

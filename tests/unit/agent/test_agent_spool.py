@@ -9,11 +9,12 @@ import pytest
 from fake_clock import FakeClock
 
 from agents.durable import disk_errors_named, write_durably
-from agents.spool import KEEP_REFUSED_BYTES, Spool
+from agents.spool import KEEP_ACKNOWLEDGED_BYTES, KEEP_REFUSED_BYTES, Spool
 from farm.core.errors import HostDiskFull
 from farm.core.ids import AttemptId
 
 ONE, TWO = AttemptId(1), AttemptId(2)
+NOW = FakeClock().now()
 
 
 @pytest.mark.invariant("I12")
@@ -22,7 +23,7 @@ def test_a_report_waits_until_it_is_acknowledged(tmp_path: Path) -> None:
     later = Spool(tmp_path)
     assert later.pending() == [ONE]
     assert later.find(ONE) == b"evidence"
-    later.acknowledge(ONE)
+    later.acknowledge(ONE, NOW)
     assert Spool(tmp_path).pending() == []
 
 
@@ -52,8 +53,8 @@ def test_reports_are_pending_in_the_order_of_their_attempts(tmp_path: Path) -> N
 def test_acknowledging_twice_is_harmless(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     spool.put(ONE, b"x")
-    spool.acknowledge(ONE)
-    spool.acknowledge(ONE)
+    spool.acknowledge(ONE, NOW)
+    spool.acknowledge(ONE, NOW)
     assert spool.find(ONE) is None
 
 
@@ -84,6 +85,38 @@ def test_refused_reports_have_a_bounded_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(29)
+@pytest.mark.invariant("I12")
+@pytest.mark.fault(44)
+def test_an_acknowledged_report_is_kept_for_a_week_and_can_be_sent_again(tmp_path: Path) -> None:
+    spool, clock = Spool(tmp_path), FakeClock()
+    for attempt_id in (ONE, TWO):
+        spool.put(attempt_id, b"evidence")
+        spool.acknowledge(attempt_id, clock.now())
+        clock.advance(timedelta(days=3).total_seconds())
+    later = Spool(tmp_path)
+    assert later.acknowledged() == [ONE, TWO]
+    assert later.send_again(ONE)
+    assert (later.pending(), later.find(ONE), later.acknowledged()) == ([ONE], b"evidence", [TWO])
+    assert not later.send_again(ONE)
+    clock.advance(timedelta(days=3).total_seconds())
+    later.acknowledge(ONE, clock.now())
+    assert later.acknowledged() == [TWO, ONE]
+    clock.advance(timedelta(days=2).total_seconds())
+    later.acknowledge(ONE, clock.now())
+    assert later.acknowledged() == [ONE]
+
+
+@pytest.mark.invariant("I12")
+def test_acknowledged_reports_have_a_bounded_size_and_the_oldest_go_first(tmp_path: Path) -> None:
+    spool, clock = Spool(tmp_path), FakeClock()
+    for attempt_id in (3, 2, 1):
+        spool.put(AttemptId(attempt_id), b"")
+        os.truncate(tmp_path / f"{attempt_id}.json", KEEP_ACKNOWLEDGED_BYTES // 2)
+        spool.acknowledge(AttemptId(attempt_id), clock.now())
+        clock.advance(60)
+    assert spool.acknowledged() == Spool(tmp_path).acknowledged() == [2, 1]
+
+
 def test_a_full_disk_is_named_as_such(tmp_path: Path) -> None:
     with (
         pytest.raises(HostDiskFull, match=r"no space left for 1\.json"),

@@ -1,0 +1,65 @@
+"""Room on the host's disk that is kept back, so that a full disk does not cost the current results."""
+
+import os
+import shutil
+from pathlib import Path
+
+from agents.durable import disk_errors_named
+from farm.core.errors import HostDiskFull
+from farm.core.units import size_text
+
+
+class Reserve:
+    """A file of nothing, of which space can be had when there is none left. Blocking: for the disk thread.
+
+    File systems that compress, or share blocks, may keep less back than its size says.
+    """
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        """Nothing is taken yet: see `refill`."""
+        self._path = path
+        self._size_bytes = size_bytes
+
+    def refill(self) -> None:
+        """Take the space, where it was let go.
+
+        Raises:
+            HostDiskFull: there is too little.
+        """
+        if self._is_whole():
+            return
+        with disk_errors_named(self._path):
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                os.posix_fallocate(descriptor, 0, self._size_bytes)
+            except OSError:
+                self._path.unlink(missing_ok=True)
+                raise
+            finally:
+                os.close(descriptor)
+
+    def release(self) -> bool:
+        """Let the space go; False when it was let go before."""
+        is_there = self._path.exists()
+        self._path.unlink(missing_ok=True)
+        return is_there
+
+    def shortage(self) -> str | None:
+        """Why this disk can take nothing new, in words; None while there is room beside the reserve."""
+        least = size_text(self._size_bytes)
+        try:
+            self.refill()
+        except HostDiskFull:
+            return f"the agent's disk has no {least} to keep back for evidence"
+        free_bytes = shutil.disk_usage(self._path.parent).free
+        if free_bytes < self._size_bytes:
+            return (
+                f"the agent's disk has {size_text(free_bytes)} free, at least {size_text(self._size_bytes)}"
+            )
+        return None
+
+    def _is_whole(self) -> bool:
+        try:
+            return self._path.stat().st_size >= self._size_bytes
+        except FileNotFoundError:
+            return False
