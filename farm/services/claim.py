@@ -1,5 +1,6 @@
 """Gives free phones their next jobs: the device's head of queue becomes a live attempt with a frozen plan."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -8,94 +9,117 @@ from sqlalchemy.engine import Connection
 
 from farm.core.condition import Gates
 from farm.core.device import blockers
-from farm.core.ids import HostId, SessionId
-from farm.core.job import JobEvent, JobKind
+from farm.core.ids import DeviceId, HostId, SessionId
 from farm.core.plan import RunPlan
 from farm.harness import device_check
 from farm.harness.adapter import RunRequest
 from farm.services.adapters import adapter_of
 from farm.services.checks import check_files
 from farm.services.devices import load_of
-from farm.store import attempts, catalog, devices, jobs, matrices, programs
+from farm.store import attempts, devices, jobs
 from farm.store.artifacts import mark_used
+from farm.store.attempts import NewAttempt
 from farm.store.devices import Device
+from farm.store.job_work import Work, work_of
 from farm.store.jobs import Job
+from farm.store.queues import queue_heads, queued_checks
 
 _GATES = TypeAdapter(Gates)
 
 
 def claim_jobs(connection: Connection, host_id: HostId, session_id: SessionId, *, now: datetime) -> None:
-    """Claim the next job of every free phone of a host.
+    """Claim the next job of every free phone of a host: in a handful of statements, however many phones."""
+    chosen = _chosen(connection, host_id)
+    if chosen and not _claim(connection, chosen, session_id, now=now):
+        # Another claimant was quicker with one of them; the others need not wait for that.
+        for each in chosen:
+            _claim(connection, [each], session_id, now=now)
+
+
+def _chosen(connection: Connection, host_id: HostId) -> list[tuple[Device, Job]]:
+    """What each free phone of a host is to run next.
 
     Phones that share a CPU, or a host's limit of runs, take turns: the one that ran longest ago goes first.
     """
     found = devices.list_devices(connection, host_id=host_id)
-    candidates = [device for device in found if not blockers(device.state(), check=True)]
-    # Mostly every phone is busy, and the rest need not be asked.
-    if not candidates:
-        return
+    free = [device for device in found if not blockers(device.state(), check=True)]
+    if not free:
+        # Mostly every phone is busy, and then nobody asks which CPUs are.
+        return []
+    job_by_device = _next_jobs(connection, free)
     load = load_of(connection)
-    for device in sorted(candidates, key=lambda device: device.last_attempt_id or 0):
-        state = load.state_of(device)
-        if blockers(state, check=True):
+    chosen = []
+    for device in sorted(free, key=lambda device: device.last_attempt_id or 0):
+        job = job_by_device.get(device.device_id)
+        if job is None or blockers(load.state_of(device), check=True):
             continue
-        job = jobs.queue_head(connection, device.device_id, checks_only=bool(blockers(state, check=False)))
-        if job is None or not _claim(connection, job, device, session_id, now=now):
-            continue
+        chosen.append((device, job))
         load.take(device)
+    return chosen
 
 
-def _claim(connection: Connection, job: Job, device: Device, session_id: SessionId, *, now: datetime) -> bool:
-    """Make the job's next attempt; False when another claimant was quicker, and then nothing is changed."""
-    plan = plan_of(connection, job)
+def _next_jobs(connection: Connection, free: Sequence[Device]) -> dict[DeviceId, Job]:
+    """The head of each phone's queue; of a phone that has to earn its health, its check."""
+    fit = [device.device_id for device in free if not blockers(device.state(), check=False)]
+    others = [device.device_id for device in free if device.device_id not in fit]
+    return {**queue_heads(connection, fit), **queued_checks(connection, others)}
+
+
+def _claim(
+    connection: Connection, chosen: Sequence[tuple[Device, Job]], session_id: SessionId, *, now: datetime
+) -> bool:
+    """Make the jobs' next attempts; False when another claimant was quicker, and then nothing is changed."""
+    work_by_job = work_of(connection, [job for _, job in chosen])
     with connection.begin_nested() as savepoint:
-        try:
-            attempt = attempts.add_attempt(
-                connection,
+        fences = devices.raise_fences(connection, [device.device_id for device, _ in chosen])
+        claims = [
+            NewAttempt(
                 job_id=job.job_id,
                 device_id=device.device_id,
                 host_id=device.host_id,
-                session_id=session_id,
                 facts_id=device.facts_id,
-                fence=devices.raise_fence(connection, device.device_id),
+                fence=fences[device.device_id],
                 cpu_domain=device.cpu_domain,
-                plan=plan,
-                now=now,
+                plan=plan_of(work_by_job.get(job.job_id)),
             )
-        except sa.exc.IntegrityError:
-            savepoint.rollback()
-            return False
-        moved = jobs.move_job(
-            connection,
-            job,
-            JobEvent.CLAIMED,
-            now=now,
-            actor="farm",
-            cause=f"attempt {attempt.attempt_id}",
-            values={"attempt_id": attempt.attempt_id},
-        )
-        if moved:
-            mark_used(connection, [file.digest for file in plan.files], now=now)
-        else:
-            savepoint.rollback()
-        return moved
+            for device, job in chosen
+        ]
+        if _record(connection, claims, [job for _, job in chosen], session_id, now=now):
+            return True
+        savepoint.rollback()
+        return False
 
 
-def plan_of(connection: Connection, job: Job) -> RunPlan:
-    """What an agent is to do for a job."""
-    if job.kind is JobKind.CHECK or job.cell_id is None or job.matrix_id is None:
+def _record(
+    connection: Connection,
+    claims: Sequence[NewAttempt],
+    claimed: Sequence[Job],
+    session_id: SessionId,
+    *,
+    now: datetime,
+) -> bool:
+    try:
+        attempt_ids = attempts.add_attempts(connection, claims, session_id=session_id, now=now)
+    except sa.exc.IntegrityError:
+        return False
+    attempt_by_job = list(zip(claimed, attempt_ids, strict=True))
+    if not jobs.activate_jobs(connection, attempt_by_job, now=now, actor="farm"):
+        return False
+    mark_used(connection, {file.digest for claim in claims for file in claim.plan.files}, now=now)
+    return True
+
+
+def plan_of(work: Work | None) -> RunPlan:
+    """What an agent is to do for a benchmark, or without one for a check."""
+    if work is None:
         return device_check.plan(*check_files())
-    cell = matrices.get_cell(connection, job.cell_id)
-    matrix = matrices.get_matrix(connection, job.matrix_id)
-    variant = None if cell.variant_id is None else catalog.get_variant(connection, cell.variant_id)
-    program = programs.get_program(connection, cell.program_id)
     request = RunRequest(
-        variant=None if variant is None else variant.manifest,
-        bundle=program.bundle,
-        backend=cell.backend,
-        settings=cell.settings,
-        lacks=program.lacks,
-        timeout_s=matrix.spec["timeout_s"],
-        gates=_GATES.validate_python(matrix.spec["gates"]),
+        variant=None if work.variant is None else work.variant.manifest,
+        bundle=work.program.bundle,
+        backend=work.cell.backend,
+        settings=work.cell.settings,
+        lacks=work.program.lacks,
+        timeout_s=work.terms.spec["timeout_s"],
+        gates=_GATES.validate_python(work.terms.spec["gates"]),
     )
-    return adapter_of(program).plan(request)
+    return adapter_of(work.program).plan(request)

@@ -7,22 +7,22 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptState
-from farm.core.errors import SessionFenced
+from farm.core.errors import Forbidden, SessionFenced
 from farm.core.host_state import SessionState
 from farm.core.ids import DeviceId, Digest, HostId, SessionId
 from farm.core.patience import PATIENCE, Patience
 from farm.services.checks import check_files
 from farm.services.claim import claim_jobs
 from farm.services.errands import errands_of_host, note_errands
+from farm.services.fences import heed_fences
 from farm.services.inventory import note_devices
 from farm.services.phases import note_attempts
-from farm.store import attempts, hosts, jobs, leftovers
+from farm.services.refusals import ANOTHERS_HINT
+from farm.store import attempts, epochs, hosts, leftovers
 from farm.store.attempts import Attempt
 from farm.store.hosts import Session
+from farm.store.queues import upcoming
 from farm.wire.agent import Assignment, CleanUp, Exchange, ExchangeAnswer
-
-#: A grant that an agent has not started after this long, counted from sending, needs a newer answer.
-START_WITHIN_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,17 @@ def exchange(
     """Apply what an agent says and answer. An exchange older than one already applied only gets an answer.
 
     Raises:
-        SessionFenced: the session is not the host's current one.
+        Forbidden: the session is another host's.
+        SessionFenced: the session is not the host's current one, or the database was restored since.
     """
     session = _current(connection, host_id, session_id)
+    _check_epoch(connection, said)
     wanted: list[DeviceId] = []
     is_newer = hosts.record_beat(connection, session_id, seq=said.seq, now=now)
     if is_newer:
         if session.state is SessionState.SILENT:
             hosts.move_session(connection, session, SessionState.LIVE, now=now, cause="its agent is back")
+        heed_fences(connection, host_id, said.attempts, now=now)
         note_attempts(connection, session, said.attempts, now=now)
         held = {report.attempt_id for report in said.attempts}
         wanted = note_devices(connection, host_id, said.devices, held=held, now=now)
@@ -73,6 +76,7 @@ def look(
     """Claim what can be claimed and say what the session owns; for an exchange that was already applied.
 
     Raises:
+        Forbidden: the session is another host's.
         SessionFenced: the session is not the host's current one.
     """
     session = _current(connection, host_id, session_id)
@@ -102,7 +106,7 @@ def _answered(
         assignments=tuple(_assignment(attempt) for attempt in owned),
         start_within_s=patience.start_within.total_seconds(),
         facts_wanted=tuple(wanted),
-        prefetch=_upcoming(connection, host_id),
+        prefetch=upcoming_files(connection, host_id),
         errands=errands_of_host(connection, host_id),
         clean_ups=tuple(
             CleanUp(device_id=device_id, fence=fence)
@@ -114,8 +118,10 @@ def _answered(
 
 def _current(connection: Connection, host_id: HostId, session_id: SessionId) -> Session:
     session = hosts.find_session(connection, session_id)
-    if session is None or session.host_id != host_id:
+    if session is None:
         raise SessionFenced(f"host {host_id} has no session {session_id}")
+    if session.host_id != host_id:
+        raise Forbidden(f"session {session_id} is not of host {host_id}", hint=ANOTHERS_HINT)
     if session.state is SessionState.CLOSED:
         raise SessionFenced(
             f"session {session_id} is closed: a newer one of {host_id} was opened",
@@ -124,6 +130,12 @@ def _current(connection: Connection, host_id: HostId, session_id: SessionId) -> 
     if session.state not in (SessionState.LIVE, SessionState.SILENT):
         raise SessionFenced(f"session {session_id} is {session.state}")
     return session
+
+
+def _check_epoch(connection: Connection, said: Exchange) -> None:
+    epoch = epochs.current_epoch(connection)
+    if said.database_epoch not in ("", epoch.epoch):
+        raise SessionFenced(f"the farm's database was {epoch.cause}")
 
 
 def _assignment(attempt: Attempt) -> Assignment:
@@ -137,10 +149,10 @@ def _assignment(attempt: Attempt) -> Assignment:
     )
 
 
-def _upcoming(connection: Connection, host_id: HostId) -> tuple[Digest, ...]:
+def upcoming_files(connection: Connection, host_id: HostId) -> tuple[Digest, ...]:
     """The files that the next job of each of the host's phones needs, each once."""
     for_check = tuple(file.digest for file in check_files())
-    needed = (job.digests or for_check for job in jobs.upcoming(connection, host_id))
+    needed = (job.digests or for_check for job in upcoming(connection, host_id))
     return tuple(dict.fromkeys(digest for digests in needed for digest in digests))
 
 

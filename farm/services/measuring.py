@@ -4,6 +4,7 @@ from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
+from farm.core.event import Subject, WorkEvent
 from farm.core.evidence import Evidence
 from farm.core.ids import CellId, SeriesId
 from farm.core.matrix import round_order
@@ -12,21 +13,27 @@ from farm.core.quality import judge
 from farm.core.retry import CHRONIC_AFTER, MAX_BLOCKS
 from farm.core.series import non_default_settings, series_digest
 from farm.core.stats import summary
-from farm.core.variant import Manifest
 from farm.harness.adapter import Harness, flag_defaults
 from farm.services.adapters import adapter_of
-from farm.store import catalog, jobs, matrices, measurements, programs
+from farm.store import jobs, matrices, measurements
 from farm.store.attempts import Attempt
 from farm.store.events import record_event
+from farm.store.job_work import Terms, Work
 from farm.store.jobs import Job, NewJob
-from farm.store.matrices import CellRow, Matrix
 
 #: Another try can cure these; what fell back once will fall back again.
 _CURABLE = (Quality.NOISY, Quality.THROTTLED, Quality.SHORT)
 
 
 def record_measurement(
-    connection: Connection, job: Job, attempt: Attempt, evidence: Evidence, reading: Reading, *, now: datetime
+    connection: Connection,
+    job: Job,
+    work: Work,
+    attempt: Attempt,
+    evidence: Evidence,
+    reading: Reading,
+    *,
+    now: datetime,
 ) -> None:
     """Judge a reading and record it as the job's accepted measurement, whatever its quality.
 
@@ -34,33 +41,27 @@ def record_measurement(
     round) is queued again, so that what is compared was measured side by side. For a cell that never was
     valid that ends after a few blocks: it would have all others measured three times for nothing.
     """
-    if job.cell_id is None or job.matrix_id is None:
-        raise LookupError(f"job {job.job_id} is no benchmark")
-    cell = matrices.get_cell(connection, job.cell_id)
-    matrix = matrices.get_matrix(connection, job.matrix_id)
     figures = summary(reading)
     judgement = judge(
         reading,
         figures,
-        requested_backend=cell.backend,
+        requested_backend=work.cell.backend,
         before=evidence.before,
         after=evidence.after,
         gates=attempt.plan.gates,
-        noise_limit=matrix.spec["noise_limit"],
+        noise_limit=work.terms.spec["noise_limit"],
     )
-    program = programs.get_program(connection, cell.program_id)
-    harness = adapter_of(program)
-    variant = None if cell.variant_id is None else catalog.get_variant(connection, cell.variant_id).manifest
+    harness = adapter_of(work.program)
     measurements.add_measurement(
         connection,
         job_id=job.job_id,
         attempt_id=attempt.attempt_id,
-        cell_id=job.cell_id,
-        series_id=_series(connection, cell, matrix, variant, harness),
+        cell_id=work.cell.cell_id,
+        series_id=_series(connection, work, harness),
         round=job.round,
         repeat=job.repeat,
-        variant_digest=None if variant is None else variant.digest,
-        program_digest=program.digest,
+        variant_digest=None if work.variant is None else work.variant.manifest.digest,
+        program_digest=work.program.digest,
         facts_id=attempt.facts_id,
         reading=reading,
         summary=figures,
@@ -68,8 +69,8 @@ def record_measurement(
         parser_version=harness.parser_version,
         now=now,
     )
-    if judgement.quality in _CURABLE and not _is_chronic(connection, job.cell_id):
-        _repeat_block(connection, job, matrix, cause=f"job {job.job_id} is {judgement.quality}", now=now)
+    if judgement.quality in _CURABLE and not _is_chronic(connection, work.cell.cell_id):
+        _repeat_block(connection, job, work.terms, cause=f"job {job.job_id} is {judgement.quality}", now=now)
 
 
 def _is_chronic(connection: Connection, cell_id: CellId) -> bool:
@@ -77,18 +78,16 @@ def _is_chronic(connection: Connection, cell_id: CellId) -> bool:
     return len(qualities) > CHRONIC_AFTER and Quality.VALID not in qualities
 
 
-def _series(
-    connection: Connection, cell: CellRow, matrix: Matrix, variant: Manifest | None, harness: Harness
-) -> SeriesId:
-    defaults = flag_defaults(harness)
-    recipe = None if variant is None else variant.recipe
+def _series(connection: Connection, work: Work, harness: Harness) -> SeriesId:
+    cell, defaults = work.cell, flag_defaults(harness)
+    recipe = None if work.variant is None else work.variant.manifest.recipe
     return measurements.put_series(
         connection,
         digest=series_digest(
             model=cell.model,
             recipe=recipe,
             backend=cell.backend,
-            harness=matrix.harness,
+            harness=work.terms.harness,
             settings=cell.settings,
             defaults=defaults,
             device_id=cell.device_id,
@@ -96,13 +95,13 @@ def _series(
         model=cell.model,
         recipe=recipe,
         backend=cell.backend,
-        harness=matrix.harness,
+        harness=work.terms.harness,
         settings=non_default_settings(cell.settings, defaults),
         device_id=cell.device_id,
     )
 
 
-def _repeat_block(connection: Connection, job: Job, matrix: Matrix, *, cause: str, now: datetime) -> None:
+def _repeat_block(connection: Connection, job: Job, matrix: Terms, *, cause: str, now: datetime) -> None:
     """Queue every cell of the job's device and round once more, unless that is done or the budget used up."""
     repeat = job.repeat + 1
     if repeat >= MAX_BLOCKS or jobs.has_block(
@@ -121,8 +120,8 @@ def _repeat_block(connection: Connection, job: Job, matrix: Matrix, *, cause: st
         connection,
         at=now,
         actor="farm",
-        kind="block_repeated",
-        subject="matrix",
+        kind=WorkEvent.BLOCK_REPEATED,
+        subject=Subject.MATRIX,
         subject_id=matrix.matrix_id,
         to_state="queued",
         cause=f"{job.device_id} round {job.round}, repeat {repeat}: {cause}",

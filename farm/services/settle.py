@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptEvent, AttemptState
-from farm.core.errors import AuthError, Blame, InvalidInput, NotFound, ReportConflict
+from farm.core.errors import Blame, Forbidden, InvalidInput, NotFound, ReportConflict
 from farm.core.evidence import Evidence
 from farm.core.ids import AttemptId, HostId, digest_of
 from farm.core.job import JobKind, JobState
@@ -17,11 +17,14 @@ from farm.services.adapters import adapter_of
 from farm.services.checks import watch_health
 from farm.services.ending import Ending, end_cancelled, finish_job, retry_or_finish
 from farm.services.measuring import record_measurement
-from farm.store import attempts, jobs, matrices, programs
+from farm.services.refusals import ANOTHERS_HINT
+from farm.store import attempts, jobs
 from farm.store import evidence as reports
 from farm.store.attempts import Attempt
+from farm.store.job_work import Work, work_of
 from farm.store.jobs import Job
 from farm.wire.agent import Report, ReportAnswer
+from farm.wire.nul import without_nul
 
 _REPORT = TypeAdapter(Report)
 _BUGS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -37,7 +40,7 @@ def settle(
 
     Raises:
         NotFound: there is no such attempt.
-        AuthError: the attempt is another host's.
+        Forbidden: the attempt is another host's.
         ReportConflict: the attempt was settled by another report.
         InvalidInput: the body is no report, or quotes another fencing token.
     """
@@ -45,7 +48,7 @@ def settle(
     if attempt is None:
         raise NotFound(f"there is no attempt {attempt_id}")
     if attempt.host_id != host_id:
-        raise AuthError(f"attempt {attempt_id} is not of host {host_id}")
+        raise Forbidden(f"attempt {attempt_id} is not of host {host_id}", hint=ANOTHERS_HINT)
     digest = digest_of(body)
     if digest in reports.report_digests(connection, attempt_id):
         return _answer(attempt)
@@ -65,7 +68,7 @@ def settle(
 
 def _evidence(body: bytes, attempt: Attempt) -> Evidence:
     try:
-        evidence = _REPORT.validate_json(body).evidence
+        evidence = _REPORT.validate_json(without_nul(body)).evidence
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -102,7 +105,8 @@ def _answer(attempt: Attempt) -> ReportAnswer:
 def _settle_counted(
     connection: Connection, job: Job, attempt: Attempt, evidence: Evidence, digest: str, *, now: datetime
 ) -> Ending:
-    reading = _read(connection, job, attempt, evidence)
+    work = work_of(connection, [job]).get(job.job_id)
+    reading = _read(work, attempt, evidence)
     ending = _ending(reading)
     actor = f"agent:{attempt.host_id}"
     attempts.move_attempt(
@@ -120,23 +124,20 @@ def _settle_counted(
             "report_digest": digest,
         },
     )
-    if isinstance(reading, Reading):
-        record_measurement(connection, job, attempt, evidence, reading, now=now)
+    if work is not None and isinstance(reading, Reading):
+        record_measurement(connection, job, work, attempt, evidence, reading, now=now)
     _end_job(connection, job, ending, now=now, actor=actor)
     if job.kind is JobKind.BENCHMARK and ending.blame is Blame.DEVICE:
         watch_health(connection, attempt.device_id, now=now)
     return ending
 
 
-def _read(
-    connection: Connection, job: Job, attempt: Attempt, evidence: Evidence
-) -> Reading | RunFailure | None:
+def _read(work: Work | None, attempt: Attempt, evidence: Evidence) -> Reading | RunFailure | None:
     """What the evidence says; None for a check that was passed."""
     try:
-        if job.cell_id is None:
+        if work is None:
             return device_check.failure(attempt.plan, evidence)
-        program = programs.get_program(connection, matrices.get_cell(connection, job.cell_id).program_id)
-        return adapter_of(program).parse(attempt.plan, evidence)
+        return adapter_of(work.program).parse(attempt.plan, evidence)
     except _BUGS as error:
         # An adapter never raises. Should one do so, its phone must not be held until somebody mends it.
         _log.error(

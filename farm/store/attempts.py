@@ -1,9 +1,10 @@
 """Attempts."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from itertools import takewhile
 from typing import Any
 
@@ -19,7 +20,7 @@ from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
 from farm.core.retry import PastTry
-from farm.store.events import record_event, record_if_moved
+from farm.store.events import record_if_moved, record_moves
 from farm.store.tables import attempts, is_live, jobs
 
 _PLAN = TypeAdapter(RunPlan)
@@ -48,6 +49,19 @@ class Attempt:
     finished_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAttempt:
+    """A job that a device is to be given."""
+
+    job_id: JobId
+    device_id: DeviceId
+    host_id: HostId
+    facts_id: FactsId | None
+    fence: int
+    cpu_domain: str | None
+    plan: RunPlan
+
+
 def _attempt(row: sa.Row[Any]) -> Attempt:
     return Attempt(
         attempt_id=row.attempt_id,
@@ -74,52 +88,52 @@ def _blame(word: str | None) -> Blame | None:
     return None if word is None else Blame(word)
 
 
-def add_attempt(
-    connection: Connection,
-    *,
-    job_id: JobId,
-    device_id: DeviceId,
-    host_id: HostId,
-    session_id: SessionId,
-    facts_id: FactsId | None,
-    fence: int,
-    cpu_domain: str | None,
-    plan: RunPlan,
-    now: datetime,
-) -> Attempt:
-    """A new live attempt, which is the device's lease from here on.
+def add_attempts(
+    connection: Connection, claims: Sequence[NewAttempt], *, session_id: SessionId, now: datetime
+) -> list[AttemptId]:
+    """New live attempts, in the order of the claims; each is its device's lease from here on.
 
     Raises:
-        sqlalchemy.exc.IntegrityError: the device, the job or the CPU has a live attempt already.
+        sqlalchemy.exc.IntegrityError: a device, job or CPU has a live attempt already; none is added.
     """
-    row = connection.execute(
-        attempts.insert()
-        .values(
-            job_id=job_id,
-            device_id=device_id,
-            host_id=host_id,
-            session_id=session_id,
-            facts_id=facts_id,
-            fence=fence,
-            cpu_domain=cpu_domain,
-            state=AttemptState.CLAIMED,
-            plan=_PLAN.dump_python(plan, mode="json"),
-            claimed_at=now,
-        )
-        .returning(attempts)
-    ).one()
-    added = _attempt(row)
-    record_event(
+    inserted = connection.execute(
+        _insertion(),
+        [
+            {
+                "job_id": claim.job_id,
+                "device_id": claim.device_id,
+                "host_id": claim.host_id,
+                "session_id": session_id,
+                "facts_id": claim.facts_id,
+                "fence": claim.fence,
+                "cpu_domain": claim.cpu_domain,
+                "state": AttemptState.CLAIMED,
+                "plan": _PLAN.dump_python(claim.plan, mode="json"),
+                "claimed_at": now,
+            }
+            for claim in claims
+        ],
+    )
+    attempt_ids = [AttemptId(found) for found in inserted.scalars()]
+    record_moves(
         connection,
         at=now,
         actor="farm",
         kind=WorkEvent.ATTEMPT_CLAIMED,
         subject=Subject.ATTEMPT,
-        subject_id=added.attempt_id,
+        cause_by_id={
+            attempt_id: f"job {claim.job_id} on {claim.device_id}, fence {claim.fence}"
+            for attempt_id, claim in zip(attempt_ids, claims, strict=True)
+        },
+        from_state=None,
         to_state=AttemptState.CLAIMED,
-        cause=f"job {job_id} on {device_id}, fence {fence}",
     )
-    return added
+    return attempt_ids
+
+
+@cache
+def _insertion() -> sa.Insert:
+    return attempts.insert().returning(attempts.c.attempt_id, sort_by_parameter_order=True)
 
 
 def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | None:

@@ -1,5 +1,6 @@
 """Variants: concrete model files, by name."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -60,6 +61,12 @@ def list_variants(connection: Connection) -> list[Variant]:
 def get_variant(connection: Connection, variant_id: VariantId) -> Variant:
     """A variant that exists: cells refer to it by a foreign key."""
     return _variant(connection.execute(sa.select(variants).where(variants.c.variant_id == variant_id)).one())
+
+
+def variants_by_id(connection: Connection, variant_ids: Iterable[VariantId]) -> dict[VariantId, Variant]:
+    """Several variants at once; ids that nothing has are missing."""
+    query = sa.select(variants).where(variants.c.variant_id.in_(list(variant_ids)))
+    return {row.variant_id: _variant(row) for row in connection.execute(query)}
 
 
 def _variant(row: sa.Row[Any]) -> Variant:

@@ -1,5 +1,6 @@
 """Devices: one row a phone, with the facts of its present system build."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -12,6 +13,7 @@ from sqlalchemy.engine import Connection
 from farm.core.attempt import AttemptState
 from farm.core.condition import Condition
 from farm.core.device import Admin, DeviceFacts, DeviceState, Health, Presence
+from farm.core.event import DeviceEvent, Subject
 from farm.core.host_state import OPEN_SESSION, HostState, SessionState
 from farm.core.ids import AttemptId, DeviceId, FactsId, HostId, JobId
 from farm.store.device_facts import stored_facts
@@ -202,8 +204,8 @@ def add_device(
         connection,
         at=now,
         actor=f"agent:{host_id}",
-        kind="device_found",
-        subject="device",
+        kind=DeviceEvent.FOUND,
+        subject=Subject.DEVICE,
         subject_id=device_id,
         to_state=admin,
     )
@@ -224,8 +226,8 @@ def update_seen(
 ) -> None:
     """Note what the agent sees of a device now; a changed presence gets its event row.
 
-    A clean-up record quoting a token below what is recorded changes nothing. One above the last claim comes
-    from a phone that another database served, or this one before it was restored: no token is given twice.
+    A clean-up record quoting a token below what is recorded changes nothing. One above the last claim is the
+    caller's to heed.
     """
     values: dict[str, Any] = {
         "host_id": host_id,
@@ -237,15 +239,15 @@ def update_seen(
     if condition is not None:
         values["condition"] = _CONDITION.dump_python(condition, mode="json")
     if cleaned_fence > device.cleaned_fence:
-        values |= {"cleaned_fence": cleaned_fence, "fence": max(cleaned_fence, device.fence)}
+        values["cleaned_fence"] = cleaned_fence
     connection.execute(devices.update().where(devices.c.device_id == device.device_id).values(values))
     if host_id != device.host_id:
         record_event(
             connection,
             at=now,
             actor=f"agent:{host_id}",
-            kind="device_moved",
-            subject="device",
+            kind=DeviceEvent.MOVED,
+            subject=Subject.DEVICE,
             subject_id=device.device_id,
             cause=f"from host {device.host_id} to {host_id}",
         )
@@ -254,8 +256,8 @@ def update_seen(
             connection,
             at=now,
             actor=f"agent:{host_id}",
-            kind="device_presence_changed",
-            subject="device",
+            kind=DeviceEvent.PRESENCE_CHANGED,
+            subject=Subject.DEVICE,
             subject_id=device.device_id,
             from_state=device.presence,
             to_state=presence,
@@ -276,8 +278,8 @@ def mark_absent(
         connection,
         at=now,
         actor="farm",
-        kind="device_presence_changed",
-        subject="device",
+        kind=DeviceEvent.PRESENCE_CHANGED,
+        subject=Subject.DEVICE,
         subject_id=device_id,
         from_state=presence,
         to_state=Presence.ABSENT,
@@ -285,12 +287,12 @@ def mark_absent(
     )
 
 
-def raise_fence(connection: Connection, device_id: DeviceId) -> int:
-    """The device's next fencing token."""
+def raise_fences(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, int]:
+    """The next fencing token of each device."""
     risen = connection.execute(
         devices.update()
-        .where(devices.c.device_id == device_id)
+        .where(devices.c.device_id.in_(list(device_ids)))
         .values(fence=devices.c.fence + 1)
-        .returning(devices.c.fence)
+        .returning(devices.c.device_id, devices.c.fence)
     )
-    return int(risen.scalar_one())
+    return {row.device_id: row.fence for row in risen}

@@ -1,4 +1,4 @@
-"""Jobs: the queue of each device, and the moves of a job, each a compare-and-set with its event row."""
+"""Jobs, and their moves: each a compare-and-set with its event row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, MatrixId
+from farm.core.event import Subject, WorkEvent
+from farm.core.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
 from farm.core.job import JobEvent, JobKind, JobState, advance
 from farm.core.measurement import Outcome
 from farm.store.events import record_event, record_if_moved, record_moves
-from farm.store.tables import cells, devices, jobs, program_files, variants, word
+from farm.store.tables import jobs, word
+from farm.store.tables.columns import BigId
 
 #: Checks go before everything users ask for.
 CHECK_PRIORITY = 1_000_000
@@ -40,7 +42,8 @@ class Job:
     finished_at: datetime | None
 
 
-def _job(row: sa.Row[Any]) -> Job:
+def job_of(row: sa.Row[Any]) -> Job:
+    """A job from all columns of its row."""
     return Job(
         job_id=row.job_id,
         kind=JobKind(row.kind),
@@ -58,13 +61,6 @@ def _job(row: sa.Row[Any]) -> Job:
         created_at=row.created_at,
         finished_at=row.finished_at,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upcoming:
-    """The artifacts that a device's next job needs; none for a check, which belongs to no cell."""
-
-    digests: tuple[Digest, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +130,8 @@ def add_check(connection: Connection, device_id: DeviceId, *, now: datetime, cau
         connection,
         at=now,
         actor="farm",
-        kind="job_queued",
-        subject="job",
+        kind=WorkEvent.JOB_QUEUED,
+        subject=Subject.JOB,
         subject_id=job_id,
         to_state=JobState.QUEUED,
         cause=f"check of {device_id}: {cause}",
@@ -154,61 +150,16 @@ def last_check_finished_at(connection: Connection, device_id: DeviceId) -> datet
     return connection.execute(query).scalar()
 
 
-def queue_head(connection: Connection, device_id: DeviceId, *, checks_only: bool) -> Job | None:
-    """The job a device is to run next. An index lookup, whatever the length of the queue."""
-    query = (
-        sa.select(jobs)
-        .where(jobs.c.device_id == device_id, jobs.c.state == word(JobState.QUEUED))
-        .order_by(jobs.c.priority.desc(), jobs.c.job_id)
-        .limit(1)
-        .with_for_update(skip_locked=True)
-    )
-    if checks_only:
-        query = query.where(jobs.c.kind == JobKind.CHECK)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else _job(row)
-
-
-def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:
-    """The next job of each device of a host that has one queued."""
-    query = _heads().where(devices.c.host_id == host_id)
-    digests_by_job: dict[JobId, list[Digest]] = {}
-    for row in connection.execute(query):
-        digests_by_job.setdefault(row.job_id, []).extend(filter(None, (row.variant, row.program)))
-    return [Upcoming(digests=tuple(dict.fromkeys(digests))) for _, digests in sorted(digests_by_job.items())]
-
-
-@cache
-def _heads() -> sa.Select[Any]:
-    """The files of the next job of every device; built once, because every exchange asks."""
-    head = (
-        sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
-        .order_by(jobs.c.priority.desc(), jobs.c.job_id)
-        .limit(1)
-        .correlate(devices)
-        .scalar_subquery()
-    )
-    return (
-        sa.select(jobs.c.job_id, variants.c.digest.label("variant"), program_files.c.digest.label("program"))
-        .select_from(devices)
-        .join(jobs, jobs.c.job_id == head)
-        .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
-        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
-        .outerjoin(program_files, program_files.c.program_id == cells.c.program_id)
-    )
-
-
 def find_job(connection: Connection, job_id: JobId) -> Job | None:
     """One job."""
     row = connection.execute(sa.select(jobs).where(jobs.c.job_id == job_id)).one_or_none()
-    return None if row is None else _job(row)
+    return None if row is None else job_of(row)
 
 
 def list_jobs(connection: Connection, matrix_id: MatrixId) -> list[Job]:
     """The jobs of a matrix, in the order they were queued."""
     query = sa.select(jobs).where(jobs.c.matrix_id == matrix_id).order_by(jobs.c.job_id)
-    return [_job(row) for row in connection.execute(query)]
+    return [job_of(row) for row in connection.execute(query)]
 
 
 def has_block(
@@ -255,11 +206,51 @@ def move_job(
         at=now,
         actor=actor,
         kind=event,
-        subject="job",
+        subject=Subject.JOB,
         subject_id=job.job_id,
         from_state=job.state,
         to_state=to,
         cause=cause,
+    )
+
+
+def activate_jobs(
+    connection: Connection, attempt_by_job: Sequence[tuple[Job, AttemptId]], *, now: datetime, actor: str
+) -> bool:
+    """Move queued jobs to their new attempts, each by compare-and-set with its event row.
+
+    False when one of them is no longer where it was; the caller then takes all of it back.
+    """
+    moved = connection.execute(
+        _activation(),
+        [
+            {"of_job": job.job_id, "attempt_before": job.attempt_id, "new_attempt": attempt_id}
+            for job, attempt_id in attempt_by_job
+        ],
+    )
+    record_moves(
+        connection,
+        at=now,
+        actor=actor,
+        kind=JobEvent.CLAIMED,
+        subject=Subject.JOB,
+        cause_by_id={job.job_id: f"attempt {attempt_id}" for job, attempt_id in attempt_by_job},
+        from_state=JobState.QUEUED,
+        to_state=JobState.ACTIVE,
+    )
+    return moved.rowcount == len(attempt_by_job)
+
+
+@cache
+def _activation() -> sa.Update:
+    return (
+        jobs.update()
+        .where(
+            jobs.c.job_id == sa.bindparam("of_job"),
+            jobs.c.state == JobState.QUEUED,
+            jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
+        )
+        .values(state=JobState.ACTIVE, attempt_id=sa.bindparam("new_attempt"))
     )
 
 
@@ -287,10 +278,9 @@ def cancel_jobs(
         at=now,
         actor=actor,
         kind=JobEvent.CANCELLED,
-        subject="job",
-        subject_ids=cancelled,
+        subject=Subject.JOB,
+        cause_by_id=dict.fromkeys(cancelled, Outcome.CANCELLED),
         from_state=source,
         to_state=JobState.FINISHED,
-        cause=Outcome.CANCELLED,
     )
     return len(cancelled)

@@ -1,8 +1,9 @@
 """Matrices and their cells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -133,12 +134,19 @@ def get_cell(connection: Connection, cell_id: CellId) -> CellRow:
     return _cell(connection.execute(_cells().where(cells.c.cell_id == cell_id)).one())
 
 
+def cells_by_id(connection: Connection, cell_ids: Iterable[CellId]) -> dict[CellId, CellRow]:
+    """Several cells at once; ids that nothing has are missing."""
+    query = _cells().where(cells.c.cell_id.in_(list(cell_ids)))
+    return {row.cell_id: _cell(row) for row in connection.execute(query)}
+
+
 def find_cell(connection: Connection, cell_id: CellId) -> CellRow | None:
     """One cell."""
     row = connection.execute(_cells().where(cells.c.cell_id == cell_id)).one_or_none()
     return None if row is None else _cell(row)
 
 
+@cache
 def _cells() -> sa.Select[Any]:
     return sa.select(cells, variants.c.name.label("variant_name"), variants.c.model).outerjoin(variants)
 

@@ -1,9 +1,10 @@
 """Programs of harnesses: the bundle for each ABI."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -116,6 +117,13 @@ def get_program(connection: Connection, program_id: int) -> Program:
     return program
 
 
+def programs_by_id(connection: Connection, program_ids: Iterable[int]) -> dict[int, Program]:
+    """Several programs at once; ids that nothing has are missing."""
+    query = _with_files().where(programs.c.program_id.in_(list(program_ids)))
+    return {program.program_id: program for program in _programs(connection, query)}
+
+
+@cache
 def _with_files() -> sa.Select[Any]:
     return (
         sa.select(

@@ -42,6 +42,18 @@ def _numbers_are_given_once() -> None:
     for table in ("sessions", "errands", "matrices", "jobs", "attempts", "measurements", "events"):
         with op.batch_alter_table(table, recreate="always", table_kwargs={"sqlite_autoincrement": True}):
             pass
+    _order_queues_again()
+
+
+def _order_queues_again() -> None:
+    """A table that is made anew is given its indexes as they were read, and those have lost their DESC."""
+    op.drop_index("ix_jobs_queue", "jobs")
+    op.create_index(
+        "ix_jobs_queue",
+        "jobs",
+        ["device_id", sa.literal_column("priority DESC"), "job_id"],
+        sqlite_where=sa.text("state = 'queued'"),
+    )
 
 
 def _access_tokens() -> None:

@@ -77,7 +77,8 @@ def rules(row: tuple[str, ...]) -> tuple[str, str, list[str]]:
     kind, name, _, sql = row
     text = " ".join(sql.replace("\n", " ").replace("\t", " ").replace('"', "").split())
     parts = [part for part in text.split("CONSTRAINT ") if part.startswith(("ck_", "uq_", "fk_"))]
-    where = [text.partition(" WHERE ")[2]]
+    # Of an index, its columns and their order, too.
+    where = [text.partition(" ON ")[2] if kind == "index" else text.partition(" WHERE ")[2]]
     never_twice = ["AUTOINCREMENT"] if "AUTOINCREMENT" in text else []
     return kind, name, sorted(part.strip(" ,)") for part in parts) + where + never_twice
 

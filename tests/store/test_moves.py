@@ -13,7 +13,7 @@ from farm.core.ids import AttemptId, DeviceId, HostId, JobId, MatrixId, SessionI
 from farm.core.job import JobEvent, JobState
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
-from farm.store import attempts, device_moves, devices, hosts, job_counts, jobs, tables
+from farm.store import attempts, device_moves, devices, hosts, job_counts, jobs, queues, tables
 from farm.store.database import Database
 
 PLAN = RunPlan(harness="h", backend="cpu", files=(), argv=("true",), timeout_s=1.0)
@@ -30,18 +30,19 @@ def the_job(connection: Connection) -> jobs.Job:
 
 
 def the_attempt(connection: Connection) -> attempts.Attempt:
-    return attempts.add_attempt(
-        connection,
+    claim = attempts.NewAttempt(
         job_id=JobId(1),
         device_id=DeviceId(PHONE),
         host_id=HostId("bench-1"),
-        session_id=SessionId(1),
         facts_id=None,
         fence=1,
         cpu_domain=None,
         plan=PLAN,
-        now=NOW,
     )
+    (attempt_id,) = attempts.add_attempts(connection, [claim], session_id=SessionId(1), now=NOW)
+    found = attempts.find_attempt(connection, attempt_id)
+    assert found is not None
+    return found
 
 
 def race(connection: Connection, move: Callable[[], bool]) -> list[tuple[bool, int]]:
@@ -153,14 +154,30 @@ def test_a_second_check_of_a_device_is_not_queued(filled: Database) -> None:
 
 @pytest.mark.invariant("I3")
 def test_fences_only_rise(filled: Database) -> None:
-    assert [filled.write(devices.raise_fence, DeviceId(PHONE)) for _ in range(3)] == [1, 2, 3]
+    risen = [filled.write(devices.raise_fences, [DeviceId(PHONE)]) for _ in range(3)]
+    assert risen == [{PHONE: 1}, {PHONE: 2}, {PHONE: 3}]
 
 
 def test_a_check_goes_before_everything_users_asked_for(filled: Database) -> None:
     filled.write(add, tables.jobs, CHECK, priority=jobs.CHECK_PRIORITY)
-    head = filled.write(jobs.queue_head, DeviceId(PHONE), checks_only=False)
-    assert head is not None
-    assert head.job_id == 2
+    for look in (queues.queue_heads, queues.queued_checks):
+        assert filled.read(look, [DeviceId(PHONE)])[DeviceId(PHONE)].job_id == 2
+
+
+@pytest.mark.invariant("I14")
+def test_a_benchmark_is_no_check(filled: Database) -> None:
+    assert filled.read(queues.queue_heads, [DeviceId(PHONE)])[DeviceId(PHONE)].job_id == 1
+    assert filled.read(queues.queued_checks, [DeviceId(PHONE)]) == {}
+
+
+@pytest.mark.invariant("I2")
+def test_jobs_become_active_together_or_the_caller_learns_of_it(filled: Database) -> None:
+    def claims(connection: Connection) -> list[bool]:
+        job, attempt = the_job(connection), the_attempt(connection)
+        pairs = [(job, attempt.attempt_id)]
+        return [jobs.activate_jobs(connection, pairs, now=NOW, actor="test") for _ in range(2)]
+
+    assert filled.write(claims) == [True, False]
 
 
 def test_tallies_count_jobs_by_outcome_or_state(filled: Database) -> None:

@@ -27,6 +27,7 @@ from farm.store import (
     matrices,
     measurements,
     provenance,
+    queues,
     readings,
     story,
 )
@@ -88,12 +89,12 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: story.last_events(c, "device", PHONE, kinds=("device_held",)),
         "ix_events_subject",
     ),
-    "the head of a queue": (lambda c: jobs.queue_head(c, PHONE, checks_only=False), "ix_jobs_queue"),
-    "the head of a queue of checks": (
-        lambda c: jobs.queue_head(c, PHONE, checks_only=True),
-        "ix_jobs_queue",
+    "the heads of queues": (lambda c: queues.queue_heads(c, [PHONE, DeviceId("phone-2")]), "ix_jobs_queue"),
+    "the checks that wait": (
+        lambda c: queues.queued_checks(c, [PHONE, DeviceId("phone-2")]),
+        "uq_jobs_one_open_check_per_device",
     ),
-    "what a host needs next": (lambda c: jobs.upcoming(c, HOST), "ix_jobs_queue"),
+    "what a host needs next": (lambda c: queues.upcoming(c, HOST), "ix_jobs_queue"),
     "whether a check is open": (
         lambda c: jobs.add_check(c, PHONE, now=NOW, cause="test"),
         "uq_jobs_one_open_check_per_device",
@@ -183,16 +184,17 @@ def is_table_scan(step: str) -> bool:
     return step.startswith("SCAN") and "INDEX" not in step and step != "SCAN CONSTANT ROW"
 
 
-@pytest.mark.parametrize("checks_only", [False, True])
+@pytest.mark.parametrize("look", [queues.queue_heads, queues.queued_checks])
 @pytest.mark.fault(54)
-def test_the_head_of_a_queue_is_found_without_sorting(sqlite_filled: Database, checks_only: bool) -> None:
-    (plan,) = plans(sqlite_filled, lambda c: jobs.queue_head(c, PHONE, checks_only=checks_only))
+def test_the_head_of_a_queue_is_found_without_sorting(
+    sqlite_filled: Database, look: Callable[..., object]
+) -> None:
+    (plan,) = plans(sqlite_filled, lambda c: look(c, [PHONE]))
     assert not any("B-TREE" in step for step in plan), plan
-    assert len(plan) == 1
 
 
 def test_what_comes_next_is_found_without_sorting_the_queues(sqlite_filled: Database) -> None:
-    (plan,) = plans(sqlite_filled, lambda c: jobs.upcoming(c, HOST))
+    (plan,) = plans(sqlite_filled, lambda c: queues.upcoming(c, HOST))
     inside = plan[plan.index("CORRELATED SCALAR SUBQUERY 1") :]
     assert not any("B-TREE" in step for step in inside), plan
 
