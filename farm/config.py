@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from farm.core.address import host_and_port, web_address
+from farm.core.address import host_and_port, is_loopback, web_address
 from farm.core.errors import InvalidInput
 from farm.core.patience import Patience
 from farm.core.retention import StorageRules
@@ -33,6 +33,8 @@ class FarmConfig(BaseSettings):
     port: int = DEFAULT_PORT
     #: HOST:PORT where agents on other machines call, and nobody else is served; None: only here.
     agents_bind: str | None = None
+    #: Ask everybody for a token on loopback, too: behind a reverse proxy everybody comes from there.
+    require_tokens: bool = False
     #: How often overdue sessions and grants are looked for.
     reap_every_s: float = 5.0
     #: Without a call for so long an agent is silent, and after the second time lost with all it had in hand.
@@ -80,6 +82,11 @@ class FarmConfig(BaseSettings):
             start_within=timedelta(seconds=self.start_within_s),
             unstarted_after=timedelta(seconds=self.unstarted_after_s),
         )
+
+    @property
+    def needs_tokens(self) -> bool:
+        """Whether people have to prove who they are: others than who can log in here may call."""
+        return self.require_tokens or not is_loopback(self.bind)
 
     @property
     def agents_url(self) -> str | None:

@@ -1,14 +1,17 @@
 """What agents call."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, Request
 
 from farm.api.context import CallingHost, Context, Farm, authenticated
-from farm.core.errors import AuthError, InvalidInput
+from farm.core.errors import AuthError, Forbidden, TooLarge
 from farm.core.ids import AttemptId, HostId, SessionId
 from farm.services.exchange import Exchanged, exchange, look
 from farm.services.identity import enroll
+from farm.services.refusals import note_refusal
 from farm.services.sessions import open_session
 from farm.services.settle import settle
 from farm.wire.agent import (
@@ -50,13 +53,13 @@ async def post_session(opening: SessionOpening, host: CallingHost, farm: Farm) -
 async def post_exchange(session_id: Count, said: Exchange, host: CallingHost, farm: Farm) -> ExchangeAnswer:
     """The agent's loop call; held for `wait_s` while there is nothing to say."""
     session = SessionId(session_id)
-    async with farm.waiters.listening(session) as changed:
+    async with _told_if_refused(farm, host), farm.waiters.listening(host, session) as changed:
         found = await farm.database.write_async(
             exchange, host, session, said, now=farm.clock.now(), patience=farm.config.patience
         )
         deadline = asyncio.get_running_loop().time() + said.wait_s
         while not (found.is_news or farm.waiters.closed) and await _changed_before(changed, deadline):
-            if not farm.waiters.is_latest(session, changed):
+            if not farm.waiters.is_latest(host, session, changed):
                 break
             changed.clear()
             found = await _look(farm, host, session, said)
@@ -82,9 +85,21 @@ async def _changed_before(changed: asyncio.Event, deadline: float) -> bool:
 async def post_report(attempt_id: Count, request: Request, host: CallingHost, farm: Farm) -> ReportAnswer:
     """Settle an attempt; the same bytes again get the stored answer."""
     body = await _body(request)
-    answer = await farm.database.write_async(settle, host, AttemptId(attempt_id), body, now=farm.clock.now())
+    attempt = AttemptId(attempt_id)
+    async with _told_if_refused(farm, host):
+        answer = await farm.database.write_async(settle, host, attempt, body, now=farm.clock.now())
     farm.waiters.wake()
     return answer
+
+
+@asynccontextmanager
+async def _told_if_refused(farm: Context, host: HostId) -> AsyncIterator[None]:
+    """What undid the refused transaction leaves no trace in it: the log is told in one of its own."""
+    try:
+        yield
+    except Forbidden as refused:
+        await farm.database.write_async(note_refusal, host, refused.message, now=farm.clock.now())
+        raise
 
 
 async def _body(request: Request) -> bytes:
@@ -92,5 +107,5 @@ async def _body(request: Request) -> bytes:
     async for chunk in request.stream():
         body += chunk
         if len(body) > MAX_REPORT_BYTES:
-            raise InvalidInput(f"a report has at most {MAX_REPORT_BYTES} bytes")
+            raise TooLarge(f"a report has at most {MAX_REPORT_BYTES} bytes")
     return bytes(body)

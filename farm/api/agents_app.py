@@ -6,9 +6,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farm import __version__
 from farm.api import agent_routes, blob_routes, routes
+from farm.api.bodies import SoundBodies, announced_bytes
 from farm.api.context import Context, authenticated
 from farm.api.problems import install_problem_handlers, problem_document, problem_response
-from farm.core.errors import FarmError, InvalidInput
+from farm.core.errors import FarmError, TooLarge
 
 _ENROLL, _HEALTH = "/api/v1/agent/enroll", "/api/v1/health"
 #: A name and a token; nobody else may send anything before the farm knows who it is.
@@ -19,6 +20,7 @@ def create_agents_app(context: Context) -> FastAPI:
     """The application for a second listener of the farm that has these resources."""
     app = FastAPI(title="benchfarm agents", version=__version__, openapi_url=None)
     app.state.context = context
+    app.add_middleware(SoundBodies)
     app.add_middleware(HostsOnly, state=app.state)
     app.include_router(agent_routes.router)
     app.include_router(_shared_with_people())
@@ -66,6 +68,6 @@ class HostsOnly:
 
 def _check_length(headers: Headers) -> None:
     """The server holds a body to the length it announces, unless that comes in chunks."""
-    length_bytes = int(headers.get("content-length", MAX_ENROLLMENT_BYTES + 1))
-    if "transfer-encoding" in headers or length_bytes > MAX_ENROLLMENT_BYTES:
-        raise InvalidInput(f"an enrolment says how long it is, and has at most {MAX_ENROLLMENT_BYTES} bytes")
+    length_bytes = announced_bytes(headers)
+    if "transfer-encoding" in headers or length_bytes is None or length_bytes > MAX_ENROLLMENT_BYTES:
+        raise TooLarge(f"an enrolment says how long it is, and has at most {MAX_ENROLLMENT_BYTES} bytes")

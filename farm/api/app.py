@@ -7,6 +7,7 @@ from fastapi import FastAPI
 
 from farm import __version__
 from farm.api import (
+    access_routes,
     agent_routes,
     blob_routes,
     device_routes,
@@ -18,8 +19,9 @@ from farm.api import (
     storage_routes,
     token_routes,
 )
+from farm.api.bodies import SoundBodies
 from farm.api.context import Context
-from farm.api.loopback import LoopbackOnly
+from farm.api.origins import LoopbackOnly, SameOriginOnly
 from farm.api.problems import install_problem_handlers
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
@@ -53,7 +55,8 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
 
     # The interactive pages would load their scripts from elsewhere; /openapi.json needs nothing.
     app = FastAPI(title="benchfarm", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
-    app.add_middleware(LoopbackOnly)
+    app.add_middleware(SoundBodies)
+    app.add_middleware(SameOriginOnly if config.needs_tokens else LoopbackOnly)
     app.include_router(routes.router)
     app.include_router(matrix_routes.router)
     app.include_router(result_routes.router)
@@ -64,5 +67,6 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     app.include_router(event_routes.router)
     app.include_router(agent_routes.router)
     app.include_router(token_routes.router)
+    app.include_router(access_routes.router)
     install_problem_handlers(app)
     return app

@@ -19,24 +19,28 @@ from farm.services.identity import authenticate
 from farm.store.database import Database
 
 
+#: As somebody calls it: who names another host's session must not end what that host waits for.
+_Session = tuple[HostId, SessionId]
+
+
 class Waiters:
     """Agents whose exchange is held until there may be work for them."""
 
     def __init__(self) -> None:
         self._events: set[asyncio.Event] = set()
-        self._event_by_session: dict[SessionId, asyncio.Event] = {}
+        self._event_by_session: dict[_Session, asyncio.Event] = {}
         self._followers: set[asyncio.Event] = set()
         #: True once the farm stops: nobody is held any longer.
         self.closed = False
 
     @contextlib.asynccontextmanager
-    async def listening(self, session: SessionId) -> AsyncIterator[asyncio.Event]:
+    async def listening(self, host: HostId, session_id: SessionId) -> AsyncIterator[asyncio.Event]:
         """An event that the next change sets; entered before looking, so that no change is missed.
 
         Of one session the latest call is held: an agent that calls again has let go of the one before, which
         ends now instead of looking for work that nobody would hear of.
         """
-        event = asyncio.Event()
+        event, session = asyncio.Event(), (host, session_id)
         if before := self._event_by_session.get(session):
             before.set()
         self._event_by_session[session] = event
@@ -45,7 +49,7 @@ class Waiters:
             yield event
         finally:
             self._events.discard(event)
-            if self.is_latest(session, event):
+            if self.is_latest(host, session_id, event):
                 del self._event_by_session[session]
 
     @contextlib.asynccontextmanager
@@ -58,9 +62,9 @@ class Waiters:
         finally:
             self._followers.discard(event)
 
-    def is_latest(self, session: SessionId, event: asyncio.Event) -> bool:
+    def is_latest(self, host: HostId, session_id: SessionId, event: asyncio.Event) -> bool:
         """Whether the session has not called again since."""
-        return self._event_by_session.get(session) is event
+        return self._event_by_session.get((host, session_id)) is event
 
     @property
     def count(self) -> int:

@@ -1,5 +1,6 @@
 """Errors leave as problem documents (RFC 9457) with code, blame and hint."""
 
+import json
 from collections.abc import Mapping
 
 import structlog
@@ -18,6 +19,7 @@ from farm.core.errors import (
     Forbidden,
     InvalidInput,
     NotFound,
+    TooLarge,
 )
 from farm.wire.base import Problem
 
@@ -45,6 +47,8 @@ def status_of(error: FarmError) -> int:
             return 403
         case Conflict():
             return 409
+        case TooLarge():
+            return 413
         case InvalidInput():
             return 422
         case FarmDiskFull():
@@ -59,9 +63,16 @@ def status_of(error: FarmError) -> int:
 _HEADERS_BY_STATUS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
 
 
+class _ProblemResponse(JSONResponse):
+    """Says back whatever was sent, in ASCII: half a surrogate pair has no other spelling."""
+
+    def render(self, content: object) -> bytes:
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
 def problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """A problem document as a response."""
-    return JSONResponse(
+    return _ProblemResponse(
         problem.model_dump(mode="json"),
         status_code=problem.status,
         headers={**_HEADERS_BY_STATUS.get(problem.status, {}), **(headers or {})},

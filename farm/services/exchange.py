@@ -18,6 +18,7 @@ from farm.services.fences import heed_fences
 from farm.services.inventory import note_devices
 from farm.services.phases import note_attempts
 from farm.services.refusals import ANOTHERS_HINT
+from farm.services.refusals import ANOTHERS_HINT
 from farm.store import attempts, epochs, hosts, leftovers
 from farm.store.attempts import Attempt
 from farm.store.hosts import Session
@@ -45,6 +46,7 @@ def exchange(
     """Apply what an agent says and answer. An exchange older than one already applied only gets an answer.
 
     Raises:
+        Forbidden: the session is another host's.
         Forbidden: the session is another host's.
         SessionFenced: the session is not the host's current one, or the database was restored since.
     """
@@ -76,6 +78,7 @@ def look(
     """Claim what can be claimed and say what the session owns; for an exchange that was already applied.
 
     Raises:
+        Forbidden: the session is another host's.
         Forbidden: the session is another host's.
         SessionFenced: the session is not the host's current one.
     """

@@ -8,6 +8,8 @@ from farm.core.event import FarmEvent, Subject
 from farm.core.ids import HostId
 from farm.store.events import last_told_at, record_event
 
+ANOTHERS_HINT = "when nobody restored a database or copied a folder, somebody uses this host's credential"
+
 #: However often a host asks, the log tells of it once in so long: a flood of requests is none of rows.
 TOLD_EVERY = timedelta(minutes=1)
 

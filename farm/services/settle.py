@@ -18,12 +18,14 @@ from farm.services.checks import watch_health
 from farm.services.ending import Ending, end_cancelled, finish_job, retry_or_finish
 from farm.services.measuring import record_measurement
 from farm.services.refusals import ANOTHERS_HINT
+from farm.services.refusals import ANOTHERS_HINT
 from farm.store import attempts, jobs
 from farm.store import evidence as reports
 from farm.store.attempts import Attempt
 from farm.store.job_work import Work, work_of
 from farm.store.jobs import Job
 from farm.wire.agent import Report, ReportAnswer
+from farm.wire.nul import without_nul
 from farm.wire.nul import without_nul
 
 _REPORT = TypeAdapter(Report)

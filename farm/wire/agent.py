@@ -1,8 +1,9 @@
 """What agent and farm say to each other. Every call is idempotent; the farm dictates all intervals."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 
 from farm.core.attempt import AttemptState
 from farm.core.condition import Condition
@@ -12,16 +13,32 @@ from farm.core.evidence import Evidence
 from farm.core.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
-from farm.wire.base import WIRE_VERSION, Count, Wire
+from farm.wire.base import WIRE_VERSION, Count, Wire, check_served
 
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x20/\x7f]+$")]
 Fence = Count
 
 
-class Enrollment(Wire):
-    """POST /api/v1/agent/enroll: a single-use join token for a host credential."""
+class Versioned(Wire):
+    """What begins a conversation: of a version that is not served, nothing else is read.
+
+    So an agent of any release is told the same, whatever else it says that we do not know. Raises
+    WireVersionUnserved.
+    """
 
     wire_version: int = WIRE_VERSION
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_served(cls, said: Any) -> Any:
+        if isinstance(said, Mapping):
+            check_served(said.get("wire_version", WIRE_VERSION))
+        return said
+
+
+class Enrollment(Versioned):
+    """POST /api/v1/agent/enroll: a single-use join token for a host credential."""
+
     host: Name
     join_token: SecretStr
 
@@ -64,10 +81,9 @@ class AttemptReport(Wire):
     reason: str | None = None
 
 
-class SessionOpening(Wire):
+class SessionOpening(Versioned):
     """POST /api/v1/agent/sessions: a new life of the agent's process."""
 
-    wire_version: int = WIRE_VERSION
     #: Changes when the machine was restarted.
     boot_id: str
     agent_version: str

@@ -1,0 +1,85 @@
+"""How much may be sent, and what cannot be kept: looked at before any route sees a request."""
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from farm.api.problems import problem_document, problem_response
+from farm.core.errors import FarmError, InvalidInput, TooLarge
+from farm.wire.nul import has_nul, without_nul
+
+#: The largest document; what is larger is a file or a report, whose routes read it piece by piece.
+MAX_DOCUMENT_BYTES = 8 * 1024 * 1024
+_AGENTS = "/api/v1/agent/"
+_IN_PIECES = ("/api/v1/blobs/", f"{_AGENTS}attempts/")
+
+
+class SoundBodies:
+    """Refuses documents that are too large, and NUL characters, which only one of our databases can keep.
+
+    In what agents send they are replaced: phones print anything, and a host must not be shut out for it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            _check_address(scope)
+            if not scope["path"].startswith(_IN_PIECES):
+                document = await _document(scope, receive)
+                if document is None:
+                    return
+                receive = _again(document, receive)
+        except FarmError as error:
+            await problem_response(problem_document(error))(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def announced_bytes(headers: Headers) -> int | None:
+    """How long a body says it is; None when it does not say."""
+    text = headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def _check_address(scope: Scope) -> None:
+    if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+        raise InvalidInput("the address has a NUL character in it", hint="nothing here is called so")
+
+
+async def _document(scope: Scope, receive: Receive) -> bytes | None:
+    """The whole of what is sent; None when nobody waits for an answer any more."""
+    if (announced_bytes(Headers(scope=scope)) or 0) > MAX_DOCUMENT_BYTES:
+        raise _too_large()
+    body = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > MAX_DOCUMENT_BYTES:
+            raise _too_large()
+    if scope["path"].startswith(_AGENTS):
+        return without_nul(bytes(body))
+    if has_nul(bytes(body)):
+        raise InvalidInput("there is a NUL character in what was sent", hint="leave it out")
+    return bytes(body)
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"a document has at most {MAX_DOCUMENT_BYTES} bytes")
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """What was read, as the application expects to receive it; then whatever else comes."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return received
