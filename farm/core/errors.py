@@ -17,6 +17,8 @@ FarmError
 │   └── SessionFenced            session.fenced
 ├── AuthError                    auth.invalid
 ├── Forbidden                    auth.forbidden
+├── SchemaMismatch               farm.schema_mismatch
+├── BackupDamaged                farm.backup_damaged
 ├── DeviceError                  blame device
 │   ├── DeviceOffline            device.offline
 │   ├── DeviceLost               device.lost
@@ -195,6 +197,20 @@ class Forbidden(FarmError):
     code = "auth.forbidden"
     blame = Blame.USER
     default_hint = "ask who runs the farm"
+
+
+class SchemaMismatch(FarmError):
+    """The database's schema is not the one this release works with."""
+
+    code = "farm.schema_mismatch"
+    default_hint = "`farm admin migrate` brings an older database up to date"
+
+
+class BackupDamaged(FarmError):
+    """A backup is not whole, or is not what its manifest says."""
+
+    code = "farm.backup_damaged"
+    default_hint = "restore another backup; this one cannot be trusted"
 
 
 class DeviceError(FarmError):

@@ -9,6 +9,7 @@ from farm.core.attempt import AttemptState
 from farm.core.device import Admin, Health, Presence
 from farm.core.ids import AttemptId, DeviceId, HostId
 from farm.services.checks import check_where_needed
+from farm.services.fences import raise_fences
 from farm.store import device_facts, device_moves, devices, hosts
 from farm.store.device_units import give_unit
 from farm.store.devices import Device
@@ -82,8 +83,18 @@ def _note_device(
         cleaned_fence=_cleaned_fence(device, report, held),
         now=now,
     )
+    _heed_fence(connection, host_id, device, report, now=now)
     _see_to_health(connection, device, host_id, presence, now=now)
     return facts_id is not None or report.presence is not Presence.ONLINE
+
+
+def _heed_fence(
+    connection: Connection, host_id: HostId, device: Device, report: DeviceReport, *, now: datetime
+) -> None:
+    """Never give a token twice: the phone may come from another farm, or the database was put back."""
+    known = max(report.known_fence, report.cleaned_fence)
+    if known > device.fence:
+        raise_fences(connection, host_id, {device.device_id: known}, now=now)
 
 
 def _see_to_health(

@@ -8,10 +8,13 @@ from farm.core.attempt import AttemptState
 from farm.core.host_state import SessionState
 from farm.core.ids import HostId
 from farm.services.ending import end_cancelled, give_back, lose
+from farm.services.fences import heed_fences
 from farm.services.identity import check_wire_version
 from farm.services.phases import note_phase
-from farm.store import attempts, hosts
+from farm.store import attempts, epochs, hosts
 from farm.store.attempts import Attempt
+from farm.store.awaited import awaited_reports
+from farm.store.epochs import DatabaseEpoch
 from farm.wire.agent import AttemptReport, Order, SessionAnswer, SessionOpening
 
 #: How often an agent calls at least.
@@ -24,12 +27,15 @@ def open_session(
     """Open a session, and say for each attempt of the agent's journal what becomes of it.
 
     An attempt goes on when it is still live, the agent holds its token, and its run had started; what was
-    claimed or being prepared is given back; what was being measured and is not in the journal is lost.
+    claimed or being prepared is given back; what was being measured and is not in the journal is lost. So is
+    what a restored database saw no more of than its claim: its report may be among those sent again.
 
     Raises:
         InvalidInput: the agent's wire version is not served.
     """
     check_wire_version(opening.wire_version)
+    epoch = epochs.current_epoch(connection)
+    heed_fences(connection, host_id, opening.attempts, now=now)
     older = hosts.current_session(connection, host_id)
     owned = attempts.live_attempts(connection, older.session_id) if older else []
     unwanted = attempts.unwanted_attempts(connection, older.session_id) if older else set()
@@ -55,14 +61,21 @@ def open_session(
             # At once: a grant that looks unstarted would be taken back.
             note_phase(connection, attempt, journal[attempt.attempt_id], now=now)
         else:
-            _end(connection, attempt, cancelled=attempt.attempt_id in unwanted, now=now)
+            _end(connection, attempt, epoch, cancelled=attempt.attempt_id in unwanted, now=now)
     orders = tuple(
         Order(attempt_id=entry, do="continue", why="the attempt is still live")
         if entry in adopted
         else Order(attempt_id=entry, do="abandon", why="the attempt is over, or its run never started")
         for entry in journal
     )
-    return SessionAnswer(session_id=session.session_id, epoch=session.epoch, beat_s=BEAT_S, orders=orders)
+    return SessionAnswer(
+        session_id=session.session_id,
+        epoch=session.epoch,
+        beat_s=BEAT_S,
+        orders=orders,
+        database_epoch=epoch.epoch,
+        reports_wanted=tuple(awaited_reports(connection, host_id)),
+    )
 
 
 def _is_adoptable(attempt: Attempt, entry: AttemptReport | None) -> bool:
@@ -70,9 +83,12 @@ def _is_adoptable(attempt: Attempt, entry: AttemptReport | None) -> bool:
     return entry is not None and entry.fence == attempt.fence and entry.phase in started
 
 
-def _end(connection: Connection, attempt: Attempt, *, cancelled: bool, now: datetime) -> None:
-    cause = "the agent was restarted"
-    if attempt.state in (AttemptState.CLAIMED, AttemptState.PREPARING):
+def _end(
+    connection: Connection, attempt: Attempt, epoch: DatabaseEpoch, *, cancelled: bool, now: datetime
+) -> None:
+    forgot = attempt.claimed_at < epoch.began_at
+    cause = f"the database was {epoch.cause}" if forgot else "the agent was restarted"
+    if attempt.state in (AttemptState.CLAIMED, AttemptState.PREPARING) and not forgot:
         give_back(connection, attempt, now=now, actor="farm", reason=cause)
     elif cancelled:
         end_cancelled(connection, attempt, now=now, actor="farm", cause=f"its job was cancelled, and {cause}")

@@ -179,6 +179,12 @@ def record_beat(connection: Connection, session_id: SessionId, *, seq: int, now:
     return beaten.rowcount == 1
 
 
+def sessions_in(connection: Connection, state: SessionState) -> list[Session]:
+    """All sessions in a state, oldest first."""
+    query = sa.select(sessions).where(sessions.c.state == state).order_by(sessions.c.session_id)
+    return [_session(row) for row in connection.execute(query)]
+
+
 def sessions_beaten_before(connection: Connection, state: SessionState, moment: datetime) -> list[Session]:
     """Open sessions in a state whose last beat is older than the moment."""
     rows = connection.execute(

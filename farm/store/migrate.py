@@ -2,26 +2,33 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from sqlalchemy.engine import Connection, Engine
 
-import farm
+from farm.store.schema_state import MIGRATIONS, check_known, schema_state
 
-MIGRATIONS = Path(farm.__file__).resolve().parent.parent / "migrations"
+#: Of all farms that share a PostgreSQL, one migrates at a time; any number would do.
+_LOCK = 8470
 
 
 def upgrade(engine: Engine) -> None:
-    """Apply all missing migrations in one transaction; does nothing on an up-to-date database."""
+    """Apply all missing migrations in one transaction; does nothing on an up-to-date database.
+
+    Raises:
+        SchemaMismatch: the database is a newer release's.
+    """
     with (
         engine.connect().execution_options(farm_writes=True) as connection,
         tables_may_be_replaced(connection),
-        connection.begin(),
+        _one_at_a_time(connection),
     ):
-        command.upgrade(config_for(connection), "head")
+        state = schema_state(connection)
+        check_known(state)
+        if not state.is_newest:
+            command.upgrade(config_for(connection), "head")
 
 
 def config_for(connection: Connection) -> Config:
@@ -30,6 +37,20 @@ def config_for(connection: Connection) -> Config:
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
     return config
+
+
+@contextmanager
+def _one_at_a_time(connection: Connection) -> Iterator[None]:
+    """A transaction that sees what the one before it did, however long that took."""
+    if connection.dialect.name == "sqlite":
+        with connection.begin():
+            yield
+        return
+    # Any other level would look at the database as it was before the wait for the lock.
+    connection.execution_options(isolation_level="READ COMMITTED")
+    with connection.begin():
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+        yield
 
 
 @contextmanager

@@ -3,24 +3,35 @@
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from alembic.config import Config
+from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy.engine import Connection
 
-from farm.store.migrate import MIGRATIONS
+import farm
+from farm.core.errors import SchemaMismatch
+
+MIGRATIONS = Path(farm.__file__).resolve().parent.parent / "migrations"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaState:
-    """What a database file says of itself."""
+    """What a database says of itself."""
 
-    #: The last migration that was applied; None on a file without any.
+    #: The last migration that was applied; None on a database without any.
     revision: str | None
     #: The newest this version knows.
     newest: str
     #: Whether this version knows the database's migration.
     is_known: bool
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether this version can work with it as it is."""
+        return self.revision == self.newest
 
 
 def read_schema_state(path: Path) -> SchemaState:
@@ -34,11 +45,52 @@ def read_schema_state(path: Path) -> SchemaState:
             "SELECT count(*) FROM sqlite_schema WHERE name = 'alembic_version'"
         ).fetchone()
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone() if table else None
+    return _state(None if row is None else str(row[0]))
+
+
+def schema_state(connection: Connection) -> SchemaState:
+    """As `read_schema_state`, of any database."""
+    return _state(MigrationContext.configure(connection).get_current_revision())
+
+
+def check_known(state: SchemaState) -> None:
+    """Refuse a database that a newer release made.
+
+    Raises:
+        SchemaMismatch: so it is.
+    """
+    if not state.is_known:
+        raise SchemaMismatch(
+            f"the database has the schema of a newer release ({state.revision}); this one knows"
+            f" {state.newest} at most",
+            hint="run the release that made it, or a newer one: there is no way back but a backup",
+        )
+
+
+def check_newest(connection: Connection) -> None:
+    """Refuse a database whose schema is not this release's.
+
+    Raises:
+        SchemaMismatch: it is older or newer, or there is none yet.
+    """
+    state = schema_state(connection)
+    check_known(state)
+    if not state.is_newest:
+        raise SchemaMismatch(
+            f"the database has schema {state.revision or 'none'}, this release works with {state.newest}"
+        )
+
+
+def _state(revision: str | None) -> SchemaState:
+    newest, known = _revisions()
+    return SchemaState(revision=revision, newest=newest, is_known=revision is None or revision in known)
+
+
+@cache
+def _revisions() -> tuple[str, frozenset[str]]:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     scripts = ScriptDirectory.from_config(config)
     newest = scripts.get_current_head()
     assert newest is not None
-    revision = None if row is None else str(row[0])
-    known = {script.revision for script in scripts.walk_revisions()}
-    return SchemaState(revision=revision, newest=newest, is_known=revision is None or revision in known)
+    return newest, frozenset(script.revision for script in scripts.walk_revisions())

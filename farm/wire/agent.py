@@ -64,12 +64,16 @@ class DeviceReport(Wire):
     condition: Condition | None = None
     #: Everything of runs up to this fencing token is gone from the phone.
     cleaned_fence: Fence = 0
+    #: The highest that phone or agent know of; a database that was put back may have forgotten it.
+    known_fence: Fence = 0
 
 
 class AttemptReport(Wire):
     """An attempt the agent has in hand. `given_back` says that nothing ran, and why."""
 
     attempt_id: AttemptId
+    #: Where it is; for a farm that never heard of the attempt, or forgot it.
+    device_id: DeviceId | None = None
     fence: Fence
     phase: Literal[
         AttemptState.CLAIMED,
@@ -109,6 +113,11 @@ class SessionAnswer(Wire):
     #: How often the agent calls exchange at least.
     beat_s: float
     orders: tuple[Order, ...] = ()
+    #: Which history of the database this is. Another one than before has forgotten the end of that: every
+    #: report that is still there is sent again.
+    database_epoch: str = ""
+    #: Attempts that would be settled by their reports now; an agent that still has them sends them first.
+    reports_wanted: tuple[AttemptId, ...] = ()
 
 
 class Assignment(Wire):
@@ -149,6 +158,8 @@ class Exchange(Wire):
     """
 
     seq: Annotated[Count, Field(ge=1)]
+    #: As the session's answer said; under any other the session is over.
+    database_epoch: str = ""
     #: How long the farm may hold the call while there is nothing to say.
     wait_s: Annotated[float, Field(ge=0, le=30)] = 0.0
     devices: tuple[DeviceReport, ...] = ()

@@ -1,0 +1,94 @@
+"""Copies all rows from one database to another, of either kind, in bounded memory."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.store.numbering import go_on_after_rows
+from farm.store.tables import UtcTime, metadata
+
+#: Rows under way at once; fewer where one of them may have megabytes.
+_ROWS, _ROWS_WITH_BYTES = 1000, 50
+
+Progress = Callable[[str, int], None]
+
+
+def count_rows(connection: Connection) -> dict[str, int]:
+    """How many rows each table has, by its name."""
+    return {
+        table.name: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+        for table in metadata.sorted_tables
+    }
+
+
+def copy_rows(
+    source: Connection, target: Connection, progress: Progress = lambda table, rows: None
+) -> dict[str, int]:
+    """Copy every row of ours into empty tables; how many each table had, by its name.
+
+    Both have the newest schema. What other rows refer to goes first; numbers stay as they are, and the next
+    that the target gives are higher.
+
+    Args:
+        source: in a transaction that sees one snapshot.
+        target: in a transaction that may write, and is committed by the caller.
+        progress: told each table's name with its rows so far.
+    """
+    counts = {table.name: _copy_table(source, target, table, progress) for table in metadata.sorted_tables}
+    go_on_after_rows(target)
+    return counts
+
+
+def _copy_table(source: Connection, target: Connection, table: sa.Table, progress: Progress) -> int:
+    plain = _as_stored(table)
+    # A new database has an epoch of its own: it goes on with the history that it is given.
+    target.execute(plain.delete())
+    size = _chunk_rows(table)
+    rows = _rows(source, plain, size)
+    if target.dialect.name == "postgresql":
+        rows = map(_without_nul, rows)
+    copied = 0
+    while chunk := list(islice(rows, size)):
+        target.execute(plain.insert(), chunk)
+        copied += len(chunk)
+        progress(table.name, copied)
+    return copied
+
+
+def _rows(source: Connection, table: sa.Table, size: int) -> Iterator[dict[str, Any]]:
+    # In the order of their keys: a row refers to older ones of its table only.
+    query = sa.select(table).order_by(*table.primary_key.columns)
+    with source.execute(query, execution_options={"yield_per": size}) as found:
+        for row in found.mappings():
+            yield dict(row)
+
+
+def _without_nul(row: dict[str, Any]) -> dict[str, Any]:
+    """SQLite keeps the one character that PostgreSQL's texts cannot hold."""
+    return {
+        name: value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+        for name, value in row.items()
+    }
+
+
+def _chunk_rows(table: sa.Table) -> int:
+    has_bytes = any(isinstance(column.type, sa.LargeBinary) for column in table.columns)
+    return _ROWS_WITH_BYTES if has_bytes else _ROWS
+
+
+def _as_stored(table: sa.Table) -> sa.Table:
+    """The table without conversions that a copy would only undo; no value in JSON stays none."""
+    columns = [
+        sa.Column(column.name, _stored_type(column.type), primary_key=column.primary_key)
+        for column in table.columns
+    ]
+    return sa.Table(table.name, sa.MetaData(), *columns)
+
+
+def _stored_type(kind: sa.types.TypeEngine[Any]) -> sa.types.TypeEngine[Any]:
+    if isinstance(kind, UtcTime):
+        return sa.BigInteger()
+    return sa.JSON(none_as_null=True) if isinstance(kind, sa.JSON) else kind
