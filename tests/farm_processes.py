@@ -255,9 +255,24 @@ class AgentProcess(Process):
         return self.folder / "spool"
 
     def adb_server_pid(self) -> int:
+        found = self.find_adb_server_pid()
+        assert found is not None, "no adb server was started"
+        return found
+
+    def find_adb_server_pid(self) -> int | None:
+        """Of the server that the agent started last; None where none is left."""
         record = find_record(self.folder / "adb")
-        assert record is not None, "no adb server was started"
-        return record.pid
+        return record.pid if record is not None and is_server(command_line(record.pid), record.port) else None
+
+    def kill_adb_server(self) -> None:
+        """SIGKILL; it must not be under SIGSTOP for this to be quick."""
+        if (record := find_record(self.folder / "adb")) is not None:
+            end_process(
+                record.pid,
+                lambda pid: is_server(command_line(pid), record.port),
+                deadline_s=_STOP_S,
+                signals=(signal.SIGKILL,),
+            )
 
     def stop(self) -> None:
         """End it, and the adb server that it left behind if it was killed."""

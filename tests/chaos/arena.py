@@ -73,7 +73,7 @@ class Arena:
         self.loop.run(self.wires[self.places[phone], phone].pull_out())
 
     def mend(self) -> None:
-        """All is well again: whatever was stopped goes on, whatever was killed lives, nobody is in the way."""
+        """All is well again: whatever was stopped goes on, and whatever was killed lives."""
         self.loop.run(self.proxy.calm())
         for process in (*self.farms, *self.agents):
             if process.is_running:
