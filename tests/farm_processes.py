@@ -87,7 +87,7 @@ class Process:
         """Whether it was started, and has not ended by itself or by us."""
         return self._child is not None and self._child.poll() is None
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         """Send something that is not its end, such as SIGSTOP."""
         os.kill(self.pid, number)
 

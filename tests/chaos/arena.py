@@ -77,7 +77,7 @@ class Arena:
         self.loop.run(self.proxy.calm())
         for process in (*self.farms, *self.agents):
             if process.is_running:
-                process.signal(signal.SIGCONT)
+                process.send(signal.SIGCONT)
         for farm in self.farms:
             revive(farm)
         for agent in self.agents:

@@ -10,7 +10,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from arena import Arena
-from farm_processes import runs_of
 from invariants import violations
 from sqlalchemy.engine import Connection
 from witness import Said, Start, find_token, said, samples_ns, starts
@@ -124,19 +123,16 @@ def _invented(books: Books, proofs: Sequence[Proof]) -> Iterator[str]:
 
 def _unknown(books: Books, proofs: Sequence[Proof]) -> Iterator[str]:
     """Every run on a phone belongs to an attempt of the farm's, and what succeeded was measured."""
-    attempt_by_run = {(row["device_id"], row["fence"]): row for row in books.attempts}
+    claimed = {(row["device_id"], row["fence"]) for row in books.attempts}
     measured = {row["attempt_id"] for row in books.measurements}
     for proof in proofs:
         for start in proof.starts:
-            if (attempt := attempt_by_run.get((proof.serial, start.fence))) is None:
+            if (proof.serial, start.fence) not in claimed:
                 yield f"I3 {proof.serial}: no attempt has run {start.fence}"
+    began = {(proof.serial, start.fence) for proof in proofs for start in proof.starts}
     for row in books.attempts:
-        is_benchmark = any(
-            start.fence == row["fence"]
-            for proof in proofs
-            if proof.serial == row["device_id"]
-            for start in proof.starts
-        )
+        # A check runs another program.
+        is_benchmark = (row["device_id"], row["fence"]) in began
         if is_benchmark and row["outcome"] == "succeeded" and row["attempt_id"] not in measured:
             yield f"I5 attempt {row['attempt_id']} succeeded without a measurement"
 

@@ -17,5 +17,5 @@ def test_after_a_storm_nothing_is_lost_nothing_doubled_and_nothing_invented(
 ) -> None:
     with set_arena(tmp_path) as arena:
         summary = Storm(arena, schedule(seed, FAULTS, arena.cast), tell=print).play()
-    print("\n".join(summary.lines()))
+    print("\n".join(summary.lines()))  # noqa: T201 - pytest shows it where a test fails
     assert summary.jobs["succeeded"] > 0
