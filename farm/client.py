@@ -236,7 +236,7 @@ class FarmClient:
         """Let nobody enroll with it any more."""
         return read_answer(TokenView, self._send(self._http.build_request("DELETE", f"/tokens/{token_id}")))
 
-    def _get(self, kind: type[T], path: str, **query: str | None) -> T:
+    def _get(self, kind: type[T], path: str, /, **query: str | None) -> T:
         params = {name: value for name, value in query.items() if value is not None}
         return read_answer(kind, self._send(self._http.build_request("GET", path, params=params)))
 
