@@ -87,6 +87,7 @@ class Admission:
             await read_fence(device, work_root),
             self._hand.fence_to_clean_by_device.get(identity, 0),
         )
+        self._hand.note_fence(identity, known)
         # The phone never heard of an attempt that ended before its run began.
         fence = max(known, wanted)
         if fence > wanted and await run_status(device, work_root, fence) is RunStatus.RUNNING:

@@ -74,6 +74,16 @@ class Attempts:
                 self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
         return len(kept)
 
+    async def send_wanted(self, attempt_ids: Sequence[AttemptId], *, within_s: float) -> None:
+        """Report those once more that were acknowledged and are still kept; waits so long for the answers."""
+        sending = [
+            self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
+            for attempt_id in attempt_ids
+            if await self._disk.call(self._spool.send_again, attempt_id)
+        ]
+        if sending:
+            await asyncio.wait(sending, timeout=within_s)
+
     def obey(self, orders: Sequence[Order]) -> None:
         """Apply what the farm decided when the session was opened."""
         for order in orders:

@@ -24,7 +24,7 @@ from agents.blobs import BlobCache
 from agents.config import AgentConfig, agent_config
 from agents.credential import Credential, check_way_in, enroll, find_credential
 from agents.delivery import Delivery
-from agents.durable import DiskThread
+from agents.durable import DiskThread, remove_durably
 from agents.errands import Errands
 from agents.exchange import ExchangeLoop
 from agents.farm_api import FarmApi, farm_client
@@ -36,6 +36,8 @@ from agents.journal import Journal
 from agents.keeper import AdbKeeper
 from agents.prefetch import Prefetch
 from agents.pressure import Pressure, watch_disk
+from agents.resending import FILE as EPOCH_FILE
+from agents.resending import Resending
 from agents.runner import Runner
 from agents.spool import Spool
 from agents.watch import PhoneWatch
@@ -157,6 +159,7 @@ async def _enrolled(host: Host) -> Credential:
         else:
             log.info("host_enrolled", host_id=credential.host_id)
             await host.disk.call(put_aside, host.journal, host.spool, host.clock)
+            await host.disk.call(remove_durably, host.config.data_dir / EPOCH_FILE)
             return credential
 
 
@@ -211,6 +214,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         look_again=watch.doubt,
         prefetch=prefetch.want,
         pressure=pressure,
+        resending=Resending(attempts, config.data_dir, host.disk),
         clock=clock,
         random=random,
         boot_id=await asyncio.to_thread(_boot_id),

@@ -16,6 +16,7 @@ from agents.farm_api import FarmApi
 from agents.hand import Hand
 from agents.inventory import Delivered, Sighting, delivered_with, device_reports
 from agents.pressure import Pressure
+from agents.resending import Resending
 from farm.clock import Clock
 from farm.core.errors import AuthError, FarmError, FarmTrouble, NotFound, SessionFenced
 from farm.core.ids import DeviceId, Digest
@@ -49,6 +50,7 @@ class ExchangeLoop:
         look_again: Callable[[DeviceId], None],
         prefetch: Callable[[Iterable[Digest]], None],
         pressure: Pressure,
+        resending: Resending,
         clock: Clock,
         random: Random,
         boot_id: str,
@@ -64,6 +66,8 @@ class ExchangeLoop:
         self._look_again = look_again
         self._prefetch = prefetch
         self._pressure = pressure
+        self._resending = resending
+        self._database_epoch = ""
         self._clock = clock
         self._random = random
         self._boot_id = boot_id
@@ -82,7 +86,9 @@ class ExchangeLoop:
         while True:
             session = await self._open_session()
             log.info("session_opened", session_id=session.session_id, epoch=session.epoch)
+            self._database_epoch = session.database_epoch
             self._attempts.obey(session.orders)
+            await self._resending.heed(session)
             began_s = self._clock.monotonic()
             try:
                 await self._exchange_until_fenced(session)
@@ -139,7 +145,13 @@ class ExchangeLoop:
         exchange = Exchange(
             seq=seq,
             wait_s=wait_s,
-            devices=device_reports(self._phones(), self._hand.cleaned_fence_by_device, delivered),
+            database_epoch=self._database_epoch,
+            devices=device_reports(
+                self._phones(),
+                self._hand.cleaned_fence_by_device,
+                delivered,
+                known_fence_by_id=self._hand.fence_by_device,
+            ),
             attempts=self._hand.reports(),
             errands=self._errands.reports(),
             errands_in_hand=self._errands.in_hand(),

@@ -32,7 +32,7 @@ class Hand:
     """All attempts in hand by id. Changed by the event loop's thread only."""
 
     held_by_id: dict[AttemptId, Held] = field(default_factory=dict)
-    #: The highest fence this process had in hand.
+    #: The highest fence that this process had in hand, or that the phone knows.
     fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
     #: Everything of runs up to this fence is gone from the phone.
     cleaned_fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
@@ -47,9 +47,13 @@ class Hand:
         """Hold one more attempt."""
         held = Held(entry=entry)
         self.held_by_id[entry.attempt_id] = held
-        fences = self.fence_by_device
-        fences[entry.device_id] = max(entry.fence, fences.get(entry.device_id, 0))
+        self.note_fence(entry.device_id, entry.fence)
         return held
+
+    def note_fence(self, device_id: DeviceId, fence: int) -> None:
+        """A fence was given: whatever the farm's database says, none up to it is good for a new run."""
+        known = self.fence_by_device.get(device_id, 0)
+        self.fence_by_device[device_id] = max(fence, known)
 
     def note_cleaned(self, device_id: DeviceId, fence: int) -> None:
         """A phone holds nothing of runs up to `fence` any more."""
@@ -94,6 +98,7 @@ class Hand:
         return tuple(
             AttemptReport(
                 attempt_id=held.entry.attempt_id,
+                device_id=held.entry.device_id,
                 fence=held.entry.fence,
                 phase=held.entry.phase,
                 reason=held.entry.reason,

@@ -105,15 +105,19 @@ def device_reports(
     phone_by_id: Mapping[DeviceId, Sighting],
     cleaned_fence_by_id: Mapping[DeviceId, int],
     delivered_by_id: Mapping[DeviceId, Delivered],
+    *,
+    known_fence_by_id: Mapping[DeviceId, int] | None = None,
 ) -> tuple[DeviceReport, ...]:
     """All phones for the next exchange; facts and conditions only where the farm does not have them yet."""
     nothing = Delivered()
+    known_fences = known_fence_by_id or {}
     return tuple(
         _report(
             identity,
             sighting,
             cleaned_fence_by_id.get(identity, 0),
             delivered_by_id.get(identity, nothing),
+            known_fence=known_fences.get(identity, 0),
         )
         for identity, sighting in sorted(phone_by_id.items())
     )
@@ -144,7 +148,9 @@ def _merged(group: Sequence[Sighting]) -> Sighting:
     return replace(best, presence=Presence.OFFLINE, detail=detail)
 
 
-def _report(identity: DeviceId, sighting: Sighting, cleaned_fence: int, delivered: Delivered) -> DeviceReport:
+def _report(
+    identity: DeviceId, sighting: Sighting, cleaned_fence: int, delivered: Delivered, *, known_fence: int
+) -> DeviceReport:
     return DeviceReport(
         device_id=identity,
         serial=sighting.serial[:256],
@@ -153,4 +159,5 @@ def _report(identity: DeviceId, sighting: Sighting, cleaned_fence: int, delivere
         facts=sighting.facts if sighting.facts != delivered.facts else None,
         condition=sighting.condition if sighting.condition != delivered.condition else None,
         cleaned_fence=cleaned_fence,
+        known_fence=max(known_fence, cleaned_fence),
     )
