@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from farm.core.admin import AdminEvent
 from farm.core.attempt import AttemptEvent
+from farm.core.host_state import HostEvent, SessionEvent
 from farm.core.job import JobEvent
 
 
@@ -110,7 +111,17 @@ class FarmEvent(StrEnum):
     DUTY_TAKEN = "duty_taken"
 
 
-EventKind = WorkEvent | JobEvent | AttemptEvent | DeviceEvent | AdminEvent | ArrivalEvent | FarmEvent
+EventKind = (
+    WorkEvent
+    | JobEvent
+    | AttemptEvent
+    | DeviceEvent
+    | AdminEvent
+    | ArrivalEvent
+    | HostEvent
+    | SessionEvent
+    | FarmEvent
+)
 """What an event may be called."""
 
 #: In the order in which docs/events.md tells of them.
@@ -121,6 +132,8 @@ KINDS: tuple[type[EventKind], ...] = (
     DeviceEvent,
     AdminEvent,
     ArrivalEvent,
+    HostEvent,
+    SessionEvent,
     FarmEvent,
 )
 

@@ -6,6 +6,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.event import ArrivalEvent, Subject
 from farm.core.host_state import (
     EVENT_BY_SESSION_STATE,
     OPEN_SESSION,
@@ -52,6 +53,15 @@ def put_host(
                 credential_hash=credential_hash,
                 created_at=now,
             )
+        )
+        record_event(
+            connection,
+            at=now,
+            actor=f"agent:{host_id}",
+            kind=ArrivalEvent.HOST_ENROLLED,
+            subject=Subject.HOST,
+            subject_id=host_id,
+            to_state=HostState.ACTIVE,
         )
 
 
@@ -137,8 +147,8 @@ def add_session(
         connection,
         at=now,
         actor=f"agent:{host_id}",
-        kind="session_opened",
-        subject="session",
+        kind=ArrivalEvent.SESSION_OPENED,
+        subject=Subject.SESSION,
         subject_id=session.session_id,
         to_state=SessionState.LIVE,
         cause=f"epoch {session.epoch}",
@@ -161,7 +171,7 @@ def move_session(
         at=now,
         actor="farm",
         kind=event,
-        subject="session",
+        subject=Subject.SESSION,
         subject_id=session.session_id,
         from_state=session.state,
         to_state=to,
