@@ -241,4 +241,5 @@ def _summary(evidence: Evidence) -> dict[str, object]:
         "waited_s": round(evidence.waited_s, 1),
         "pushed_bytes": evidence.pushed_bytes,
         "adopted": evidence.adopted,
+        "away_s": evidence.away_s,
     }

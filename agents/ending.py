@@ -6,12 +6,20 @@ import structlog
 
 from agents.adb.shell_v2 import ShellResult
 from agents.device.collect import CollectedRun, collect_command, collect_run
-from agents.device.execute import RunStatus, run_status, wait_run
+from agents.device.conditions import read_boot_id
+from agents.device.execute import RunGone, RunStatus, Waited, run_status, wait_run
 from agents.journal import Entry
 from agents.patience import Patience
 from agents.watch import Phone
 from farm.clock import Clock
-from farm.core.errors import DeviceTimeout
+from farm.core.errors import (
+    AdbdRestarted,
+    DeviceError,
+    DeviceLost,
+    DeviceOffline,
+    DeviceRebooted,
+    DeviceTimeout,
+)
 from farm.core.evidence import Evidence
 
 log = structlog.get_logger(__name__)
@@ -31,15 +39,31 @@ class Ending:
     clock: Clock
     patience: Patience
     wait_margin_s: float = WAIT_MARGIN_S
+    away_s: float = AWAY_S
 
     async def finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
         """The draft with what the run left, once it has ended.
 
         Raises:
-            DeviceError: the run, or the phone, was lost, or was too slow.
+            DeviceLost: the phone stayed away too long.
+            DeviceRebooted, AdbdRestarted, RunGone: the run is gone, by whose doing.
+            DeviceError: the phone was too slow, or talks nonsense.
             AdbServerDown: our server was away too long.
         """
-        said: ShellResult | None = await self._end(entry, phone)
+        try:
+            return await self._finished(entry, phone, draft)
+        except DeviceOffline as error:
+            raise DeviceLost(
+                f"{entry.device_id} went away during run {entry.fence} and did not come back within "
+                f"{self.away_s:g} s: {error.message}"
+            ) from error
+
+    async def _finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
+        try:
+            waited = await self._end(entry, phone)
+        except RunGone as error:
+            raise await self._cause(error, phone, draft) from error
+        said: ShellResult | None = waited.said
         finished_at = self.clock.now()
 
         async def collect() -> CollectedRun:
@@ -56,7 +80,7 @@ class Ending:
             )
 
         ended_s = self.clock.monotonic()
-        collected = await self.patience.call(collect, away_s=AWAY_S)
+        collected = await self.patience.call(collect, away_s=self.away_s)
         phone.memory.note_after(collected.after, ended_s)
         return replace(
             draft,
@@ -67,9 +91,16 @@ class Ending:
             stderr_dropped_bytes=collected.stderr_dropped_bytes,
             after=collected.after,
             finished_at=finished_at,
+            away_s=round(waited.away_s, 1),
         )
 
-    async def _end(self, entry: Entry, phone: Phone) -> ShellResult:
+    async def _cause(self, error: RunGone, phone: Phone, draft: Evidence) -> DeviceError:
+        """Who ended a run that left no record."""
+        device, before = phone.device, draft.before
+        boot_id = await self.patience.call(lambda: read_boot_id(device), away_s=self.away_s)
+        return whose_doing(error, before.boot_id if before else None, boot_id)
+
+    async def _end(self, entry: Entry, phone: Phone) -> Waited:
         """Wait until the run has ended; what the phone says of it, and of itself."""
         device, work_root, fence = phone.device, phone.facts.work_root, entry.fence
         try:
@@ -78,7 +109,7 @@ class Ending:
                 work_root,
                 fence,
                 deadline_s=entry.plan.timeout_s + self.wait_margin_s,
-                grace_s=AWAY_S,
+                grace_s=self.away_s,
                 then=collect_command(work_root, fence),
             )
         except DeviceTimeout as error:
@@ -86,6 +117,19 @@ class Ending:
                 raise
             # A phone that does not say how it is spoils no finished run.
             log.warning("condition_unread", code=error.code, reason=error.message)
-        return await device.shell(
+        said = await device.shell(
             collect_command(work_root, fence, with_condition=False), deadline_s=_UNASKED_DEADLINE_S
         )
+        return Waited(said=said, away_s=0.0)
+
+
+def whose_doing(gone: RunGone, boot_id_before: str | None, boot_id: str | None) -> DeviceError:
+    """What happened to a run that left no record, by the phone's boots and whether it was away.
+
+    In the same boot, a run that goes with the connection went with adbd: init ends what that had started.
+    """
+    if None not in (boot_id_before, boot_id) and boot_id != boot_id_before:
+        return DeviceRebooted(f"{gone.message}: the phone restarted during it")
+    if gone.was_away:
+        return AdbdRestarted(f"{gone.message}, and the connection ended with it")
+    return gone

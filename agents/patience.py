@@ -36,7 +36,8 @@ class Patience:
             away_s: after this a failure is final.
             away: failures of other kinds are final at once.
         """
-        backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
+        # A phone is asked once in a second at most, whoever it is that has the patience.
+        backoff = Backoff(self._random, first_s=1.0, cap_s=5.0)
         give_up_s = self._clock.monotonic() + away_s
         while True:
             try:

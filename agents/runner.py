@@ -25,8 +25,8 @@ from farm.core.attempt import AttemptState
 from farm.core.condition import closed_gates
 from farm.core.errors import (
     AdbServerDown,
-    DeviceError,
-    DeviceOffline,
+    DeviceLost,
+    DeviceRebooted,
     FarmError,
     FarmTrouble,
     HostDiskFull,
@@ -69,13 +69,17 @@ class Runner:
         phone_cache_limit_bytes: int,
         wait_margin_s: float = WAIT_MARGIN_S,
         stand_by_s: float = STAND_BY_S,
+        away_s: float = AWAY_S,
     ) -> None:
         self._phones = phones
         self._preparation = Preparation(
             blobs=blobs, clock=clock, random=random, phone_cache_limit_bytes=phone_cache_limit_bytes
         )
         self._patience = Patience(clock, random)
-        self._ending = Ending(clock=clock, patience=self._patience, wait_margin_s=wait_margin_s)
+        self._ending = Ending(
+            clock=clock, patience=self._patience, wait_margin_s=wait_margin_s, away_s=away_s
+        )
+        self._away_s = away_s
         self._stand_by_s = stand_by_s
         self._clock = clock
         self._random = random
@@ -177,15 +181,15 @@ class Runner:
 
     async def _adopted(self, entry: Entry, draft: Evidence) -> Evidence:
         try:
-            async with asyncio.timeout(AWAY_S):
+            async with asyncio.timeout(self._away_s):
                 phone = await self._phones.wait(entry.device_id)
         except TimeoutError as error:
-            raise DeviceOffline(f"{entry.device_id} did not come back within {AWAY_S:g} s") from error
+            raise DeviceLost(f"{entry.device_id} did not come back within {self._away_s:g} s") from error
 
         async def look() -> RunStatus:
             return await run_status(phone.device, phone.facts.work_root, entry.fence)
 
-        if await self._patience.call(look, away_s=AWAY_S) is RunStatus.UNKNOWN:
+        if await self._patience.call(look, away_s=self._away_s) is RunStatus.UNKNOWN:
             await self._start_late(entry, phone)
         return await self._ending.finished(entry, phone, draft)
 
@@ -244,7 +248,7 @@ def _lost_run(entry: Entry, phone: Phone) -> FarmError:
     """Who is to blame for a run of an earlier life that the phone knows nothing of."""
     before = entry.draft.before
     if before is not None and before.boot_id is not None and before.boot_id != phone.boot_id:
-        return DeviceError(f"{phone.device.serial} restarted during run {entry.fence}")
+        return DeviceRebooted(f"{phone.device.serial} restarted during run {entry.fence}")
     return HostError(f"the agent was restarted before it looked at the phone of run {entry.fence}")
 
 

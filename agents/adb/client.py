@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from pathlib import Path
 
 from agents.adb import sync
-from agents.adb.shell_v2 import HEADER, Collector, PacketId, ShellResult, stdin_packets
+from agents.adb.shell_v2 import Collector, ShellResult, read_head, read_result, stdin_packets
 from agents.adb.smartsocket import LOOPBACK, Garbled, Refused, SmartSocket, smart_socket
 from agents.adb.sync import FileStat
 from farm.core.errors import (
@@ -106,7 +106,14 @@ class AdbDevice:
             return await self._find_features()
 
     async def shell(
-        self, command: str, *, deadline_s: float, stdin: bytes = b"", limit_bytes: int = OUTPUT_LIMIT_BYTES
+        self,
+        command: str,
+        *,
+        deadline_s: float,
+        stdin: bytes = b"",
+        limit_bytes: int = OUTPUT_LIMIT_BYTES,
+        talk_s: float | None = None,
+        again: bool = True,
     ) -> ShellResult:
         """Run a command line in the phone's shell and wait for its end.
 
@@ -115,16 +122,40 @@ class AdbDevice:
             deadline_s: for everything, opening included.
             stdin: all of its input.
             limit_bytes: what is kept of each of stdout and stderr; the rest is counted.
+            talk_s: how much longer it may take once it has said something; None where that tells nothing.
+            again: run it once more where the connection ended before the command did.
 
         Raises:
             DeviceUnfit: the phone has no shell v2, so that exit codes would be lost.
         """
-        async with self._call(f"shell {command[:60]!r}", deadline_s):
-            if "shell_v2" not in await self._find_features():
-                raise DeviceUnfit(f"{self.serial} has no shell v2")
-            async with self._service(f"shell,v2,raw:{command}") as socket:
-                socket.write(stdin_packets(stdin))
-                return await _read_result(socket, Collector(limit_bytes))
+        async with self._call(f"shell {command[:60]!r}", deadline_s) as deadline:
+
+            async def said() -> ShellResult:
+                return await self._shell(command, stdin, Collector(limit_bytes), deadline, talk_s)
+
+            try:
+                return await said()
+            except EOFError:
+                if not again:
+                    raise
+            return await said()
+
+    async def _shell(
+        self,
+        command: str,
+        stdin: bytes,
+        collector: Collector,
+        deadline: asyncio.Timeout,
+        talk_s: float | None,
+    ) -> ShellResult:
+        if "shell_v2" not in await self._find_features():
+            raise DeviceUnfit(f"{self.serial} has no shell v2")
+        async with self._service(f"shell,v2,raw:{command}") as socket:
+            socket.write(stdin_packets(stdin))
+            first = await read_head(socket)
+            if talk_s is not None:
+                _hasten(deadline, talk_s)
+            return await read_result(socket, collector, first)
 
     async def push(self, source: Path, remote: str, *, mode: int, deadline_s: float) -> int:
         """Write a local file to the phone; gives the bytes sent.
@@ -177,12 +208,12 @@ class AdbDevice:
             raise DeviceOffline(f"{self.serial}: {error}") from error
 
     @asynccontextmanager
-    async def _call(self, doing: str, deadline_s: float) -> AsyncIterator[None]:
+    async def _call(self, doing: str, deadline_s: float) -> AsyncIterator[asyncio.Timeout]:
         """The edge of every call on a phone: foreign errors become ours here, and nowhere else."""
         what = f"{self.serial}: {doing}"
         try:
-            async with asyncio.timeout(deadline_s):
-                yield
+            async with asyncio.timeout(deadline_s) as deadline:
+                yield deadline
         except TimeoutError as error:
             raise await self._unless_server_down(
                 DeviceTimeout(f"{what}: no end within {deadline_s:g} s")
@@ -209,13 +240,11 @@ def state_by_serial(text: str) -> dict[str, str]:
     return {serial: state for serial, tab, state in rows if tab}
 
 
-async def _read_result(socket: SmartSocket, collector: Collector) -> ShellResult:
-    while True:
-        kind, length = HEADER.unpack(await socket.read_exactly(HEADER.size))
-        data = await socket.read_exactly(length)
-        if kind == PacketId.EXIT and length == 1:
-            return collector.result(data[0])
-        collector.add(kind, data)
+def _hasten(deadline: asyncio.Timeout, left_s: float) -> None:
+    """Have a deadline come no later than so."""
+    end_s = asyncio.get_running_loop().time() + left_s
+    if (before_s := deadline.when()) is None or end_s < before_s:
+        deadline.reschedule(end_s)
 
 
 @contextmanager

@@ -4,6 +4,8 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
+from agents.adb.smartsocket import SmartSocket
+
 HEADER = struct.Struct("<BI")
 CHUNK_BYTES = 32 * 1024
 
@@ -66,3 +68,20 @@ class Collector:
             stderr=bytes(self._parts[PacketId.STDERR]),
             dropped_bytes=self._dropped_bytes,
         )
+
+
+async def read_head(socket: SmartSocket) -> tuple[int, int]:
+    """Kind and length of the next packet."""
+    kind, length = HEADER.unpack(await socket.read_exactly(HEADER.size))
+    return kind, length
+
+
+async def read_result(socket: SmartSocket, collector: Collector, head: tuple[int, int]) -> ShellResult:
+    """What a command says from the packet on that has this head."""
+    while True:
+        kind, length = head
+        data = await socket.read_exactly(length)
+        if kind == PacketId.EXIT and length == 1:
+            return collector.result(data[0])
+        collector.add(kind, data)
+        head = await read_head(socket)

@@ -31,6 +31,16 @@ async def read_condition(device: AdbDevice, work_root: str, now: datetime) -> Co
     return condition(output_by_section(result.stdout.decode(errors="replace")), now)
 
 
+async def read_boot_id(device: AdbDevice) -> str | None:
+    """Which boot this is; None when the phone does not say.
+
+    Raises:
+        DeviceError: the phone went away, or was too slow.
+    """
+    result = await device.shell(_first_line(BOOT_ID), deadline_s=_DEADLINE_S)
+    return result.stdout.decode(errors="replace").strip() or None
+
+
 def condition_commands(work_root: str) -> dict[str, str]:
     """What to ask a phone, by section."""
     return {

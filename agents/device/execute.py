@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
 from shlex import quote
@@ -15,12 +16,15 @@ from farm.core.errors import AdbServerDown, DeviceError, DeviceOffline, DevicePr
 from farm.core.plan import PlanFile
 
 _DEADLINE_S = 30.0
-#: More than the wait itself, for what is run right after it. A run has ended long before its wait would.
-_THEN_S = 2.0
+#: For what is run right after a run, once it has said something: the run's end is known by then, and a
+#: service of the phone that hangs costs no more than this.
+THEN_S = 20.0
+#: More than the wait itself, where that is over first.
+_THEN_MARGIN_S = 2.0
 #: The script's own patience with what will not die is twice two seconds; scans of a slow phone come on top.
 _CLEAN_DEADLINE_S = 60.0
 #: Between attempts to reach a phone that went away during its run.
-_RECONNECT_S = 0.5
+_RECONNECT_S = 1.0
 #: An answer slower than this means that the phone was there.
 _REACHED_S = 5.0
 
@@ -33,6 +37,25 @@ class RunStatus(StrEnum):
     FINISHED = "finished"
     #: Nothing runs and nothing was recorded: never started, cleaned up, or cut off by a reboot.
     UNKNOWN = "unknown"
+
+
+class RunGone(DeviceError):
+    """A run left neither a process nor an exit record."""
+
+    code = "device.run_gone"
+    default_hint = "something on the phone killed its supervisor: `adb logcat -b crash,events` may say what"
+    #: Whether the phone was away meanwhile.
+    was_away = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """The end of a run that was waited for."""
+
+    #: What the phone said when it had ended.
+    said: ShellResult
+    #: How long the phone could not be reached, until it was asked again; the run went on meanwhile.
+    away_s: float
 
 
 async def start_run(
@@ -85,7 +108,7 @@ def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
 
 async def wait_run(
     device: AdbDevice, work_root: str, fence: int, *, deadline_s: float, grace_s: float = 90.0, then: str = ""
-) -> ShellResult:
+) -> Waited:
     """Wait for the exit record on one silent stream; nothing else talks to the phone meanwhile.
 
     A phone that goes away is tried again until it was away for `grace_s`; its run goes on without us.
@@ -99,28 +122,46 @@ async def wait_run(
         then: what the same shell is to run as soon as the run has ended; given back is what that said.
 
     Raises:
-        DeviceTimeout: the run, the phone, or `then` did not come to an end within `deadline_s`.
+        DeviceTimeout: the run, the phone, or `then` did not come to an end within `deadline_s`, or `then` not
+            soon after the run's end.
         DeviceOffline, AdbServerDown, DeviceProtocol: the phone stayed away longer than the grace period.
-        DeviceError: the run is gone without a record: its supervisor was killed, or the phone has rebooted.
+        RunGone: its supervisor was killed, or the phone has rebooted.
     """
-    clock = asyncio.get_running_loop().time
-    end_s, away_since_s = clock() + deadline_s, None
+    clock, absence = asyncio.get_running_loop().time, _Absence()
+    end_s = clock() + deadline_s
     while (left_s := end_s - clock()) > 0:
         asked_s = clock()
         try:
             status, said = await _wait_once(device, work_root, fence, left_s, then)
         except (DeviceOffline, AdbServerDown, DeviceProtocol):
-            if away_since_s is None or clock() - asked_s > _REACHED_S:
-                away_since_s = clock()
-            if clock() - away_since_s >= grace_s:
+            if absence.lasts_s(asked_s, clock()) >= grace_s:
                 raise
             await asyncio.sleep(_RECONNECT_S)
             continue
         if status is RunStatus.FINISHED:
-            return said
+            return Waited(said=said, away_s=absence.total_s)
         if status is RunStatus.UNKNOWN:
-            raise DeviceError(f"{device.serial}: run {fence} is gone without an exit record")
+            gone = RunGone(f"{device.serial}: run {fence} is gone without an exit record")
+            gone.was_away = absence.total_s > 0
+            raise gone
     raise DeviceTimeout(f"{device.serial}: run {fence} did not end within {deadline_s:g} s")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Absence:
+    """How long a phone was away while a run was waited for."""
+
+    since_s: float | None = None
+    #: In all, up to when it is asked again.
+    total_s: float = 0.0
+
+    def lasts_s(self, asked_s: float, failed_s: float) -> float:
+        """It was asked and did not answer: how long the present absence is."""
+        was_there = self.since_s is None or failed_s - asked_s > _REACHED_S
+        if self.since_s is None or was_there:
+            self.since_s = failed_s
+        self.total_s += _RECONNECT_S if was_there else failed_s - asked_s + _RECONNECT_S
+        return failed_s - self.since_s
 
 
 async def run_status(device: AdbDevice, work_root: str, fence: int) -> RunStatus:
@@ -167,7 +208,13 @@ async def _wait_once(
     command = supervisor_command(work_root, "wait", fence, ceil(left_s))
     if then:
         command = f'{command}; code=$?; [ "$code" != 0 ] || {{ {then}; }}; exit "$code"'
-    result = await device.shell(command, deadline_s=left_s + (_THEN_S if then else _DEADLINE_S))
+    result = await device.shell(
+        command,
+        deadline_s=left_s + (_THEN_MARGIN_S if then else _DEADLINE_S),
+        talk_s=THEN_S if then else None,
+        # A connection that ends during a run is what this is to notice.
+        again=False,
+    )
     return _status(device, result), result
 
 

@@ -56,3 +56,5 @@ class Evidence:
     waited_s: float = 0.0
     #: True when the agent took the run over after a restart of its own.
     adopted: bool = False
+    #: How long the phone could not be reached during the run, which went on meanwhile.
+    away_s: float = 0.0

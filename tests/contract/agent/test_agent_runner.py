@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import httpx
 import pytest
@@ -39,11 +40,9 @@ class CountingDevice(AdbDevice):
         super().__init__(client, serial)
         self._counting = client
 
-    async def shell(
-        self, command: str, *, deadline_s: float, stdin: bytes = b"", limit_bytes: int = 2**22
-    ) -> ShellResult:
+    async def shell(self, command: str, *, deadline_s: float, **more: Any) -> ShellResult:
         self._counting.asked += 1
-        return await super().shell(command, deadline_s=deadline_s, stdin=stdin, limit_bytes=limit_bytes)
+        return await super().shell(command, deadline_s=deadline_s, **more)
 
 
 class CountingAdb(AdbClient):
