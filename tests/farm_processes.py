@@ -37,7 +37,7 @@ from farm.wire.views import MatrixView
 
 T = TypeVar("T")
 
-_CHECKOUT = Path(farm.__file__).parent.parent
+CHECKOUT = Path(farm.__file__).parent.parent
 _FARM = (sys.executable, "-m", "farm.cli.main", "up", "--no-agent")
 _STOP_S = 20.0
 
@@ -74,7 +74,7 @@ class Process:
         with self.log.open("ab") as sink:
             self._child = subprocess.Popen(
                 self.command,
-                cwd=_CHECKOUT,
+                cwd=CHECKOUT,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
@@ -209,7 +209,7 @@ class FarmProcess(Process):
         """What a `farm` command with `--json` prints; it must say nothing else on stdout."""
         done = subprocess.run(
             [sys.executable, "-m", "farm.cli.main", *words, "--json"],
-            cwd=_CHECKOUT,
+            cwd=CHECKOUT,
             env={**os.environ, "FARM_URL": self.url},
             capture_output=True,
             text=True,

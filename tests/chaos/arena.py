@@ -142,9 +142,10 @@ def set_arena(
         proxy = Proxy(lambda: [farm.port for farm in running])
         port = stack.enter_context(held_port())
         loop.run(proxy.start(port))
+        stack.callback(lambda: loop.run(proxy.stop()))
         url = f"http://127.0.0.1:{port}"
         handles = stack.enter_context(running_phones(phones, folder / "phones", shared_cpu=False))
-        wires = _wires(stack, agents, handles)
+        wires = _wires(stack, loop, agents, handles)
         for precision in ("float32", "int8-core"):
             running[0].register_model(*stand_in_model(precision))
         arena = Arena(
@@ -172,12 +173,18 @@ def _farm(folder: Path, number: int, database_url: str | None) -> FarmProcess:
     return FarmProcess(folder / f"farm-{number}", environment=HASTE, database_url=database_url, blobs=blobs)
 
 
-def _wires(stack: ExitStack, agents: int, phones: Sequence[PhoneHandle]) -> dict[tuple[int, int], Wire]:
-    return {
+def _wires(
+    stack: ExitStack, loop: Looping, agents: int, phones: Sequence[PhoneHandle]
+) -> dict[tuple[int, int], Wire]:
+    """Pulled out, all of them; the end pulls them out again."""
+    wires = {
         (agent, number): Wire(stack.enter_context(held_port()), int(phone.address.rpartition(":")[2]))
         for agent in range(agents)
         for number, phone in enumerate(phones)
     }
+    for wire in wires.values():
+        stack.callback(lambda wire=wire: loop.run(wire.pull_out()))
+    return wires
 
 
 def _agent(

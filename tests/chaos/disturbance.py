@@ -9,7 +9,7 @@ from typing import assert_never
 
 import sqlalchemy as sa
 from arena import Arena, revive, stopped
-from farm_processes import AgentProcess, Process
+from farm_processes import CHECKOUT, AgentProcess, Process
 from proxy import Mischief, Trap
 from schedule import AILMENTS, Fault, Kind
 
@@ -83,12 +83,12 @@ def _second(agent: AgentProcess) -> Undo:
     """Start the agent once more, as an operator in a hurry does."""
     try:
         done = subprocess.run(
-            agent.command, capture_output=True, text=True, timeout=_GIVES_UP_S, check=False, cwd=agent.folder
+            agent.command, capture_output=True, text=True, timeout=_GIVES_UP_S, check=False, cwd=CHECKOUT
         )
     except subprocess.TimeoutExpired as error:
         raise AssertionError("a second agent works in the folder of another") from error
     assert done.returncode == 5, f"{done.returncode}: {done.stderr}"
-    assert "another agent" in done.stderr.lower(), done.stderr
+    assert f"agent (pid {agent.pid}) already works" in done.stderr, done.stderr
     return _nothing
 
 

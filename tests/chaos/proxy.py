@@ -70,8 +70,13 @@ class Proxy:
         self.met: Counter[Mischief] = Counter()
 
     async def start(self, port: int) -> None:
-        """Listen there until the loop ends."""
+        """Listen there."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", port, limit=_LIMIT_BYTES)
+
+    async def stop(self) -> None:
+        await self.calm()
+        if self._server is not None:
+            self._server.close()
 
     async def arm(self, trap: Trap) -> None:
         self._calm.clear()
