@@ -9,12 +9,16 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from farm.core.address import host_and_port, is_loopback, web_address
+from farm.core.database_url import postgres_url
 from farm.core.errors import InvalidInput
 from farm.core.patience import Patience
 from farm.core.retention import StorageRules
 
 #: Where a farm listens when nobody says otherwise.
 DEFAULT_PORT = 8470
+
+#: Settings that no message repeats.
+_SECRETS = frozenset({"database_url"})
 
 
 class FarmConfig(BaseSettings):
@@ -24,8 +28,10 @@ class FarmConfig(BaseSettings):
 
     #: Database, artifacts, the embedded agent's state: all a farm keeps.
     data_dir: Path = Path("farm-data")
+    #: A file with the address of the database in it, instead of the address itself; it goes before it.
+    database_url_file: Path | None = None
     #: `postgresql://...` where a team outgrows one machine; None: the SQLite file in the data folder.
-    database_url: SecretStr | None = None
+    database_url: Annotated[SecretStr | None, Field(validate_default=True)] = None
     #: Where artifacts are kept; None: in the data folder. Farm processes on one database share this one.
     blobs_path: Path | None = None
     bind: str = "127.0.0.1"
@@ -55,6 +61,21 @@ class FarmConfig(BaseSettings):
     disk_reserve_bytes: Annotated[int, Field(ge=0)] = 1024**3
     #: How often the limits are enforced, and files compared with what the database says of them.
     sweep_every_s: Annotated[float, Field(gt=0)] = 600.0
+
+    @field_validator("database_url_file")
+    @classmethod
+    def _holds_an_address(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            _address_in(value)
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _is_postgres(cls, value: SecretStr | None, found: ValidationInfo) -> SecretStr | None:
+        file: Path | None = found.data.get("database_url_file")
+        if file is not None:
+            return _address_in(file)
+        return None if value is None else SecretStr(postgres_url(value.get_secret_value()))
 
     @field_validator("agents_bind")
     @classmethod
@@ -118,12 +139,21 @@ class FarmConfig(BaseSettings):
         return self.blobs_path or self.data_dir / "blobs"
 
 
+def _address_in(file: Path) -> SecretStr:
+    try:
+        return SecretStr(postgres_url(file.read_text()))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"it cannot be read: {error}") from error
+
+
 def invalid_setting(error: ValidationError, prefix: str) -> InvalidInput:
     """The error for settings that cannot be, naming the first by its environment variable."""
     first = error.errors(include_url=False)[0]
     name = f"{prefix}{first['loc'][0]}".upper()
     value = first["input"]
     text = ",".join(map(str, value)) if isinstance(value, tuple) else value
+    if first["loc"][0] in _SECRETS:
+        text = "..."
     said = first["msg"].removeprefix("Value error, ")
     if first["type"] == "string_pattern_mismatch":
         said = "blanks, `/` and control characters have no place in it"

@@ -28,7 +28,9 @@ from farm.core.address import host_and_port, is_loopback
 from farm.core.errors import InvalidInput
 from farm.core.ids import DeviceId
 from farm.embedded_agent import agent_config, phones_left_running, run_embedded_agent, with_phones
+from farm.services.duties import Duties, serving_since
 from farm.services.sweeper import Sweeper
+from farm.store.opening import check_server
 from farm.ticks import sweeping, ticking
 
 _log = structlog.get_logger(__name__)
@@ -62,6 +64,7 @@ def run(options: UpOptions) -> list[DeviceId]:
     config = options.config
     _check_loopback(config.bind)
     _make_data_folder(config.data_dir)
+    check_server(config)
     with data_folder_lock(config.data_dir), _listening(config) as listeners:
         # Before anything is started that would have to be stopped.
         agent = agent_config(config, url_of(listeners.people)) if options.agent else None
@@ -130,16 +133,10 @@ async def _beside(
     context = context_of(app)
     folder = options.config.data_dir
     sweep = Sweeper(context.database, context.blobs, options.config.storage_rules, clock)
+    duties = _duties(options.config, context)
     async with (
-        ticking(
-            context.database,
-            clock,
-            up_since=context.started_at,
-            every_s=options.config.reap_every_s,
-            patience=options.config.patience,
-            after=context.waiters.wake,
-        ),
-        sweeping(sweep, every_s=options.config.sweep_every_s),
+        ticking(context.database, duties, after=context.waiters.wake),
+        sweeping(sweep, every_s=options.config.sweep_every_s, whenever=lambda: duties.are_held),
     ):
         addresses = await asyncio.to_thread(_phones, options.virtual, folder / "virtual")
         tasks: list[asyncio.Task[None]] = []
@@ -156,6 +153,17 @@ async def _beside(
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.to_thread(stop_phones, folder / "virtual")
+
+
+def _duties(config: FarmConfig, context: Context) -> Duties:
+    return Duties(
+        process=context.database.process,
+        clock=context.clock,
+        every_s=config.reap_every_s,
+        serving=serving_since(context.started_at, every_s=config.reap_every_s),
+        patience=config.patience,
+        clock_check=context.clock_check,
+    )
 
 
 async def _first(stopped: Coroutine[Any, Any, object], *others: asyncio.Task[None]) -> None:

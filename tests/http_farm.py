@@ -87,10 +87,11 @@ class _Server(uvicorn.Server):
 def http_farm(data_dir: Path, **config: Any) -> Iterator[HttpFarm]:
     """A farm without agents, on an address of its own."""
     settings = FarmConfig(data_dir=data_dir, **config)
-    put_migrated(settings.database_path)
+    if settings.database_url is None:
+        put_migrated(settings.database_path)
     app = create_app(settings, SystemClock())
     with listening("127.0.0.1", 0, hint="") as listener:
-        server = _Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
+        server = _Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1, lifespan="on"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         url = url_of(listener)

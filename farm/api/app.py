@@ -23,12 +23,13 @@ from farm.api.bodies import SoundBodies
 from farm.api.context import Context
 from farm.api.origins import LoopbackOnly, SameOriginOnly
 from farm.api.problems import install_problem_handlers
+from farm.api.waking import waking
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.services.bootstrap import register_own_programs
-from farm.store.database import Database, sqlite_url
 from farm.store.migrate import upgrade
+from farm.store.opening import open_database, process_name
 
 
 def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
@@ -37,7 +38,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         config.data_dir.mkdir(parents=True, exist_ok=True)
-        database = Database(sqlite_url(config.database_path))
+        database = open_database(config, process=process_name())
         try:
             upgrade(database.engine)
             context = Context(
@@ -49,7 +50,8 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
             )
             register_own_programs(database, context.blobs, now=clock.now())
             app.state.context = context
-            yield
+            async with waking(database, context.waiters):
+                yield
         finally:
             database.close()
 

@@ -16,8 +16,9 @@ from farm.config import FarmConfig
 from farm.core.errors import AuthError
 from farm.core.ids import HostId, SessionId
 from farm.services.identity import authenticate
+from farm.store.clock_check import ClockCheck
 from farm.store.database import Database
-
+from farm.store.wakes import EVERYBODY, Wake
 
 #: As somebody calls it: who names another host's session must not end what that host waits for.
 _Session = tuple[HostId, SessionId]
@@ -27,7 +28,7 @@ class Waiters:
     """Agents whose exchange is held until there may be work for them."""
 
     def __init__(self) -> None:
-        self._events: set[asyncio.Event] = set()
+        self._host_by_event: dict[asyncio.Event, HostId] = {}
         self._event_by_session: dict[_Session, asyncio.Event] = {}
         self._followers: set[asyncio.Event] = set()
         #: True once the farm stops: nobody is held any longer.
@@ -44,11 +45,11 @@ class Waiters:
         if before := self._event_by_session.get(session):
             before.set()
         self._event_by_session[session] = event
-        self._events.add(event)
+        self._host_by_event[event] = session[0]
         try:
             yield event
         finally:
-            self._events.discard(event)
+            del self._host_by_event[event]
             if self.is_latest(host, session_id, event):
                 del self._event_by_session[session]
 
@@ -69,16 +70,19 @@ class Waiters:
     @property
     def count(self) -> int:
         """How many exchanges are held."""
-        return len(self._events)
+        return len(self._host_by_event)
 
     def close(self) -> None:
         """Let everybody go."""
         self.closed = True
         self.wake()
 
-    def wake(self) -> None:
+    def wake(self, wake: Wake = EVERYBODY) -> None:
         """Something changed that may mean work. Called on the event loop."""
-        for event in self._events | self._followers:
+        held = self._host_by_event.items()
+        for event in (event for event, host in held if wake.hosts is None or host in wake.hosts):
+            event.set()
+        for event in self._followers:
             event.set()
 
 
@@ -92,6 +96,7 @@ class Context:
     clock: Clock
     started_at: datetime
     waiters: Waiters = field(default_factory=Waiters)
+    clock_check: ClockCheck = field(default_factory=ClockCheck)
 
 
 def _context(request: Request) -> Context:

@@ -26,10 +26,11 @@ class LoopbackOnly:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        if scope["type"] == "http" and _FORWARDED & set(headers):
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif _FORWARDED & set(headers := Headers(scope=scope)):
             await problem_response(_PROXIED)(scope, receive, send)
-        elif scope["type"] == "http" and not is_for_loopback(headers):
+        elif not is_for_loopback(headers):
             await problem_response(_REFUSED)(scope, receive, send)
         else:
             await self._app(scope, receive, send)

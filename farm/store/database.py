@@ -1,8 +1,10 @@
 """The database: whole transactions, as if one came after the other, on SQLite and on PostgreSQL."""
 
 import asyncio
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from farm.core.errors import FarmBusy
+from farm.store.wakes import Wake, Waking, notify
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,8 +24,12 @@ T = TypeVar("T")
 _READERS = 4
 #: PostgreSQL runs this many transactions side by side; more of them would only fail each other.
 _POSTGRES_WRITERS = 8
-#: How often a transaction is run again that PostgreSQL could not put in an order with the others.
+#: How often a transaction is run again that PostgreSQL could not put in an order with the others, and the
+#: longest pause before: whoever is out of step with others for a moment need not meet them again.
 _RERUNS = 30
+_RERUN_PAUSE_S = 0.1
+#: How long anybody waits for a connection of the pool, or for a server to answer.
+_CONNECT_S = 10
 #: How long a writer waits for another process's transaction before it says that the farm is busy.
 BUSY_MS = 10_000
 #: What waiting can cure: a lock, a full disk, a disk that comes back (https://sqlite.org/rescode.html).
@@ -56,8 +63,18 @@ class Database:
     FarmBusy; others are mistakes of ours.
     """
 
-    def __init__(self, url: str, *, busy_ms: int = BUSY_MS) -> None:
+    def __init__(self, url: str, *, busy_ms: int = BUSY_MS, process: str = "") -> None:
+        """Open a database; nothing is connected yet.
+
+        Args:
+            process: which farm process this is, to the others.
+        """
         self.engine = create_engine(url, busy_ms=busy_ms)
+        self.process = process
+        #: How often a transaction had to be run again.
+        self.reruns = 0
+        #: Told, on a writer's thread, whom a committed change may concern.
+        self.on_change: Callable[[Wake], None] = lambda _: None
         writers = 1 if self.engine.dialect.name == "sqlite" else _POSTGRES_WRITERS
         self._writer = ThreadPoolExecutor(writers, thread_name_prefix="farm-writer")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="farm-reader")
@@ -72,6 +89,15 @@ class Database:
     ) -> T:
         """As `write`; a cancelled caller does not undo a transaction that has begun."""
         return await asyncio.wrap_future(self._submit_write(service, *args, **kwargs))
+
+    async def change_async(
+        self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `write_async`; then whoever waits for work looks again, in this process and in all others.
+
+        That is everybody, unless the service says whom it concerns.
+        """
+        return await asyncio.wrap_future(self._submit_change(service, *args, **kwargs))
 
     def read(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a service that only reads, on one snapshot, in the caller's thread; it cannot write."""
@@ -95,29 +121,59 @@ class Database:
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> Future[T]:
         def run() -> T:
-            with (
-                self.engine.connect().execution_options(farm_writes=True) as connection,
-                connection.begin(),
-            ):
+            with self._writing(None) as connection:
                 return service(connection, *args, **kwargs)
 
-        return self._writer.submit(_run_in_some_order, run)
+        return self._writer.submit(self._in_some_order, run)
 
+    def _submit_change(
+        self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> Future[T]:
+        def run() -> tuple[T, Wake]:
+            waking = Waking()
+            with self._writing(waking) as connection:
+                result = service(connection, *args, **kwargs)
+                notify(connection, waking.wake(), process=self.process)
+            return result, waking.wake()
 
-def _run_in_some_order(transaction: Callable[[], T]) -> T:
-    with _curable_as_busy():
-        for _ in range(_RERUNS):
-            try:
-                return transaction()
-            except sa.exc.DBAPIError as error:
-                if not _is_out_of_order(error.orig):
-                    raise
-        return transaction()
+        def run_and_tell() -> T:
+            result, wake = self._in_some_order(run)
+            self.on_change(wake)
+            return result
+
+        return self._writer.submit(run_and_tell)
+
+    @contextmanager
+    def _writing(self, waking: Waking | None) -> Iterator[Connection]:
+        options = {"farm_writes": True, "farm_waking": waking}
+        with self.engine.connect().execution_options(**options) as connection, connection.begin():
+            yield connection
+
+    def _in_some_order(self, transaction: Callable[[], T]) -> T:
+        with _curable_as_busy():
+            for number in range(_RERUNS):
+                try:
+                    return transaction()
+                except sa.exc.DBAPIError as error:
+                    if not _is_out_of_order(error.orig):
+                        raise
+                self.reruns += 1
+                time.sleep(random.uniform(0, min(_RERUN_PAUSE_S, 0.001 * 2**number)))
+            return transaction()
 
 
 def _is_out_of_order(error: BaseException | None) -> bool:
-    """Whether PostgreSQL asks for the transaction to be run again (PostgreSQL manual, chapter 13.5)."""
-    return isinstance(error, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected)
+    """Whether PostgreSQL asks for the transaction to be run again (PostgreSQL manual, chapter 13.5).
+
+    It may call it a broken unique constraint when two transactions add the same row: the one that is run
+    again sees the other's.
+    """
+    return isinstance(
+        error,
+        psycopg.errors.SerializationFailure
+        | psycopg.errors.DeadlockDetected
+        | psycopg.errors.UniqueViolation,
+    )
 
 
 def free_bytes_inside(connection: Connection) -> int:
@@ -138,10 +194,18 @@ def free_bytes_inside(connection: Connection) -> int:
 def _curable_as_busy() -> Iterator[None]:
     try:
         yield
+    except sa.exc.TimeoutError as error:
+        raise FarmBusy("all connections to the database are in use") from error
     except sa.exc.DBAPIError as error:
         if not _is_curable(error.orig):
             raise
         raise FarmBusy(f"the database refused for now: {error.orig}", hint=_cure(error.orig)) from error
+
+
+def libpq_parameters(url: sa.URL) -> dict[str, Any]:
+    """The parameters of a connection of psycopg's own to the database of an engine."""
+    _, parameters = url.get_dialect()().create_connect_args(url)
+    return dict(parameters)
 
 
 def _is_curable(error: BaseException | None) -> bool:
@@ -163,12 +227,13 @@ def _cure(error: BaseException | None) -> str | None:
     return None
 
 
-def create_engine(url: str, *, busy_ms: int = BUSY_MS) -> Engine:
+def create_engine(url: str, *, busy_ms: int = BUSY_MS, patience_s: int = _CONNECT_S) -> Engine:
     """An engine whose transactions behave alike on both databases.
 
     Args:
         url: SQLAlchemy's; `postgresql://` means psycopg 3.
         busy_ms: how long a transaction waits for locks of other processes, or in a statement for a row.
+        patience_s: how long anybody waits for a PostgreSQL connection.
     """
     if sa.make_url(url).get_backend_name() == "sqlite":
         engine = sa.create_engine(url)
@@ -180,8 +245,13 @@ def create_engine(url: str, *, busy_ms: int = BUSY_MS) -> Engine:
         isolation_level="SERIALIZABLE",
         pool_size=_READERS + _POSTGRES_WRITERS,
         max_overflow=0,
+        pool_timeout=patience_s,
         pool_pre_ping=True,
-        connect_args={"options": f"-c lock_timeout={busy_ms} -c timezone=UTC"},
+        connect_args={
+            "options": f"-c lock_timeout={busy_ms} -c timezone=UTC",
+            "connect_timeout": patience_s,
+            "application_name": "benchfarm",
+        },
     )
     sa.event.listen(engine, "begin", _begin_postgres)
     return engine

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from farm.ticks import Serving
+from farm.services.duties import Serving
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 

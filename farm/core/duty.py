@@ -1,0 +1,38 @@
+"""Who of several farm processes does what is to be done once: a lease that its holder renews."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What the database says of a duty."""
+
+    #: A farm process; unique to each of its lives.
+    holder: str
+    held_until: datetime
+
+
+class Turn(StrEnum):
+    """Whose turn it is."""
+
+    #: This process held the duty, and goes on.
+    KEPT = "kept"
+    #: Nobody held it, or who did let it lapse.
+    TAKEN = "taken"
+    #: Another process holds it.
+    ELSEWHERE = "elsewhere"
+
+
+def turn(found: Holding | None, process: str, *, now: datetime, lease: timedelta) -> Turn:
+    """Whether a process may do a duty now.
+
+    A lease that ends later than twice its length from now was written under a clock that was wrong: nobody
+    waits for it.
+    """
+    if found is None:
+        return Turn.TAKEN
+    if now < found.held_until <= now + 2 * lease:
+        return Turn.KEPT if found.holder == process else Turn.ELSEWHERE
+    return Turn.TAKEN
