@@ -44,9 +44,7 @@ async def post_enroll(enrollment: Enrollment, request: Request, farm: Farm) -> E
 @router.post("/sessions")
 async def post_session(opening: SessionOpening, host: CallingHost, farm: Farm) -> SessionAnswer:
     """Open a session; fences older sessions of the host."""
-    answer = await farm.database.write_async(open_session, host, opening, now=farm.clock.now())
-    farm.waiters.wake()
-    return answer
+    return await farm.database.change_async(open_session, host, opening, now=farm.clock.now())
 
 
 @router.post("/sessions/{session_id}/exchange")
@@ -87,9 +85,7 @@ async def post_report(attempt_id: Count, request: Request, host: CallingHost, fa
     body = await _body(request)
     attempt = AttemptId(attempt_id)
     async with _told_if_refused(farm, host):
-        answer = await farm.database.write_async(settle, host, attempt, body, now=farm.clock.now())
-    farm.waiters.wake()
-    return answer
+        return await farm.database.change_async(settle, host, attempt, body, now=farm.clock.now())
 
 
 @asynccontextmanager

@@ -127,6 +127,4 @@ async def get_errand_route(errand_id: Count, _: Viewer, farm: Farm) -> ErrandVie
 
 async def _changed(farm: Context, service: Callable[..., T], *what: object) -> T:
     """Run a verb, and have agents that wait look again."""
-    answer = await farm.database.write_async(service, *what, now=farm.clock.now())
-    farm.waiters.wake()
-    return answer
+    return await farm.database.change_async(service, *what, now=farm.clock.now())

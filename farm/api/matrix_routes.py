@@ -26,8 +26,7 @@ async def post_matrix(submission: MatrixSubmission, caller: Submitter, farm: Far
     """Submit a matrix; its jobs are queued when this returns."""
     spec = matrix_spec(submission.spec)
     now = farm.clock.now()
-    matrix_id = await farm.database.write_async(submit_matrix, spec, now=now, actor=caller.actor)
-    farm.waiters.wake()
+    matrix_id = await farm.database.change_async(submit_matrix, spec, now=now, actor=caller.actor)
     return await farm.database.read_async(matrix_view, matrix_id, now=now)
 
 
@@ -54,14 +53,13 @@ async def post_cancel(
     matrix_id: Count, cancellation: Cancellation, caller: Submitter, farm: Farm
 ) -> CancelledView:
     """End what is left of a matrix; again is no error."""
-    cancelled = await farm.database.write_async(
+    cancelled = await farm.database.change_async(
         cancel_matrix,
         MatrixId(matrix_id),
         device=cancellation.device,
         now=farm.clock.now(),
         actor=caller.actor,
     )
-    farm.waiters.wake()
     return cancelled
 
 
@@ -69,10 +67,9 @@ async def post_cancel(
 async def post_rerun(matrix_id: Count, rerun: Rerun, caller: Submitter, farm: Farm) -> MatrixView:
     """Submit the spec of a matrix again, over what the farm has now."""
     now = farm.clock.now()
-    again = await farm.database.write_async(
+    again = await farm.database.change_async(
         rerun_matrix, MatrixId(matrix_id), failed=rerun.failed, now=now, actor=caller.actor
     )
-    farm.waiters.wake()
     return await farm.database.read_async(matrix_view, again, now=now)
 
 
