@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 import httpx
 
-from farm.core.address import is_loopback
 from farm.core.errand import ErrandKind
-from farm.core.errors import FarmError, FarmUnreachable, InvalidInput
+from farm.core.errors import FarmError, InvalidInput
 from farm.core.ids import AttemptId, CellId, Digest, JobId, MatrixId
 from farm.core.variant import Manifest
-from farm.wire.answers import accepted, farm_address, read_answer
+from farm.wire.access_views import AccessRequest, AccessTokenView, CallerView, NewAccessTokenView
+from farm.wire.answers import accepted
+from farm.wire.connection import FarmConnection
 from farm.wire.device_views import (
     AdbAccess,
     Asked,
@@ -43,48 +43,18 @@ from farm.wire.views import (
 
 T = TypeVar("T")
 
-#: Connecting, and each read or write; a request that sends a file takes as many writes as it needs.
-CONNECT_S = 5.0
-ANSWER_S = 60.0
 CHUNK_BYTES = 1024 * 1024
 
 Progress = Callable[[int], None]
 """Told how many more bytes went out."""
 
 
-class FarmClient:
-    """A connection to one farm; every call has a time-out.
+class FarmClient(FarmConnection):
+    """What a farm can be asked; every call has a time-out.
 
     Every method raises `FarmUnreachable` when nothing answers, and otherwise the error of the tree whose
     `code` the farm's problem document bears.
     """
-
-    def __init__(self, url: str, *, answer_s: float = ANSWER_S) -> None:
-        """Nothing is sent yet.
-
-        Raises:
-            InvalidInput: `url` is not the address of a web server.
-        """
-        self.url = url.rstrip("/")
-        address = farm_address(self.url)
-        self._http = httpx.Client(
-            base_url=f"{self.url}/api/v1",
-            timeout=httpx.Timeout(answer_s, connect=CONNECT_S),
-            # A proxy cannot reach this machine's own loopback.
-            trust_env=not is_loopback(address.host),
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Give the connections back."""
-        self._http.close()
 
     def is_healthy(self) -> bool:
         """Whether a farm answers and says that it is well; never raises."""
@@ -234,24 +204,22 @@ class FarmClient:
 
     def revoke_token(self, token_id: str) -> TokenView:
         """Let nobody enroll with it any more."""
-        return read_answer(TokenView, self._send(self._http.build_request("DELETE", f"/tokens/{token_id}")))
+        return self._delete(TokenView, f"/tokens/{quote(token_id, safe='')}")
 
-    def _get(self, kind: type[T], path: str, /, **query: str | None) -> T:
-        params = {name: value for name, value in query.items() if value is not None}
-        return read_answer(kind, self._send(self._http.build_request("GET", path, params=params)))
+    def caller(self) -> CallerView:
+        """Who the farm takes this client for."""
+        return self._get(CallerView, "/caller")
 
-    def _post(self, kind: type[T], path: str, body: Mapping[str, object]) -> T:
-        return read_answer(kind, self._send(self._http.build_request("POST", path, json=body)))
+    def create_access_token(self, request: AccessRequest) -> NewAccessTokenView:
+        """An access token; the farm says it this once."""
+        return self._post(NewAccessTokenView, "/access-tokens", request.model_dump(mode="json"))
 
-    def _send(self, request: httpx.Request) -> httpx.Response:
-        try:
-            return self._http.send(request)
-        except httpx.TimeoutException as error:
-            raise FarmUnreachable(
-                f"the farm at {self.url} did not answer in time", hint="is it busy, or is it another program?"
-            ) from error
-        except httpx.RequestError as error:
-            raise FarmUnreachable(f"no farm answers at {self.url}") from error
+    def access_tokens(self) -> list[AccessTokenView]:
+        return self._get(list[AccessTokenView], "/access-tokens")
+
+    def revoke_access_token(self, token_id: str) -> AccessTokenView:
+        """Let nobody in with it any more."""
+        return self._delete(AccessTokenView, f"/access-tokens/{quote(token_id, safe='')}")
 
 
 def _device_path(name: str) -> str:

@@ -1,10 +1,15 @@
-"""Where the farm is: FARM_URL, the farm that runs in the data folder, or the usual address."""
+"""Where the farm is: FARM_URL, the farm that runs in the data folder, a login, or the usual address."""
 
 import fcntl
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from farm.cli.kept_login import find_login, find_token
+from farm.cli.output import talk
+from farm.cli.person import find_me
 
 if TYPE_CHECKING:
     from farm.client import FarmClient
@@ -25,7 +30,16 @@ def data_dir() -> Path:
 
 def farm_url() -> str:
     """The address of the farm to talk to."""
-    return os.environ.get("FARM_URL") or find_running(data_dir()) or DEFAULT_URL
+    return find_url() or DEFAULT_URL
+
+
+def find_url() -> str | None:
+    """The address of the farm, if anybody said which: FARM_URL, one that runs here, or a login."""
+    found = os.environ.get("FARM_URL") or find_running(data_dir())
+    if found:
+        return found
+    login = find_login()
+    return None if login is None else login.url
 
 
 def find_running(folder: Path) -> str | None:
@@ -39,9 +53,28 @@ def find_running(folder: Path) -> str | None:
 
 def connect() -> "FarmClient":
     """A client of the farm; nothing is sent yet."""
+    return connect_to(farm_url())
+
+
+def connect_to(url: str) -> "FarmClient":
+    """A client of the farm at an address, with the token that is kept for it."""
+    return connect_with(url, find_token(url))
+
+
+def connect_with(url: str, token: str | None) -> "FarmClient":
+    """As `connect_to`, with a token that is given."""
     from farm.client import FarmClient
 
-    return FarmClient(farm_url())
+    farm = FarmClient(url, token=token, name=find_me())
+    if token is not None and farm.is_overheard:
+        _warn(url)
+    return farm
+
+
+@cache
+def _warn(url: str) -> None:
+    """Once is enough."""
+    talk(f"note: your access token goes to {url} unencrypted; use https, a VPN or an SSH tunnel")
 
 
 def _is_locked(path: Path) -> bool:

@@ -2,8 +2,6 @@
 
 import os
 import re
-import stat
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +10,7 @@ from urllib.parse import urlsplit
 import typer
 
 from farm.cli.output import Json, out, print_json, talk
+from farm.cli.private_files import read_private, secret_said
 from farm.core.address import is_loopback
 from farm.core.errors import InvalidInput
 
@@ -148,30 +147,7 @@ def _token(file: Path | None) -> "SecretStr | None":
     from pydantic import SecretStr
 
     if file is not None:
-        return SecretStr(_read_private(file))
+        return SecretStr(read_private(file))
     if os.environ.get("FARM_AGENT_JOIN_TOKEN") or os.environ.get("FARM_AGENT_JOIN_TOKEN_FILE"):
         return None
-    if sys.stdin.isatty():
-        return SecretStr(typer.prompt("Join token", hide_input=True, err=True).strip())
-    text = sys.stdin.readline().strip()
-    if not text:
-        raise InvalidInput(
-            "there is no join token on standard input",
-            hint="`farm token create` makes one; give it with --token-file FILE, or by a pipe",
-        )
-    return SecretStr(text)
-
-
-def _read_private(file: Path) -> str:
-    try:
-        text = file.read_text(encoding="utf-8").strip()
-        mode = file.stat().st_mode
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            f"the token file {file} cannot be read: {error}", hint="`farm token create --out FILE` makes one"
-        ) from error
-    if stat.S_ISREG(mode) and mode & 0o077:
-        talk(f"note: others on this machine can read {file}; `farm token create --out FILE` makes it private")
-    if not text:
-        raise InvalidInput(f"the token file {file} is empty", hint="`farm token create --out FILE` fills one")
-    return text
+    return SecretStr(secret_said("join token"))

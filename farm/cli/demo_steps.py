@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.cli.address import find_running
+from farm.cli.address import connect_to, find_running
 from farm.cli.building import build_and_register
 from farm.cli.child import LOG_NAME, child_farm, log_tail
 from farm.cli.matrix import exit_code_of, follow
@@ -80,7 +80,7 @@ def run_demo(folder: Path, matrix_file: Path) -> DemoResult:
     with ExitStack() as started:
         url = running or _start(folder, started)
         steps.done(f"using the farm at {url}" if running else f"started a farm at {url}, data in {folder}")
-        farm = started.enter_context(FarmClient(url))
+        farm = started.enter_context(connect_to(url))
         try:
             result = _run(farm, folder, matrix_file, steps, farm_goes_on=bool(running))
         except FarmError:

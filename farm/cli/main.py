@@ -19,6 +19,7 @@ from farm.cli import (
     explain,
     harness,
     job,
+    login,
     matrix,
     run,
     speedups,
@@ -43,6 +44,8 @@ app.command("demo", rich_help_panel="The farm")(demo.demo)
 app.command("doctor", rich_help_panel="The farm")(doctor.doctor)
 app.add_typer(agent.app, name="agent", rich_help_panel="The farm")
 app.add_typer(token.app, name="token", rich_help_panel="The farm")
+app.command("login", rich_help_panel="The farm")(login.login)
+app.command("whoami", rich_help_panel="The farm")(login.whoami)
 app.add_typer(storage.app, name="storage", rich_help_panel="The farm")
 app.command("devices", rich_help_panel="What there is")(devices.devices)
 app.add_typer(device.app, name="device", rich_help_panel="What there is")
@@ -78,7 +81,8 @@ def farm(
     """A device farm for benchmarking ML models on phones, whose numbers can be defended.
 
     Commands talk to the farm at FARM_URL, else to the one that runs in the data folder
-    (FARM_DATA_DIR, else ./farm-data), else to http://127.0.0.1:8470.
+    (FARM_DATA_DIR, else ./farm-data), else to the one of `farm login`, else to http://127.0.0.1:8470.
+    FARM_TOKEN_FILE names the access token that a farm wants to see, in the place of the login's.
 
     Example: farm devices
     """

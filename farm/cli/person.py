@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import re
 from typing import TYPE_CHECKING, TypeVar
 
 from farm.core.errors import InvalidInput
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from farm.wire.device_views import Asked
 
 _SHOWN = 80
+_MAX_NAME = 64
 _TAG_RULE = (
     "a tag",
     "tags are up to 64 letters, digits, `.`, `_`, `-`, the first a letter or digit; 32 at once",
@@ -33,8 +35,19 @@ A = TypeVar("A", bound="Asked")
 
 
 def me() -> str:
-    """FARM_USER, else the name one is logged in with. Nobody is asked to prove it."""
+    """FARM_USER, else the name one is logged in with. An access token proves another name."""
     return os.environ.get("FARM_USER") or getpass.getuser()
+
+
+def find_me() -> str | None:
+    """As `me`, where that can go with every request; None when it is no name, or nobody knows it."""
+    from farm.wire.device_views import PERSON
+
+    try:
+        name = me()
+    except (KeyError, OSError):
+        return None
+    return name if re.fullmatch(PERSON, name) and len(name) <= _MAX_NAME else None
 
 
 def asked(kind: type[A], **what: object) -> A:

@@ -9,6 +9,7 @@ import typer
 from farm.cli.address import data_dir
 from farm.cli.output import talk
 from farm.cli.words import plural
+from farm.core.address import is_loopback
 
 if TYPE_CHECKING:
     from farm.config import FarmConfig
@@ -19,7 +20,11 @@ _DEFAULT_PORT = 8470
 def up(
     virtual: Annotated[int, typer.Option(min=0, max=64, help="Virtual phones to start on this machine.")] = 0,
     bind: Annotated[
-        str | None, typer.Option(help="The address to listen on; default: FARM_BIND, else 127.0.0.1.")
+        str | None,
+        typer.Option(
+            help="The address to listen on; default: FARM_BIND, else 127.0.0.1. On any but loopback everybody "
+            "needs an access token, and it is HTTP without encryption."
+        ),
     ] = None,
     port: Annotated[
         int | None,
@@ -80,11 +85,24 @@ def welcome(
         f"The farm listens at {url}",
         f"  data    {config.data_dir}",
         f"  phones  {phones if agent else 'looked after by other agents only'}",
+        *_open_to(config),
         *([f"  agents  of other machines call {agents_url} (not encrypted)"] if agents_url else []),
         after_up(config.data_dir),
         "Ctrl-C stops it.",
     ]
     return "\n".join(lines)
+
+
+def _open_to(config: "FarmConfig") -> list[str]:
+    """What it means that others can call."""
+    if not config.needs_tokens:
+        return []
+    lines = ["  people  show an access token: farm token create --role ROLE --name NAME --out FILE"]
+    if not is_loopback(config.bind):
+        lines.append(
+            "  HTTP is not encrypted: others on the way see tokens. Put a TLS proxy or a VPN in front."
+        )
+    return lines
 
 
 def goodbye(left_running: Sequence[str]) -> str:
