@@ -1,0 +1,94 @@
+"""The reckoning after a storm sees what it is there to see."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+from reckoning import KILL_BUDGET_S, Books, Proof, disagreements, overlong
+from witness import Said, Start, find_token, samples_ns
+
+from agents.virtual.journal import RunSpan
+from farm.core.samples import encode
+
+_TEXT = 'witness abc\n"value": "5000"\n"value": "5010"\n'
+
+
+def _books(**changes: Any) -> Books:
+    """One attempt that succeeded, with its measurement."""
+    whole = Books(
+        attempts=[
+            {"attempt_id": 1, "device_id": "phone", "fence": 7, "state": "finished", "outcome": "succeeded"}
+        ],
+        measurements=[{"attempt_id": 1, "job_id": 3, "accepted": True, "samples": encode(samples_ns(_TEXT))}],
+        outputs=[(1, True, _TEXT)],
+    )
+    return dataclasses.replace(whole, **changes)
+
+
+def _proof(**changes: Any) -> Proof:
+    """What its phone wrote down."""
+    whole = Proof(
+        serial="phone",
+        starts=[Start(fence=7, token="abc")],
+        said=[Said(fence=7, token="abc", text=_TEXT)],
+        spans=[],
+    )
+    return dataclasses.replace(whole, **changes)
+
+
+def _span(fence: int, first_s: float, last_s: float) -> RunSpan:
+    return RunSpan(
+        fence=fence,
+        first_seen_ns=int(first_s * 1e9),
+        last_seen_ns=int(last_s * 1e9),
+        serial="phone",
+        boot_id="boot",
+    )
+
+
+def test_books_that_agree_with_the_phones_are_right() -> None:
+    assert list(disagreements(_books(), [_proof()])) == []
+
+
+def test_a_token_and_samples_are_read_from_an_output() -> None:
+    assert find_token(_TEXT) == "abc"
+    assert samples_ns(_TEXT) == (5_000_000, 5_010_000)
+
+
+@pytest.mark.parametrize(
+    ("books", "proof", "seen"),
+    [
+        (
+            _books(),
+            _proof(starts=[Start(fence=7, token="abc"), Start(fence=7, token="def")]),
+            "I8 phone: run 7 began",
+        ),
+        (
+            _books(),
+            _proof(starts=[Start(fence=7, token="abc"), Start(fence=8, token="def")]),
+            "I3 phone: no attempt",
+        ),
+        (_books(), _proof(said=[]), "I5 measurement of attempt 1: phone knows of no run 7"),
+        (
+            _books(outputs=[(1, True, _TEXT), (2, True, _TEXT)]),
+            _proof(),
+            "I4 the output with token abc counted 2",
+        ),
+        (_books(outputs=[(1, True, "else")]), _proof(), "I5 measurement of attempt 1: its evidence"),
+        (_books(outputs=[]), _proof(), "I5 measurement of attempt 1: its evidence"),
+        (_books(measurements=[]), _proof(), "I5 attempt 1 succeeded without a measurement"),
+        (
+            _books(measurements=[{**_books().measurements[0], "samples": encode([1, 2])}]),
+            _proof(),
+            "I5 measurement of attempt 1: its samples",
+        ),
+    ],
+)
+def test_a_disagreement_is_seen(books: Books, proof: Proof, seen: str) -> None:
+    found = list(disagreements(books, [proof]))
+    assert [each for each in found if each.startswith(seen)], found
+
+
+def test_runs_together_for_longer_than_the_kill_budget_are_seen() -> None:
+    assert list(overlong([_span(1, 0, 10), _span(2, 10 - KILL_BUDGET_S - 1, 20)]))
+    assert not list(overlong([_span(1, 0, 10), _span(2, 10 - KILL_BUDGET_S + 1, 20)]))
