@@ -1,22 +1,20 @@
 """What there is to say about each phone, and which one a person means."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from shlex import quote
 
 from sqlalchemy.engine import Connection
 
-from farm.core.admin import AdminEvent
 from farm.core.advice import advice, telling_first
 from farm.core.device import Blocker, DeviceState, blockers
 from farm.core.errors import InvalidInput, NotFound
-from farm.core.host_state import HostEvent
 from farm.core.ids import DeviceId, HostId
+from farm.core.waiting import Since
+from farm.services.since import since
 from farm.store import attempts, devices, errands, leftovers
 from farm.store.devices import Device
-from farm.store.story import Event, last_events
 from farm.wire.device_views import DeviceView
 
 
@@ -105,26 +103,10 @@ def _blockers(device: Device, load: Load) -> list[Blocker]:
     return telling_first(blockers(load.state_of(device), check=False))
 
 
-#: Which events tell since when a phone is as it is, and why, by the first thing in its way.
-_HOST_KINDS = (HostEvent.DRAINED, HostEvent.RETIRED)
-_HEALTH_KINDS = ("device_health_changed", "device_found")
-_KINDS_BY_BLOCKER: Mapping[Blocker, Sequence[str]] = {
-    Blocker.NOT_ONLINE: ("device_presence_changed", "device_found"),
-    Blocker.PENDING: ("device_found",),
-    Blocker.CORDONED: (AdminEvent.CORDONED,),
-    Blocker.RETIRED: (AdminEvent.RETIRED,),
-    Blocker.HELD: ("device_held",),
-    Blocker.HEALTH_UNKNOWN: _HEALTH_KINDS,
-    Blocker.HEALTH_SUSPECT: _HEALTH_KINDS,
-    Blocker.HEALTH_BAD: _HEALTH_KINDS,
-    Blocker.ERRAND: ("errand_asked",),
-}
-
-
 def _view(connection: Connection, device: Device, load: Load) -> DeviceView:
     facts = device.facts
     found = _blockers(device, load)
-    since, why = _since(connection, device, found)
+    began = since(connection, device, found[0]) if found else Since()
     return DeviceView(
         device_id=device.device_id,
         label=device.label,
@@ -150,8 +132,8 @@ def _view(connection: Connection, device: Device, load: Load) -> DeviceView:
         job_id=device.job_id,
         waiting_for=tuple(blocker.value for blocker in found),
         blocked_by=tuple(blocker.name.lower() for blocker in found),
-        since=since,
-        why=why,
+        since=began.at,
+        why=began.cause,
         advice=_advice(device, found),
         condition=device.condition,
         seen_at=device.seen_at,
@@ -162,26 +144,3 @@ def _advice(device: Device, found: Sequence[Blocker]) -> str | None:
     if not found:
         return None
     return advice(found[0], device.presence, name=quote(device.name), host=device.host_id)
-
-
-def _since(
-    connection: Connection, device: Device, found: Sequence[Blocker]
-) -> tuple[datetime | None, str | None]:
-    """Since when the first blocker holds, and why."""
-    blocker = found[0] if found else None
-    match blocker:
-        case Blocker.SESSION_NOT_LIVE:
-            return device.seen_at, None
-        case Blocker.BUSY:
-            return device.claimed_at, None
-        case Blocker.HOST_DRAINING:
-            return _told(last_events(connection, "host", device.host_id, kinds=_HOST_KINDS))
-        case Blocker.NOT_CLEANED | Blocker.CPU_SHARED | Blocker.HOST_FULL | None:
-            return None, None
-        case _:
-            kinds = _KINDS_BY_BLOCKER[blocker]
-            return _told(last_events(connection, "device", device.device_id, kinds=kinds))
-
-
-def _told(found: Sequence[Event]) -> tuple[datetime | None, str | None]:
-    return (found[0].at, found[0].cause) if found else (None, None)

@@ -1,6 +1,7 @@
 """Notes how far an agent says its attempts are."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -68,4 +69,7 @@ def note_phase(connection: Connection, attempt: Attempt, report: AttemptReport, 
         reason = report.reason or "the agent put it off"
         give_back(connection, attempt, now=now, actor=actor, reason=reason)
     elif event := _EVENT_BY_PHASE.get(report.phase):
-        attempts.move_attempt(connection, attempt, event, now=now, actor=actor)
+        moved = attempts.move_attempt(connection, attempt, event, now=now, actor=actor)
+        attempt = replace(attempt, state=AttemptState(report.phase), waiting_for=None) if moved else attempt
+    if attempt.state is report.phase and attempt.waiting_for != report.waiting_for:
+        attempts.note_waiting(connection, attempt, report.waiting_for)

@@ -8,29 +8,17 @@ from statistics import median
 
 from sqlalchemy.engine import Connection
 
-from farm.core.device import Blocker
 from farm.core.estimate import left_s, pace_s
 from farm.core.ids import CellId, DeviceId, MatrixId
 from farm.core.job import JobState
+from farm.core.waiting import PASSING
 from farm.services.devices import waiting_reasons
 from farm.store import job_counts
 from farm.store.jobs import Job
 from farm.store.matrices import CellRow
 from farm.wire.views import DeviceProgress
 
-#: What passes without anybody's doing; whoever waits for anything else may wait for ever.
-_PASSING = {
-    blocker.value
-    for blocker in (
-        Blocker.BUSY,
-        Blocker.ERRAND,
-        Blocker.NOT_CLEANED,
-        Blocker.CPU_SHARED,
-        Blocker.HOST_FULL,
-        Blocker.HEALTH_UNKNOWN,
-        Blocker.HEALTH_SUSPECT,
-    )
-}
+_PASSING = {blocker.value for blocker in PASSING}
 #: When each of a device's jobs ended; None for those that are left.
 _Ends = Sequence[datetime | None]
 

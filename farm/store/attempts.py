@@ -44,6 +44,8 @@ class Attempt:
     code: str | None
     message: str | None
     plan: RunPlan
+    #: Before the run, in its agent's words.
+    waiting_for: str | None
     report_digest: Digest | None
     claimed_at: datetime
     finished_at: datetime | None
@@ -78,6 +80,7 @@ def _attempt(row: sa.Row[Any]) -> Attempt:
         code=row.code,
         message=row.message,
         plan=_PLAN.validate_python(row.plan),
+        waiting_for=row.waiting_for,
         report_digest=row.report_digest,
         claimed_at=row.claimed_at,
         finished_at=row.finished_at,
@@ -258,7 +261,7 @@ def move_attempt(
     to = advance(attempt.state, event)
     if to is None:
         return False
-    changes: dict[str, object] = {"state": to, **(values or {})}
+    changes: dict[str, object] = {"state": to, "waiting_for": None, **(values or {})}
     if to in (AttemptState.FINISHED, AttemptState.GIVEN_BACK, AttemptState.LOST):
         changes["finished_at"] = now
     return record_if_moved(
@@ -274,6 +277,15 @@ def move_attempt(
         from_state=attempt.state,
         to_state=to,
         cause=cause,
+    )
+
+
+def note_waiting(connection: Connection, attempt: Attempt, waiting_for: str | None) -> None:
+    """Note what an attempt's agent waits for before the run; no change of state, and no event."""
+    connection.execute(
+        attempts.update()
+        .where(attempts.c.attempt_id == attempt.attempt_id, attempts.c.state == attempt.state)
+        .values(waiting_for=waiting_for)
     )
 
 

@@ -83,6 +83,8 @@ class AttemptReport(Wire):
         AttemptState.GIVEN_BACK,
     ]
     reason: str | None = None
+    #: What keeps the run from beginning, in words: a phone that is too warm, say.
+    waiting_for: Annotated[str, Field(min_length=1, max_length=500)] | None = None
 
 
 class SessionOpening(Versioned):
