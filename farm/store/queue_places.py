@@ -1,0 +1,63 @@
+"""Where jobs stand in the queues of their devices."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.ids import DeviceId, JobId, MatrixId
+from farm.core.job import JobState
+from farm.store.jobs import Job
+from farm.store.tables import jobs, word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenJobs:
+    """What a matrix still has on a device."""
+
+    queued: int = 0
+    #: The one of them that goes first.
+    first_queued: JobId | None = None
+    active: JobId | None = None
+
+
+def count_before(connection: Connection, job: Job, *, limit: int) -> int:
+    """How many jobs go before one in its device's queue, counted up to a limit.
+
+    Two ranges of the queue's index: what is more urgent, and what is as urgent and came earlier.
+    """
+    more_urgent = _count(connection, job, jobs.c.priority > job.priority, limit)
+    earlier = sa.and_(jobs.c.priority == job.priority, jobs.c.job_id < job.job_id)
+    return more_urgent + _count(connection, job, earlier, limit - more_urgent)
+
+
+def _count(connection: Connection, job: Job, before: sa.ColumnElement[bool], limit: int) -> int:
+    queued = (
+        sa.select(jobs.c.job_id)
+        .where(jobs.c.device_id == job.device_id, jobs.c.state == word(JobState.QUEUED), before)
+        .limit(limit)
+        .subquery()
+    )
+    return connection.execute(sa.select(sa.func.count()).select_from(queued)).scalar_one()
+
+
+def open_jobs(connection: Connection, matrix_id: MatrixId) -> Mapping[DeviceId, OpenJobs]:
+    """By device, what is left of a matrix; devices that are done are missing.
+
+    Jobs of a matrix have one priority, so that the lowest number goes first.
+    """
+    query = (
+        sa.select(jobs.c.device_id, jobs.c.state, sa.func.count().label("jobs"), sa.func.min(jobs.c.job_id))
+        .where(jobs.c.matrix_id == matrix_id, jobs.c.state.in_((JobState.QUEUED, JobState.ACTIVE)))
+        .group_by(jobs.c.device_id, jobs.c.state)
+        .order_by(jobs.c.device_id)
+    )
+    found: dict[DeviceId, OpenJobs] = {}
+    for device_id, state, count, first in connection.execute(query):
+        known = found.get(device_id, OpenJobs())
+        if state == JobState.ACTIVE:
+            found[device_id] = OpenJobs(queued=known.queued, first_queued=known.first_queued, active=first)
+        else:
+            found[device_id] = OpenJobs(queued=count, first_queued=first, active=known.active)
+    return found
