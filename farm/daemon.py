@@ -24,13 +24,15 @@ from farm.api.context import Context
 from farm.api.serving import listening, serving, url_of
 from farm.clock import Clock, SystemClock
 from farm.config import FarmConfig
-from farm.core.address import host_and_port, is_loopback
+from farm.core.address import host_and_port, web_address
 from farm.core.errors import InvalidInput
 from farm.core.ids import DeviceId
 from farm.embedded_agent import agent_config, phones_left_running, run_embedded_agent, with_phones
+from farm.services.access import check_an_admin_can_call
 from farm.services.duties import Duties, serving_since
 from farm.services.sweeper import Sweeper
-from farm.store.opening import check_server
+from farm.store.migrate import upgrade
+from farm.store.opening import check_server, open_database
 from farm.ticks import sweeping, ticking
 
 _log = structlog.get_logger(__name__)
@@ -58,16 +60,16 @@ def run(options: UpOptions) -> list[DeviceId]:
     """Run a farm until SIGINT or SIGTERM; the phones on which a run goes on without it.
 
     Raises:
-        InvalidInput: the address is not on loopback or taken, the data folder cannot be used or another farm
-            uses it, or a setting of the agent cannot be.
+        InvalidInput: others could call and no admin has a token, an address is taken, the data folder cannot
+            be used or another farm uses it, or a setting of the agent cannot be.
     """
     config = options.config
-    _check_loopback(config.bind)
-    _make_data_folder(config.data_dir)
+    make_data_folder(config.data_dir)
     check_server(config)
     with data_folder_lock(config.data_dir), _listening(config) as listeners:
+        _check_callers(config, SystemClock())
         # Before anything is started that would have to be stopped.
-        agent = agent_config(config, url_of(listeners.people)) if options.agent else None
+        agent = agent_config(config, _url_here(listeners.people)) if options.agent else None
         options = replace(options, config=_with_port(config, listeners.agents))
         asyncio.run(_serve(options, agent, listeners, SystemClock()))
         return phones_left_running(agent) if agent else []
@@ -75,7 +77,7 @@ def run(options: UpOptions) -> list[DeviceId]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listeners:
-    """Where the farm is called: people on loopback, agents of other machines where the operator says."""
+    """Where the farm is called: by everybody, and by agents of other machines alone."""
 
     people: socket.socket
     agents: socket.socket | None
@@ -113,7 +115,7 @@ async def _serve(
             agents_app = create_agents_app(context_of(app))
             server = serving(agents_app, listeners.agents, lifespan=False)
             servers.append(await stack.enter_async_context(server))
-        beside = _beside(options, agent, app, url_of(listeners.people), clock)
+        beside = _beside(options, agent, app, _url_here(listeners.people), clock)
         tasks = await stack.enter_async_context(beside)
         await _first(stopping.wait(), *servers, *tasks)
         context_of(app).waiters.close()
@@ -186,17 +188,25 @@ def _announce(folder: Path, url: str) -> None:
     draft.replace(folder / ANNOUNCEMENT)
 
 
-def _check_loopback(bind: str) -> None:
-    if is_loopback(bind):
-        return
-    raise InvalidInput(
-        f"this version serves loopback addresses only, and {bind} is none: it has no tokens for people yet",
-        hint="use --bind 127.0.0.1, and an SSH tunnel to reach it from elsewhere; agents on other machines "
-        "call at --agents-on",
-    )
+def _check_callers(config: FarmConfig, clock: Clock) -> None:
+    if config.needs_tokens:
+        with contextlib.closing(open_database(config)) as database:
+            upgrade(database.engine)
+            database.read(check_an_admin_can_call, now=clock.now())
 
 
-def _make_data_folder(folder: Path) -> None:
+def _url_here(listener: socket.socket) -> str:
+    """What this machine calls the farm: a listener on every address is on loopback, too."""
+    host, port = listener.getsockname()[:2]
+    return web_address({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)
+
+
+def make_data_folder(folder: Path) -> None:
+    """Make a data folder, where there is none.
+
+    Raises:
+        InvalidInput: it cannot be used.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / LOCK).touch()

@@ -6,18 +6,25 @@ from rich.table import Table
 
 from agents.status import AgentStatus
 from farm.cli.render import add_row, listing
-from farm.cli.words import NOTHING, moment
+from farm.cli.words import moment
+from farm.wire.access_views import AccessTokenView
 from farm.wire.token_views import TokenView
 
 
-def token_table(tokens: Sequence[TokenView]) -> Table:
-    """Join tokens, one line each."""
-    table = listing(names=("token", "state"), words=("phones", "host"), numbers=("made", "valid until"))
+def token_table(tokens: Sequence[TokenView | AccessTokenView]) -> Table:
+    """Join tokens and access tokens, one line each."""
+    table = listing(names=("token", "state", "role"), words=("for",), numbers=("made", "valid until"))
     for view in tokens:
-        phones = "admitted at once" if view.auto_admit else "wait for an operator"
-        made, until = moment(view.created_at), moment(view.expires_at)
-        add_row(table, view.token_id, view.state, phones, view.used_by or NOTHING, made, until)
+        until = "no end" if view.expires_at is None else moment(view.expires_at)
+        add_row(table, view.token_id, view.state, view.role, _whose(view), moment(view.created_at), until)
     return table
+
+
+def _whose(view: TokenView | AccessTokenView) -> str:
+    if isinstance(view, AccessTokenView):
+        return view.name
+    phones = "phones admitted at once" if view.auto_admit else "phones wait for an operator"
+    return f"{view.used_by or 'a new host'}, {phones}"
 
 
 def agent_text(found: AgentStatus) -> str:

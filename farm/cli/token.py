@@ -1,77 +1,168 @@
-"""`farm token`: what lets the agent of another machine join the farm."""
+"""`farm token`: what lets the agent of another machine join, and what proves who calls."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli.address import connect
+from farm.cli.address import DEFAULT_URL, connect, connect_to, data_dir, find_running, find_url
 from farm.cli.duration import seconds
 from farm.cli.output import Json, print_json, show, talk
+from farm.cli.private_files import new_private_file
 from farm.core.errors import InvalidInput
+from farm.core.role import Role
 
 if TYPE_CHECKING:
-    from farm.wire.token_views import NewTokenView
+    from farm.wire.access_views import AccessRequest, AccessTokenView, NewAccessTokenView
+    from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
 
-app = typer.Typer(no_args_is_help=True, help="Join tokens: each lets the agent of one machine in, once.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Join tokens let the agent of one machine in, once; access tokens prove who calls.",
+)
 
 
 @app.command()
 def create(
+    role: Annotated[
+        Role, typer.Option(help="agent: a join token. Any other: an access token, which only admins make.")
+    ] = Role.AGENT,
+    name: Annotated[
+        str | None, typer.Option(help="Whose access token: what is done with it is recorded under this name.")
+    ] = None,
     auto_admit: Annotated[
         bool, typer.Option("--auto-admit", help="Phones of that machine join the pool without an operator.")
     ] = False,
-    valid: Annotated[str, typer.Option(metavar="TIME", help="For how long, e.g. 90s, 30m, 1h, 7d.")] = "1h",
+    valid: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="For how long, e.g. 90s, 30m, 1h, 7d; default: 1h to join, and access until revoked.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write it into a new file of yours instead.")
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Access tokens: of the farm with this data folder, whether it runs or not."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a token for one `farm agent join`, and print it: this once, and nothing else on stdout.
+    """Make a token, and print it: this once, and nothing else on stdout.
 
-    Example: farm token create --valid 1h | ssh lab-2 farm agent join http://farm-host:8471
+    Without --role it lets the agent of another machine in, for one `farm agent join`.
+
+    Example: farm token create --role submitter --name ann --out token
     """
-    from farm.wire.token_views import TokenRequest
-
-    request = TokenRequest(auto_admit=auto_admit, valid_s=_valid_s(valid))
+    asked = _asked(role, name, auto_admit=auto_admit, valid=valid, data=data)
     # The file first: a token that could not be kept would stay valid.
-    with nullcontext() if out is None else _new_private_file(out) as file, connect() as farm:
-        token = farm.create_token(request)
+    with nullcontext() if out is None else new_private_file(out) as file:
+        token = _issued(asked, data)
         if file is not None:
             file.write(f"{token.token}\n")
     if as_json:
         print_json(token.model_dump(mode="json", exclude={"token"} if out else None))
     elif out is None:
         typer.echo(token.token)
-    talk(how_to_join(token, out))
+    talk(how_to_use(token, out))
 
 
 @app.command("list")
 def list_tokens(as_json: Json = False) -> None:
-    """List the tokens there were, and which hosts joined with them.
+    """List the tokens there were, whom they are for, and whether they are good for anything.
 
     Example: farm token list --json
     """
     from farm.cli.host_tables import token_table
 
     with connect() as farm:
-        show(farm.tokens(), token_table, as_json=as_json)
+        tokens: list[TokenView | AccessTokenView] = [*farm.access_tokens(), *farm.tokens()]
+    show(sorted(tokens, key=lambda each: each.created_at, reverse=True), token_table, as_json=as_json)
 
 
 @app.command()
 def revoke(
     token_id: Annotated[str, typer.Argument(metavar="ID", help="As `farm token list` names it.")],
 ) -> None:
-    """Let nobody join with a token any more. A host that has joined stays.
+    """Let nobody in with a token any more, at once. A host that has joined stays.
 
     Example: farm token revoke 3f9c01ab77d2
     """
     with connect() as farm:
-        farm.revoke_token(token_id)
-    talk(f"Nobody can join with {token_id} any more.")
+        if any(each.token_id == token_id for each in farm.access_tokens()):
+            view = farm.revoke_access_token(token_id)
+            talk(f"Nobody gets in with {token_id} any more; it was {view.name}'s, as {view.role}.")
+        else:
+            farm.revoke_token(token_id)
+            talk(f"Nobody can join with {token_id} any more.")
+
+
+def _asked(
+    role: Role, name: str | None, *, auto_admit: bool, valid: str | None, data: Path | None
+) -> "TokenRequest | AccessRequest":
+    from farm.wire.token_views import TokenRequest
+
+    if role is not Role.AGENT:
+        if auto_admit:
+            raise InvalidInput("phones join with hosts, not with people", hint="leave --auto-admit out")
+        return _access(role, name, valid)
+    if name is not None or data is not None:
+        raise InvalidInput("--name and --data are for access tokens", hint="say which --role it is to have")
+    return TokenRequest(auto_admit=auto_admit, valid_s=_valid_s(valid or "1h"))
+
+
+def _access(role: Role, name: str | None, valid: str | None) -> "AccessRequest":
+    from pydantic import ValidationError
+
+    from farm.wire.access_views import AccessRequest
+
+    if name is None:
+        raise InvalidInput("an access token is somebody's", hint="say whose: --name NAME")
+    try:
+        return AccessRequest(name=name, role=role, valid_s=None if valid is None else seconds(valid))
+    except ValidationError as error:
+        field = error.errors(include_url=False)[0]["loc"][0]
+        said, rule = (
+            (f"nobody is called {name[:80]!r}", "names have up to 64 characters and no blanks")
+            if field == "name"
+            else (f"a token cannot be valid for {valid}", "from 60s to 3650d; without --valid until revoked")
+        )
+        raise InvalidInput(said, hint=rule) from error
+
+
+def _issued(asked: "TokenRequest | AccessRequest", data: Path | None) -> "NewTokenView | NewAccessTokenView":
+    from farm.cli.offline_access import issue_without_a_farm
+    from farm.wire.token_views import TokenRequest
+
+    if isinstance(asked, TokenRequest):
+        with connect() as farm:
+            return farm.create_token(asked)
+    url = _running() if data is None else find_running(data)
+    if url is None:
+        return issue_without_a_farm(data or data_dir(), asked)
+    with connect_to(url) as farm:
+        return farm.create_access_token(asked)
+
+
+def _running() -> str | None:
+    """The farm that other commands would talk to, if there is one."""
+    if url := find_url():
+        return url
+    with connect_to(DEFAULT_URL) as farm:
+        return DEFAULT_URL if farm.is_healthy() else None
+
+
+def how_to_use(token: "NewTokenView | NewAccessTokenView", out: Path | None) -> str:
+    """What to do with a token."""
+    from farm.wire.token_views import NewTokenView
+
+    if isinstance(token, NewTokenView):
+        return how_to_join(token, out)
+    until = f"until {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "until it is revoked"
+    take = "farm login URL" if out is None else f"farm login URL --token-file {out.name}"
+    return f"{token.name} is {token.role} with it {until}: {take}   (or FARM_TOKEN_FILE, for scripts)"
 
 
 def how_to_join(token: "NewTokenView", out: Path | None) -> str:
@@ -95,20 +186,3 @@ def _valid_s(text: str) -> int:
     if not MIN_VALID_S <= valid_s <= MAX_VALID_S:
         raise InvalidInput(f"a token cannot be valid for {text}", hint="from 60s to 30d")
     return valid_s
-
-
-@contextmanager
-def _new_private_file(path: Path) -> Iterator[TextIO]:
-    """A file of the user's alone; none is left when something goes wrong."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise InvalidInput(
-            f"cannot make {path}: {error.strerror}", hint="name a new file, in a folder that you may write to"
-        ) from error
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            yield file
-    except BaseException:
-        path.unlink()
-        raise

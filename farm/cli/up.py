@@ -22,8 +22,8 @@ def up(
     bind: Annotated[
         str | None,
         typer.Option(
-            help="The address to listen on; default: FARM_BIND, else 127.0.0.1. On any but loopback everybody "
-            "needs an access token, and it is HTTP without encryption."
+            help="The address to listen on; default: FARM_BIND, else 127.0.0.1. On any but loopback "
+            "everybody needs an access token, and it is HTTP without encryption."
         ),
     ] = None,
     port: Annotated[

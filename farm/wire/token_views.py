@@ -2,11 +2,12 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from farm.core.ids import HostId
+from farm.core.role import Role
 from farm.wire.base import Wire
 
 #: A token travels by hand; nobody needs more than a month for that.
@@ -34,6 +35,7 @@ class TokenView(Wire):
 
     token_id: str
     state: TokenState
+    role: Literal[Role.AGENT] = Role.AGENT
     auto_admit: bool
     created_at: datetime
     expires_at: datetime
