@@ -7,6 +7,7 @@ import pytest
 from held_port import held_port
 from played_farm import TOKEN, PlayedFarm, serving
 from pydantic import SecretStr
+from runner_bench import Bench, benched
 
 from agents.config import AgentConfig
 from agents.virtual.pool import PhoneHandle
@@ -35,3 +36,9 @@ async def played(port: int) -> AsyncIterator[PlayedFarm]:
     farm = PlayedFarm()
     async with serving(farm.app, port):
         yield farm
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
+    async with benched(tmp_path, phone) as bench:
+        yield bench
