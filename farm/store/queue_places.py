@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -9,7 +10,7 @@ from sqlalchemy.engine import Connection
 from farm.core.ids import DeviceId, JobId, MatrixId
 from farm.core.job import JobState
 from farm.store.jobs import Job
-from farm.store.tables import jobs, word
+from farm.store.tables import attempts, jobs, word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,3 +62,18 @@ def open_jobs(connection: Connection, matrix_id: MatrixId) -> Mapping[DeviceId, 
         else:
             found[device_id] = OpenJobs(queued=count, first_queued=first, active=known.active)
     return found
+
+
+def last_moved_at(connection: Connection, matrix_id: MatrixId) -> datetime | None:
+    """When a job of a matrix last began or ended; None while none has."""
+    ended = connection.execute(
+        sa.select(sa.func.max(jobs.c.finished_at)).where(
+            jobs.c.matrix_id == matrix_id, jobs.c.state == JobState.FINISHED
+        )
+    ).scalar()
+    claimed = connection.execute(
+        sa.select(sa.func.max(attempts.c.claimed_at))
+        .join(jobs, jobs.c.attempt_id == attempts.c.attempt_id)
+        .where(jobs.c.matrix_id == matrix_id, jobs.c.state == JobState.ACTIVE)
+    ).scalar()
+    return max(filter(None, (ended, claimed)), default=None)
