@@ -40,6 +40,7 @@ from farm.wire.views import (
     VariantRegistration,
     VariantView,
 )
+from farm.wire.waiting_views import JobWaitingView, MatrixWaitingView
 
 T = TypeVar("T")
 
@@ -169,6 +170,14 @@ class FarmClient(FarmConnection):
     def explain_cell(self, cell_id: CellId) -> CellExplanation:
         """Everything that a cell's comparison with its baseline rests on."""
         return self._get(CellExplanation, f"/cells/{cell_id}/explanation")
+
+    def job_waiting(self, job_id: JobId) -> JobWaitingView:
+        """What a job waits for now."""
+        return self._get(JobWaitingView, f"/jobs/{job_id}/waiting")
+
+    def matrix_waiting(self, matrix_id: MatrixId) -> MatrixWaitingView:
+        """What is left of a matrix and what that waits for."""
+        return self._get(MatrixWaitingView, f"/matrices/{matrix_id}/waiting")
 
     def attempt(self, attempt_id: AttemptId) -> AttemptView:
         return self._get(AttemptView, f"/attempts/{attempt_id}")

@@ -18,6 +18,7 @@ from farm.api import (
     routes,
     storage_routes,
     token_routes,
+    waiting_routes,
 )
 from farm.api.bodies import SoundBodies
 from farm.api.context import Context
@@ -69,6 +70,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     app.include_router(event_routes.router)
     app.include_router(agent_routes.router)
     app.include_router(token_routes.router)
+    app.include_router(waiting_routes.router)
     app.include_router(access_routes.router)
     install_problem_handlers(app)
     return app
