@@ -18,14 +18,13 @@ from farm.services.checks import watch_health
 from farm.services.ending import Ending, end_cancelled, finish_job, retry_or_finish
 from farm.services.measuring import record_measurement
 from farm.services.refusals import ANOTHERS_HINT
-from farm.services.refusals import ANOTHERS_HINT
 from farm.store import attempts, jobs
 from farm.store import evidence as reports
 from farm.store.attempts import Attempt
 from farm.store.job_work import Work, work_of
 from farm.store.jobs import Job
+from farm.store.wakes import concerns
 from farm.wire.agent import Report, ReportAnswer
-from farm.wire.nul import without_nul
 from farm.wire.nul import without_nul
 
 _REPORT = TypeAdapter(Report)
@@ -57,6 +56,9 @@ def settle(
     if attempt.report_digest is not None:
         raise ReportConflict(f"attempt {attempt_id} was settled by report {attempt.report_digest}")
     evidence = _evidence(body, attempt)
+    if attempt.cpu_domain is None:
+        # Else phones of other hosts may have waited for that CPU.
+        concerns(connection, [host_id])
     job = jobs.find_job(connection, attempt.job_id)
     counted = job is not None and _counts(attempt, job)
     reports.add_report(connection, attempt_id, digest=digest, body=body, counted=counted, now=now)

@@ -13,6 +13,7 @@ from farm.services.expanding import Expanded, expand_here
 from farm.store import jobs, matrices
 from farm.store.events import record_event
 from farm.store.jobs import NewJob
+from farm.store.wakes import concerns_devices
 from farm.wire.matrix import MatrixSpec
 
 _MAX_SEED = 2**31
@@ -42,6 +43,7 @@ def queue_matrix(
     matrix_id = _store_matrix(connection, expanded, seed, rerun_of=rerun_of, now=now)
     _store_cells(connection, matrix_id, expanded)
     count = _queue_jobs(connection, matrix_id, plan, cells, seed, now=now)
+    concerns_devices(connection, {cell.device_id for cell in cells})
     again = "" if rerun_of is None else f", a rerun of matrix {rerun_of}"
     record_event(
         connection,

@@ -3,21 +3,24 @@
 import asyncio
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Never
 
 import psycopg
+import sqlalchemy as sa
 import structlog
 from sqlalchemy.engine import Connection
 
-from farm.core.ids import HostId
+from farm.core.ids import DeviceId, HostId
+from farm.store.tables import devices
 
 _log = structlog.get_logger(__name__)
 
 CHANNEL = "farm_wakes"
 #: PostgreSQL takes less than 8000 bytes (its manual, NOTIFY).
 _MAX_PAYLOAD = 7000
+_MAX_DEVICES = 200
 #: Between tries to listen again.
 _PAUSE_S, _MAX_PAUSE_S = 0.05, 5.0
 #: A connection whose other end is gone without a word is noticed within 25 s.
@@ -50,6 +53,13 @@ def concerns(connection: Connection, hosts: Iterable[HostId]) -> None:
     waking = connection.get_execution_options().get("farm_waking")
     if isinstance(waking, Waking):
         waking.hosts.update(hosts)
+
+
+def concerns_devices(connection: Connection, device_ids: Collection[DeviceId]) -> None:
+    """As `concerns`, with the hosts of devices; of many it is not worth finding out."""
+    if len(device_ids) <= _MAX_DEVICES:
+        query = sa.select(devices.c.host_id).where(devices.c.device_id.in_(device_ids)).distinct()
+        concerns(connection, connection.execute(query).scalars())
 
 
 def notify(connection: Connection, wake: Wake, *, process: str) -> None:
