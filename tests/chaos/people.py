@@ -17,7 +17,7 @@ from farm.core.ids import MatrixId
 from farm.wire.device_views import Asked, HoldRequest, ReleaseRequest
 
 #: Nobody submits more while so many jobs wait: what is left after the storm has to end in bounded time.
-ENOUGH = 18
+ENOUGH = 45
 _HOLD_S = 60
 _SHORTEST_S, _LONGEST_S = 0.05, 1.0
 
