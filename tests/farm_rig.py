@@ -162,6 +162,7 @@ class HostRig:
         self.host_id = host_id
         self.session_id = SessionId(0)
         self.seq = 0
+        self.database_epoch = ""
         self.phones: dict[str, DeviceReport] = {}
 
     def restart(self, journal: Sequence[AttemptReport] = ()) -> SessionAnswer:
@@ -169,6 +170,7 @@ class HostRig:
         opening = SessionOpening(boot_id="boot-1", agent_version="test", attempts=tuple(journal))
         answer = self.farm.write(open_session, self.host_id, opening, now=self.farm.clock.now())
         self.session_id, self.seq = answer.session_id, 0
+        self.database_epoch = answer.database_epoch
         return answer
 
     def plug_in(self, device_id: str, **facts: Any) -> None:
@@ -180,6 +182,7 @@ class HostRig:
         self.seq += 1
         said = Exchange(
             seq=self.seq if seq is None else seq,
+            database_epoch=self.database_epoch,
             devices=tuple(self.phones.values()),
             attempts=tuple(attempts),
         )

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.store.numbering import go_on_after_rows
-from farm.store.tables import UtcTime, metadata
+from farm.store.tables import UtcTime, database_epochs, metadata
 
 #: Rows under way at once; fewer where one of them may have megabytes.
 _ROWS, _ROWS_WITH_BYTES = 1000, 50
@@ -22,6 +22,13 @@ def count_rows(connection: Connection) -> dict[str, int]:
         table.name: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
         for table in metadata.sorted_tables
     }
+
+
+def has_rows(connection: Connection) -> bool:
+    """Whether a database was used: anything but the epoch that it began with."""
+    used = (table for table in metadata.sorted_tables if table is not database_epochs)
+    query = (sa.select(sa.literal(1)).select_from(table).limit(1) for table in used)
+    return any(connection.execute(each).first() is not None for each in query)
 
 
 def copy_rows(
