@@ -82,7 +82,7 @@ class Duties:
         self._held_until = now + self._lease
         if whose is Turn.TAKEN:
             self.serving.since = up_since = now
-        self._do(connection, now, up_since)
+        self.do(connection, now, up_since)
         return whose
 
     def resign(self, connection: Connection) -> None:
@@ -99,7 +99,8 @@ class Duties:
             return Turn.ELSEWHERE
         return take_duty(connection, DUTY, self.process, now=now, lease=self._lease)
 
-    def _do(self, connection: Connection, now: datetime, up_since: datetime) -> None:
+    def do(self, connection: Connection, now: datetime, up_since: datetime) -> None:
+        """Do what is due, whoever has the duties."""
         reap(connection, now=now, up_since=up_since, patience=self.patience)
         expire_errands(connection, now=now, up_since=up_since)
         end_overdue_holds(connection, now=now)
