@@ -15,7 +15,7 @@ from typing import NoReturn
 import structlog
 from pydantic import ValidationError
 
-from agents.adb.choice import Server, port_here, server_for
+from agents.adb.choice import Server, asking_key, port_here, server_for
 from agents.adb.client import AdbClient
 from agents.adb.server import forbid_adbutils_servers
 from agents.attempts import Attempts
@@ -179,7 +179,14 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     config, clock, random, hand = host.config, host.clock, host.random, Hand()
     pressure = Pressure(hand.changed)
     adb = AdbClient(host.server.port, host.server.host)
-    watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks)
+    watch = PhoneWatch(
+        adb=adb,
+        hand=hand,
+        clock=clock,
+        random=random,
+        tasks=tasks,
+        find_key=lambda: asking_key(host.server),
+    )
     blobs = BlobCache(
         config.data_dir / "cache",
         host.api,
@@ -222,7 +229,9 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         adb_port=lambda: port_here(host.server),
         ready=host.ready,
     )
-    keeper = AdbKeeper(server=host.server, adb=adb, watch=watch, random=random)
+    keeper = AdbKeeper(
+        server=host.server, adb=adb, watch=watch, pressure=pressure, clock=clock, random=random
+    )
     await attempts.recover()
     tasks.create_task(watch_disk(host.spool, host.disk, pressure), name="watch disk")
     tasks.create_task(keeper.track(), name="track phones")

@@ -1,6 +1,7 @@
 """Keeps adb going: our server alive, TCP phones connected, its listing read."""
 
 import asyncio
+from collections.abc import Iterable
 from random import Random
 from typing import NoReturn
 
@@ -10,28 +11,45 @@ from agents.adb.choice import Server
 from agents.adb.client import AdbClient
 from agents.adb.listing import connect
 from agents.backoff import Backoff
+from agents.pressure import Pressure
 from agents.watch import PhoneWatch
+from farm.clock import Clock
 from farm.core.errors import AdbServerDown, FarmError
 
 log = structlog.get_logger(__name__)
 
 PING_S = 5.0
-#: Pings without an answer in a row, after which the server counts as wedged (FAULTS 17).
+#: Pings without an answer in a row, after which the server counts as wedged.
 PINGS_MISSED = 3
+#: A server that was started again more often than this within that time is not to be relied on.
+RESTARTS = 5
+RESTARTS_WITHIN_S = 600.0
 
 
 class AdbKeeper:
     """Looks after one adb server; runs on phones do not notice when it is restarted."""
 
     def __init__(
-        self, *, server: Server, adb: AdbClient, watch: PhoneWatch, random: Random, ping_s: float = PING_S
+        self,
+        *,
+        server: Server,
+        adb: AdbClient,
+        watch: PhoneWatch,
+        pressure: Pressure,
+        clock: Clock,
+        random: Random,
+        ping_s: float = PING_S,
     ) -> None:
         """Nothing is asked yet; `ping_s` is how long the server may take to answer, and the time between."""
         self._server = server
         self._adb = adb
         self._watch = watch
+        self._pressure = pressure
+        self._clock = clock
         self._random = random
         self._ping_s = ping_s
+        self._trouble: str | None = None
+        self._restarted_s: list[float] = []
         self._relisted = asyncio.Event()
         self._listening: asyncio.Timeout | None = None
 
@@ -55,6 +73,7 @@ class AdbKeeper:
             async with asyncio.timeout(None) as self._listening:
                 async for state_by_serial in self._adb.track_devices():
                     backoff.reset()
+                    self._note_trouble(None)
                     self._note(state_by_serial)
         finally:
             self._listening = None
@@ -64,6 +83,7 @@ class AdbKeeper:
         missed = 0
         while True:
             await asyncio.sleep(self._ping_s)
+            self._note_trouble(self._trouble)
             try:
                 await self._adb.version(self._ping_s)
             except AdbServerDown:
@@ -72,6 +92,7 @@ class AdbKeeper:
                 missed = 0
             if missed >= PINGS_MISSED:
                 log.error("adb_server_wedged", pid=self._server.pid)
+                self._note_trouble("adb's server does not answer")
                 missed = 0
                 await self._server.stop()
                 self._stop_listening()
@@ -113,9 +134,24 @@ class AdbKeeper:
             await self._server.start()
         except AdbServerDown as error:
             log.warning("adb_server_not_started", reason=error.message, hint=error.hint)
+            self._note_trouble("adb's server does not start")
             return
         self._adb.port = self._server.port
+        self._restarted_s.append(self._clock.monotonic())
         log.info("adb_server_started", port=self._server.port)
+
+    def _note_trouble(self, trouble: str | None) -> None:
+        """Keep new work from this host while the server is in trouble, and while it was all too lately."""
+        self._trouble = trouble
+        self._restarted_s = recent(self._restarted_s, self._clock.monotonic())
+        count = len(self._restarted_s)
+        loop = f"adb's server had to be started again {count} times" if count > RESTARTS else None
+        self._pressure.note("adb", trouble or loop)
+
+
+def recent(restarted_s: Iterable[float], now_s: float) -> list[float]:
+    """The restarts that still count."""
+    return [at_s for at_s in restarted_s if now_s - at_s <= RESTARTS_WITHIN_S]
 
 
 async def _wait_within(event: asyncio.Event, seconds: float) -> None:

@@ -1,7 +1,7 @@
 """Watches every phone of this host: probes it, reads what it is, and says when it can be used."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -56,8 +56,17 @@ class PhoneWatch:
     """
 
     def __init__(
-        self, *, adb: AdbClient, hand: Hand, clock: Clock, random: Random, tasks: asyncio.TaskGroup
+        self,
+        *,
+        adb: AdbClient,
+        hand: Hand,
+        clock: Clock,
+        random: Random,
+        tasks: asyncio.TaskGroup,
+        find_key: Callable[[], str | None] = lambda: None,
     ) -> None:
+        """`find_key` gives the fingerprint that phones show when they ask their owners about us."""
+        self._find_key = find_key
         self._adb = adb
         self._hand = hand
         self._random = random
@@ -143,9 +152,11 @@ class PhoneWatch:
         transport.changes += 1
         transport.phone = None
         transport.stirred.set()
-        transport.sighting = replace(
-            transport.sighting, presence=presence(state or None), detail=f"adb says: {state}"
-        )
+        now = presence(state or None)
+        detail = f"adb says: {state}"
+        if now is Presence.UNAUTHORIZED and (key := self._find_key()) is not None:
+            detail = f"{detail}; allow the key {key} on its screen"
+        transport.sighting = replace(transport.sighting, presence=now, detail=detail)
         self._tell_of_changes(before)
 
     async def _look_after(self, transport: Transport) -> None:

@@ -2,6 +2,7 @@
 
 import os
 
+from agents.adb.key import find_fingerprint
 from agents.adb.server import AdbServer
 from agents.adb.shared import SharedServer
 from agents.config import AgentConfig
@@ -25,6 +26,11 @@ def server_for(config: AgentConfig) -> Server:
         raise InvalidInput(f"the key {config.adb_key} cannot be read", hint="set or unset FARM_AGENT_ADB_KEY")
     keys = str(config.adb_key) if config.adb_key else None
     return AdbServer(config.data_dir / "adb", usb=config.adb_usb, vendor_keys=keys)
+
+
+def asking_key(server: Server) -> str | None:
+    """The fingerprint that a phone shows when it asks its owner about us; None where nobody knows it."""
+    return find_fingerprint(server.public_key) if server.public_key is not None else None
 
 
 def port_here(server: Server) -> int | None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Mapping, MutableMapping
@@ -70,6 +71,12 @@ class AdbServer:
     def port(self) -> int:
         """Where it listens; 0 before the first start."""
         return self._port
+
+    @property
+    def public_key(self) -> Path:
+        """The key that a phone which knows none of ours is asked to allow: never a further one."""
+        environment = server_environment(os.environ, self._folder, self._usb, self._vendor_keys)
+        return Path(environment["HOME"]) / ".android" / "adbkey.pub"
 
     @property
     def pid(self) -> int | None:
@@ -228,6 +235,8 @@ async def _answers(client: AdbClient) -> bool:
 async def _end(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         process.terminate()
+        # One that was stopped hears of nothing before it goes on.
+        process.send_signal(signal.SIGCONT)
     try:
         async with asyncio.timeout(STOP_DEADLINE_S):
             await process.wait()

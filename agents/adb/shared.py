@@ -23,6 +23,11 @@ class SharedServer:
         self._version: int | None = None
 
     @property
+    def public_key(self) -> None:
+        """The operator's, wherever that is."""
+        return
+
+    @property
     def pid(self) -> None:
         """Not ours to know: it may be on another machine."""
         return

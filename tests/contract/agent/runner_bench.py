@@ -20,6 +20,8 @@ from agents.blobs import BlobCache
 from agents.farm_api import FarmApi
 from agents.hand import Hand
 from agents.journal import Entry
+from agents.keeper import AdbKeeper
+from agents.pressure import Pressure
 from agents.runner import Runner
 from agents.virtual.pool import PhoneHandle
 from agents.watch import Phone, PhoneWatch
@@ -59,7 +61,7 @@ class _Over(Exception):
 class Bench:
     """A phone that the agent takes for online, and the runner that works on it."""
 
-    port: int
+    server: AdbServer
     handle: PhoneHandle
     hand: Hand
     watch: PhoneWatch
@@ -73,12 +75,34 @@ class Bench:
         return DeviceId(self.handle.serial)
 
     async def attach(self) -> None:
-        await connect(self.port, self.handle.address)
+        await connect(self.server.port, self.handle.address)
 
     async def detach(self) -> None:
         """Take the phone away, behind the back of the agent."""
-        async with smart_socket(self.port) as socket:
+        async with smart_socket(self.server.port) as socket:
             await socket.request(f"host:disconnect:{self.handle.address}")
+
+    @asynccontextmanager
+    async def kept(self, *, ping_s: float = 0.5) -> AsyncIterator[Pressure]:
+        """Have the agent's own keeper look after server, listing and address."""
+        pressure = Pressure(asyncio.Event())
+        keeper = AdbKeeper(
+            server=self.server,
+            adb=self.adb,
+            watch=self.watch,
+            pressure=pressure,
+            clock=SystemClock(),
+            random=Random(1),
+            ping_s=ping_s,
+        )
+        work = (keeper.track(), keeper.ping(), keeper.keep_connected(self.handle.address))
+        tasks = [asyncio.create_task(each) for each in work]
+        try:
+            yield pressure
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def come_back(self) -> Phone:
         """Have the agent notice that the phone was away, as soon as adb lists it again."""
@@ -116,7 +140,9 @@ async def benched(folder: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
         try:
             async with asyncio.TaskGroup() as tasks:
                 adb = CountingAdb(server.port)
-                watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks)
+                watch = PhoneWatch(
+                    adb=adb, hand=hand, clock=clock, random=random, tasks=tasks, find_key=lambda: "AA:BB"
+                )
                 runner_with = partial(
                     Runner,
                     phones=watch,
@@ -127,7 +153,7 @@ async def benched(folder: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
                     wait_margin_s=0.5,
                     stand_by_s=0.1,
                 )
-                bench = Bench(server.port, phone, hand, watch, runner_with(), adb, runner_with)
+                bench = Bench(server, phone, hand, watch, runner_with(), adb, runner_with)
                 await bench.attach()
                 watch.note_states({phone.address: "device"})
                 yield bench

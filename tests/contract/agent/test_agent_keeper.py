@@ -14,6 +14,7 @@ from agents.adb.server import AdbServer
 from agents.adb.smartsocket import smart_socket
 from agents.hand import Hand
 from agents.keeper import AdbKeeper
+from agents.pressure import Pressure
 from agents.virtual.pool import PhoneHandle
 from agents.watch import PhoneWatch
 from farm.clock import SystemClock
@@ -32,7 +33,14 @@ async def keeping(server: AdbServer, address: str) -> AsyncIterator[None]:
     try:
         async with asyncio.TaskGroup() as tasks:
             watch = PhoneWatch(adb=adb, hand=Hand(), clock=SystemClock(), random=random, tasks=tasks)
-            keeper = AdbKeeper(server=server, adb=adb, watch=watch, random=random)
+            keeper = AdbKeeper(
+                server=server,
+                adb=adb,
+                watch=watch,
+                pressure=Pressure(asyncio.Event()),
+                clock=SystemClock(),
+                random=random,
+            )
             tasks.create_task(keeper.track())
             tasks.create_task(keeper.keep_connected(address))
             yield

@@ -21,6 +21,7 @@ from agents.foreign import ForeignServers, explanation
 from agents.hand import Hand
 from agents.inventory import Sighting
 from agents.keeper import AdbKeeper
+from agents.pressure import Pressure
 from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
 from agents.watch import PhoneWatch
 from farm.clock import SystemClock
@@ -60,7 +61,15 @@ async def watching(server: AdbServer | SharedServer, *addresses: str) -> AsyncIt
     try:
         async with asyncio.TaskGroup() as tasks:
             watch = PhoneWatch(adb=adb, hand=hand, clock=SystemClock(), random=random, tasks=tasks)
-            keeper = AdbKeeper(server=server, adb=adb, watch=watch, random=random, ping_s=0.2)
+            keeper = AdbKeeper(
+                server=server,
+                adb=adb,
+                watch=watch,
+                pressure=Pressure(asyncio.Event()),
+                clock=SystemClock(),
+                random=random,
+                ping_s=0.2,
+            )
             tasks.create_task(keeper.track())
             tasks.create_task(keeper.ping())
             for address in addresses:

@@ -1,0 +1,117 @@
+"""An adb server that is wedged or dies again and again, and phones that answer nothing useful."""
+
+import asyncio
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from played_farm import comes_true
+from runner_bench import Bench, unheard
+
+from agents.keeper import RESTARTS, RESTARTS_WITHIN_S, recent
+from agents.virtual.faults import Faults, set_faults
+from farm.core.device import Presence
+from farm.core.evidence import Evidence
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.fault(17)
+async def test_a_wedged_adb_server_is_restarted_and_the_run_behind_it_goes_on(
+    bench: Bench, tmp_path: Path
+) -> None:
+    async with bench.kept() as pressure:
+        begun, go = tmp_path / "begun", tmp_path / "go"
+        entry = bench.entry(1, f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done; echo done")
+        entry = replace(entry, plan=replace(entry.plan, timeout_s=60.0))
+        await bench.phone()
+        run = asyncio.create_task(bench.runner.run(entry, unheard, adopt=False))
+        await comes_true(begun.exists, "the run begins")
+        wedged = bench.server.pid
+        assert wedged is not None
+        os.kill(wedged, signal.SIGSTOP)
+        await comes_true(lambda: bench.server.pid not in (None, wedged), "another server runs")
+        go.touch()
+        evidence = await run
+        assert isinstance(evidence, Evidence)
+        assert (evidence.trouble, evidence.stdout) == (None, "done\n")
+        assert evidence.away_s > 0
+        assert pressure.reason is None
+
+
+@pytest.mark.fault(17)
+async def test_a_host_whose_adb_server_does_not_answer_says_so_until_it_does(bench: Bench) -> None:
+    told: list[str | None] = []
+    async with bench.kept(ping_s=0.2) as pressure:
+        await bench.phone()
+        assert bench.server.pid is not None
+        os.kill(bench.server.pid, signal.SIGSTOP)
+        await comes_true(lambda: bool(told.append(pressure.reason) or pressure.reason), "pressure")
+        await comes_true(lambda: pressure.reason is None, "the next server answers")
+    assert told[-1] == "adb's server does not answer"
+
+
+@pytest.mark.fault(18)
+@pytest.mark.invariant("I15")
+async def test_an_adb_server_that_dies_again_and_again_stops_new_work_and_blames_no_phone(
+    bench: Bench,
+) -> None:
+    async with bench.kept() as pressure:
+        for _ in range(RESTARTS + 1):
+            await bench.phone()
+            assert pressure.reason is None
+            died = bench.server.pid
+            assert died is not None
+            os.kill(died, signal.SIGKILL)
+            await comes_true(lambda died=died: bench.server.pid not in (None, died), "another server runs")
+            await comes_true(lambda: bench.watch.find(bench.device_id) is not None, "the phone is back")
+        await comes_true(lambda: pressure.reason is not None, "the host says so")
+        assert pressure.reason == f"adb's server had to be started again {RESTARTS + 1} times"
+        assert bench.watch.sightings()[bench.device_id].presence is Presence.ONLINE
+
+
+@pytest.mark.fault(18)
+def test_restarts_of_long_ago_do_not_count() -> None:
+    assert recent([0.0, 10.0, RESTARTS_WITHIN_S], RESTARTS_WITHIN_S + 5.0) == [10.0, RESTARTS_WITHIN_S]
+
+
+@pytest.mark.fault(8)
+async def test_a_phone_whose_commands_all_fail_is_not_online_and_is_asked_once_a_second_at_most(
+    bench: Bench,
+) -> None:
+    await bench.phone()
+    set_faults(bench.handle.state, Faults(exit1=True))
+    bench.adb.asked = 0
+    began_s = asyncio.get_running_loop().time()
+    for _ in range(8):
+        bench.watch.doubt(bench.device_id)
+        bench.watch.note_states({bench.handle.address: "offline"})
+        bench.watch.note_states({bench.handle.address: "device"})
+        await asyncio.sleep(0.4)
+    lasted_s = asyncio.get_running_loop().time() - began_s
+    assert bench.watch.sightings()[bench.device_id].presence is not Presence.ONLINE
+    assert 1 <= bench.adb.asked <= lasted_s + 1
+
+
+@pytest.mark.fault(6)
+async def test_a_phone_that_wants_our_key_is_left_alone_and_says_which_key_to_allow(bench: Bench) -> None:
+    await bench.phone()
+    async with bench.kept():
+        set_faults(bench.handle.state, Faults(unauthorized=True))
+        await comes_true(lambda: presence_of(bench) is Presence.UNAUTHORIZED, "the phone asks for a key")
+        bench.adb.asked = 0
+        detail = bench.watch.sightings()[bench.device_id].detail
+        assert detail in (
+            "adb says: unauthorized; allow the key AA:BB on its screen",
+            "adb says: authorizing; allow the key AA:BB on its screen",
+        )
+        await asyncio.sleep(0.5)
+        assert bench.adb.asked == 0
+        set_faults(bench.handle.state, Faults())
+        await bench.phone()
+
+
+def presence_of(bench: Bench) -> Presence:
+    return bench.watch.sightings()[bench.device_id].presence
