@@ -11,7 +11,7 @@ from collections.abc import AsyncIterable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.core.errors import DigestMismatch, FarmDiskFull, FarmTrouble, InvalidInput
+from farm.core.errors import DigestMismatch, FarmDiskFull, FarmTrouble, TooLarge
 from farm.core.ids import Digest, is_digest
 from farm.core.units import size_text
 
@@ -115,7 +115,7 @@ class DiskBlobs:
 
         Raises:
             DigestMismatch: the bytes have another digest; nothing is kept.
-            InvalidInput: there are more of them than allowed.
+            TooLarge: there are more of them than allowed.
             FarmTrouble: the disk is full (FarmDiskFull) or broken; nothing is kept.
         """
         checked_bytes = 0
@@ -123,7 +123,7 @@ class DiskBlobs:
             async for chunk in chunks:
                 incoming.write(chunk)
                 if incoming.size_bytes > limit_bytes:
-                    raise InvalidInput(f"an artifact has at most {limit_bytes} bytes")
+                    raise TooLarge(f"an artifact has at most {limit_bytes} bytes")
                 # Whatever was announced, or others do to the disk meanwhile.
                 if incoming.size_bytes - checked_bytes > _CHECK_EVERY_BYTES:
                     checked_bytes = incoming.size_bytes

@@ -8,11 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from farm_rig import good_evidence, phone, report_body
 from http_farm import HttpAgent, HttpFarm, http_farm
 from test_routes import matrix_spec, refused, register_variant
 
 from farm.core.errors import Blame
+from farm.core.event import FarmEvent
+from farm.store.tables import events
 from farm.wire.agent import Assignment, ExchangeAnswer
 
 #: Long against what a loopback call takes, short against a test's patience.
@@ -86,17 +89,49 @@ def test_an_agent_of_another_wire_version_is_refused_with_the_versions_served(
     farm: HttpFarm, agent: HttpAgent
 ) -> None:
     opening = {"wire_version": 99, "boot_id": "b", "agent_version": "a"}
-    problem = refused(agent.post("/sessions", json=opening), 422, "input.invalid")
+    problem = refused(agent.post("/sessions", json=opening), 422, "wire.version")
     assert "99" in problem["detail"]
-    enrollment = {"wire_version": 99, "host": "bench-2", "join_token": "t"}
-    refused(farm.http.post("/api/v1/agent/enroll", json=enrollment), 422, "input.invalid")
+    assert "serves 1" in problem["detail"]
+    enrollment = {"wire_version": 0, "host": "bench-2", "join_token": "t"}
+    refused(farm.http.post("/api/v1/agent/enroll", json=enrollment), 422, "wire.version")
+
+
+@pytest.mark.parametrize("path", ["/enroll", "/sessions"])
+def test_the_version_is_what_is_refused_whatever_else_an_agent_of_another_release_says(
+    agent: HttpAgent, path: str
+) -> None:
+    refused(agent.post(path, json={"wire_version": 2, "unheard_of": [1]}), 422, "wire.version")
+    # Of the same version, what nobody knows is a mistake.
+    refused(agent.post(path, json={"wire_version": 1, "unheard_of": [1]}), 422, "input.invalid")
 
 
 @pytest.mark.invariant("I19")
-def test_a_session_of_another_host_is_fenced_off(farm: HttpFarm, agent: HttpAgent) -> None:
+def test_a_session_of_another_host_is_refused_and_the_log_tells_of_it_once(
+    farm: HttpFarm, agent: HttpAgent, threads: ThreadPoolExecutor
+) -> None:
+    held = threads.submit(agent.exchange, wait_s=_HELD_S)
+    wait_until_held(farm, held)
     other = farm.enroll("bench-2")
     other.session_id = agent.session_id
-    refused(other.exchange(), 409, "session.fenced", Blame.HOST)
+    for _ in range(3):
+        refused(other.exchange(devices=(phone("phone-1"),)), 403, "auth.forbidden")
+    # Nothing of the other host's happened: no phone, no beat, and not even the end of a held call.
+    assert farm.http.get("/api/v1/devices").json() == []
+    assert not held.done()
+    farm.stop_holding()
+    assert held.result(timeout=_AT_ONCE_S).status_code == 200
+    assert refusals_told(farm) == [("agent:bench-2", "bench-2")]
+
+
+def refusals_told(farm: HttpFarm) -> list[tuple[str, str]]:
+    told = sa.select(events.c.actor, events.c.subject_id).where(events.c.kind == FarmEvent.ACCESS_REFUSED)
+    with farm.context.database.engine.connect() as connection:
+        return [(actor, subject_id) for actor, subject_id in connection.execute(told)]
+
+
+def test_a_session_that_never_was_is_over(agent: HttpAgent) -> None:
+    agent.session_id += 1000
+    refused(agent.exchange(), 409, "session.fenced", Blame.HOST)
 
 
 @pytest.mark.invariant("I3")
@@ -206,7 +241,8 @@ def test_a_report_of_another_hosts_attempt_is_refused_and_changes_nothing(
     check = check_of(agent)
     body = report_body(good_evidence(check))
     other = farm.enroll("bench-2")
-    refused(other.post(f"/attempts/{check.attempt_id}/report", content=body), 401, "auth.invalid")
+    refused(other.post(f"/attempts/{check.attempt_id}/report", content=body), 403, "auth.forbidden")
+    assert refusals_told(farm) == [("agent:bench-2", "bench-2")]
     assert agent.post(f"/attempts/{check.attempt_id}/report", content=body).json()["counted"]
 
 

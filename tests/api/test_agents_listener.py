@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from farm_rig import phone
 
 from farm.api.agents_app import MAX_ENROLLMENT_BYTES, create_agents_app
 from farm.api.app import create_app
@@ -18,7 +19,7 @@ from farm.config import FarmConfig
 from farm.core.ids import digest_of
 from farm.services.identity import create_join_token
 from farm.store.artifacts import put_artifact
-from farm.wire.agent import Exchange
+from farm.wire.agent import Exchange, ExchangeAnswer
 
 pytestmark = pytest.mark.anyio
 
@@ -82,15 +83,26 @@ async def test_an_agent_does_all_its_work_there(farm: Farm) -> None:
     headers = await farm.credential()
     opening = {"boot_id": "boot", "agent_version": "test"}
     session = await farm.agents.post("/api/v1/agent/sessions", json=opening, headers=headers)
-    said = Exchange(seq=1).model_dump_json()
+    said = Exchange(seq=1, devices=(phone("phone-1"),)).model_dump_json()
     path = f"/api/v1/agent/sessions/{session.json()['session_id']}/exchange"
     answer = await farm.agents.post(
         path, content=said, headers={**headers, "Content-Type": "application/json"}
     )
-    blob = await farm.agents.get(f"/api/v1/blobs/{DIGEST}", headers=headers)
-    assert answer.json()["seq"] == 1
-    assert blob.content == CONTENT
-    assert (await farm.agents.head(f"/api/v1/blobs/{DIGEST}", headers=headers)).status_code == 200
+    (assignment,) = ExchangeAnswer.model_validate_json(answer.content).assignments
+    assert assignment.plan is not None
+    for file in assignment.plan.files:
+        blob = await farm.agents.get(f"/api/v1/blobs/{file.digest}", headers=headers)
+        assert digest_of(blob.content) == file.digest
+
+
+@pytest.mark.invariant("I19")
+async def test_an_agent_gets_no_file_of_work_that_is_not_its_own(farm: Farm) -> None:
+    headers = await farm.credential()
+    for listener in (farm.agents, farm.people):
+        refused = await listener.get(f"/api/v1/blobs/{DIGEST}", headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (403, "auth.forbidden")
+        assert (await listener.head(f"/api/v1/blobs/{DIGEST}", headers=headers)).status_code == 403
+    assert (await farm.people.get(f"/api/v1/blobs/{DIGEST}")).content == CONTENT
 
 
 @pytest.mark.parametrize(("method", "path"), OF_PEOPLE)
@@ -139,8 +151,8 @@ async def test_a_stranger_can_send_no_more_than_an_enrolment(farm: Farm) -> None
     async def in_chunks() -> AsyncIterator[bytes]:
         yield body
 
-    assert (await farm.agents.post(path, content=body)).status_code == 422
-    assert (await farm.agents.post(path, content=in_chunks())).status_code == 422
+    assert (await farm.agents.post(path, content=body)).status_code == 413
+    assert (await farm.agents.post(path, content=in_chunks())).status_code == 413
 
 
 async def test_a_name_whose_agent_is_at_work_is_not_given_away(farm: Farm) -> None:
@@ -151,7 +163,7 @@ async def test_a_name_whose_agent_is_at_work_is_not_given_away(farm: Farm) -> No
     assert refused.status_code == 409
     assert "--host NAME" in refused.json()["hint"]
     assert (await farm.enroll("bench-2")).status_code == 200
-    assert (await farm.agents.head(f"/api/v1/blobs/{DIGEST}", headers=headers)).status_code == 200
+    assert (await farm.agents.post("/api/v1/agent/sessions", json=opening, headers=headers)).is_success
 
 
 async def test_an_agent_that_shows_its_credential_may_join_again_at_once(farm: Farm) -> None:

@@ -100,7 +100,10 @@ def test_a_revoked_token_lets_nobody_in(farm: HttpFarm, capsys: pytest.CaptureFi
     assert token_command("revoke", "unknown") == 2
 
 
-def test_each_step_of_a_token_is_an_event(farm: HttpFarm, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_step_of_a_token_is_an_event(
+    farm: HttpFarm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FARM_USER", "ann")
     for _ in range(2):
         token_command("create", "--json")
     used, revoked = json.loads("[" + capsys.readouterr().out.replace("}\n{", "},{") + "]")
@@ -112,8 +115,8 @@ def test_each_step_of_a_token_is_an_event(farm: HttpFarm, capsys: pytest.Capture
     with farm.context.database.engine.connect() as connection:
         told = [tuple(row) for row in connection.execute(wanted.order_by(events.c.event_id))]
     assert told == [
-        ("join_token_created", "user", used["token_id"]),
-        ("join_token_created", "user", revoked["token_id"]),
+        ("join_token_created", "user:ann", used["token_id"]),
+        ("join_token_created", "user:ann", revoked["token_id"]),
         ("join_token_used", "agent:bench-1", used["token_id"]),
-        ("join_token_revoked", "user", revoked["token_id"]),
+        ("join_token_revoked", "user:ann", revoked["token_id"]),
     ]

@@ -158,7 +158,7 @@ def test_bytes_with_another_digest_are_refused_and_nothing_is_kept(farm: HttpFar
 
 def test_a_blob_over_the_limit_is_refused_and_nothing_is_kept(farm: HttpFarm, tmp_path: Path) -> None:
     content = bytes(_MAX_BLOB_BYTES + 1)
-    refused(upload(farm, content), 422, "input.invalid")
+    refused(upload(farm, content), 413, "input.too_large")
     # Without a length, it shows only on the way.
     chunks = (content[at : at + 65536] for at in range(0, len(content), 65536))
     answer = farm.http.put(f"/api/v1/blobs/{digest_of(content)}", content=chunks)

@@ -14,7 +14,7 @@ from farm_rig import (
 )
 
 from farm.core.attempt import AttemptState
-from farm.core.errors import AuthError, Blame, InvalidInput, NotFound, ReportConflict, SessionFenced
+from farm.core.errors import Blame, Forbidden, InvalidInput, NotFound, ReportConflict, SessionFenced
 from farm.core.ids import AttemptId
 from farm.core.retry import MAX_GIVE_BACKS
 from farm.core.verdict import Verdict
@@ -182,7 +182,7 @@ def test_a_different_report_of_a_settled_attempt_is_a_conflict(farm: FarmRig, ho
 def test_a_report_of_another_hosts_attempt_is_refused(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     first, _ = host.exchange().assignments
-    with pytest.raises(AuthError):
+    with pytest.raises(Forbidden):
         farm.host("bench-2").report(first.attempt_id, good_evidence(first))
 
 
