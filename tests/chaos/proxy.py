@@ -66,6 +66,8 @@ class Proxy:
         self._calm = asyncio.Event()
         self._passing: set[asyncio.Event] = set()
         self._server: asyncio.Server | None = None
+        # The loop forgets a task whose caller hung up while the farm has not answered: nothing else holds it.
+        self._tasks: set[asyncio.Task[None] | None] = set()
         #: What requests ran into.
         self.met: Counter[Mischief] = Counter()
 
@@ -88,10 +90,13 @@ class Proxy:
         self._calm.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+        task = asyncio.current_task()
+        self._tasks.add(task)
+        with suppress(OSError, asyncio.CancelledError):
             if (request := await read_request(reader)) is not None:
                 await self._pass(request, self._sprung(request.path), reader, writer)
         writer.close()
+        self._tasks.discard(task)
 
     def _sprung(self, path: str) -> Trap | None:
         for trap in self._traps:

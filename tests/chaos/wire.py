@@ -17,6 +17,7 @@ class Wire:
         self._phone_port = phone_port
         self._server: asyncio.Server | None = None
         self._ends: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None] | None] = set()
 
     @property
     def address(self) -> str:
@@ -35,6 +36,13 @@ class Wire:
             end.transport.abort()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        self._tasks.add(task)
+        with suppress(asyncio.CancelledError):
+            await self._join(reader, writer)
+        self._tasks.discard(task)
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             phone_reader, phone_writer = await asyncio.open_connection("127.0.0.1", self._phone_port)
         except OSError:
