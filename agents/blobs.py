@@ -13,7 +13,7 @@ import structlog
 from agents.durable import TEMPORARY_SUFFIX, disk_errors_named, sweep_temporaries, sync_folder
 from agents.farm_api import FarmApi
 from farm.clock import Clock
-from farm.core.errors import ArtifactMissing, FarmTrouble, HostDiskFull, NotFound
+from farm.core.errors import ArtifactMissing, FarmTrouble, Forbidden, HostDiskFull, NotFound
 from farm.core.ids import Digest, is_digest
 
 log = structlog.get_logger(__name__)
@@ -112,9 +112,9 @@ class BlobCache:
         try:
             async with asyncio.timeout(FETCH_DEADLINE_S):
                 found = await self._receive(part, digest)
-        except (NotFound, ArtifactMissing) as error:
-            # The farm named it, so that it is missing is nobody's mistake but the farm's.
-            raise FarmTrouble(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
+        except (NotFound, ArtifactMissing, Forbidden) as error:
+            # The farm named it, so that it is missing, or is not for us, is nobody's mistake but the farm's.
+            raise FarmTrouble(f"the farm has no artifact {digest[:12]} for us: {error.message}") from error
         except TimeoutError as error:
             raise FarmTrouble(f"artifact {digest[:12]} took over {FETCH_DEADLINE_S:g} s") from error
         else:

@@ -18,7 +18,7 @@ from agents.inventory import Delivered, Sighting, delivered_with, device_reports
 from agents.pressure import Pressure
 from agents.resending import Resending
 from farm.clock import Clock
-from farm.core.errors import AuthError, FarmError, FarmTrouble, NotFound, SessionFenced
+from farm.core.errors import AuthError, FarmError, FarmTrouble, Forbidden, NotFound, SessionFenced
 from farm.core.ids import DeviceId, Digest
 from farm.wire.agent import Exchange, ExchangeAnswer, SessionAnswer, SessionOpening
 
@@ -92,7 +92,7 @@ class ExchangeLoop:
             began_s = self._clock.monotonic()
             try:
                 await self._exchange_until_fenced(session)
-            except (SessionFenced, NotFound) as error:
+            except (SessionFenced, NotFound, Forbidden) as error:
                 log.warning(
                     "session_ended",
                     session_id=session.session_id,
@@ -128,7 +128,7 @@ class ExchangeLoop:
             sent = self._compose(seq, min(WAIT_S, session.beat_s / 2), delivered)
             try:
                 answer = await self._answer_unless_changed(session, sent.exchange)
-            except (SessionFenced, NotFound, AuthError):
+            except (SessionFenced, NotFound, AuthError, Forbidden):
                 raise
             except FarmError as error:
                 log.info("exchange_failed", code=error.code, reason=error.message)

@@ -36,6 +36,7 @@ def headline(view: MatrixView) -> str:
 def _summary(view: MatrixView) -> str:
     shape = f"{plural(view.cells, 'cell')} x {plural(view.rounds, 'round')} with {view.harness}"
     again = f"; a rerun of matrix {view.rerun_of}" if view.rerun_of is not None else ""
+    again += f"; by {view.submitted_by}" if view.submitted_by is not None else ""
     eta = f"; {time_left(view.eta_s, view.without_eta)}" if view.finished_at is None else ""
     return f"{shape}, {jobs_line(view)}{eta}{again}"
 

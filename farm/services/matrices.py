@@ -108,6 +108,7 @@ def _summary(matrix: Matrix, tally: Tally, cells: int, eta: Eta) -> MatrixSummar
         created_at=matrix.created_at,
         finished_at=None if tally.is_open else tally.last_finished_at or matrix.created_at,
         rerun_of=matrix.rerun_of,
+        submitted_by=None if matrix.submitted_by is None else matrix.submitted_by.removeprefix("user:"),
         eta_s=eta.seconds,
         without_eta=eta.without,
     )

@@ -40,7 +40,7 @@ def queue_matrix(
     """Store an expanded matrix and queue its jobs."""
     plan, cells = expanded.plan, expanded.expansion.cells
     seed = secrets.randbelow(_MAX_SEED) if plan.seed is None else plan.seed
-    matrix_id = _store_matrix(connection, expanded, seed, rerun_of=rerun_of, now=now)
+    matrix_id = _store_matrix(connection, expanded, seed, rerun_of=rerun_of, now=now, actor=actor)
     _store_cells(connection, matrix_id, expanded)
     count = _queue_jobs(connection, matrix_id, plan, cells, seed, now=now)
     concerns_devices(connection, {cell.device_id for cell in cells})
@@ -59,7 +59,13 @@ def queue_matrix(
 
 
 def _store_matrix(
-    connection: Connection, expanded: Expanded, seed: int, *, rerun_of: MatrixId | None, now: datetime
+    connection: Connection,
+    expanded: Expanded,
+    seed: int,
+    *,
+    rerun_of: MatrixId | None,
+    now: datetime,
+    actor: str,
 ) -> MatrixId:
     plan, varying = expanded.plan, expanded.varying
     return matrices.add_matrix(
@@ -71,6 +77,7 @@ def _store_matrix(
         seed=seed,
         rejected=[_rejected(cell, varying) for cell in expanded.expansion.rejected],
         rerun_of=rerun_of,
+        submitted_by=actor,
         now=now,
     )
 

@@ -27,6 +27,8 @@ class Matrix:
     rejected: Sequence[Mapping[str, Any]]
     #: The matrix that this one runs again.
     rerun_of: MatrixId | None
+    #: As events name them; None where nobody noted it.
+    submitted_by: str | None
     created_at: datetime
 
 
@@ -61,6 +63,7 @@ def add_matrix(
     seed: int,
     rejected: Sequence[Mapping[str, Any]],
     rerun_of: MatrixId | None = None,
+    submitted_by: str,
     now: datetime,
 ) -> MatrixId:
     """A new matrix; its cells and jobs follow in the same transaction."""
@@ -74,6 +77,7 @@ def add_matrix(
             seed=seed,
             rejected=list(rejected),
             rerun_of=rerun_of,
+            submitted_by=submitted_by,
             created_at=now,
         )
         .returning(matrices.c.matrix_id)
@@ -113,6 +117,7 @@ def _matrix(row: sa.Row[Any]) -> Matrix:
         seed=row.seed,
         rejected=row.rejected,
         rerun_of=row.rerun_of,
+        submitted_by=row.submitted_by,
         created_at=row.created_at,
     )
 

@@ -90,6 +90,8 @@ class MatrixSummary(Wire):
     finished_at: datetime | None
     #: The matrix that this one runs again.
     rerun_of: MatrixId | None = None
+    #: None where nobody noted it: an older release did not.
+    submitted_by: str | None = None
     #: Seconds until the last job ends, from the pace so far; None until two have ended on a device.
     eta_s: float | None = None
     #: Devices that `eta_s` leaves out: they wait for a person, or nobody knows their pace.
