@@ -18,7 +18,6 @@ from farm.services.fences import heed_fences
 from farm.services.inventory import note_devices
 from farm.services.phases import note_attempts
 from farm.services.refusals import ANOTHERS_HINT
-from farm.services.refusals import ANOTHERS_HINT
 from farm.store import attempts, epochs, hosts, leftovers
 from farm.store.attempts import Attempt
 from farm.store.hosts import Session
@@ -46,7 +45,6 @@ def exchange(
     """Apply what an agent says and answer. An exchange older than one already applied only gets an answer.
 
     Raises:
-        Forbidden: the session is another host's.
         Forbidden: the session is another host's.
         SessionFenced: the session is not the host's current one, or the database was restored since.
     """
@@ -79,7 +77,6 @@ def look(
 
     Raises:
         Forbidden: the session is another host's.
-        Forbidden: the session is another host's.
         SessionFenced: the session is not the host's current one.
     """
     session = _current(connection, host_id, session_id)
@@ -108,6 +105,7 @@ def _answered(
         seq=said.seq,
         assignments=tuple(_assignment(attempt) for attempt in owned),
         start_within_s=patience.start_within.total_seconds(),
+        lost_after_s=patience.lost_after.total_seconds(),
         facts_wanted=tuple(wanted),
         prefetch=upcoming_files(connection, host_id),
         errands=errands_of_host(connection, host_id),

@@ -194,6 +194,8 @@ class ExchangeAnswer(Wire):
     seq: int
     assignments: tuple[Assignment, ...] = ()
     start_within_s: float
+    #: Counted in the same way: without a newer answer for so long, other hosts may be given the phones.
+    lost_after_s: float | None = None
     facts_wanted: tuple[DeviceId, ...] = ()
     #: Digests that will be needed soon, to be fetched into the host's cache meanwhile.
     prefetch: tuple[Digest, ...] = ()
