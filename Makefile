@@ -18,6 +18,7 @@ help:
 	@echo "make demo     set up, run one matrix on two virtual phones, print the speedup table"
 	@echo "make install  set up only"
 	@echo "make test     set up, run all checks and tests"
+	@echo "make chaos    set up, 1000 faults on each database: SEED=7 FAULTS=100 DATABASE=sqlite|postgresql|both"
 	@echo "make lint     ruff, mypy and the import contracts only"
 	@echo "make clean    remove the virtual environment and the demo's data"
 
@@ -31,6 +32,15 @@ install: $(VENV)/.installed
 .PHONY: test
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+# Drawn by the run where it is empty; it says which one it drew.
+SEED     ?=
+FAULTS   ?= 1000
+DATABASE ?= both
+
+.PHONY: chaos
+chaos: $(VENV)/.installed-dev
+	@PYTHONPATH=.:tests:tests/chaos $(BIN)/python tests/chaos/long_run.py $(if $(SEED),--seed $(SEED)) --faults $(FAULTS) --database $(DATABASE)
 
 .PHONY: lint
 lint: $(VENV)/.installed-dev
