@@ -61,6 +61,8 @@ class DeviceEvent(StrEnum):
     LABELLED = "device_labelled"
     #: An operator gave it other tags.
     TAGGED = "device_tagged"
+    #: An operator says that nothing of ours is left on it, where no agent could tell.
+    ASSERTED_CLEAN = "device_asserted_clean"
     #: A person has it; also when the hold was made longer.
     HELD = "device_held"
     #: It went back to the pool.
@@ -80,6 +82,17 @@ class ArrivalEvent(StrEnum):
     HOST_ENROLLED = "host_enrolled"
     #: An agent began a life; older sessions of its host are closed.
     SESSION_OPENED = "session_opened"
+
+
+class FleetEvent(StrEnum):
+    """What befalls a host, and what operators set of it besides its state."""
+
+    #: An operator set how many runs it may have at once.
+    HOST_LIMITED = "host_limited"
+    #: Something went wrong for all of the host, or for several of its phones at once: none of them is blamed.
+    INCIDENT_OPENED = "incident_opened"
+    #: It is over.
+    INCIDENT_ENDED = "incident_ended"
 
 
 class FarmEvent(StrEnum):
@@ -120,6 +133,7 @@ EventKind = (
     | ArrivalEvent
     | HostEvent
     | SessionEvent
+    | FleetEvent
     | FarmEvent
 )
 """What an event may be called."""
@@ -134,6 +148,7 @@ KINDS: tuple[type[EventKind], ...] = (
     ArrivalEvent,
     HostEvent,
     SessionEvent,
+    FleetEvent,
     FarmEvent,
 )
 

@@ -12,10 +12,13 @@ from farm.core.device import Admin, Health
 from farm.core.errors import Blame
 from farm.core.health import is_suspicious
 from farm.core.ids import DeviceId, digest_of
+from farm.core.killer import DEVICE_KILLER, WENT_AWAY
 from farm.core.measurement import Outcome
 from farm.core.plan import PlanFile
-from farm.store import attempts, device_moves, jobs
+from farm.services.incidents import without_incidents
+from farm.store import device_moves, devices, jobs
 from farm.store.devices import Device
+from farm.store.endings import endings_since_check
 
 _PAYLOAD_BYTES = 1024 * 1024
 #: How many of a device's last attempts are looked at.
@@ -89,9 +92,18 @@ def check_where_needed(connection: Connection, device: Device, *, arrived: bool,
         jobs.add_check(connection, device.device_id, now=now, cause=f"its health is {device.health}")
 
 
+def check_after_loss(connection: Connection, device_id: DeviceId, code: str | None, *, now: datetime) -> None:
+    """Have a phone checked before it gets its next job, when its last one lost it."""
+    if code in WENT_AWAY and devices.get_device(connection, device_id).admin is Admin.ACTIVE:
+        jobs.add_check(connection, device_id, now=now, cause=f"it went away during a job: {code}")
+
+
 def watch_health(connection: Connection, device_id: DeviceId, *, now: datetime) -> None:
     """After an attempt: a good phone that was to blame too often since its check is suspect and checked."""
-    blames = attempts.blames_since_check(connection, device_id, RECENT_ATTEMPTS)
+    found = endings_since_check(connection, device_id, RECENT_ATTEMPTS)
+    own = without_incidents(connection, device_id, found)
+    # What makes other phones go away, too, was not this one's doing.
+    blames = [ending.blame for ending in own if ending.job_code != DEVICE_KILLER]
     if not is_suspicious(blames):
         return
     failures = blames.count(Blame.DEVICE)

@@ -1,5 +1,6 @@
 """How an attempt ends without a report, and what becomes of its job then."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -7,9 +8,12 @@ from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptEvent, AttemptState
 from farm.core.errors import Blame
+from farm.core.ids import DeviceId
 from farm.core.job import JobEvent, JobKind
+from farm.core.killer import DEVICE_KILLER
 from farm.core.measurement import Outcome
 from farm.core.retry import MAX_GIVE_BACKS, may_retry
+from farm.services import killers
 from farm.services.checks import judge_check
 from farm.store import attempts, jobs
 from farm.store.attempts import Attempt
@@ -85,11 +89,29 @@ def end_cancelled(connection: Connection, attempt: Attempt, *, now: datetime, ac
 
 
 def retry_or_finish(connection: Connection, job: Job, ending: Ending, *, now: datetime, actor: str) -> None:
-    """Queue a job again after an inconclusive attempt, or finish it when its budget is used up."""
-    if may_retry(attempts.past_tries(connection, job.job_id)):
+    """Queue a job again after an inconclusive attempt, or finish it when its budget is used up.
+
+    What has made two phones go away is not tried on a third one.
+    """
+    if killed := killers.killed_by(connection, job):
+        _end_killer(connection, job, killed, now=now, actor=actor)
+    elif may_retry(attempts.past_tries(connection, job.job_id)):
         jobs.move_job(connection, job, JobEvent.REQUEUED, now=now, actor=actor, cause=ending.message)
     else:
         finish_job(connection, job, ending, now=now, actor=actor)
+
+
+def _end_killer(
+    connection: Connection, job: Job, killed: Sequence[DeviceId], *, now: datetime, actor: str
+) -> None:
+    message = killers.said_of(killed)
+    ending = Ending(outcome=Outcome.FAILED, blame=Blame.VARIANT, code=DEVICE_KILLER, message=message)
+    finish_job(connection, job, ending, now=now, actor=actor)
+    for job_id in killers.others_queued(connection, job):
+        other = jobs.find_job(connection, job_id)
+        if other is not None:
+            finish_job(connection, other, ending, now=now, actor=actor)
+    killers.check_killed(connection, killed, now=now)
 
 
 def finish_job(connection: Connection, job: Job, ending: Ending, *, now: datetime, actor: str) -> None:

@@ -13,8 +13,10 @@ from farm.core.ids import DeviceId, Digest, HostId, SessionId
 from farm.core.patience import PATIENCE, Patience
 from farm.services.checks import check_files
 from farm.services.claim import claim_jobs
+from farm.services.continuing import continuing
 from farm.services.errands import errands_of_host, note_errands
 from farm.services.fences import heed_fences
+from farm.services.incidents import note_pressure
 from farm.services.inventory import note_devices
 from farm.services.phases import note_attempts
 from farm.services.refusals import ANOTHERS_HINT
@@ -57,6 +59,7 @@ def exchange(
             hosts.move_session(connection, session, SessionState.LIVE, now=now, cause="its agent is back")
         heed_fences(connection, host_id, said.attempts, now=now)
         note_attempts(connection, session, said.attempts, now=now)
+        note_pressure(connection, host_id, said.pressure, now=now)
         held = {report.attempt_id for report in said.attempts}
         wanted = note_devices(connection, host_id, said.devices, held=held, now=now)
         note_errands(connection, host_id, said.errands, now=now)
@@ -101,9 +104,11 @@ def _answered(
     live = attempts.live_attempts(connection, session_id)
     # What is no longer wanted is left out, and thereby stopped.
     owned = [attempt for attempt in live if attempt.attempt_id not in unwanted]
+    begun = continuing(connection, host_id, said.attempts, live={attempt.attempt_id for attempt in live})
+    at_work = {attempt.device_id for attempt in begun}
     answer = ExchangeAnswer(
         seq=said.seq,
-        assignments=tuple(_assignment(attempt) for attempt in owned),
+        assignments=tuple(_assignment(attempt) for attempt in (*owned, *begun)),
         start_within_s=patience.start_within.total_seconds(),
         lost_after_s=patience.lost_after.total_seconds(),
         facts_wanted=tuple(wanted),
@@ -112,6 +117,7 @@ def _answered(
         clean_ups=tuple(
             CleanUp(device_id=device_id, fence=fence)
             for device_id, fence in leftovers.left_uncleaned(connection, host_id)
+            if device_id not in at_work
         ),
     )
     return Exchanged(answer=answer, is_news=_is_news(said, answer))

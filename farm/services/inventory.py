@@ -8,8 +8,11 @@ from sqlalchemy.engine import Connection
 from farm.core.attempt import AttemptState
 from farm.core.device import Admin, Health, Presence
 from farm.core.ids import AttemptId, DeviceId, HostId
+from farm.core.incident import went_away
 from farm.services.checks import check_where_needed
 from farm.services.fences import raise_fences
+from farm.services.incidents import notice_trouble
+from farm.services.takeover import stays, take_over
 from farm.store import device_facts, device_moves, devices, hosts
 from farm.store.device_units import give_unit
 from farm.store.devices import Device
@@ -35,7 +38,7 @@ def note_devices(
             devices.mark_absent(
                 connection, device_id, presence=device.presence, now=now, cause="adb does not list it"
             )
-    return [
+    wanted = [
         device_id
         for device_id, report in listed.items()
         if not _note_device(
@@ -47,6 +50,13 @@ def note_devices(
             now=now,
         )
     ]
+    if any(_went_away(device, listed.get(device_id)) for device_id, device in known.items()):
+        notice_trouble(connection, host_id, now=now)
+    return wanted
+
+
+def _went_away(device: Device, report: DeviceReport | None) -> bool:
+    return went_away(device.presence, Presence.ABSENT if report is None else report.presence)
 
 
 def _note_device(
@@ -59,8 +69,10 @@ def _note_device(
     now: datetime,
 ) -> bool:
     """Apply one report; False when the farm has no facts of the phone yet."""
-    if device.host_id != host_id and _stays(device, report):
-        return True
+    if device.host_id != host_id:
+        if stays(device, report):
+            return True
+        device = take_over(connection, device, host_id, now=now)
     facts_id = (
         device_facts.put_facts(connection, device.device_id, report.facts, now=now)
         if report.facts
@@ -112,19 +124,6 @@ def _see_to_health(
     if presence is Presence.ONLINE:
         arrived = has_moved or device.presence is not Presence.ONLINE
         check_where_needed(connection, device, arrived=arrived, now=now)
-
-
-def _stays(device: Device, report: DeviceReport) -> bool:
-    """Whether a phone stays with its present host though another one reports it.
-
-    I21: it is online in one place, and the second claimant is not believed. One that only sees something of
-    it takes it from nobody who still does.
-    """
-    if not device.session_live:
-        return False
-    if report.presence is Presence.ONLINE:
-        return device.presence is Presence.ONLINE
-    return device.presence is not Presence.ABSENT
 
 
 def _cleaned_fence(device: Device, report: DeviceReport, held: Collection[AttemptId]) -> int:

@@ -20,6 +20,7 @@ from farm.store.attempts import Attempt
 from farm.store.events import record_event
 from farm.store.job_work import Terms, Work
 from farm.store.jobs import Job, NewJob
+from farm.store.same_work import killer_cells
 
 #: Another try can cure these; what fell back once will fall back again.
 _CURABLE = (Quality.NOISY, Quality.THROTTLED, Quality.SHORT)
@@ -108,8 +109,11 @@ def _repeat_block(connection: Connection, job: Job, matrix: Terms, *, cause: str
         connection, matrix.matrix_id, job.device_id, round=job.round, repeat=repeat
     ):
         return
+    killers = killer_cells(connection, matrix.matrix_id, job.device_id)
     cells = [
-        cell for cell in matrices.list_cells(connection, matrix.matrix_id) if cell.device_id == job.device_id
+        cell
+        for cell in matrices.list_cells(connection, matrix.matrix_id)
+        if cell.device_id == job.device_id and cell.cell_id not in killers
     ]
     new_jobs = [
         NewJob(device_id=job.device_id, cell_id=cell.cell_id, round=job.round, repeat=repeat)

@@ -4,11 +4,12 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection
 
-from farm.core.device import Presence
 from farm.core.host_state import SessionState
 from farm.core.patience import PATIENCE, Patience
-from farm.services.ending import give_back, lose
-from farm.store import attempts, devices, hosts
+from farm.services.ending import give_back
+from farm.services.incidents import end_incidents
+from farm.services.stranding import strand
+from farm.store import attempts, hosts
 from farm.store.hosts import Session
 
 
@@ -27,6 +28,7 @@ def reap(connection: Connection, *, now: datetime, up_since: datetime, patience:
         hosts.move_session(connection, session, SessionState.SILENT, now=now, cause="no exchange in time")
     for session in _overdue(connection, SessionState.SILENT, now, up_since, patience.lost_after):
         _lose_session(connection, session, patience, now=now)
+    end_incidents(connection, now=now)
 
 
 def _overdue(
@@ -42,8 +44,4 @@ def _lose_session(connection: Connection, session: Session, patience: Patience, 
     cause = f"host {session.host_id} has not been heard of for {quiet_s:.0f} s"
     if not hosts.move_session(connection, session, SessionState.LOST, now=now, cause=cause):
         return
-    for attempt in attempts.live_attempts(connection, session.session_id):
-        lose(connection, attempt, now=now, cause=cause)
-    for device in devices.list_devices(connection, host_id=session.host_id):
-        if device.presence is not Presence.ABSENT:
-            devices.mark_absent(connection, device.device_id, presence=device.presence, now=now, cause=cause)
+    strand(connection, session, now=now, cause=cause, code="host.lost")

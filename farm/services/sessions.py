@@ -7,6 +7,7 @@ from sqlalchemy.engine import Connection
 from farm.core.attempt import AttemptState
 from farm.core.host_state import SessionState
 from farm.core.ids import HostId
+from farm.services.continuing import continuing
 from farm.services.ending import end_cancelled, give_back, lose
 from farm.services.fences import heed_fences
 from farm.services.identity import check_wire_version
@@ -26,9 +27,10 @@ def open_session(
 ) -> SessionAnswer:
     """Open a session, and say for each attempt of the agent's journal what becomes of it.
 
-    An attempt goes on when it is still live, the agent holds its token, and its run had started; what was
-    claimed or being prepared is given back; what was being measured and is not in the journal is lost. So is
-    what a restored database saw no more of than its claim: its report may be among those sent again.
+    An attempt goes on when it is still live, or lost and nothing took its place, the agent holds its token,
+    and its run had started; what was claimed or being prepared is given back; what was being measured and is
+    not in the journal is lost. So is what a restored database saw no more of than its claim: its report may
+    be among those sent again.
 
     Raises:
         InvalidInput: the agent's wire version is not served.
@@ -55,6 +57,7 @@ def open_session(
         for attempt in owned
         if attempt.attempt_id not in unwanted and _is_adoptable(attempt, journal.get(attempt.attempt_id))
     }
+    lost = continuing(connection, host_id, opening.attempts, live={attempt.attempt_id for attempt in owned})
     for attempt in owned:
         if attempt.attempt_id in adopted:
             attempts.hand_over(connection, attempt, session.session_id)
@@ -62,9 +65,10 @@ def open_session(
             note_phase(connection, attempt, journal[attempt.attempt_id], now=now)
         else:
             _end(connection, attempt, epoch, cancelled=attempt.attempt_id in unwanted, now=now)
+    wanted = adopted | {attempt.attempt_id for attempt in lost}
     orders = tuple(
-        Order(attempt_id=entry, do="continue", why="the attempt is still live")
-        if entry in adopted
+        Order(attempt_id=entry, do="continue", why="nothing took its place")
+        if entry in wanted
         else Order(attempt_id=entry, do="abandon", why="the attempt is over, or its run never started")
         for entry in journal
     )

@@ -1,5 +1,6 @@
 """Turns a report into what it means: outcome, measurement, health, retries; exactly once."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -10,12 +11,14 @@ from farm.core.attempt import AttemptEvent, AttemptState
 from farm.core.errors import Blame, Forbidden, InvalidInput, NotFound, ReportConflict
 from farm.core.evidence import Evidence
 from farm.core.ids import AttemptId, HostId, digest_of
+from farm.core.incident import may_be_the_hosts
 from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome, Reading, RunFailure
 from farm.harness import device_check
 from farm.services.adapters import adapter_of
-from farm.services.checks import watch_health
+from farm.services.checks import check_after_loss, watch_health
 from farm.services.ending import Ending, end_cancelled, finish_job, retry_or_finish
+from farm.services.incidents import HOST_INCIDENT, notice_trouble, was_the_hosts
 from farm.services.measuring import record_measurement
 from farm.services.refusals import ANOTHERS_HINT
 from farm.store import attempts, jobs
@@ -111,7 +114,7 @@ def _settle_counted(
 ) -> Ending:
     work = work_of(connection, [job]).get(job.job_id)
     reading = _read(work, attempt, evidence)
-    ending = _ending(reading)
+    ending = _spared(connection, attempt, _ending(reading), now=now)
     actor = f"agent:{attempt.host_id}"
     attempts.move_attempt(
         connection,
@@ -133,7 +136,20 @@ def _settle_counted(
     _end_job(connection, job, ending, now=now, actor=actor)
     if job.kind is JobKind.BENCHMARK and ending.blame is Blame.DEVICE:
         watch_health(connection, attempt.device_id, now=now)
+        check_after_loss(connection, attempt.device_id, ending.code, now=now)
     return ending
+
+
+def _spared(connection: Connection, attempt: Attempt, ending: Ending, *, now: datetime) -> Ending:
+    """An ending, with its host to blame where several of its phones were in trouble at once."""
+    is_inconclusive = ending.outcome is Outcome.INCONCLUSIVE
+    if not (is_inconclusive and may_be_the_hosts(ending.blame, ending.code)):
+        return ending
+    notice_trouble(connection, attempt.host_id, now=now, failing=attempt.device_id)
+    if not was_the_hosts(connection, attempt):
+        return ending
+    message = f"several phones of {attempt.host_id} were in trouble at once: {ending.message}"
+    return replace(ending, blame=Blame.HOST, code=HOST_INCIDENT, message=message)
 
 
 def _read(work: Work | None, attempt: Attempt, evidence: Evidence) -> Reading | RunFailure | None:

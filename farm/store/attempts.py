@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from itertools import takewhile
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,7 +15,7 @@ from farm.core.attempt import AttemptEvent, AttemptState, advance
 from farm.core.errors import Blame
 from farm.core.event import Subject, WorkEvent
 from farm.core.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, MatrixId, SessionId
-from farm.core.job import JobKind, JobState
+from farm.core.job import JobState
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
 from farm.core.retry import PastTry
@@ -145,6 +144,13 @@ def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | Non
     return None if row is None else _attempt(row)
 
 
+def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | None:
+    """The attempt that has a device now."""
+    query = sa.select(attempts).where(is_live(attempts), attempts.c.device_id == device_id)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _attempt(row)
+
+
 def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt]:
     """The live attempts of a session, oldest first."""
     query = sa.select(attempts).where(is_live(attempts), attempts.c.session_id == session_id)
@@ -225,26 +231,6 @@ def past_tries(connection: Connection, job_id: JobId) -> list[PastTry]:
         PastTry(outcome=Outcome(row.outcome), blame=_blame(row.blame), device_id=row.device_id)
         for row in connection.execute(query)
     ]
-
-
-def blames_since_check(connection: Connection, device_id: DeviceId, count: int) -> list[Blame | None]:
-    """Who was to blame in the device's last ended attempts, newest first, back to its last check.
-
-    A cancelled one says nothing of the phone.
-    """
-    query = (
-        sa.select(attempts.c.blame, jobs.c.kind)
-        .join(jobs, jobs.c.job_id == attempts.c.job_id)
-        .where(
-            attempts.c.device_id == device_id,
-            attempts.c.outcome.is_not(None),
-            attempts.c.outcome != Outcome.CANCELLED,
-        )
-        .order_by(attempts.c.fence.desc())
-        .limit(count)
-    )
-    rows = connection.execute(query).all()
-    return [_blame(row.blame) for row in takewhile(lambda row: row.kind != JobKind.CHECK, rows)]
 
 
 def move_attempt(

@@ -121,6 +121,18 @@ def current_session(connection: Connection, host_id: HostId) -> Session | None:
     return None if row is None else _session(row)
 
 
+def last_sessions(connection: Connection, host_id: HostId | None = None) -> dict[HostId, Session]:
+    """The last session of each host, or of one; hosts whose agents never called are missing."""
+    newest = sa.select(sessions.c.host_id, sa.func.max(sessions.c.epoch).label("epoch"))
+    if host_id is not None:
+        newest = newest.where(sessions.c.host_id == host_id)
+    last = newest.group_by(sessions.c.host_id).subquery()
+    query = sa.select(sessions).join(
+        last, sa.and_(last.c.host_id == sessions.c.host_id, last.c.epoch == sessions.c.epoch)
+    )
+    return {HostId(row.host_id): _session(row) for row in connection.execute(query)}
+
+
 def add_session(
     connection: Connection, *, host_id: HostId, boot_id: str, agent_version: str, now: datetime
 ) -> Session:
@@ -157,7 +169,13 @@ def add_session(
 
 
 def move_session(
-    connection: Connection, session: Session, to: SessionState, *, now: datetime, cause: str
+    connection: Connection,
+    session: Session,
+    to: SessionState,
+    *,
+    now: datetime,
+    cause: str,
+    actor: str = "farm",
 ) -> bool:
     """Compare-and-set of a session's state, with its event row; False when nothing leads there."""
     event = EVENT_BY_SESSION_STATE[to]
@@ -169,7 +187,7 @@ def move_session(
         .where(sessions.c.session_id == session.session_id, sessions.c.state == session.state)
         .values(state=to),
         at=now,
-        actor="farm",
+        actor=actor,
         kind=event,
         subject=Subject.SESSION,
         subject_id=session.session_id,

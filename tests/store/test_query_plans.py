@@ -17,6 +17,7 @@ from farm.store import (
     attempts,
     device_work,
     devices,
+    endings,
     errands,
     evidence,
     history,
@@ -110,8 +111,8 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     "how much runs on each host": (attempts.runs_by_host, "_live"),
     "CPUs on which something runs": (attempts.busy_cpus, "uq_attempts_one_live_per_cpu"),
     "the tries of a job": (lambda c: attempts.past_tries(c, JOB), "ix_attempts_job_id"),
-    "the last blames of a device": (
-        lambda c: attempts.blames_since_check(c, PHONE, 5),
+    "the last endings on a device": (
+        lambda c: endings.endings_since_check(c, PHONE, 5),
         "attempts_1 (device_id=?)",
     ),
     "the reports of an attempt": (

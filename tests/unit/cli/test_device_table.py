@@ -119,6 +119,7 @@ def test_a_bad_phone_says_why_and_what_to_do() -> None:
 def test_there_is_advice_for_all_that_a_person_must_see_to() -> None:
     to_see_to = [
         Blocker.SESSION_NOT_LIVE,
+        Blocker.HOST_DRAINING,
         Blocker.PENDING,
         Blocker.CORDONED,
         Blocker.RETIRED,

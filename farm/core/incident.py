@@ -1,0 +1,82 @@
+"""When several phones of a host are in trouble together, it is the host's trouble (I15)."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from farm.core.device import Presence
+from farm.core.errors import AdbdRestarted, Blame, DeviceRebooted
+from farm.core.ids import DeviceId
+
+#: Trouble of several phones within this time is one thing.
+WINDOW = timedelta(seconds=60)
+#: One phone alone tells nothing of its host.
+AT_LEAST = 2
+#: An incident whose phones stay away ends after so long without further trouble.
+QUIET_AFTER = timedelta(minutes=10)
+#: What a phone does of itself; no cable, hub or adb server makes a phone start anew.
+_OWN_DOING = frozenset({DeviceRebooted.code, AdbdRestarted.code})
+
+
+class IncidentKind(StrEnum):
+    """What hits a host."""
+
+    #: Several of its phones went away or failed at once: a hub, a cable, a server of adb.
+    PHONES_TOGETHER = "phones_together"
+    #: Its agent says that the host takes no new work.
+    PRESSURE = "pressure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A phone that went away, or an attempt that failed through its phone."""
+
+    device_id: DeviceId
+    at: datetime
+
+
+def hit_together(
+    troubles: Iterable[Trouble], online: Collection[DeviceId], *, now: datetime
+) -> frozenset[DeviceId]:
+    """The phones of a host that are in trouble together; empty when there is no such thing.
+
+    Together are two at least, and half of those the host had a moment ago: of thirty phones two may well fail
+    in one minute, each by itself.
+
+    Args:
+        troubles: of the host's phones.
+        online: those that can be reached now.
+        now: the end of the window that is looked at.
+    """
+    hit = {trouble.device_id for trouble in troubles if timedelta(0) <= now - trouble.at <= WINDOW}
+    were_there = hit | set(online)
+    return frozenset(hit) if len(hit) >= AT_LEAST and 2 * len(hit) >= len(were_there) else frozenset()
+
+
+def may_be_the_hosts(blame: Blame | None, code: str | None) -> bool:
+    """Whether an end that is blamed on a phone may have come from what happened to its host."""
+    return blame is Blame.DEVICE and code not in _OWN_DOING
+
+
+def went_away(before: Presence, after: Presence) -> bool:
+    """Whether a phone that could be used is gone, in a way that its host may have caused."""
+    return before is Presence.ONLINE and after not in (Presence.ONLINE, Presence.BOOTING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting:
+    """An incident that is not over, and what its phones do meanwhile."""
+
+    #: Of the trouble that was last part of it.
+    last_trouble_at: datetime
+    away: int
+
+
+def is_over(incident: Lasting, *, now: datetime) -> bool:
+    """Whether an incident has ended: its phones are back, or nothing more happened for long.
+
+    Not before the window is over: phones on a loose plug come back at once, and go again.
+    """
+    calm = now - incident.last_trouble_at
+    return calm >= QUIET_AFTER or (incident.away == 0 and calm >= WINDOW)

@@ -1,0 +1,159 @@
+"""Notices what hits a host as a whole, and keeps it from being held against the phones (I15)."""
+
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.device import Health, Presence
+from farm.core.host_state import HostState
+from farm.core.ids import DeviceId, HostId
+from farm.core.incident import (
+    WINDOW,
+    IncidentKind,
+    Lasting,
+    Trouble,
+    hit_together,
+    is_over,
+    may_be_the_hosts,
+)
+from farm.store import device_moves, devices, host_moves, incidents, troubles
+from farm.store.attempts import Attempt
+from farm.store.devices import Device
+from farm.store.endings import PastEnding
+from farm.store.incidents import Incident
+
+#: What an attempt ends with that was blamed on its phone before its host was seen to be behind it.
+HOST_INCIDENT = "host.incident"
+
+
+def notice_trouble(
+    connection: Connection, host_id: HostId, *, now: datetime, failing: DeviceId | None = None
+) -> None:
+    """After a phone went away or failed: see whether it is its host's trouble, and note it as that.
+
+    `failing` is a phone whose attempt is about to end badly.
+    """
+    own = devices.list_devices(connection, host_id=host_id)
+    found = _troubles(connection, own, now)
+    if failing is not None:
+        found.append(Trouble(device_id=failing, at=now))
+    lasting = _find_open(connection, host_id, IncidentKind.PHONES_TOGETHER)
+    if lasting is not None:
+        further = {trouble.device_id for trouble in found if trouble.at >= lasting.began_at}
+        if further - set(lasting.devices):
+            _forgive(connection, incidents.widen_incident(connection, lasting, further), now=now)
+        return
+    online = [device.device_id for device in own if device.presence is Presence.ONLINE]
+    if hit := hit_together(found, online, now=now):
+        began_at = min(trouble.at for trouble in found if trouble.device_id in hit)
+        opened = incidents.add_incident(
+            connection,
+            host_id,
+            IncidentKind.PHONES_TOGETHER,
+            began_at=began_at,
+            devices=hit,
+            cause=f"{len(hit)} of its phones went away or failed within {WINDOW.total_seconds():.0f} s",
+            now=now,
+        )
+        _forgive(connection, opened, now=now)
+
+
+def note_pressure(connection: Connection, host_id: HostId, pressure: str | None, *, now: datetime) -> None:
+    """Open or end what an agent says of its host as a whole: that it takes no new work, and why."""
+    lasting = _find_open(connection, host_id, IncidentKind.PRESSURE)
+    if lasting is not None and lasting.cause != pressure:
+        incidents.end_incident(connection, lasting, now=now, cause=pressure or "its agent takes work again")
+        lasting = None
+    if pressure is not None and lasting is None:
+        kind = IncidentKind.PRESSURE
+        incidents.add_incident(connection, host_id, kind, began_at=now, devices=(), cause=pressure, now=now)
+
+
+def end_incidents(connection: Connection, *, now: datetime) -> None:
+    """End what is over."""
+    for incident in incidents.open_incidents(connection):
+        if (cause := _end_of(connection, incident, now)) is not None:
+            incidents.end_incident(connection, incident, now=now, cause=cause)
+
+
+def was_the_hosts(connection: Connection, attempt: Attempt) -> bool:
+    """Whether an attempt that ends through its phone was under way there when an incident hit the phone."""
+    hitting = incidents.incidents_since(connection, [attempt.host_id], attempt.claimed_at)
+    return any(_hits(incident, attempt.device_id) for incident in hitting)
+
+
+def without_incidents(
+    connection: Connection, device_id: DeviceId, endings: list[PastEnding]
+) -> list[PastEnding]:
+    """Those of a phone's last endings that no incident of its host had a part in."""
+    blamed = [ending for ending in endings if may_be_the_hosts(ending.blame, ending.code)]
+    if not blamed:
+        return endings
+    since = min(ending.claimed_at for ending in blamed)
+    known = incidents.incidents_since(connection, {ending.host_id for ending in blamed}, since)
+    spoiling = [incident for incident in known if _hits(incident, device_id)]
+    return [
+        ending
+        for ending in endings
+        if not (ending in blamed and any(_overlaps(incident, ending) for incident in spoiling))
+    ]
+
+
+def _troubles(connection: Connection, own: list[Device], now: datetime) -> list[Trouble]:
+    ids, since = [device.device_id for device in own], now - WINDOW
+    return [
+        *troubles.drops_since(connection, ids, since),
+        *troubles.failures_since(connection, ids, since),
+    ]
+
+
+def _find_open(connection: Connection, host_id: HostId, kind: IncidentKind) -> Incident | None:
+    found = incidents.open_incidents(connection, host_id)
+    return next((incident for incident in found if incident.kind is kind), None)
+
+
+def _forgive(connection: Connection, incident: Incident, *, now: datetime) -> None:
+    """Give back the health that phones lost by what is now seen to be their host's trouble."""
+    for device_id in incident.devices:
+        before = troubles.health_before(connection, device_id, incident.began_at)
+        if before in (Health.GOOD, Health.UNKNOWN):
+            device_moves.move_health(
+                connection,
+                device_id,
+                sources=[Health.SUSPECT, Health.BAD],
+                to=Health(before),
+                now=now,
+                cause=f"it was {incident.host_id}: {incident.cause}",
+            )
+
+
+def _end_of(connection: Connection, incident: Incident, now: datetime) -> str | None:
+    """Why an incident is over; None while it lasts."""
+    host = host_moves.find_host(connection, incident.host_id)
+    if host is None or host.state is HostState.RETIRED:
+        return "the host is retired"
+    if incident.kind is IncidentKind.PRESSURE:
+        return None
+    drops = troubles.drops_since(connection, incident.devices, incident.began_at)
+    lasting = Lasting(
+        last_trouble_at=max([incident.began_at, *(drop.at for drop in drops)]),
+        away=_away(connection, incident),
+    )
+    if not is_over(lasting, now=now):
+        return None
+    return f"{lasting.away} of its phones stay away" if lasting.away else "its phones are back"
+
+
+def _away(connection: Connection, incident: Incident) -> int:
+    here = devices.list_devices(connection, host_id=incident.host_id)
+    hit = [device for device in here if device.device_id in incident.devices]
+    return sum(1 for device in hit if device.presence is not Presence.ONLINE)
+
+
+def _hits(incident: Incident, device_id: DeviceId) -> bool:
+    return incident.kind is IncidentKind.PHONES_TOGETHER and device_id in incident.devices
+
+
+def _overlaps(incident: Incident, ending: PastEnding) -> bool:
+    is_later = incident.ended_at is not None and ending.claimed_at > incident.ended_at
+    return not is_later and ending.finished_at >= incident.began_at

@@ -1,0 +1,41 @@
+"""Ends what makes one phone after another go away (FAULTS 53), before it reaches the next."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.device import Admin
+from farm.core.ids import DeviceId, JobId
+from farm.core.killer import DEVICE_KILLER, killed_devices
+from farm.store import devices, jobs, same_work
+from farm.store.jobs import Job
+
+
+def killed_by(connection: Connection, job: Job) -> tuple[DeviceId, ...]:
+    """The phones that the job's work has made go away; empty where it is not to blame for that."""
+    if job.cell_id is None:
+        return ()
+    return killed_devices(same_work.losses_of(connection, same_work.cells_alike(connection, job.cell_id)))
+
+
+def others_queued(connection: Connection, job: Job) -> Sequence[JobId]:
+    """What else of the job's work nobody has begun."""
+    if job.cell_id is None:
+        return ()
+    found = same_work.queued_of(connection, same_work.cells_alike(connection, job.cell_id))
+    return [job_id for job_id in found if job_id != job.job_id]
+
+
+def check_killed(connection: Connection, killed: Sequence[DeviceId], *, now: datetime) -> None:
+    """Have phones looked at that a job made go away: it was not their doing, and they may be harmed."""
+    for device_id in killed:
+        if devices.get_device(connection, device_id).admin is Admin.ACTIVE:
+            jobs.add_check(
+                connection, device_id, now=now, cause=f"{DEVICE_KILLER}: it went away during a job"
+            )
+
+
+def said_of(killed: Sequence[DeviceId]) -> str:
+    """Why the work is not run any more, for a person."""
+    return f"{' and '.join(killed)} went away or started anew while they ran it: this matrix runs it no more"

@@ -1,0 +1,67 @@
+"""What a matrix does with one variant, program, backend and settings, on whatever device."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.errors import Blame
+from farm.core.ids import CellId, DeviceId, JobId, MatrixId
+from farm.core.job import JobState
+from farm.core.killer import DEVICE_KILLER, Loss
+from farm.core.measurement import Outcome
+from farm.store.tables import attempts, cells, jobs
+
+
+def cells_alike(connection: Connection, cell_id: CellId) -> list[CellId]:
+    """The cells of the same work in the cell's matrix, itself among them."""
+    one, other = sa.alias(cells), sa.alias(cells)
+    query = (
+        sa.select(other.c.cell_id, other.c.settings, one.c.settings.label("wanted"))
+        .select_from(one)
+        .join(other, other.c.matrix_id == one.c.matrix_id)
+        .where(
+            one.c.cell_id == cell_id,
+            other.c.variant_id.is_not_distinct_from(one.c.variant_id),
+            other.c.program_id == one.c.program_id,
+            other.c.backend == one.c.backend,
+        )
+        .order_by(other.c.cell_id)
+    )
+    # JSON compares by value here only.
+    return [CellId(row.cell_id) for row in connection.execute(query) if row.settings == row.wanted]
+
+
+def losses_of(connection: Connection, cell_ids: Sequence[CellId]) -> list[Loss]:
+    """Attempts at cells that ended without a verdict, through their devices."""
+    query = (
+        sa.select(attempts.c.device_id, attempts.c.code)
+        .join(jobs, jobs.c.job_id == attempts.c.job_id)
+        .where(
+            jobs.c.cell_id.in_(cell_ids),
+            attempts.c.outcome == Outcome.INCONCLUSIVE,
+            attempts.c.blame == Blame.DEVICE,
+        )
+    )
+    return [Loss(device_id=DeviceId(row.device_id), code=row.code) for row in connection.execute(query)]
+
+
+def queued_of(connection: Connection, cell_ids: Sequence[CellId]) -> list[JobId]:
+    """The jobs of cells that nobody has begun, oldest first."""
+    query = (
+        sa.select(jobs.c.job_id)
+        .where(jobs.c.cell_id.in_(cell_ids), jobs.c.state == JobState.QUEUED)
+        .order_by(jobs.c.job_id)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def killer_cells(connection: Connection, matrix_id: MatrixId, device_id: DeviceId) -> set[CellId]:
+    """The cells of a matrix on a device that are not run any more, because their work made phones go away."""
+    query = sa.select(jobs.c.cell_id).where(
+        jobs.c.matrix_id == matrix_id,
+        jobs.c.state == JobState.FINISHED,
+        jobs.c.device_id == device_id,
+        jobs.c.code == DEVICE_KILLER,
+    )
+    return set(connection.execute(query).scalars())
