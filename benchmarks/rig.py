@@ -34,8 +34,9 @@ from farm.core.ids import Digest, MatrixId, digest_of
 from farm.core.job import JobState
 from farm.services.identity import create_join_token
 from farm.store.artifacts import put_artifact
-from farm.store.database import Database, sqlite_url
+from farm.store.database import Database
 from farm.store.jobs import list_jobs
+from farm.store.opening import open_database
 from farm.store.programs import put_program
 from farm.wire.views import AttemptView
 
@@ -154,7 +155,7 @@ def _rig(folder: Path, phones: Sequence[PhoneHandle]) -> Iterator[Rig]:
     with ExitStack() as stack:
         farm = stack.enter_context(_farm(config.data_dir))
         url = eventually(partial(_announced, farm, config.data_dir), "the farm listens", within_s=_START_S)
-        database = Database(sqlite_url(config.database_path))
+        database = open_database(config)
         stack.callback(database.close)
         token = database.write(create_join_token, auto_admit=True, now=SystemClock().now())
         agent = stack.enter_context(_agent(folder / "agent", url, token, phones))

@@ -24,7 +24,9 @@ _SECRETS = frozenset({"database_url"})
 class FarmConfig(BaseSettings):
     """Built once, in the daemon; frozen from there on."""
 
-    model_config = SettingsConfigDict(env_prefix="FARM_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="FARM_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     #: Database, artifacts, the embedded agent's state: all a farm keeps.
     data_dir: Path = Path("farm-data")

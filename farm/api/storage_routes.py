@@ -28,13 +28,10 @@ async def post_sweep(_: Operator, farm: Farm) -> SweepView:
 
 
 def _storage(farm: Context) -> StorageView:
-    path = farm.config.database_path
-    files = [path.with_name(path.name + suffix) for suffix in ("", "-wal")]
     return farm.database.read(
         storage_view,
         rules=farm.config.storage_rules,
         data_dir=farm.config.data_dir.resolve(),
-        database_bytes=sum(file.stat().st_size for file in files if file.exists()),
         disk_free_bytes=farm.blobs.free_bytes(),
         on_disk=list(farm.blobs.files()),
         now=farm.clock.now(),

@@ -1,29 +1,16 @@
 """Everything a farm needs of its machine, looked over: `farm doctor --farm`."""
 
-import sqlite3
 import subprocess
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 
 from agents.doctor import machine
 from agents.doctor.processes import Process, named, read_listener
 from farm.cli.address import find_running
+from farm.cli.database_examination import check_database, read_database
 from farm.config import FarmConfig
 from farm.core.address import host_and_port
 from farm.core.errors import Blame
 from farm.core.finding import Finding, ok, problem, warning
-from farm.store.schema_state import SchemaState, read_schema_state
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseLook:
-    """What came of opening the database."""
-
-    path: Path
-    #: None where there is none yet, or it cannot be read.
-    state: SchemaState | None = None
-    error: str | None = None
 
 
 def examine_farm(config: FarmConfig) -> list[Finding]:
@@ -31,39 +18,11 @@ def examine_farm(config: FarmConfig) -> list[Finding]:
     running = find_running(config.data_dir)
     return [
         *machine.check_folder(machine.read_folder(config.data_dir), "FARM_DATA_DIR"),
-        check_database(read_database(config.database_path)),
+        check_database(read_database(config)),
         *check_ports(config, running, {port: read_listener(port) for port in _ports(config)}),
         machine.check_file_limit(machine.read_file_limit()),
         check_torch(read_torch()),
     ]
-
-
-def read_database(path: Path) -> DatabaseLook:
-    """Open the database as a reader."""
-    if not path.exists():
-        return DatabaseLook(path=path)
-    try:
-        return DatabaseLook(path=path, state=read_schema_state(path))
-    except sqlite3.Error as error:
-        return DatabaseLook(path=path, error=str(error))
-
-
-def check_database(look: DatabaseLook) -> Finding:
-    """Whether this version of the farm can use it."""
-    if look.error is not None:
-        hint = "is that a farm's file, readable for this user? else restore it from a backup"
-        return problem("database", f"{look.path} cannot be read: {look.error}", hint, blame=Blame.FARM)
-    if look.state is None:
-        return ok("database", f"none yet; `farm up` makes {look.path}")
-    state = look.state
-    if not state.is_known:
-        hint = "run the release that made it, or a newer one; there is no way back"
-        sentence = f"{look.path} has the schema of a newer release ({state.revision})"
-        return problem("database", sentence, hint, blame=Blame.FARM)
-    if state.revision != state.newest:
-        hint = "the next `farm up` migrates it: copy the file before that"
-        return warning("database", f"its schema is {state.revision}, this release's {state.newest}", hint)
-    return ok("database", f"{look.path} opens, its schema is {state.newest}")
 
 
 def check_ports(

@@ -69,12 +69,17 @@ def compact(
 
     Example: farm storage compact --data /var/lib/benchfarm
     """
-    from farm.config import FarmConfig
+    from farm.cli.settings import farm_config
     from farm.core.units import size_text
     from farm.daemon import data_folder_lock
     from farm.store.compact import compact as rewrite
 
-    config = FarmConfig(data_dir=data or data_dir())
+    config = farm_config(data_dir=data or data_dir())
+    if config.database_url is not None:
+        raise InvalidInput(
+            "this farm's rows are in PostgreSQL, which uses room inside again by itself",
+            hint="to give it back to the disk, its administrator runs VACUUM FULL while the farm is stopped",
+        )
     if not config.database_path.exists():
         raise InvalidInput(f"there is no farm in {config.data_dir}", hint="say where it is with --data")
     with data_folder_lock(config.data_dir):

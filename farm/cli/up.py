@@ -43,6 +43,14 @@ def up(
     data: Annotated[
         Path | None, typer.Option(help="The data folder; default: FARM_DATA_DIR, else ./farm-data.")
     ] = None,
+    database_url_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file with the address of a PostgreSQL database: postgresql://USER:PASSWORD@HOST/NAME; "
+            "default: FARM_DATABASE_URL_FILE, else FARM_DATABASE_URL, else SQLite in the data folder.",
+        ),
+    ] = None,
     agent: Annotated[
         bool, typer.Option("--agent/--no-agent", help="Whether this process looks after phones, too.")
     ] = True,
@@ -58,7 +66,11 @@ def up(
     from farm.logconfig import configure_logging
 
     config = farm_config(
-        data_dir=(data or data_dir()).absolute(), bind=bind, port=port, agents_bind=agents_on
+        data_dir=(data or data_dir()).absolute(),
+        bind=bind,
+        port=port,
+        agents_bind=agents_on,
+        database_url_file=database_url_file,
     )
     configure_logging()
     left_running = run(
@@ -79,11 +91,13 @@ def welcome(
 ) -> str:
     """What a person wants to know when the farm listens."""
     from farm.cli.next_steps import after_up
+    from farm.store.opening import place_of
 
     phones = f"{virtual} virtual" if virtual else "on USB"
     lines = [
         f"The farm listens at {url}",
         f"  data    {config.data_dir}",
+        *([f"  rows    {place_of(config)}"] if config.database_url else []),
         f"  phones  {phones if agent else 'looked after by other agents only'}",
         *_open_to(config),
         *([f"  agents  of other machines call {agents_url} (not encrypted)"] if agents_url else []),

@@ -22,7 +22,7 @@ from farm.services.retention import (
 )
 from farm.store import artifacts, catalog, devices, evidence, programs
 from farm.store.artifacts import Artifact
-from farm.store.database import free_bytes_inside
+from farm.store.database import free_bytes_inside, size_bytes
 from farm.wire.storage_views import (
     ArtifactGoing,
     ArtifactUse,
@@ -41,7 +41,6 @@ def storage_view(
     *,
     rules: StorageRules,
     data_dir: Path,
-    database_bytes: int,
     disk_free_bytes: int,
     on_disk: Sequence[StoredFile],
     now: datetime,
@@ -50,7 +49,7 @@ def storage_view(
     return StorageView(
         data_dir=str(data_dir),
         disk_free_bytes=disk_free_bytes,
-        database_bytes=database_bytes,
+        database_bytes=size_bytes(connection),
         database_free_bytes=free_bytes_inside(connection),
         artifacts=_artifact_uses(connection),
         expired_artifacts=len(artifacts.expired_at_by_digest(connection)),

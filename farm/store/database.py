@@ -176,6 +176,16 @@ def _is_out_of_order(error: BaseException | None) -> bool:
     )
 
 
+def size_bytes(connection: Connection) -> int:
+    """What a database takes on disk, with what it has yet to write where it belongs."""
+    if connection.dialect.name != "sqlite":
+        size: int = connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar_one()
+        return size
+    path = Path(connection.engine.url.database or "")
+    files = [path.with_name(path.name + suffix) for suffix in ("", "-wal")]
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
 def free_bytes_inside(connection: Connection) -> int:
     """What rows that went have left inside an SQLite file, for rows to come; it does not shrink by itself.
 

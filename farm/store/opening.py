@@ -60,20 +60,28 @@ def check_server(config: FarmConfig) -> None:
     engine = create_engine(url_of(config), patience_s=_PATIENCE_S)
     try:
         with engine.connect() as connection:
-            _check_version(connection.connection.driver_connection)
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, psycopg.Connection)
+            check_version(driver.info.server_version)
     except sa.exc.OperationalError as error:
         raise _refusal(engine, place, error) from error
     finally:
         engine.dispose()
 
 
-def _check_version(connection: object) -> None:
-    assert isinstance(connection, psycopg.Connection)
-    version = connection.info.server_version
+def check_version(version: int) -> None:
+    """Refuse a server that is older than any that was tried.
+
+    Args:
+        version: as libpq gives it, 160014 for 16.14.
+
+    Raises:
+        InvalidInput: so it is.
+    """
     if version // 10_000 < OLDEST_MAJOR:
         raise InvalidInput(
             f"the database's server is PostgreSQL {version // 10_000}.{version % 10_000}",
-            hint=f"benchfarm was tried on {OLDEST_MAJOR} and newer: use such a server",
+            hint=f"benchfarm was tried on {OLDEST_MAJOR} and 18: use such a server, or a newer one",
         )
 
 

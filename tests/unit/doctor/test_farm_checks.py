@@ -13,7 +13,8 @@ from agents.adb.server import AdbServer
 from agents.config import agent_config
 from agents.doctor.examine import examine_agent
 from agents.doctor.processes import Process
-from farm.cli.farm_examination import check_database, check_ports, check_torch, read_database
+from farm.cli.database_examination import check_database, read_database
+from farm.cli.farm_examination import check_ports, check_torch
 from farm.cli.main import main
 from farm.config import FarmConfig
 from farm.core.finding import Level
@@ -39,11 +40,11 @@ def set_revision(path: Path, revision: str) -> None:
 
 
 def test_a_database_of_this_release_is_fine(farm: FarmRig) -> None:
-    assert check_database(read_database(farm.path)).level is Level.OK
+    assert check_database(read_database(FarmConfig(data_dir=farm.path.parent))).level is Level.OK
 
 
 def test_a_database_that_is_not_there_yet_is_fine_and_stays_away(tmp_path: Path) -> None:
-    assert check_database(read_database(tmp_path / "none")).level is Level.OK
+    assert check_database(read_database(FarmConfig(data_dir=tmp_path / "none"))).level is Level.OK
     assert not (tmp_path / "none").exists()
 
 
@@ -52,14 +53,14 @@ def test_a_schema_of_another_release_is_named(tmp_path: Path, revision: str, lev
     rig = FarmRig(tmp_path)
     rig.close()
     set_revision(rig.path, revision)
-    finding = check_database(read_database(rig.path))
+    finding = check_database(read_database(FarmConfig(data_dir=rig.path.parent)))
     assert finding.level is level
     assert revision in finding.sentence
 
 
 def test_a_file_that_is_no_database_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "farm.sqlite3").write_bytes(b"no database at all, and long enough to be looked at" * 9)
-    assert check_database(read_database(tmp_path / "farm.sqlite3")).level is Level.PROBLEM
+    assert check_database(read_database(FarmConfig(data_dir=tmp_path))).level is Level.PROBLEM
 
 
 def test_a_port_that_another_program_has_is_named_with_it() -> None:
