@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from farm.cli import why
 from farm.cli.address import connect
 from farm.cli.output import Json, out, print_json, talk
 from farm.core.errors import NotFound
@@ -32,6 +33,9 @@ def show_command(job_id: Id, as_json: Json = False) -> None:
         print_json(view.model_dump(mode="json"))
     else:
         out().print(job_report(view), soft_wrap=True)
+
+
+app.command("why")(why.job_why)
 
 
 @app.command("logs")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli import matrix_orders, matrix_plan
+from farm.cli import matrix_orders, matrix_plan, why
 from farm.cli.address import connect
 from farm.cli.exits import exit_code
 from farm.cli.output import Json, err, out, print_json, show, talk
@@ -65,7 +65,7 @@ def show_command(matrix_id: Id, as_json: Json = False) -> None:
 
     Example: farm matrix show 3
     """
-    from farm.cli.matrix_report import matrix_report
+    from farm.cli.matrix_report import is_stuck, matrix_report
     from farm.cli.next_steps import farm_command
 
     with connect() as farm:
@@ -75,6 +75,8 @@ def show_command(matrix_id: Id, as_json: Json = False) -> None:
     else:
         out().print(matrix_report(view))
         talk(f"Its jobs, with the runs that went wrong: {farm_command()} matrix jobs {matrix_id}")
+        if is_stuck(view):
+            talk(f"Nothing runs now. Why: {farm_command()} matrix why {matrix_id}")
 
 
 @app.command("list")
@@ -105,6 +107,7 @@ def jobs_command(matrix_id: Id, as_json: Json = False) -> None:
         talk(closer)
 
 
+app.command("why")(why.matrix_why)
 app.command("cancel")(matrix_orders.cancel)
 app.command("rerun")(matrix_orders.rerun)
 

@@ -74,6 +74,12 @@ def doing(device: DeviceProgress) -> str:
     return f"waiting: {device.waiting_for[0]}" if device.waiting_for else "next job is about to start"
 
 
+def is_stuck(view: MatrixView) -> bool:
+    """Whether something is left to do and nothing is under way, for reasons that are known."""
+    left = [device for device in view.progress if device.finished < device.total]
+    return bool(left) and all(device.waiting_for and not device.current for device in left)
+
+
 def cancellation(view: MatrixView, device_id: DeviceId | None) -> str:
     """What cancelling it, or its part on a device, would do."""
     parts = [progress for progress in view.progress if device_id in (None, progress.device_id)]
