@@ -53,9 +53,8 @@ def reckon(arena: Arena) -> None:
     proofs = [proof_of(phone.serial, phone.state) for phone in arena.phones]
     found += disagreements(database.read(books_of), proofs)
     found += [f"I8 {proof.serial}: {each}" for proof in proofs for each in overlong(proof.spans)]
-    found += [f"still alive: run {span}" for span in _alive(arena)]
-    refused = [str(path) for agent in arena.agents for path in agent.spool.glob("refused/*.json")]
-    found += [f"I12 refused: {path}" for path in refused]
+    found += [each for phone in arena.phones for each in alive(phone.state)]
+    found += [each for agent in arena.agents for each in refused(agent.spool)]
     assert not found, "\n".join(found)
 
 
@@ -137,13 +136,16 @@ def _unknown(books: Books, proofs: Sequence[Proof]) -> Iterator[str]:
             yield f"I5 attempt {row['attempt_id']} succeeded without a measurement"
 
 
-def _alive(arena: Arena) -> list[str]:
-    """Processes of runs that nobody has seen the end of."""
-    return [
-        f"{entry.fence} on {phone.serial}, pid {entry.pid}"
-        for phone in arena.phones
-        for entry in journal.open_entries(phone.state / journal.FILE).values()
-    ]
+def alive(phone: Path) -> Iterator[str]:
+    """Processes of runs whose end the phone has not seen (I8)."""
+    for entry in journal.open_entries(phone / journal.FILE).values():
+        yield f"I8 {entry.serial}: process {entry.pid} of run {entry.fence} is alive"
+
+
+def refused(spool: Path) -> Iterator[str]:
+    """Reports that the farm would not take (I12); none of these storms gives a reason to."""
+    for path in sorted(spool.glob("refused/*.json")):
+        yield f"I12 refused: {path}"
 
 
 def _rows(connection: Connection, query: sa.TextClause) -> list[_Row]:

@@ -12,7 +12,7 @@ from caretaker import Caretaker
 from disturbance import Undo, disturb
 from farm_processes import eventually
 from people import People
-from reckoning import reckon
+from reckoning import alive, reckon
 from schedule import Fault, Schedule
 from summary import Summary, summary_of
 
@@ -68,6 +68,9 @@ class Storm:
         for agent in self.arena.agents:
             spool = agent.spool
             eventually(partial(_is_empty, spool), f"{spool} is sent", within_s=_ANSWER_S, every_s=0.2)
+        for phone in self.arena.phones:
+            look = partial(_is_quiet, phone.state)
+            eventually(look, f"runs on {phone.serial} end", within_s=_ANSWER_S, every_s=0.2)
 
     def _faults(self) -> Iterator[_Step]:
         for number, fault in enumerate(self.schedule.faults):
@@ -89,6 +92,10 @@ class Storm:
 
     def _order(self, pool: ThreadPoolExecutor, order: Callable[[], None]) -> None:
         self._orders.append(pool.submit(order))
+
+
+def _is_quiet(phone: Path) -> bool:
+    return not list(alive(phone))
 
 
 def _is_empty(spool: Path) -> bool:

@@ -1,13 +1,16 @@
 """The reckoning after a storm sees what it is there to see."""
 
 import dataclasses
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from reckoning import KILL_BUDGET_S, Books, Proof, disagreements, overlong
+from reckoning import KILL_BUDGET_S, Books, Proof, alive, disagreements, overlong, refused
 from witness import Said, Start, find_token, samples_ns
 
-from agents.virtual.journal import RunSpan
+from agents.virtual import journal
+from agents.virtual.journal import Entry, RunSpan
 from farm.core.samples import encode
 
 _TEXT = 'witness abc\n"value": "5000"\n"value": "5010"\n'
@@ -92,3 +95,22 @@ def test_a_disagreement_is_seen(books: Books, proof: Proof, seen: str) -> None:
 def test_runs_together_for_longer_than_the_kill_budget_are_seen() -> None:
     assert list(overlong([_span(1, 0, 10), _span(2, 10 - KILL_BUDGET_S - 1, 20)]))
     assert not list(overlong([_span(1, 0, 10), _span(2, 10 - KILL_BUDGET_S + 1, 20)]))
+
+
+def test_a_process_of_a_run_that_nobody_saw_the_end_of_is_seen(tmp_path: Path) -> None:
+    seen = Entry(event="seen", at_ns=1, serial="phone", boot_id="boot", fence=7, pid=4711, ticks=1)
+    noted = tmp_path / journal.FILE
+    noted.write_text(json.dumps(dataclasses.asdict(seen)) + "\n")
+    assert list(alive(tmp_path)) == ["I8 phone: process 4711 of run 7 is alive"]
+    gone = dataclasses.replace(seen, event="gone", last_seen_ns=2)
+    with noted.open("a") as more:
+        more.write(json.dumps(dataclasses.asdict(gone)) + "\n")
+    assert not list(alive(tmp_path))
+
+
+def test_a_report_that_was_refused_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "refused").mkdir()
+    assert not list(refused(tmp_path))
+    (tmp_path / "refused" / "12.json").write_text("{}")
+    (found,) = refused(tmp_path)
+    assert found.startswith("I12")
