@@ -16,7 +16,7 @@ from agents.journal import Entry, Journal, Phase, new_entry
 from agents.runner import PutOff, Runner
 from agents.spool import Spool
 from farm.core.attempt import AttemptState
-from farm.core.errors import HostDiskFull
+from farm.core.errors import FarmError, HostDiskFull
 from farm.core.evidence import Evidence
 from farm.core.ids import AttemptId
 from farm.wire.agent import Assignment, Order, Report
@@ -110,6 +110,32 @@ class Attempts:
         for attempt_id in decision.forget:
             if (held := self._hand.held_by_id.get(attempt_id)) is not None:
                 self._acknowledge(held)
+
+    def cut_short(self, attempt_id: AttemptId, error: FarmError) -> None:
+        """Stop an attempt that the farm may still want, and tell it why when it can be told."""
+        held = self._hand.held_by_id.get(attempt_id)
+        if held is None or held.stopping or held.entry.phase not in _STOPPABLE:
+            return
+        log.warning("attempt_cut_short", attempt_id=attempt_id, code=error.code, reason=error.message)
+        began = held.entry.phase is AttemptState.MEASURING
+        # At once: from here on nothing else ends it, and the farm hears of nothing that is over.
+        held.entry = replace(
+            held.entry,
+            phase=AttemptState.REPORTING if began else AttemptState.GIVEN_BACK,
+            reason=error.message,
+        )
+        held.task = self._task(self._cut(held, held.task, error if began else None), held)
+
+    async def _cut(self, held: Held, running: asyncio.Task[None] | None, error: FarmError | None) -> None:
+        if running is not None:
+            running.cancel()
+            await asyncio.wait({running})
+        if error is None:
+            await self._give_back(held, held.entry.reason or "")
+        else:
+            await self._keep(held, self._runner.cut_short(held.entry, error))
+            self._deliver(held)
+        await self._clear(held)
 
     async def _recover_entry(self, entry: Entry, *, is_spooled: bool) -> None:
         held = self._hand.take(entry)

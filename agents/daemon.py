@@ -34,6 +34,7 @@ from agents.hostlock import host_lock
 from agents.join import put_aside
 from agents.journal import Journal
 from agents.keeper import AdbKeeper
+from agents.lease import LeaseWatch
 from agents.prefetch import Prefetch
 from agents.pressure import Pressure, watch_disk
 from agents.resending import FILE as EPOCH_FILE
@@ -212,6 +213,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         tasks=tasks,
         is_more=lambda: prefetch.is_more,
     )
+    lease = LeaseWatch(hand=hand, phones=watch.sightings, stop=attempts.cut_short, clock=clock)
     exchange = ExchangeLoop(
         api=host.api,
         attempts=attempts,
@@ -221,6 +223,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         look_again=watch.doubt,
         prefetch=prefetch.want,
         pressure=pressure,
+        lease=lease,
         resending=Resending(attempts, config.data_dir, host.disk),
         clock=clock,
         random=random,
@@ -242,6 +245,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     for address in config.adb_connect:
         tasks.create_task(keeper.keep_connected(address), name=f"connect {address}")
     tasks.create_task(exchange.run(), name="exchange")
+    tasks.create_task(lease.run(), name="lease")
 
 
 def _first_farm_error(group: BaseExceptionGroup[BaseException]) -> FarmError | None:

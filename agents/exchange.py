@@ -15,6 +15,7 @@ from agents.errands import Errands
 from agents.farm_api import FarmApi
 from agents.hand import Hand
 from agents.inventory import Delivered, Sighting, delivered_with, device_reports
+from agents.lease import LeaseWatch
 from agents.pressure import Pressure
 from agents.resending import Resending
 from farm.clock import Clock
@@ -50,6 +51,7 @@ class ExchangeLoop:
         look_again: Callable[[DeviceId], None],
         prefetch: Callable[[Iterable[Digest]], None],
         pressure: Pressure,
+        lease: LeaseWatch,
         resending: Resending,
         clock: Clock,
         random: Random,
@@ -66,6 +68,7 @@ class ExchangeLoop:
         self._look_again = look_again
         self._prefetch = prefetch
         self._pressure = pressure
+        self._lease = lease
         self._resending = resending
         self._database_epoch = ""
         self._clock = clock
@@ -137,6 +140,7 @@ class ExchangeLoop:
             backoff.reset()
             if answer is not None:
                 self._ready_once()
+                self._lease.note(sent.at_s, answer.lost_after_s)
                 delivered = delivered_with(delivered, sent.exchange.devices, answer.facts_wanted)
                 await self._act(sent, answer)
 

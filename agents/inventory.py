@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from farm.core.address import is_loopback
 from farm.core.condition import Condition
 from farm.core.device import DeviceFacts, Presence
 from farm.core.ids import DeviceId
@@ -35,6 +36,15 @@ class Sighting:
     def is_tcp(self) -> bool:
         """Whether adb reaches it over TCP: its serial is host:port then."""
         return ":" in self.serial
+
+    @property
+    def is_within_reach_of_others(self) -> bool:
+        """Whether adb of another machine could reach the phone: it is on TCP, and not on our loopback.
+
+        Phones that adb found by mDNS have names like `adb-SERIAL._adb-tls-connect._tcp`.
+        """
+        host = self.serial.rpartition(":")[0].strip("[]")
+        return "._tcp" in self.serial or (self.is_tcp and not is_loopback(host))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

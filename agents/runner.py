@@ -112,6 +112,10 @@ class Runner:
             log.exception("attempt_crashed")
             return self._troubled(draft, HostError(f"the agent failed: {error!r}"))
 
+    def cut_short(self, entry: Entry, error: FarmError) -> Evidence:
+        """What is reported of a run that is stopped before its end."""
+        return self._troubled(entry.draft, error)
+
     async def clear(self, device_id: DeviceId, fence: int, *, stay_awake: bool = False) -> None:
         """End and remove everything of runs up to `fence` on the phone, as soon as it can be reached.
 

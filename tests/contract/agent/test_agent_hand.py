@@ -1,0 +1,143 @@
+"""What the farm hears of attempts in hand: never more than the journal has, never late for a slow disk."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+from played_farm import PlayedFarm, comes_true, living
+from runner_bench import Bench
+
+from agents.attempts import Attempts
+from agents.config import AgentConfig
+from agents.decide import Decision
+from agents.delivery import Delivery
+from agents.durable import DiskThread
+from agents.farm_api import FarmApi
+from agents.hand import Hand
+from agents.journal import Entry, Journal
+from agents.lease import LeaseEndedError
+from agents.spool import Spool
+from agents.virtual.pool import PhoneHandle
+from farm.clock import SystemClock
+from farm.core.attempt import AttemptState
+from farm.core.ids import AttemptId
+from farm.wire.agent import Assignment, Report
+
+pytestmark = pytest.mark.anyio
+NOBODY = 1
+ONE = AttemptId(1)
+
+
+class JournalThatListens(Journal):
+    """Writes down what the farm would be told of an attempt by the time that its phase is on disk."""
+
+    def __init__(self, folder: Path, hand: Hand) -> None:
+        super().__init__(folder)
+        self._hand = hand
+        self.heard: list[tuple[AttemptState, AttemptState]] = []
+
+    def write(self, entry: Entry) -> None:
+        super().write(entry)
+        (told,) = self._hand.reports()
+        self.heard.append((entry.phase, told.phase))
+
+
+@asynccontextmanager
+async def attempting(bench: Bench, folder: Path) -> AsyncIterator[tuple[Attempts, JournalThatListens, Spool]]:
+    """Attempts on the bench's phone, for a farm that is not there."""
+    journal, spool, disk = JournalThatListens(folder / "a", bench.hand), Spool(folder / "s"), DiskThread()
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{NOBODY}") as http:
+        delivery = Delivery(FarmApi(http), spool, disk, SystemClock(), Random(1))
+        async with asyncio.TaskGroup() as tasks:
+            attempts = Attempts(
+                hand=bench.hand,
+                runner=bench.runner,
+                delivery=delivery,
+                journal=journal,
+                spool=spool,
+                disk=disk,
+                random=Random(1),
+                tasks=tasks,
+            )
+            yield attempts, journal, spool
+            for task in asyncio.all_tasks():
+                if task.get_name().startswith(("attempt", "deliver", "let go")):
+                    task.cancel()
+    disk.close()
+
+
+def begin(bench: Bench, attempts: Attempts, script: str) -> None:
+    entry = bench.entry(ONE, script)
+    attempts.apply(
+        Decision(
+            start=(
+                Assignment(
+                    attempt_id=ONE,
+                    job_id=entry.job_id,
+                    device_id=entry.device_id,
+                    fence=ONE,
+                    plan=entry.plan,
+                ),
+            )
+        )
+    )
+
+
+@pytest.mark.fault(23, 24)
+@pytest.mark.invariant("I17")
+async def test_the_farm_hears_of_no_phase_before_the_journal_has_it_on_disk(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """What the farm is told of an attempt, the next life of the agent knows too."""
+    await bench.phone()
+    async with attempting(bench, tmp_path) as (attempts, journal, spool):
+        begin(bench, attempts, "true")
+        await comes_true(lambda: spool.pending() == [ONE], "the run is over")
+        assert journal.heard == [
+            (AttemptState.PREPARING, AttemptState.CLAIMED),
+            (AttemptState.MEASURING, AttemptState.PREPARING),
+        ]
+
+
+@pytest.mark.fault(37)
+@pytest.mark.invariant("I8", "I12")
+async def test_a_run_that_is_cut_short_is_ended_on_its_phone_and_reported_when_the_farm_is_back(
+    bench: Bench, tmp_path: Path
+) -> None:
+    await bench.phone()
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    async with attempting(bench, tmp_path) as (attempts, _, spool):
+        begin(bench, attempts, f"trap 'touch {ended}; exit' TERM; touch {begun}; sleep 60 & wait")
+        await comes_true(begun.exists, "the run begins")
+        for _ in range(2):
+            attempts.cut_short(ONE, LeaseEndedError("the farm has not answered for 240 s"))
+        await comes_true(ended.exists, "the run is ended")
+        await comes_true(lambda: bench.hand.held_by_id[ONE].cleaned, "the phone is clean")
+        body = spool.find(ONE)
+        assert body is not None
+        trouble = Report.model_validate_json(body).evidence.trouble
+        assert trouble is not None
+        assert (trouble.code, trouble.blame) == ("host.lease_ended", "host")
+        assert [each.phase for each in bench.hand.reports()] == [AttemptState.REPORTING]
+
+
+@pytest.mark.fault(28)
+@pytest.mark.invariant("I9")
+async def test_beats_wait_for_no_disk(config: AgentConfig, phone: PhoneHandle, played: PlayedFarm) -> None:
+    """The journal's next write blocks for as long as nobody reads the pipe that is in its way."""
+    async with living(config):
+        await played.until(lambda: phone.serial in played.devices())
+        in_the_way = config.data_dir / "attempts" / "1.json.tmp"
+        os.mkfifo(in_the_way)
+        played.assign(1, phone.serial, "true")
+        await played.until(lambda: played.phase(1) is AttemptState.CLAIMED)
+        beats = len(played.exchanges)
+        await played.until(lambda: len(played.exchanges) >= beats + 3)
+        assert played.phase(1) is AttemptState.CLAIMED
+        # Whoever opens a pipe for reading lets its writer go on.
+        os.close(os.open(in_the_way, os.O_RDONLY | os.O_NONBLOCK))
