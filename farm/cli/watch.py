@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.matrix_report import doing, measured_again, progress_line
+from farm.cli.next_steps import farm_command
 from farm.cli.words import time_left
 from farm.core.errors import FarmTrouble
 from farm.core.units import elapsed_text
@@ -20,6 +21,8 @@ POLL_S = 1.0
 LINE_EVERY_S = 5.0
 #: A farm that is restarted comes back within this; after it the watch ends with its error.
 PATIENCE_S = 180.0
+#: Whoever watches wonders why nothing happens after this; most runs are over by then.
+STILL_S = 120.0
 
 _BAR_WIDTH = 20
 
@@ -42,14 +45,29 @@ def watch_matrix(
     return _as_bars(looks, console) if console.is_terminal else _as_lines(looks, console, line_every_s)
 
 
-Look = tuple[MatrixView, bool]
-"""The matrix as last seen, and whether the farm answers now."""
+Look = tuple[MatrixView, bool, float]
+"""The matrix as last seen, whether the farm answers now, and for how many seconds nothing has moved."""
+
+
+class _Stillness:
+    """For how long nothing has begun or ended."""
+
+    def __init__(self) -> None:
+        self._seen: object = None
+        self._since_s = 0.0
+
+    def note(self, view: MatrixView) -> float:
+        """Look at the matrix; the seconds since it last looked otherwise."""
+        seen = [(device.finished, device.current) for device in view.progress]
+        if seen != self._seen:
+            self._seen, self._since_s = seen, time.monotonic()
+        return time.monotonic() - self._since_s
 
 
 def _looks(look: Callable[[], MatrixView], poll_s: float, patience_s: float) -> Iterator[Look]:
     """A look at the matrix every `poll_s`, the last one when it is finished."""
-    view, answered_s = look(), time.monotonic()
-    yield view, True
+    view, answered_s, stillness = look(), time.monotonic(), _Stillness()
+    yield view, True, stillness.note(view)
     while view.finished_at is None:
         time.sleep(poll_s)
         try:
@@ -57,15 +75,19 @@ def _looks(look: Callable[[], MatrixView], poll_s: float, patience_s: float) -> 
         except FarmTrouble:
             if time.monotonic() - answered_s > patience_s:
                 raise
-            yield view, False
+            yield view, False, stillness.note(view)
         else:
             answered_s = time.monotonic()
-            yield view, True
+            yield view, True, stillness.note(view)
 
 
 def _as_bars(looks: Iterator[Look], console: Console) -> MatrixView:
     with Live(console=console, refresh_per_second=4, transient=False) as live:
-        return _each(looks, lambda view, answers: live.update(bars(view, answers=answers), refresh=True))
+
+        def show(view: MatrixView, answers: bool, still_s: float) -> None:
+            live.update(bars(view, answers=answers, still_s=still_s), refresh=True)
+
+        return _each(looks, show)
 
 
 def _as_lines(looks: Iterator[Look], console: Console, every_s: float) -> MatrixView:
@@ -73,15 +95,15 @@ def _as_lines(looks: Iterator[Look], console: Console, every_s: float) -> Matrix
     return _each(looks, lines.look)
 
 
-def _each(looks: Iterator[Look], tell: Callable[[MatrixView, bool], None]) -> MatrixView:
-    view, answers = next(looks)
-    tell(view, answers)
-    for view, answers in looks:
-        tell(view, answers)
+def _each(looks: Iterator[Look], tell: Callable[[MatrixView, bool, float], None]) -> MatrixView:
+    view, answers, still_s = next(looks)
+    tell(view, answers, still_s)
+    for view, answers, still_s in looks:
+        tell(view, answers, still_s)
     return view
 
 
-def bars(view: MatrixView, *, answers: bool = True) -> RenderableType:
+def bars(view: MatrixView, *, answers: bool = True, still_s: float = 0.0) -> RenderableType:
     """One line for each device, and one for the whole."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
@@ -91,10 +113,10 @@ def bars(view: MatrixView, *, answers: bool = True) -> RenderableType:
     for device in view.progress:
         bar = ProgressBar(total=max(device.total, 1), completed=device.finished, width=_BAR_WIDTH)
         grid.add_row(Text(device.device_id), bar, f"{device.finished}/{device.total}", Text(doing(device)))
-    return Group(grid, Text(status_line(view, answers=answers)))
+    return Group(grid, Text(status_line(view, answers=answers, still_s=still_s)))
 
 
-def status_line(view: MatrixView, *, answers: bool = True) -> str:
+def status_line(view: MatrixView, *, answers: bool = True, still_s: float = 0.0) -> str:
     """How the whole stands: `matrix 3: 12 of 40 jobs, about 2 min 5 s left`."""
     finished = sum(device.finished for device in view.progress)
     total = sum(device.total for device in view.progress)
@@ -105,7 +127,11 @@ def status_line(view: MatrixView, *, answers: bool = True) -> str:
         return (
             f"{said}, {view.state} after {elapsed_text((view.finished_at - view.created_at).total_seconds())}"
         )
-    return f"{said}, {time_left(view.eta_s, view.without_eta)}"
+    still = ""
+    if still_s >= STILL_S:
+        why = f"{farm_command()} matrix why {view.matrix_id}"
+        still = f"; nothing began or ended for {elapsed_text(still_s)}: {why}"
+    return f"{said}, {time_left(view.eta_s, view.without_eta)}{still}"
 
 
 class _ChangedLines:
@@ -117,10 +143,11 @@ class _ChangedLines:
         self._said: object = None
         self._said_at_s = float("-inf")
 
-    def look(self, view: MatrixView, answers: bool) -> None:
-        news = (view.progress, answers)
+    def look(self, view: MatrixView, answers: bool, still_s: float) -> None:
+        news = (view.progress, answers, still_s >= STILL_S)
         is_due = time.monotonic() - self._said_at_s >= self._every_s
         if news != self._said and (is_due or view.finished_at is not None):
             self._said, self._said_at_s = news, time.monotonic()
             devices = [progress_line(device) for device in view.progress if view.finished_at is None]
-            self._write(" | ".join([status_line(view, answers=answers), *devices]))
+            line = status_line(view, answers=answers, still_s=still_s)
+            self._write(" | ".join([line, *devices]))
