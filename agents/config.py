@@ -21,6 +21,7 @@ class AgentConfig(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="FARM_AGENT_", frozen=True, extra="ignore")
 
+    #: Where its farm is.
     farm_url: str = "http://127.0.0.1:8470"
     #: What the farm calls this machine.
     host: Name = Field(default_factory=socket.gethostname)

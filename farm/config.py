@@ -36,6 +36,7 @@ class FarmConfig(BaseSettings):
     database_url: Annotated[SecretStr | None, Field(validate_default=True)] = None
     #: Where artifacts are kept; None: in the data folder. Farm processes on one database share this one.
     blobs_path: Path | None = None
+    #: The address where people, and the agent of this machine, call.
     bind: str = "127.0.0.1"
     #: 0 takes any free port.
     port: int = DEFAULT_PORT

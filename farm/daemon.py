@@ -62,12 +62,13 @@ def run(options: UpOptions) -> list[DeviceId]:
     Raises:
         InvalidInput: others could call and no admin has a token, an address is taken, the data folder cannot
             be used or another farm uses it, or a setting of the agent cannot be.
+        SchemaMismatch: the database is a newer release's.
     """
     config = options.config
     make_data_folder(config.data_dir)
     check_server(config)
     with data_folder_lock(config.data_dir), _listening(config) as listeners:
-        _check_callers(config, SystemClock())
+        _prepare_database(config, SystemClock())
         # Before anything is started that would have to be stopped.
         agent = agent_config(config, _url_here(listeners.people)) if options.agent else None
         options = replace(options, config=_with_port(config, listeners.agents))
@@ -188,10 +189,11 @@ def _announce(folder: Path, url: str) -> None:
     draft.replace(folder / ANNOUNCEMENT)
 
 
-def _check_callers(config: FarmConfig, clock: Clock) -> None:
-    if config.needs_tokens:
-        with contextlib.closing(open_database(config)) as database:
-            upgrade(database.engine)
+def _prepare_database(config: FarmConfig, clock: Clock) -> None:
+    """Migrate it, and see whether anybody may call, before there is a server, which only logs errors."""
+    with contextlib.closing(open_database(config)) as database:
+        upgrade(database.engine)
+        if config.needs_tokens:
             database.read(check_an_admin_can_call, now=clock.now())
 
 

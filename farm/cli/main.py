@@ -9,6 +9,7 @@ import typer
 from farm import __version__
 from farm.cli import (
     adb,
+    admin,
     agent,
     attempt,
     demo,
@@ -47,6 +48,7 @@ app.add_typer(token.app, name="token", rich_help_panel="The farm")
 app.command("login", rich_help_panel="The farm")(login.login)
 app.command("whoami", rich_help_panel="The farm")(login.whoami)
 app.add_typer(storage.app, name="storage", rich_help_panel="The farm")
+app.add_typer(admin.app, name="admin", rich_help_panel="The farm")
 app.command("devices", rich_help_panel="What there is")(devices.devices)
 app.add_typer(device.app, name="device", rich_help_panel="What there is")
 app.command(

@@ -1,0 +1,78 @@
+"""Plays seeds of the simulation: `.venv/bin/python tests/simulate.py 17`, or `0-500` for many.
+
+One seed is printed with its trace; of many, those that broke a promise. PostgreSQL: `--database postgresql`.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from farm_rig import FarmRig
+from postgres import running_postgres
+from simulation.play import TROUBLED_S, Played, play
+
+from farm.store.database import create_engine
+from farm.store.migrate import upgrade
+
+Opened = Callable[[Path], FarmRig]
+
+
+def main() -> None:
+    arguments = _parser().parse_args()
+    first, _, last = arguments.seeds.partition("-")
+    seeds = range(int(first), int(last or first) + 1)
+    with _rigs(arguments.database) as opened:
+        failed = [seed for seed in seeds if not _kept(opened, seed, arguments.troubled_s, len(seeds) == 1)]
+    print(f"{len(seeds)} seeds, {len(failed)} broke a promise: {failed}" if failed else f"{len(seeds)} seeds kept")
+    sys.exit(1 if failed else 0)
+
+
+def _kept(opened: Opened, seed: int, troubled_s: float, is_shown: bool) -> bool:
+    began_s = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        rig = opened(Path(folder))
+        try:
+            told = play(rig, Path(folder), seed, troubled_s=troubled_s)
+        except Exception as error:
+            print(f"seed {seed}: {error!r}", *getattr(error, "__notes__", ()), sep="\n", flush=True)
+            return False
+        finally:
+            rig.close()
+    _say(told, seed, time.monotonic() - began_s, is_shown)
+    return True
+
+
+def _say(told: Played, seed: int, took_s: float, is_shown: bool) -> None:
+    if is_shown:
+        print("\n".join(told.trace))
+    print(f"seed {seed}: kept, {len(told.events)} events, {took_s:.1f} s", flush=True)
+
+
+@contextmanager
+def _rigs(database: str) -> Iterator[Opened]:
+    with ExitStack() as stack:
+        if database == "sqlite":
+            yield FarmRig
+            return
+        server = stack.enter_context(running_postgres())
+        server.execute("CREATE DATABASE migrated")
+        engine = create_engine(server.url("migrated"))
+        upgrade(engine)
+        engine.dispose()
+        yield lambda folder: FarmRig(folder, server.url(stack.enter_context(server.database("migrated"))))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seeds", help="a number, or FIRST-LAST")
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--troubled-s", type=float, default=TROUBLED_S, help="how long things go wrong")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

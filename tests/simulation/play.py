@@ -1,0 +1,67 @@
+"""Plays one seed from beginning to end."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from farm_rig import FarmRig
+from invariants import check_engine
+from simulation.adb_side import figure_us
+from simulation.virtual_time import VirtualLoop
+from simulation.world import SimulatedWorld
+
+TROUBLED_S = 900.0
+#: A give-back for each grant that nobody starts, the longest patience of farm and agents, many times over.
+CALM_S = 6 * 3600.0
+
+Event = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What came of a seed."""
+
+    trace: list[str]
+    events: list[Event]
+
+
+def play(rig: FarmRig, folder: Path, seed: int, *, troubled_s: float = TROUBLED_S) -> Played:
+    """Trouble, then peace; raises AssertionError, with the trace's end, when a promise was broken."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    rig.variant("float32")
+    rig.variant("int8-core")
+    loop = VirtualLoop(rig.clock)
+    try:
+        world = loop.run_until_complete(_played(rig, folder, seed, troubled_s))
+    finally:
+        loop.close()
+    return Played(trace=world.trace, events=events_of(rig))
+
+
+async def _played(rig: FarmRig, folder: Path, seed: int, troubled_s: float) -> SimulatedWorld:
+    world = SimulatedWorld(rig, folder, seed)
+    try:
+        await world.troubled(troubled_s)
+        check_engine(rig.database.engine)
+        await world.calm(CALM_S)
+        check_engine(rig.database.engine)
+        _check_figures(rig)
+    except BaseException as error:
+        error.add_note(f"seed {seed}; the last of it:\n" + "\n".join(world.trace[-60:]))
+        raise
+    finally:
+        await world.close()
+    return world
+
+
+def _check_figures(rig: FarmRig) -> None:
+    """I4: a measurement is what its own attempt's run printed."""
+    for row in rig.rows("SELECT attempt_id, value_ns FROM measurements WHERE quality = 'valid'"):
+        assert row["value_ns"] == 1000 * figure_us(row["attempt_id"]), f"I4 attempt {row['attempt_id']}"
+
+
+def events_of(rig: FarmRig) -> list[Event]:
+    """The event log, without the numbers that only say in which order rows were written."""
+    columns = "at, actor, kind, subject, subject_id, from_state, to_state, cause"
+    return [tuple(row.values()) for row in rig.rows(f"SELECT {columns} FROM events ORDER BY event_id")]
