@@ -64,9 +64,9 @@ AILMENTS: Mapping[str, Mapping[str, bool | int | float]] = MappingProxyType(
 PATHS = ("/exchange", "/exchange", "/report", "/report", "/agent/sessions", "/blobs/")
 _WEIGHTS: Mapping[Kind, int] = MappingProxyType(
     {
-        Kind.FARM_KILLED: 4,
+        Kind.FARM_KILLED: 3,
         Kind.FARM_STOPPED: 3,
-        Kind.AGENT_KILLED: 5,
+        Kind.AGENT_KILLED: 4,
         Kind.AGENT_STOPPED: 4,
         Kind.SECOND_AGENT: 1,
         Kind.ADB_KILLED: 3,
@@ -86,6 +86,9 @@ _GAP_S, _ORDER_GAP_S = 0.7, 1.6
 #: Most disturbances are short; one in five lasts long enough for somebody to be called silent or lost.
 _SHORT_S, _LONG_S = (0.1, 2.5), (4.0, 12.0)
 _LONG_SHARE = 0.2
+#: So long a part is left in peace afterwards, so that there is work for the next fault to hit: what was
+#: killed has to start, and phones to be found again.
+_PEACE_S = {"farm": 6.0, "agent": 6.0, "phone": 3.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +161,8 @@ class _Faults:
             parts = _parts(fault)
             if any(self.well_at_s.get(part, 0.0) > now_s for part in parts):
                 continue
-            self.well_at_s.update(dict.fromkeys(parts, now_s + fault.lasts_s))
+            peace_s = _PEACE_S.get(_part(fault.kind), 0.0)
+            self.well_at_s.update(dict.fromkeys(parts, now_s + fault.lasts_s + peace_s))
             count -= 1
             yield fault
 
