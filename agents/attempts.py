@@ -23,6 +23,8 @@ from farm.wire.agent import Assignment, Order, Report
 
 log = structlog.get_logger(__name__)
 
+#: As the wire has it.
+_WORDS_LIMIT = 500
 _UNSTARTED = (AttemptState.CLAIMED, AttemptState.PREPARING)
 _STOPPABLE = (*_UNSTARTED, AttemptState.MEASURING)
 
@@ -178,7 +180,10 @@ class Attempts:
             attempt_id=entry.attempt_id, job_id=entry.job_id, device_id=entry.device_id, fence=entry.fence
         ):
             ending = await self._runner.run(
-                entry, lambda phase, draft: self._advance(held, phase, draft), adopt
+                entry,
+                lambda phase, draft: self._advance(held, phase, draft),
+                adopt,
+                lambda waiting_for: self._note_waiting(held, waiting_for),
             )
             if isinstance(ending, PutOff):
                 await self._give_back(held, ending.reason)
@@ -197,6 +202,13 @@ class Attempts:
         # Only now: what the farm is told of an attempt, the next life knows too.
         held.entry = entry
         if phase is AttemptState.MEASURING:
+            self._hand.changed.set()
+
+    def _note_waiting(self, held: Held, waiting_for: str | None) -> None:
+        was_waiting = held.waiting_for is not None
+        held.waiting_for = None if waiting_for is None else waiting_for[:_WORDS_LIMIT]
+        # How warm it is from one look to the next is no news: that goes with the next call.
+        if was_waiting != (waiting_for is not None):
             self._hand.changed.set()
 
     async def _keep(self, held: Held, evidence: Evidence) -> None:

@@ -16,6 +16,8 @@ class Held:
 
     entry: Entry
     task: asyncio.Task[None] | None = None
+    #: What keeps its run from beginning, in words.
+    waiting_for: str | None = None
     #: The farm does not want it any more.
     stopping: bool = False
     cleaned: bool = False
@@ -102,6 +104,7 @@ class Hand:
                 fence=held.entry.fence,
                 phase=held.entry.phase,
                 reason=held.entry.reason,
+                waiting_for=held.waiting_for if held.entry.phase is AttemptState.PREPARING else None,
             )
             for held in self.held_by_id.values()
             if not held.stopping and not held.acknowledged

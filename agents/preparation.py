@@ -12,7 +12,7 @@ from agents.blobs import BlobCache
 from agents.device.files import CacheResult, ensure_cached
 from agents.device.layout import cache_folder, cache_path
 from agents.device.look import Look, look
-from agents.device.prepare import keep_awake, restore_awake, wait_for_gates
+from agents.device.prepare import Tell, keep_awake, restore_awake, untold, wait_for_gates
 from agents.device.pushes import SHELL_DEADLINE_S, LocalCopyDamaged
 from agents.device.room import make_room
 from agents.device.supervisor import ensure_supervisor, supervisor_file
@@ -57,7 +57,7 @@ class Preparation:
         self._clock = clock
         self._patience = Patience(clock, random)
 
-    async def prepare(self, phone: Phone, plan: RunPlan, fence: int) -> Ready:
+    async def prepare(self, phone: Phone, plan: RunPlan, fence: int, tell: Tell = untold) -> Ready:
         """See to everything that a run needs; its gates are waited for.
 
         Raises:
@@ -79,6 +79,7 @@ class Preparation:
             plan.gates,
             clock=self._clock,
             interval_s=GATE_INTERVAL_S,
+            tell=tell,
         )
         return Ready(
             path_by_name=paths,

@@ -14,6 +14,7 @@ from agents.device.conditions import read_condition
 from agents.device.execute import RunStatus, clean_run, run_status, start_run
 from agents.device.layout import cache_path, run_folder
 from agents.device.look import cached_command, state_by_digest
+from agents.device.prepare import Tell, untold
 from agents.device.supervisor import supervisor_file
 from agents.ending import AWAY_S, WAIT_MARGIN_S, Ending
 from agents.journal import Entry, Phase
@@ -84,13 +85,16 @@ class Runner:
         self._clock = clock
         self._random = random
 
-    async def run(self, entry: Entry, advance: Advance, adopt: bool) -> Evidence | PutOff:
+    async def run(
+        self, entry: Entry, advance: Advance, adopt: bool, tell: Tell = untold
+    ) -> Evidence | PutOff:
         """Carry the plan out, or take over a run of an earlier life; errors become evidence.
 
         Args:
             entry: the attempt as the journal has it.
             advance: records a phase; nothing of it happens on the phone before that returned.
             adopt: the run was started before this process was.
+            tell: hears what the run waits for before it begins.
         """
         draft = replace(entry.draft, adopted=adopt)
 
@@ -102,7 +106,7 @@ class Runner:
         try:
             if adopt:
                 return await self._adopted(entry, draft)
-            return await self._run(entry, remember)
+            return await self._run(entry, remember, tell)
         except FarmError as error:
             self._doubt_memory(entry.device_id)
             if isinstance(error, NOT_ITS_DOING) and draft.started_at is None:
@@ -159,14 +163,14 @@ class Runner:
             # The next look at the phone finds out what is wrong, and whoever cleans up lets it sleep.
             log.debug("stand_by_failed", device_id=device_id, code=error.code, reason=error.message)
 
-    async def _run(self, entry: Entry, advance: Advance) -> Evidence | PutOff:
+    async def _run(self, entry: Entry, advance: Advance, tell: Tell) -> Evidence | PutOff:
         phone = self._phones.find(entry.device_id)
         if phone is None:
             return PutOff(reason="the phone went away before the run could begin")
         plan = entry.plan
         if (ready := self._preparation.find_ready(phone, plan, entry.fence)) is None:
             await advance(AttemptState.PREPARING, entry.draft)
-            ready = await self._preparation.prepare(phone, plan, entry.fence)
+            ready = await self._preparation.prepare(phone, plan, entry.fence, tell)
         if ready.shut:
             return PutOff(reason="; ".join(ready.shut))
         work = run_folder(phone.facts.work_root, entry.fence)

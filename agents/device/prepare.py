@@ -1,6 +1,7 @@
 """Around a run: wait until the phone is fit for measuring, keep it awake, let it sleep again."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from shlex import quote
 
@@ -26,8 +27,22 @@ class Readiness:
     shut: tuple[str, ...]
 
 
+Tell = Callable[[str | None], None]
+"""Told in words what a run waits for, and None once it waits no more."""
+
+
+def untold(_waiting_for: str | None) -> None:
+    """For whom nobody waits."""
+
+
 async def wait_for_gates(
-    device: AdbDevice, work_root: str, gates: Gates, *, clock: Clock, interval_s: float
+    device: AdbDevice,
+    work_root: str,
+    gates: Gates,
+    *,
+    clock: Clock,
+    interval_s: float,
+    tell: Tell = untold,
 ) -> Readiness:
     """Look at the phone every `interval_s` until its gates are open, or `gates.wait_s` are over.
 
@@ -39,7 +54,9 @@ async def wait_for_gates(
         condition = await read_condition(device, work_root, clock.now())
         shut, waited_s = closed_gates(condition, gates), clock.monotonic() - began_s
         if not shut or waited_s >= gates.wait_s:
+            tell(None)
             return Readiness(condition=condition, waited_s=waited_s, shut=tuple(shut))
+        tell("; ".join(shut))
         await asyncio.sleep(min(interval_s, gates.wait_s - waited_s))
 
 
