@@ -40,6 +40,7 @@ async def ensure_cached(
         fence: of the run that uses the files; whoever makes room removes what the oldest run used.
 
     Raises:
+        DeviceUnfit: the phone's adbd cannot tell the size of a file from 4 GiB on.
         PushFailed: the phone took no file, or has no room for one.
         PushCorrupted: the file arrived with another digest, three times.
         LocalCopyDamaged: the local copy is; whoever keeps it may get another and call again.

@@ -2,16 +2,17 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
 from agents.adb.client import AdbDevice
 from agents.device.layout import cache_folder, incoming_folder
 from agents.device.use_order import mark_used
-from farm.core.errors import HostError, PushCorrupted, PushFailed
+from farm.core.errors import DeviceUnfit, HostError, PushCorrupted, PushFailed
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile
+from farm.core.units import size_text
 
 #: How often a file is pushed before the phone is to blame for its digest.
 PUSHES = 3
@@ -21,6 +22,8 @@ BYTES_PER_S = 4 * 1024 * 1024
 #: What is verified in one call: few enough for a command line of adb, and what a phone that goes away costs.
 BATCH_FILES = 256
 BATCH_BYTES = 64 * 1024 * 1024
+#: What 32 bits hold, as the older half of adb's file protocol has sizes.
+LARGEST_V1_BYTES = 2**32 - 1
 _ALL_OF_THEM = '"$@"'
 
 LocalPath = Callable[[Digest], Awaitable[Path]]
@@ -41,7 +44,7 @@ async def push_verified(
     The folder for what comes in has to be there, and nobody else may be using it. Gives the bytes sent.
 
     Raises:
-        PushFailed, PushCorrupted, LocalCopyDamaged, DeviceError: as `ensure_cached` does.
+        DeviceUnfit, PushFailed, PushCorrupted, LocalCopyDamaged, DeviceError: as `ensure_cached` does.
     """
     sent_bytes = 0
     for batch in _batches(files):
@@ -59,6 +62,19 @@ async def push_verified(
     return sent_bytes
 
 
+def check_size(serial: str, file: PlanFile, features: Collection[str]) -> None:
+    """Refuse a file that the phone could not tell the size of.
+
+    Raises:
+        DeviceUnfit: its adbd knows no sizes of 64 bits.
+    """
+    if file.size_bytes > LARGEST_V1_BYTES and "stat_v2" not in features:
+        raise DeviceUnfit(
+            f"{serial} takes no file of {size_text(file.size_bytes)}: its adbd knows no sizes from 4 GiB on",
+            hint="use a smaller file there, or a phone whose adbd has stat_v2",
+        )
+
+
 def _batches(files: Sequence[PlanFile]) -> Iterator[list[PlanFile]]:
     """Files that are verified together; a large one is in a batch of its own, or ends one."""
     batch: list[PlanFile] = []
@@ -72,6 +88,8 @@ def _batches(files: Sequence[PlanFile]) -> Iterator[list[PlanFile]]:
 
 
 async def _push(device: AdbDevice, work_root: str, file: PlanFile, source: Path) -> int:
+    if file.size_bytes > LARGEST_V1_BYTES:
+        check_size(device.serial, file, await device.features(SHELL_DEADLINE_S))
     return await device.push(
         source,
         f"{incoming_folder(work_root)}/{file.digest}",
