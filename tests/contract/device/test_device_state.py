@@ -101,11 +101,17 @@ async def test_a_gate_that_opens_in_time_is_waited_for(
     set_faults(phone.state, Faults(thermal_status=1))
     await condition_when(device, work_root, lambda found: found.thermal_status == 1)
     gates = Gates(min_storage_bytes=0, wait_s=30)
+    told: asyncio.Queue[str | None] = asyncio.Queue()
     waiting = asyncio.create_task(
-        wait_for_gates(device, work_root, gates, clock=SystemClock(), interval_s=0.02)
+        wait_for_gates(
+            device, work_root, gates, clock=SystemClock(), interval_s=0.02, tell=told.put_nowait
+        )
     )
+    # Whoever asks why nothing runs there hears of it as soon as it is known.
+    assert await told.get() == "thermal status LIGHT, at most NONE"
     set_faults(phone.state, Faults())
     ready = await waiting
+    assert [told.get_nowait() for _ in range(told.qsize())][-1] is None
     assert ready.shut == ()
     assert ready.condition.thermal_status is None  # a cool virtual phone has no HAL that would say so
 
