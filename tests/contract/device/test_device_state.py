@@ -103,9 +103,7 @@ async def test_a_gate_that_opens_in_time_is_waited_for(
     gates = Gates(min_storage_bytes=0, wait_s=30)
     told: asyncio.Queue[str | None] = asyncio.Queue()
     waiting = asyncio.create_task(
-        wait_for_gates(
-            device, work_root, gates, clock=SystemClock(), interval_s=0.02, tell=told.put_nowait
-        )
+        wait_for_gates(device, work_root, gates, clock=SystemClock(), interval_s=0.02, tell=told.put_nowait)
     )
     # Whoever asks why nothing runs there hears of it as soon as it is known.
     assert await told.get() == "thermal status LIGHT, at most NONE"

@@ -112,3 +112,10 @@ def test_a_total_that_grew_is_explained() -> None:
     assert status_line(view).startswith("matrix 3: 24 of 26 jobs (3 blocks measured again), about")
     assert jobs_line(view).startswith("26 jobs (3 blocks measured again): 24 succeeded")
     assert "again" not in status_line(RUNNING)
+
+
+def test_when_nothing_moves_for_a_while_it_is_said_how_to_learn_why() -> None:
+    assert "why" not in status_line(RUNNING, still_s=60.0)
+    line = status_line(RUNNING, still_s=125.0)
+    assert "; nothing began or ended for 2 min 5 s: " in line
+    assert line.endswith("farm matrix why 3")
