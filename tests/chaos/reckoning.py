@@ -50,12 +50,17 @@ def reckon(arena: Arena) -> None:
     """Raises AssertionError with all that is wrong."""
     database = arena.farms[0].database
     found = [*database.read(lambda connection: list(violations(connection)))]
-    proofs = [proof_of(phone.serial, phone.state) for phone in arena.phones]
+    proofs = proofs_of(arena)
     found += disagreements(database.read(books_of), proofs)
     found += [f"I8 {proof.serial}: {each}" for proof in proofs for each in overlong(proof.spans)]
     found += [each for phone in arena.phones for each in alive(phone.state)]
     found += [each for agent in arena.agents for each in refused(agent.spool)]
     assert not found, "\n".join(found)
+
+
+def proofs_of(arena: Arena) -> list[Proof]:
+    """All that its phones prove."""
+    return [proof_of(phone.serial, phone.state) for phone in arena.phones]
 
 
 def proof_of(serial: str, state: Path) -> Proof:
@@ -86,9 +91,18 @@ def disagreements(books: Books, proofs: Sequence[Proof]) -> Iterator[str]:
 def overlong(spans: Sequence[RunSpan]) -> Iterator[str]:
     """Runs of one phone that were alive together for longer than the kill budget (I8)."""
     for first, second in journal.overlaps(spans):
-        together_ns = min(first.last_seen_ns, second.last_seen_ns) - second.first_seen_ns
-        if together_ns > KILL_BUDGET_S * 1e9:
-            yield f"runs {first.fence} and {second.fence} were alive together for {together_ns / 1e9:.1f} s"
+        if (together_s := _together_s(first, second)) > KILL_BUDGET_S:
+            yield f"runs {first.fence} and {second.fence} were alive together for {together_s:.1f} s"
+
+
+def longest_together_s(proofs: Sequence[Proof]) -> float:
+    """For how long at most two runs of one phone were alive at the same time."""
+    pairs = (pair for proof in proofs for pair in journal.overlaps(proof.spans))
+    return max((_together_s(first, second) for first, second in pairs), default=0.0)
+
+
+def _together_s(first: RunSpan, second: RunSpan) -> float:
+    return (min(first.last_seen_ns, second.last_seen_ns) - second.first_seen_ns) / 1e9
 
 
 def _doubled(books: Books, proofs: Sequence[Proof]) -> Iterator[str]:

@@ -60,8 +60,8 @@ AILMENTS: Mapping[str, Mapping[str, bool | int | float]] = MappingProxyType(
         "disk_full": {"disk_full": True},
     }
 )
-#: Requests that a mischief waits for, by part of their path; exchanges are most of the traffic.
-PATHS = ("/exchange", "/exchange", "/report", "/report", "/agent/sessions", "/blobs/")
+#: Requests that a mischief waits for, by part of their path: those of agents, and people's about matrices.
+PATHS = ("/exchange", "/exchange", "/report", "/report", "/agent/sessions", "/blobs/", "/matrices")
 _WEIGHTS: Mapping[Kind, int] = MappingProxyType(
     {
         Kind.FARM_KILLED: 3,

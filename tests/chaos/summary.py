@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 from arena import Arena
+from reckoning import longest_together_s, proofs_of
 from schedule import Kind, Schedule
 from sqlalchemy.engine import Connection
 from witness import starts
@@ -30,6 +31,8 @@ class Summary:
     retried: int
     #: Benchmarks that began on phones.
     runs: int
+    #: For how long at most two runs of one phone were alive together.
+    together_s: float
     storm_s: float
     rest_s: float
 
@@ -40,6 +43,7 @@ class Summary:
             counted: Counter[str] = getattr(self, name)
             yield f"{name}: " + ", ".join(f"{count} {each}" for each, count in sorted(counted.items()))
         yield f"{self.retried} jobs were tried more than once; {self.runs} benchmarks began on phones"
+        yield f"two runs of one phone were alive together for {self.together_s:.2f} s at most"
 
 
 def summary_of(
@@ -57,6 +61,7 @@ def summary_of(
         attempts=database.read(_counted, _ATTEMPTS),
         retried=database.read(lambda connection: int(connection.scalar(_RETRIED) or 0)),
         runs=sum(len(starts(phone.state)) for phone in arena.phones),
+        together_s=longest_together_s(proofs_of(arena)),
         storm_s=storm_s,
         rest_s=rest_s,
     )
