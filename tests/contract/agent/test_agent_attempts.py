@@ -89,6 +89,21 @@ async def test_a_phone_that_is_not_fit_gives_the_job_back_with_the_reason(
     assert 1 not in played.reports
 
 
+async def test_the_farm_hears_what_a_run_waits_for_while_it_waits(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+) -> None:
+    def heard() -> list[str]:
+        reports = [report for said in played.exchanges for report in said.attempts]
+        return [report.waiting_for for report in reports if report.waiting_for]
+
+    async with living(config):
+        await played.until(lambda: phone.serial in played.devices())
+        gates = Gates(min_storage_bytes=2**60, wait_s=600)
+        played.assign(1, phone.serial, "echo never", gates=gates)
+        await played.until(lambda: bool(heard()))
+    assert "MiB free" in heard()[0]
+
+
 async def test_a_plan_that_names_what_is_not_there_is_reported_as_trouble(
     config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
 ) -> None:
