@@ -4,10 +4,10 @@ from fastapi import APIRouter, FastAPI
 from starlette.datastructures import Headers, State
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from farm import __version__
 from farm.api import agent_routes, blob_routes, routes
 from farm.api.bodies import SoundBodies, announced_bytes
 from farm.api.context import Context, authenticated
+from farm.api.description import DescribedApp
 from farm.api.problems import install_problem_handlers, problem_document, problem_response
 from farm.core.errors import FarmError, TooLarge
 
@@ -18,12 +18,11 @@ MAX_ENROLLMENT_BYTES = 4096
 
 def create_agents_app(context: Context) -> FastAPI:
     """The application for a second listener of the farm that has these resources."""
-    app = FastAPI(title="benchfarm agents", version=__version__, openapi_url=None)
+    routers = agent_routes.router, _shared_with_people()
+    app = DescribedApp(routers, title="benchfarm agents", openapi_url=None)
     app.state.context = context
     app.add_middleware(SoundBodies)
     app.add_middleware(HostsOnly, state=app.state)
-    app.include_router(agent_routes.router)
-    app.include_router(_shared_with_people())
     install_problem_handlers(app)
     return app
 

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from farm import __version__
 from farm.api import (
     access_routes,
     agent_routes,
@@ -22,6 +21,7 @@ from farm.api import (
 )
 from farm.api.bodies import SoundBodies
 from farm.api.context import Context
+from farm.api.description import DescribedApp
 from farm.api.origins import LoopbackOnly, SameOriginOnly
 from farm.api.problems import install_problem_handlers
 from farm.api.waking import waking
@@ -31,6 +31,22 @@ from farm.config import FarmConfig
 from farm.services.bootstrap import register_own_programs
 from farm.store.migrate import upgrade
 from farm.store.opening import open_database, process_name
+
+#: Every call there is. An architecture test sees to it that each names who may make it.
+ROUTERS = (
+    routes.router,
+    matrix_routes.router,
+    result_routes.router,
+    blob_routes.router,
+    storage_routes.router,
+    harness_routes.router,
+    device_routes.router,
+    event_routes.router,
+    agent_routes.router,
+    token_routes.router,
+    waiting_routes.router,
+    access_routes.router,
+)
 
 
 def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
@@ -57,20 +73,8 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
             database.close()
 
     # The interactive pages would load their scripts from elsewhere; /openapi.json needs nothing.
-    app = FastAPI(title="benchfarm", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = DescribedApp(ROUTERS, title="benchfarm", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(SoundBodies)
     app.add_middleware(SameOriginOnly if config.needs_tokens else LoopbackOnly)
-    app.include_router(routes.router)
-    app.include_router(matrix_routes.router)
-    app.include_router(result_routes.router)
-    app.include_router(blob_routes.router)
-    app.include_router(storage_routes.router)
-    app.include_router(harness_routes.router)
-    app.include_router(device_routes.router)
-    app.include_router(event_routes.router)
-    app.include_router(agent_routes.router)
-    app.include_router(token_routes.router)
-    app.include_router(waiting_routes.router)
-    app.include_router(access_routes.router)
     install_problem_handlers(app)
     return app

@@ -130,10 +130,11 @@ async def authenticated(headers: Headers, farm: Context) -> HostId:
     return await farm.database.read_async(authenticate, credential)
 
 
-async def _host(request: Request, farm: Farm) -> HostId:
+async def calling_host(request: Request, farm: Farm) -> HostId:
+    """The host whose agent calls; raises like `authenticated`, and while the clocks disagree."""
     # What agents say moves deadlines.
     farm.clock_check.demand()
     return await authenticated(request.headers, farm)
 
 
-CallingHost = Annotated[HostId, Depends(_host)]
+CallingHost = Annotated[HostId, Depends(calling_host)]

@@ -53,14 +53,13 @@ async def post_cancel(
     matrix_id: Count, cancellation: Cancellation, caller: Submitter, farm: Farm
 ) -> CancelledView:
     """End what is left of a matrix; again is no error."""
-    cancelled = await farm.database.change_async(
+    return await farm.database.change_async(
         cancel_matrix,
         MatrixId(matrix_id),
         device=cancellation.device,
         now=farm.clock.now(),
         actor=caller.actor,
     )
-    return cancelled
 
 
 @router.post("/matrices/{matrix_id}/rerun", status_code=201)
