@@ -64,6 +64,9 @@ async def _document(scope: Scope, receive: Receive) -> bytes | None:
         more = message.get("more_body", False)
         if len(body) > MAX_DOCUMENT_BYTES:
             raise _too_large()
+    if b"\0" in body:
+        # Of documents, those in UTF-16 and UTF-32 have such bytes: Python would read them.
+        raise InvalidInput("what was sent is no text in UTF-8", hint="JSON travels as UTF-8 (RFC 8259)")
     if scope["path"].startswith(_AGENTS):
         return without_nul(bytes(body))
     if has_nul(bytes(body)):

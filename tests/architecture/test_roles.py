@@ -1,4 +1,4 @@
-"""Who may call what: each route says, and docs/roles.md is drawn from that. BENCHFARM_DRAW=1 draws it anew."""
+"""Who may call what: each route says, and docs/roles.md is drawn from that (BENCHFARM_DRAW=1 draws it)."""
 
 import os
 from pathlib import Path
