@@ -8,9 +8,13 @@ from farm.core.device import Admin
 class AdminEvent(StrEnum):
     """What an operator does with a phone's place in the pool."""
 
+    #: Into the pool: a new phone, or a retired one.
     ADMITTED = "device_admitted"
+    #: It gets no further work; its queue stays.
     CORDONED = "device_cordoned"
+    #: It gets work again.
     UNCORDONED = "device_uncordoned"
+    #: Out of the farm; what waits for it is cancelled.
     RETIRED = "device_retired"
 
 

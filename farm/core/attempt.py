@@ -20,11 +20,17 @@ class AttemptState(StrEnum):
 class AttemptEvent(StrEnum):
     """What happens to an attempt."""
 
+    #: Its agent makes the phone ready.
     PREPARED = "attempt_preparing"
+    #: The program was started.
     STARTED = "attempt_measuring"
+    #: The run is over, and its evidence on the way.
     ENDED = "attempt_reporting"
+    #: The farm has made of the evidence what there was.
     SETTLED = "attempt_finished"
+    #: Nothing ran: the phone was not fit, or nobody began in time.
     GIVEN_BACK = "attempt_given_back"
+    #: Its agent went away, or let go of it.
     LOST = "attempt_lost"
     #: Its job was cancelled, and its agent has let go of it.
     CANCELLED = "attempt_cancelled"

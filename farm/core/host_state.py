@@ -16,8 +16,11 @@ class HostState(StrEnum):
 class HostEvent(StrEnum):
     """What becomes of a host by decision."""
 
+    #: What runs there ends, and nothing new begins.
     DRAINED = "host_drained"
+    #: It gets work again.
     ACTIVATED = "host_activated"
+    #: Out of the farm: its credential opens nothing any more.
     RETIRED = "host_retired"
     #: Its machine joined anew, with a token of an operator's and for another credential.
     REJOINED = "host_rejoined"
@@ -37,9 +40,13 @@ class SessionState(StrEnum):
 class SessionEvent(StrEnum):
     """What becomes of a session."""
 
+    #: The agent has not called for a while.
     SILENCED = "session_silent"
+    #: It called again.
     HEARD = "session_live"
+    #: It was silent for too long: what it had in hand is lost.
     LOST = "session_lost"
+    #: A newer session of the host replaced it, or its host was retired.
     CLOSED = "session_closed"
 
 

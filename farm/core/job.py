@@ -15,10 +15,13 @@ class JobState(StrEnum):
 class JobEvent(StrEnum):
     """What happens to a job."""
 
+    #: Its phone got it: an attempt of its own says how that goes.
     CLAIMED = "job_claimed"
     #: Its attempt ended without a verdict on the job, and budget remains.
     REQUEUED = "job_requeued"
+    #: It has its outcome.
     FINISHED = "job_finished"
+    #: Somebody ended it, or its phone was retired.
     CANCELLED = "job_cancelled"
 
 
