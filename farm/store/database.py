@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,19 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import psycopg
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from farm.core.errors import FarmBusy
+from farm.store.database_errors import curable_as_busy, is_out_of_order
+from farm.store.tables import database_epochs
 from farm.store.wakes import Wake, Waking, notify
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _READERS = 4
-#: PostgreSQL runs this many transactions side by side; more of them would only fail each other.
-_POSTGRES_WRITERS = 8
+#: So many of a process's writes queue for PostgreSQL's lock; the others queue here.
+_POSTGRES_WRITERS = 4
+#: A process that stands still in a transaction keeps all others from writing for so long.
+STUCK_MS = 30_000
 #: How often a transaction is run again that PostgreSQL could not put in an order with the others, and the
 #: longest pause before: whoever is out of step with others for a moment need not meet them again.
 _RERUNS = 30
@@ -32,20 +33,6 @@ _RERUN_PAUSE_S = 0.1
 _CONNECT_S = 10
 #: How long a writer waits for another process's transaction before it says that the farm is busy.
 BUSY_MS = 10_000
-#: What waiting can cure: a lock, a full disk, a disk that comes back (https://sqlite.org/rescode.html).
-_CURABLE = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_NOMEM,
-    }
-)
-#: Connections, resources, an operator's shutdown, locks, and an order that was not found
-#: (PostgreSQL manual, appendix A): the first two characters of a code are its class.
-_CURABLE_CLASSES = frozenset({"08", "40", "53", "55", "57"})
 
 
 def sqlite_url(path: Path) -> str:
@@ -57,19 +44,24 @@ class Database:
     """Runs services in transactions: each call is one, committed when the service returns, else rolled back.
 
     Services may read, decide and write as if nobody else were there. On SQLite every write runs on one thread
-    of its own, because its file lock makes waiting unfair between threads. On PostgreSQL transactions are
-    serializable and run side by side; one that cannot be put in an order with the others is run again, so a
+    of its own, because its file lock makes waiting unfair between threads. On PostgreSQL writes queue for one
+    lock, whichever farm process they come from, and first come is first served; they are serializable
+    transactions all the same, so one that meets a writer that asked for no lock is run again. That is why a
     service does nothing but through its connection. Errors of the database that waiting can cure leave as
     FarmBusy; others are mistakes of ours.
     """
 
-    def __init__(self, url: str, *, busy_ms: int = BUSY_MS, process: str = "") -> None:
+    def __init__(
+        self, url: str, *, busy_ms: int = BUSY_MS, stuck_ms: int = STUCK_MS, process: str = ""
+    ) -> None:
         """Open a database; nothing is connected yet.
 
         Args:
+            busy_ms: how long a transaction waits for others.
+            stuck_ms: how long one may stand still on PostgreSQL before it is undone.
             process: which farm process this is, to the others.
         """
-        self.engine = create_engine(url, busy_ms=busy_ms)
+        self.engine = create_engine(url, busy_ms=busy_ms, stuck_ms=stuck_ms)
         self.process = process
         #: How often a transaction had to be run again.
         self.reruns = 0
@@ -101,7 +93,7 @@ class Database:
 
     def read(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a service that only reads, on one snapshot, in the caller's thread; it cannot write."""
-        with _curable_as_busy(), self.engine.connect() as connection:
+        with curable_as_busy(), self.engine.connect() as connection:
             return service(connection, *args, **kwargs)
 
     async def read_async(
@@ -147,33 +139,23 @@ class Database:
     def _writing(self, waking: Waking | None) -> Iterator[Connection]:
         options = {"farm_writes": True, "farm_waking": waking}
         with self.engine.connect().execution_options(**options) as connection, connection.begin():
+            if connection.dialect.name != "sqlite":
+                # First of all: a snapshot taken before the wait would not show what was waited for
+                # (PostgreSQL manual, LOCK). The table is as good as any that is hardly ever written.
+                connection.exec_driver_sql(f"LOCK TABLE {database_epochs.name} IN EXCLUSIVE MODE")
             yield connection
 
     def _in_some_order(self, transaction: Callable[[], T]) -> T:
-        with _curable_as_busy():
+        with curable_as_busy():
             for number in range(_RERUNS):
                 try:
                     return transaction()
                 except sa.exc.DBAPIError as error:
-                    if not _is_out_of_order(error.orig):
+                    if not is_out_of_order(error.orig):
                         raise
                 self.reruns += 1
                 time.sleep(random.uniform(0, min(_RERUN_PAUSE_S, 0.001 * 2**number)))
             return transaction()
-
-
-def _is_out_of_order(error: BaseException | None) -> bool:
-    """Whether PostgreSQL asks for the transaction to be run again (PostgreSQL manual, chapter 13.5).
-
-    It may call it a broken unique constraint when two transactions add the same row: the one that is run
-    again sees the other's.
-    """
-    return isinstance(
-        error,
-        psycopg.errors.SerializationFailure
-        | psycopg.errors.DeadlockDetected
-        | psycopg.errors.UniqueViolation,
-    )
 
 
 def size_bytes(connection: Connection) -> int:
@@ -200,49 +182,21 @@ def free_bytes_inside(connection: Connection) -> int:
     return size_bytes
 
 
-@contextmanager
-def _curable_as_busy() -> Iterator[None]:
-    try:
-        yield
-    except sa.exc.TimeoutError as error:
-        raise FarmBusy("all connections to the database are in use") from error
-    except sa.exc.DBAPIError as error:
-        if not _is_curable(error.orig):
-            raise
-        raise FarmBusy(f"the database refused for now: {error.orig}", hint=_cure(error.orig)) from error
-
-
 def libpq_parameters(url: sa.URL) -> dict[str, Any]:
     """The parameters of a connection of psycopg's own to the database of an engine."""
     _, parameters = url.get_dialect()().create_connect_args(url)
     return dict(parameters)
 
 
-def _is_curable(error: BaseException | None) -> bool:
-    if isinstance(error, sqlite3.OperationalError):
-        # The lower byte is the primary code; the rest says which kind of it.
-        return error.sqlite_errorcode & 0xFF in _CURABLE
-    if isinstance(error, psycopg.OperationalError):
-        # Without a code the connection was lost, or never made.
-        return error.sqlstate is None or error.sqlstate[:2] in _CURABLE_CLASSES
-    return False
-
-
-def _cure(error: BaseException | None) -> str | None:
-    """What helps where waiting alone does not."""
-    if isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
-        return (
-            "free space on the farm's disk (`farm storage show`); agents keep what they have, and try again"
-        )
-    return None
-
-
-def create_engine(url: str, *, busy_ms: int = BUSY_MS, patience_s: int = _CONNECT_S) -> Engine:
+def create_engine(
+    url: str, *, busy_ms: int = BUSY_MS, stuck_ms: int = STUCK_MS, patience_s: int = _CONNECT_S
+) -> Engine:
     """An engine whose transactions behave alike on both databases.
 
     Args:
         url: SQLAlchemy's; `postgresql://` means psycopg 3.
         busy_ms: how long a transaction waits for locks of other processes, or in a statement for a row.
+        stuck_ms: how long a transaction may stand still on PostgreSQL.
         patience_s: how long anybody waits for a PostgreSQL connection.
     """
     if sa.make_url(url).get_backend_name() == "sqlite":
@@ -250,6 +204,7 @@ def create_engine(url: str, *, busy_ms: int = BUSY_MS, patience_s: int = _CONNEC
         sa.event.listen(engine, "connect", lambda raw, _record: _prepare_sqlite(raw, busy_ms))
         sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
+    settings = {"lock_timeout": busy_ms, "idle_in_transaction_session_timeout": stuck_ms, "timezone": "UTC"}
     engine = sa.create_engine(
         url,
         isolation_level="SERIALIZABLE",
@@ -258,7 +213,7 @@ def create_engine(url: str, *, busy_ms: int = BUSY_MS, patience_s: int = _CONNEC
         pool_timeout=patience_s,
         pool_pre_ping=True,
         connect_args={
-            "options": f"-c lock_timeout={busy_ms} -c timezone=UTC",
+            "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
             "connect_timeout": patience_s,
             "application_name": "benchfarm",
         },
