@@ -46,7 +46,7 @@ class Database:
     Services may read, decide and write as if nobody else were there. On SQLite every write runs on one thread
     of its own, because its file lock makes waiting unfair between threads. On PostgreSQL writes queue for one
     lock, whichever farm process they come from, and first come is first served; they are serializable
-    transactions all the same, so one that meets a writer that asked for no lock is run again. That is why a
+    transactions all the same, so one that meets a writer that asked for no lock is run again; that is why a
     service does nothing but through its connection. Errors of the database that waiting can cure leave as
     FarmBusy; others are mistakes of ours.
     """
