@@ -1,6 +1,5 @@
 """The composition root of the agent: one life, from the host's lock to the last task."""
 
-import argparse
 import asyncio
 import os
 import signal
@@ -28,6 +27,7 @@ from agents.durable import DiskThread, remove_durably
 from agents.errands import Errands
 from agents.exchange import ExchangeLoop
 from agents.farm_api import FarmApi, farm_client
+from agents.flags import flags
 from agents.foreign import ForeignServers, usual_port
 from agents.hand import Hand
 from agents.hostlock import host_lock
@@ -105,7 +105,7 @@ async def run_agent(
 
 def main(argv: Sequence[str] | None = None) -> None:
     """`farm-agent`: run one agent in this process; always leaves by SystemExit."""
-    arguments = _parser().parse_args(argv)
+    arguments = flags().parse_args(argv)
     configure_logging()
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     try:
@@ -270,26 +270,6 @@ async def _until_signalled(config: AgentConfig) -> None:
         await agent
     except asyncio.CancelledError:
         log.info("agent_stopped")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="farm-agent",
-        description="Look after the phones of this machine for a farm. Settings come from FARM_AGENT_*.",
-        epilog="Exit codes: 0 stopped, 2 your input or credential, 5 this host, 6 the farm.",
-    )
-    parser.add_argument("--farm-url", metavar="URL", help="where the farm listens")
-    parser.add_argument("--host", metavar="NAME", help="what the farm calls this machine")
-    parser.add_argument("--data-dir", metavar="FOLDER", help="the agent's own folder")
-    parser.add_argument("--join-token-file", metavar="FILE", help="needed once, to enroll")
-    parser.add_argument("--adb-connect", metavar="HOST:PORT,...", help="phones on TCP, kept connected")
-    parser.add_argument("--no-adb-usb", dest="adb_usb", action="store_false", default=None, help="TCP only")
-    parser.add_argument(
-        "--adb-server", metavar="HOST:PORT", help="an adb server to use instead of an own one"
-    )
-    parser.add_argument("--adb-key", metavar="FILE", help="a private key that phones already know")
-    parser.add_argument("--version", action="version", version=f"farm-agent {__version__}")
-    return parser
 
 
 def _fail(code: int, message: str, hint: str) -> NoReturn:

@@ -1,6 +1,6 @@
 """The farm over HTTP, for people and scripts: typed answers, and errors of our own tree."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -11,6 +11,7 @@ from farm.core.errand import ErrandKind
 from farm.core.errors import FarmError, InvalidInput
 from farm.core.ids import AttemptId, CellId, Digest, JobId, MatrixId
 from farm.core.variant import Manifest
+from farm.upload import Progress, Upload
 from farm.wire.access_views import AccessRequest, AccessTokenView, CallerView, NewAccessTokenView
 from farm.wire.answers import accepted
 from farm.wire.connection import FarmConnection
@@ -43,11 +44,6 @@ from farm.wire.views import (
 from farm.wire.waiting_views import JobWaitingView, MatrixWaitingView
 
 T = TypeVar("T")
-
-CHUNK_BYTES = 1024 * 1024
-
-Progress = Callable[[int], None]
-"""Told how many more bytes went out."""
 
 
 class FarmClient(FarmConnection):
@@ -117,19 +113,11 @@ class FarmClient(FarmConnection):
         return response.status_code not in missing and bool(accepted(response))
 
     def upload(self, path: Path, digest: Digest, *, progress: Progress | None = None) -> None:
-        """Send a file, in pieces; bytes the farm already has cost one small request."""
-        size_bytes = path.stat().st_size
-        if self.has_blob(digest):
-            if progress is not None:
-                progress(size_bytes)
-            return
-        request = self._http.build_request(
-            "PUT",
-            f"/blobs/{digest}",
-            content=_chunks(path, progress),
-            headers={"Content-Length": str(size_bytes), "Content-Type": "application/octet-stream"},
-        )
-        accepted(self._send(request))
+        """Send a file, in pieces; bytes the farm already has cost one small request.
+
+        What breaks off goes on where it ended; `progress` is told of each byte once.
+        """
+        Upload(http=self._http, send=self._send, path=path, digest=digest, progress=progress).run()
 
     def submit_matrix(self, spec: Mapping[str, object]) -> MatrixView:
         """Enqueue a matrix; `spec` is the matrix file as read."""
@@ -235,11 +223,3 @@ def _device_path(name: str) -> str:
     if not name:
         raise InvalidInput("the name of a phone is empty", hint="`farm devices` lists them")
     return f"/devices/{quote(name, safe='')}"
-
-
-def _chunks(path: Path, progress: Progress | None) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk
-            if progress is not None:
-                progress(len(chunk))

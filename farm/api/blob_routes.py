@@ -1,38 +1,60 @@
 """Artifacts by digest: model files and programs, to and from the farm."""
 
+from collections.abc import AsyncIterator
+
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 
 from farm.api.bodies import announced_bytes
 from farm.api.callers import Submitter, ViewerOrAgent
 from farm.api.context import Context, Farm
-from farm.core.errors import ArtifactMissing, NotFound, TooLarge
+from farm.api.problems import status_of
+from farm.core.errors import ArtifactMissing, NotFound, TooLarge, UploadInterrupted
 from farm.core.ids import Digest, HostId
 from farm.core.role import Caller, Role
 from farm.services.agent_files import check_needs
 from farm.services.artifacts import get_artifact, keep_upload
 from farm.services.registering import checked_digest
+from farm.wire.content_range import OFFSET_HEADER, ContentRange, content_range
 
 router = APIRouter(prefix="/api/v1/blobs")
 
 
 @router.put("/{digest}", status_code=201)
-async def put_blob(digest: str, request: Request, _: Submitter, farm: Farm) -> dict[str, int]:
-    """Upload an artifact; its bytes must have the digest it is named by."""
-    name = checked_digest(digest)
-    announced = announced_bytes(request.headers) or 0
-    if announced > farm.config.max_blob_bytes:
-        raise TooLarge(f"{announced} bytes, an artifact has at most {farm.config.max_blob_bytes}")
-    farm.blobs.check_room(announced)
-    size_bytes = await farm.blobs.put_stream(request.stream(), name, limit_bytes=farm.config.max_blob_bytes)
+async def put_blob(
+    digest: str, request: Request, response: Response, _: Submitter, farm: Farm
+) -> dict[str, int]:
+    """Upload an artifact, or with `Content-Range` a part; the bytes must have the digest they are named by.
+
+    An upload that breaks off can be gone on with: HEAD says in `Upload-Offset` how much arrived. 202 says
+    that more is to come.
+    """
+    name, limit_bytes = checked_digest(digest), farm.config.max_blob_bytes
+    part = _part(request.headers)
+    announced = part.total_bytes if part else announced_bytes(request.headers) or 0
+    if announced > limit_bytes:
+        raise TooLarge(f"{announced} bytes, an artifact has at most {limit_bytes}")
+    farm.blobs.check_room(announced - (part.first if part else 0))
+    size_bytes = await farm.blobs.put_stream(_body(request), name, limit_bytes=limit_bytes, part=part)
+    if size_bytes is None:
+        arrived = farm.blobs.arrived_bytes(name)
+        response.status_code, response.headers[OFFSET_HEADER] = 202, str(arrived)
+        return {"size_bytes": arrived}
     await farm.database.write_async(keep_upload, farm.blobs, name, size_bytes, now=farm.clock.now())
     return {"size_bytes": size_bytes}
 
 
 @router.head("/{digest}")
 async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
-    """Whether the farm has an artifact."""
-    await _blob_path(farm, caller, checked_digest(digest))
+    """Whether the farm has an artifact; if not, `Upload-Offset` says how much of an upload arrived."""
+    name = checked_digest(digest)
+    try:
+        await _blob_path(farm, caller, name)
+    except NotFound as error:
+        arrived = str(farm.blobs.arrived_bytes(name))
+        return Response(status_code=status_of(error), headers={OFFSET_HEADER: arrived})
     return Response()
 
 
@@ -51,3 +73,16 @@ async def _blob_path(farm: Context, caller: Caller, digest: Digest) -> str:
         # The next sweep says so in the row, too.
         raise NotFound(f"artifact {digest} is gone from the farm's disk", hint=ArtifactMissing.default_hint)
     return str(farm.blobs.path(digest))
+
+
+def _part(headers: Headers) -> ContentRange | None:
+    text = headers.get("content-range")
+    return None if text is None else content_range(text)
+
+
+async def _body(request: Request) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in request.stream():
+            yield chunk
+    except ClientDisconnect as error:
+        raise UploadInterrupted("the connection broke off") from error

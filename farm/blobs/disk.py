@@ -3,18 +3,19 @@
 import asyncio
 import contextlib
 import errno
-import hashlib
-import os
-import secrets
 import shutil
-from collections.abc import AsyncIterable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.core.errors import DigestMismatch, FarmDiskFull, FarmTrouble, TooLarge
+from farm.blobs.incoming import Incoming, arrived_bytes, remove_left
+from farm.core.errors import FarmDiskFull, FarmTrouble, TooLarge, UploadInterrupted
 from farm.core.ids import Digest, is_digest
 from farm.core.units import size_text
+from farm.wire.content_range import ContentRange
 
+#: A body that brings nothing for so long is taken for broken off.
+STILL_S = 30.0
 _CHECK_EVERY_BYTES = 64 * 1024 * 1024
 
 
@@ -32,7 +33,7 @@ class DiskBlobs:
     """A folder of artifacts. A file under its digest's name is whole and verified, or it is not there."""
 
     def __init__(self, folder: Path, *, reserve_bytes: int = 0) -> None:
-        """Open a folder; what an earlier life did not finish receiving, or removing, is removed.
+        """Open a folder; what an earlier life did not finish removing, or receiving in one go, is removed.
 
         Args:
             folder: made when missing.
@@ -40,11 +41,13 @@ class DiskBlobs:
         """
         self.folder = folder
         self.reserve_bytes = reserve_bytes
-        self._leaving = folder / "leaving"
-        for passing in (folder / "incoming", self._leaving):
+        self._arriving, self._leaving = folder / "incoming", folder / "leaving"
+        self._partial = folder / "partial"
+        for passing in (self._arriving, self._leaving, self._partial):
             passing.mkdir(parents=True, exist_ok=True)
-            for left in passing.iterdir():
-                left.unlink()
+        remove_left(self._arriving)
+        for left in self._leaving.iterdir():
+            left.unlink(missing_ok=True)
 
     def path(self, digest: Digest) -> Path:
         """Where an artifact is, or would be."""
@@ -105,40 +108,71 @@ class DiskBlobs:
             DigestMismatch: the bytes have another digest; nothing is kept.
             FarmTrouble: the disk is full (FarmDiskFull) or broken; nothing is kept.
         """
-        with self._incoming(digest) as incoming:
+        with self._disk_errors(digest), contextlib.closing(Incoming.private(self._arriving)) as incoming:
             for chunk in chunks:
                 incoming.write(chunk)
-            return incoming.commit()
+            return incoming.commit(digest, self.path(digest))
 
-    async def put_stream(self, chunks: AsyncIterable[bytes], digest: Digest, *, limit_bytes: int) -> int:
-        """As `put`, from a request's body.
+    async def put_stream(
+        self,
+        chunks: AsyncIterable[bytes],
+        digest: Digest,
+        *,
+        limit_bytes: int,
+        part: ContentRange | None = None,
+    ) -> int | None:
+        """As `put`, from a request's body, which may bring a part only; None when the rest is to come.
+
+        An upload that breaks off leaves what arrived, to be gone on with. Of two that bring the same bytes at
+        the same time, one is written beside the other.
 
         Raises:
             DigestMismatch: the bytes have another digest; nothing is kept.
-            TooLarge: there are more of them than allowed.
-            FarmTrouble: the disk is full (FarmDiskFull) or broken; nothing is kept.
+            TooLarge: there are more of them than allowed, or than `part` says.
+            UploadInterrupted: it does not go on where the last one ended, or stood still for too long.
+            FarmTrouble: the disk is full (FarmDiskFull) or broken.
         """
-        checked_bytes = 0
-        with self._incoming(digest) as incoming:
-            async for chunk in chunks:
+        first = part.first if part else 0
+        end_bytes = part.last + 1 if part else limit_bytes
+        checked_bytes = first
+        with self._disk_errors(digest), self._resumed(digest, first) as incoming:
+            await asyncio.to_thread(incoming.go_on_at, first)
+            async for chunk in _flowing(chunks):
+                if incoming.size_bytes + len(chunk) > end_bytes:
+                    incoming.forget()
+                    raise TooLarge(f"more than {end_bytes} bytes were sent")
                 incoming.write(chunk)
-                if incoming.size_bytes > limit_bytes:
-                    raise TooLarge(f"an artifact has at most {limit_bytes} bytes")
                 # Whatever was announced, or others do to the disk meanwhile.
                 if incoming.size_bytes - checked_bytes > _CHECK_EVERY_BYTES:
                     checked_bytes = incoming.size_bytes
                     self.check_room(0)
+            if part and incoming.size_bytes < part.total_bytes:
+                return None
             # Off the event loop: waiting for the disk takes as long as the disk does.
-            return await asyncio.to_thread(incoming.commit)
+            return await asyncio.to_thread(incoming.commit, digest, self.path(digest))
+
+    def arrived_bytes(self, digest: Digest) -> int:
+        """How much there is of an upload that broke off."""
+        return arrived_bytes(self._partial, digest)
+
+    def expire_uploads(self, before_s: float) -> list[int]:
+        """Remove what is left of uploads that nobody went on with since then; the bytes of each."""
+        return remove_left(self._partial, before_s=before_s)
 
     @contextlib.contextmanager
-    def _incoming(self, digest: Digest) -> Iterator["_Incoming"]:
+    def _resumed(self, digest: Digest, first: int) -> Iterator[Incoming]:
+        incoming = Incoming.resumable(self._partial, digest)
+        if incoming is None:
+            if first > 0:
+                raise UploadInterrupted(f"artifact {digest} is being sent by somebody else")
+            incoming = Incoming.private(self._arriving)
+        with contextlib.closing(incoming):
+            yield incoming
+
+    @contextlib.contextmanager
+    def _disk_errors(self, digest: Digest) -> Iterator[None]:
         try:
-            incoming = _Incoming(self, digest)
-            try:
-                yield incoming
-            finally:
-                incoming.discard()
+            yield
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             kind = FarmDiskFull if full else FarmTrouble
@@ -148,41 +182,18 @@ class DiskBlobs:
             ) from error
 
 
-class _Incoming:
-    """A file on its way in, under a name of its own until its digest is right."""
-
-    def __init__(self, blobs: DiskBlobs, digest: Digest) -> None:
-        self._blobs = blobs
-        self._digest = digest
-        self._path = blobs.folder / "incoming" / secrets.token_hex(8)
-        self._file = self._path.open("wb")
-        self._sha256 = hashlib.sha256()
-        self.size_bytes = 0
-
-    def write(self, chunk: bytes) -> None:
-        self._file.write(chunk)
-        self._sha256.update(chunk)
-        self.size_bytes += len(chunk)
-
-    def commit(self) -> int:
-        actual = self._sha256.hexdigest()
-        if actual != self._digest:
-            raise DigestMismatch(
-                f"announced as {self._digest}, but the {self.size_bytes} bytes have {actual}"
-            )
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        target = self._blobs.path(self._digest)
-        target.parent.mkdir(exist_ok=True)
-        self._path.replace(target)
-        # The database will say that the file is there: its name must be on disk by then, too.
-        _sync_folder(target.parent)
-        _sync_folder(self._blobs.folder)
-        return self.size_bytes
-
-    def discard(self) -> None:
-        self._file.close()
-        self._path.unlink(missing_ok=True)
+async def _flowing(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The chunks of a body, as long as they come: whoever goes away silently must not bar others for ever."""
+    waiting = aiter(chunks)
+    while True:
+        try:
+            async with asyncio.timeout(STILL_S):
+                chunk = await anext(waiting)
+        except StopAsyncIteration:
+            return
+        except TimeoutError as error:
+            raise UploadInterrupted(f"nothing came for {STILL_S:g} s") from error
+        yield chunk
 
 
 def _stored_file(path: Path) -> StoredFile:
@@ -197,11 +208,3 @@ def _moved(source: Path, target: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

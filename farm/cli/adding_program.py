@@ -17,7 +17,8 @@ from farm.core.errors import InvalidInput
 from farm.wire.harness_views import BundleFileSpec, ProgramRegistration, RegisteredProgramView
 
 if TYPE_CHECKING:
-    from farm.client import FarmClient, Progress
+    from farm.client import FarmClient
+    from farm.upload import Progress
 
 
 def add_program(

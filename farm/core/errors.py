@@ -14,6 +14,7 @@ FarmError
 │   └── ArtifactExpired          artifact.expired
 ├── Conflict                     conflict
 │   ├── ReportConflict           report.conflict
+│   ├── UploadInterrupted        artifact.upload_interrupted
 │   └── SessionFenced            session.fenced
 ├── AuthError                    auth.invalid
 ├── Forbidden                    auth.forbidden
@@ -173,6 +174,14 @@ class ReportConflict(Conflict):
 
     code = "report.conflict"
     default_hint = "the first report counts; this one may be discarded"
+
+
+class UploadInterrupted(Conflict):
+    """An upload broke off, does not go on where it ended, or meets another one of the same bytes."""
+
+    code = "artifact.upload_interrupted"
+    transient = True
+    default_hint = "ask with HEAD how much arrived, then send the rest"
 
 
 class SessionFenced(Conflict):

@@ -31,6 +31,8 @@ _log = structlog.get_logger(__name__)
 BATCH = 200
 #: A file that was sent or needed within this time stays: whoever sent it is about to register it.
 FRESH = timedelta(hours=1)
+#: An upload that broke off can be gone on with for so long.
+UPLOAD_KEPT = timedelta(days=1)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class Swept:
     artifact_bytes: int = 0
     reports: int = 0
     report_bytes: int = 0
-    #: Files that no row kept, of artifacts that expired now or before.
+    #: Files that no row kept, of artifacts that expired now or before; and of uploads that broke off.
     files: int = 0
     file_bytes: int = 0
     #: Rows whose files were gone from the disk.
@@ -53,6 +55,7 @@ def sweep_storage(database: Database, blobs: DiskBlobs, rules: StorageRules, clo
     swept = Swept()
     _sweep_artifacts(database, rules, clock, swept)
     _sweep_files(database, blobs, clock, swept)
+    _sweep_uploads(blobs, clock, swept)
     _sweep_evidence(database, rules, clock, swept)
     if swept != Swept():
         _log.info("storage_swept", **{name: getattr(swept, name) for name in Swept.__slots__})
@@ -126,6 +129,13 @@ def expire_over_limit(connection: Connection, rules: StorageRules, *, now: datet
     cause = f"limit of {size_text(rules.blobs_limit_bytes or 0)}"
     artifacts.expire_artifacts(connection, [each.digest for each in going], now=now, cause=cause)
     return going
+
+
+def _sweep_uploads(blobs: DiskBlobs, clock: Clock, swept: Swept) -> None:
+    """Remove what nobody went on sending."""
+    freed_bytes = blobs.expire_uploads((clock.now() - UPLOAD_KEPT).timestamp())
+    swept.files += len(freed_bytes)
+    swept.file_bytes += sum(freed_bytes)
 
 
 def _sweep_files(database: Database, blobs: DiskBlobs, clock: Clock, swept: Swept) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from served_farm import problem, scripted_server, served_farm
 
-from farm.client import CHUNK_BYTES, FarmClient
+from farm.client import FarmClient
 from farm.core import errors
 from farm.core.errors import (
     Blame,
@@ -26,6 +26,7 @@ from farm.core.errors import (
 )
 from farm.core.ids import AttemptId, Digest, MatrixId, digest_of
 from farm.core.variant import Format, Manifest, Precision, Recipe, TensorSpec
+from farm.upload import CHUNK_BYTES
 from farm.wire.refusal import ProblemError, VariantError, error_class_by_code
 
 
