@@ -5,7 +5,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from farm.api.problems import problem_document, problem_response
 from farm.core.errors import FarmError, InvalidInput, TooLarge
-from farm.wire.nul import has_nul, without_nul
+from farm.wire.keepable import is_keepable, made_keepable
 
 #: The largest document; what is larger is a file or a report, whose routes read it piece by piece.
 MAX_DOCUMENT_BYTES = 8 * 1024 * 1024
@@ -14,7 +14,7 @@ _IN_PIECES = ("/api/v1/blobs/", f"{_AGENTS}attempts/")
 
 
 class SoundBodies:
-    """Refuses documents that are too large, and NUL characters, which only one of our databases can keep.
+    """Refuses documents that are too large, and characters that no database, or only one, can keep.
 
     In what agents send they are replaced: phones print anything, and a host must not be shut out for it.
     """
@@ -68,9 +68,11 @@ async def _document(scope: Scope, receive: Receive) -> bytes | None:
         # Of documents, those in UTF-16 and UTF-32 have such bytes: Python would read them.
         raise InvalidInput("what was sent is no text in UTF-8", hint="JSON travels as UTF-8 (RFC 8259)")
     if scope["path"].startswith(_AGENTS):
-        return without_nul(bytes(body))
-    if has_nul(bytes(body)):
-        raise InvalidInput("there is a NUL character in what was sent", hint="leave it out")
+        return made_keepable(bytes(body))
+    if not is_keepable(bytes(body)):
+        raise InvalidInput(
+            "there is a NUL character in what was sent, or half of a surrogate pair", hint="leave it out"
+        )
     return bytes(body)
 
 

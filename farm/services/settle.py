@@ -28,7 +28,7 @@ from farm.store.job_work import Work, work_of
 from farm.store.jobs import Job
 from farm.store.wakes import concerns
 from farm.wire.agent import Report, ReportAnswer
-from farm.wire.nul import without_nul
+from farm.wire.keepable import made_keepable
 
 _REPORT = TypeAdapter(Report)
 _BUGS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -75,7 +75,7 @@ def settle(
 
 def _evidence(body: bytes, attempt: Attempt) -> Evidence:
     try:
-        evidence = _REPORT.validate_json(without_nul(body)).evidence
+        evidence = _REPORT.validate_json(made_keepable(body)).evidence
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))

@@ -32,7 +32,8 @@ def check_served(version: object) -> None:
 class Wire(BaseModel):
     """A message, or a part of one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # JSON has no word for infinity, and PostgreSQL keeps none in it.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Problem(BaseModel):

@@ -1,0 +1,28 @@
+"""Characters that JSON can write and not every database keeps: NUL, and halves of surrogate pairs."""
+
+import re
+
+#: One escape of a JSON string after the other (RFC 8259, section 7); what cannot be kept is the group.
+#: Unescaped, neither can stand in JSON that is UTF-8.
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(u0000|u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    rb"|.)",
+    re.DOTALL,
+)
+#: Without one of these there is none to look for; bodies are megabytes, and few have any.
+_SIGNS = (b"\\u0000", b"\\ud", b"\\uD")
+
+
+def is_keepable(body: bytes) -> bool:
+    """Whether a JSON text has neither in a string."""
+    if not any(sign in body for sign in _SIGNS):
+        return True
+    return not any(escape[1] for escape in _ESCAPE.finditer(body))
+
+
+def made_keepable(body: bytes) -> bytes:
+    """A JSON text with the replacement character in the place of each."""
+    if is_keepable(body):
+        return body
+    return _ESCAPE.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], body)
