@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from farm.core.errors import (
     ArtifactExpired,
@@ -31,6 +32,7 @@ def install_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(FarmError, _on_farm_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(ClientDisconnect, _on_hang_up)
     app.add_exception_handler(Exception, _on_bug)
 
 
@@ -129,6 +131,11 @@ def _on_http_error(request: Request, error: Exception) -> Response:
         ),
         error.headers,
     )
+
+
+def _on_hang_up(_request: Request, _error: Exception) -> Response:
+    """The request was cut off: nobody hears the answer, and nothing went wrong here."""
+    return Response(status_code=400)
 
 
 def _on_bug(request: Request, error: Exception) -> Response:
