@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from arena import Arena
 from invariants import violations
+from logbook import mistakes
 from sqlalchemy.engine import Connection
 from witness import Said, Start, find_token, said, samples_ns, starts
 
@@ -55,6 +56,7 @@ def reckon(arena: Arena) -> None:
     found += [f"I8 {proof.serial}: {each}" for proof in proofs for each in overlong(proof.spans)]
     found += [each for phone in arena.phones for each in alive(phone.state)]
     found += [each for agent in arena.agents for each in refused(agent.spool)]
+    found += [each for process in (*arena.farms, *arena.agents) for each in mistakes(process.log)]
     assert not found, "\n".join(found)
 
 

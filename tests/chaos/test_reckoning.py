@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from logbook import mistakes
 from reckoning import KILL_BUDGET_S, Books, Proof, alive, disagreements, overlong, refused
 from witness import Said, Start, find_token, samples_ns
 
@@ -114,3 +115,15 @@ def test_a_report_that_was_refused_is_seen(tmp_path: Path) -> None:
     (tmp_path / "refused" / "12.json").write_text("{}")
     (found,) = refused(tmp_path)
     assert found.startswith("I12")
+
+
+def test_an_exception_that_nobody_foresaw_is_seen_in_a_log(tmp_path: Path) -> None:
+    log = tmp_path / "farm.log"
+    raised = {"exc_type": "KeyError", "exc_value": "x"}
+    entries = [
+        {"event": "all_is_well", "level": "info"},
+        {"event": "phone_lost", "level": "error"},
+        {"event": "request_failed", "level": "error", "exception": [raised]},
+    ]
+    log.write_text("".join(json.dumps(entry) + "\n" for entry in entries) + '{"exception": "cut sh')
+    assert list(mistakes(log)) == [f"{log}: request_failed: KeyError: x"]
