@@ -16,6 +16,11 @@ _EVENT = (
     "INSERT INTO events (event_id, at, actor, subject, subject_id, kind, cause)"
     " VALUES (-1, 0, 'farm', 'device', 'phone-1',"
 )
+#: An errand that nobody asked for.
+_ERRAND = (
+    "INSERT INTO errands (device_id, kind, asked_by, asked_at, finished_at, done, error)"
+    " VALUES ('phone-1', 'clean', 'ann', 1,"
+)
 
 
 @pytest.fixture
@@ -65,6 +70,25 @@ def test_an_honest_history_breaks_nothing(busy_farm: Path) -> None:
         ("I14", f"{_EVENT} 'device_held', 'by anna')"),
         ("I14", f"{_EVENT} 'errand_asked', 'errand 1, clean')"),
         ("I17", "UPDATE sessions SET state = 'lost' WHERE state = 'live'"),
+        ("I17", "UPDATE hosts SET state = 'draining'"),
+        ("I17", "UPDATE join_tokens SET used_at = NULL, used_by = NULL"),
+        ("I17", "UPDATE artifacts SET expired_at = 1"),
+        ("I17", "UPDATE attempts SET outcome = 'cancelled' WHERE state = 'finished'"),
+        ("I17", "DELETE FROM events WHERE kind = 'matrix_submitted'"),
+        ("I17", "UPDATE events SET kind = 'job_mended' WHERE kind = 'job_requeued'"),
+        ("I17", f"{_ERRAND} 1, 'done', NULL)"),
+        ("I17", f"{_ERRAND} NULL, NULL, NULL)"),
+        (
+            "I17",
+            "INSERT INTO incidents (host_id, kind, began_at, devices, cause)"
+            " VALUES ('bench-1', 'phones_lost_together', 1, '[]', 'hub')",
+        ),
+        (
+            "I17",
+            "INSERT INTO access_tokens (token_hash, name, role, created_at, created_by)"
+            " VALUES ('h', 'eve', 'admin', 1, 'user:eve')",
+        ),
+        ("I3", "UPDATE devices SET fence = 99"),
         ("I17", "DELETE FROM events WHERE kind = 'attempt_measuring'"),
         ("I6", "UPDATE events SET from_state = 'finished' WHERE kind = 'job_requeued'"),
         ("I9", "UPDATE sessions SET state = 'lost' WHERE state = 'live'"),
