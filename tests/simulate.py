@@ -27,7 +27,7 @@ def main() -> None:
     seeds = range(int(first), int(last or first) + 1)
     with _rigs(arguments.database) as opened:
         failed = [seed for seed in seeds if not _kept(opened, seed, arguments.troubled_s, len(seeds) == 1)]
-    print(f"{len(seeds)} seeds, {len(failed)} broke a promise: {failed}" if failed else f"{len(seeds)} seeds kept")
+    say(f"{len(seeds)} seeds, of which {len(failed)} broke a promise: {failed}")
     sys.exit(1 if failed else 0)
 
 
@@ -37,8 +37,8 @@ def _kept(opened: Opened, seed: int, troubled_s: float, is_shown: bool) -> bool:
         rig = opened(Path(folder))
         try:
             told = play(rig, Path(folder), seed, troubled_s=troubled_s)
-        except Exception as error:
-            print(f"seed {seed}: {error!r}", *getattr(error, "__notes__", ()), sep="\n", flush=True)
+        except AssertionError as error:
+            say("\n".join([f"seed {seed}: {error}", *error.__notes__]))
             return False
         finally:
             rig.close()
@@ -48,8 +48,13 @@ def _kept(opened: Opened, seed: int, troubled_s: float, is_shown: bool) -> bool:
 
 def _say(told: Played, seed: int, took_s: float, is_shown: bool) -> None:
     if is_shown:
-        print("\n".join(told.trace))
-    print(f"seed {seed}: kept, {len(told.events)} events, {took_s:.1f} s", flush=True)
+        say("\n".join(told.trace))
+    say(f"seed {seed}: kept, {len(told.events)} events, {took_s:.1f} s")
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """What an agent does to phones by adb, played on model phones.
 
-Follows `agents.watch`, `agents.admission` and `agents.runner` step by step, without files, gates and adb itself. The
-simulation would not notice a mistake of theirs; it is there for what farm and agent agree on.
+Follows `agents.watch`, `agents.admission` and `agents.runner` step by step, without files, gates and adb
+itself. The simulation would not notice a mistake of theirs; it is there for what farm and agent agree on.
 """
 
 import asyncio
@@ -10,14 +10,13 @@ from dataclasses import replace
 from random import Random
 
 from farm_rig import device_trouble, ended, good_evidence, torch_output
-from simulation.phones import ModelPhone
 
 from agents.ending import AWAY_S
 from agents.hand import Hand
 from agents.inventory import Sighting
 from agents.journal import Entry
 from agents.patience import Patience
-from agents.runner import Advance, PutOff
+from agents.runner import Advance, PutOff, Tell, untold
 from farm.clock import Clock
 from farm.core.attempt import AttemptState
 from farm.core.device import Presence
@@ -25,6 +24,7 @@ from farm.core.errors import Blame, DeviceError, DeviceLost, DeviceRebooted, Far
 from farm.core.evidence import Evidence, Trouble
 from farm.core.ids import DeviceId
 from farm.wire.agent import Assignment
+from simulation.phones import ModelPhone
 
 _NOISY = [500.0, 1000.0, 1000.0, 1500.0, 2500.0]
 #: How a run ends, mostly well.
@@ -86,7 +86,9 @@ class AdbSide:
             if self._host in phone.links:
                 await self._look(identity, phone)
             try:
-                async with asyncio.timeout(self._random.uniform(1, 5) if self._doubtful(identity) else LOOK_S):
+                async with asyncio.timeout(
+                    self._random.uniform(1, 5) if self._doubtful(identity) else LOOK_S
+                ):
                     await self._stirred[identity].wait()
             except TimeoutError:
                 pass
@@ -114,6 +116,7 @@ class AdbSide:
             return
         known = max(phone.fence, phone.cleaned)
         wanted = self._hand.fence_to_clean_by_device.get(identity, 0)
+        self._hand.note_fence(identity, known)
         fence = max(known, wanted)
         run = phone.runs.get(fence)
         if fence > wanted and run is not None and run.is_alive(phone, self._clock.monotonic()):
@@ -160,7 +163,9 @@ class AdbSide:
 
     # The runner.
 
-    async def run(self, entry: Entry, advance: Advance, adopt: bool) -> Evidence | PutOff:
+    async def run(
+        self, entry: Entry, advance: Advance, adopt: bool, tell: Tell = untold
+    ) -> Evidence | PutOff:
         draft = replace(entry.draft, adopted=adopt)
         try:
             if not adopt:
@@ -169,7 +174,9 @@ class AdbSide:
                     return PutOff(reason="the phone went away before the run could begin")
                 if self._random.random() < 0.8:
                     await advance(AttemptState.PREPARING, entry.draft)
+                    tell("the phone cools down")
                     await asyncio.sleep(self._random.uniform(0.1, 5))
+                    tell(None)
                     await self._ask(phone)
                 if not self._is_calm() and self._random.random() < 0.05:
                     return PutOff(reason="the battery is low")
@@ -223,6 +230,9 @@ class AdbSide:
         kind = "good" if self._is_calm() else self._random.choice(_ENDS)
         printed = evidence_of(kind, entry)
         return replace(draft, exit=printed.exit, stdout=printed.stdout, trouble=printed.trouble)
+
+    def cut_short(self, entry: Entry, error: FarmError) -> Evidence:
+        return self._troubled(entry.draft, error)
 
     def _troubled(self, draft: Evidence, error: FarmError) -> Evidence:
         trouble = Trouble(

@@ -7,10 +7,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol, TypeVar, cast
 
-from simulation.adb_side import AdbSide
-from simulation.farm_side import Process
-from simulation.phones import ModelPhone
-
 from agents.attempts import Attempts
 from agents.delivery import Delivery
 from agents.durable import DiskThread
@@ -19,7 +15,9 @@ from agents.exchange import ExchangeLoop
 from agents.farm_api import CALL_DEADLINE_S, FarmApi
 from agents.hand import Hand
 from agents.journal import Journal
+from agents.lease import LeaseWatch
 from agents.pressure import Pressure
+from agents.resending import Resending
 from agents.runner import Runner
 from agents.spool import Spool
 from farm.api.problems import problem_document
@@ -36,6 +34,9 @@ from farm.wire.agent import (
     SessionOpening,
 )
 from farm.wire.refusal import error_of
+from simulation.adb_side import AdbSide
+from simulation.farm_side import Process
+from simulation.phones import ModelPhone
 
 Value = TypeVar("Value")
 
@@ -198,6 +199,9 @@ class Life:
                 random=world.random,
                 tasks=tasks,
             )
+            lease = LeaseWatch(
+                hand=self.hand, phones=self._adb.sightings, stop=attempts.cut_short, clock=world.clock
+            )
             exchange = ExchangeLoop(
                 api=network,
                 attempts=attempts,
@@ -207,6 +211,8 @@ class Life:
                 look_again=self._adb.doubt,
                 prefetch=lambda digests: None,
                 pressure=Pressure(self.hand.changed),
+                lease=lease,
+                resending=Resending(attempts, agent.folder, disk),
                 clock=world.clock,
                 random=world.random,
                 boot_id="boot",
@@ -218,6 +224,7 @@ class Life:
             for device_id in world.phones:
                 tasks.create_task(self._adb.watch(device_id), name=f"watch {device_id}")
             tasks.create_task(exchange.run(), name="exchange")
+            tasks.create_task(lease.run(), name="lease")
 
 
 class ModelErrands:

@@ -4,38 +4,53 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from farm_rig import FarmRig
 from sqlalchemy.engine import Connection
 
 from farm.api.agent_routes import post_exchange, post_session
 from farm.api.context import Context
-from farm.config import FarmConfig
 from farm.clock import Clock
+from farm.config import FarmConfig
 from farm.core.errors import FarmBusy, FarmUnreachable
 from farm.core.ids import AttemptId, HostId, SessionId
 from farm.services.duties import Duties, serving_since
 from farm.services.settle import settle
 from farm.store.clock_check import ClockCheck
 from farm.store.database import Database
+from farm.store.wakes import Wake
 from farm.wire.agent import Exchange, ExchangeAnswer, ReportAnswer, SessionAnswer, SessionOpening
 
 Value = TypeVar("Value")
-TICK_S = 5.0
+TICK_S = 10.0
 
 
-class AtOnce:
-    """A database whose asynchronous calls are carried out where they are made: no threads."""
+class AtOnce(Database):
+    """Carries everything out where it is asked for, so that no thread's pace decides what comes first."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.processes: list[Process] = []
 
     async def write_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
-        return self._database.write(service, *args, **kwargs)
+        return self.write(service, *args, **kwargs)
 
     async def read_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
-        return self._database.read(service, *args, **kwargs)
+        return self.read(service, *args, **kwargs)
+
+    async def change_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
+        return self.change(service, *args, **kwargs)
+
+    def change(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
+        """A write that every process hears of, as PostgreSQL tells them."""
+        told: list[Wake] = []
+        self.on_change = told.append
+        result = self._submit_change(service, *args, **kwargs).result()
+        for wake in told:
+            for process in self.processes:
+                process.context.waiters.wake(wake)
+        return result
 
 
 class NoOtherClock(ClockCheck):
@@ -50,6 +65,7 @@ class Process:
     """One life of one farm process."""
 
     rig: FarmRig
+    database: AtOnce
     random: Random
     name: str
     #: Refuses this share of calls, as a locked database does.
@@ -68,7 +84,7 @@ class Process:
         )
         self.context = Context(
             config=FarmConfig(),
-            database=cast(Database, AtOnce(self.rig.database)),
+            database=self.database,
             blobs=self.rig.blobs,
             clock=self.rig.clock,
             started_at=now,
@@ -97,15 +113,13 @@ class Process:
 
     async def report(self, host: HostId, attempt: AttemptId, body: bytes) -> ReportAnswer:
         async def settled() -> ReportAnswer:
-            answer = self.rig.write(settle, host, attempt, body, now=self.rig.clock.now())
-            self.context.waiters.wake()
-            return answer
+            return self.database.change(settle, host, attempt, body, now=self.rig.clock.now())
 
         return await self._answered(settled)
 
     def tick(self) -> None:
         """The periodic duties, once."""
-        self.rig.write(self.duties.tick)
+        self.database.write(self.duties.tick)
         self.context.waiters.wake()
 
     async def ticking(self) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import structlog
 from farm_rig import FarmRig
 from invariants import check_engine
+
+from farm.core.event import Subject
 from simulation.adb_side import figure_us
 from simulation.virtual_time import VirtualLoop
 from simulation.world import SimulatedWorld
@@ -26,21 +28,24 @@ class Played:
     events: list[Event]
 
 
-def play(rig: FarmRig, folder: Path, seed: int, *, troubled_s: float = TROUBLED_S) -> Played:
+def play(
+    rig: FarmRig, folder: Path, seed: int, *, troubled_s: float = TROUBLED_S, is_comparable: bool = False
+) -> Played:
     """Trouble, then peace; raises AssertionError, with the trace's end, when a promise was broken."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     rig.variant("float32")
     rig.variant("int8-core")
     loop = VirtualLoop(rig.clock)
     try:
-        world = loop.run_until_complete(_played(rig, folder, seed, troubled_s))
+        world = SimulatedWorld(rig, folder, seed, is_comparable=is_comparable)
+        loop.run_until_complete(_played(world, seed, troubled_s))
     finally:
         loop.close()
     return Played(trace=world.trace, events=events_of(rig))
 
 
-async def _played(rig: FarmRig, folder: Path, seed: int, troubled_s: float) -> SimulatedWorld:
-    world = SimulatedWorld(rig, folder, seed)
+async def _played(world: SimulatedWorld, seed: int, troubled_s: float) -> None:
+    rig = world.rig
     try:
         await world.troubled(troubled_s)
         check_engine(rig.database.engine)
@@ -52,7 +57,6 @@ async def _played(rig: FarmRig, folder: Path, seed: int, troubled_s: float) -> S
         raise
     finally:
         await world.close()
-    return world
 
 
 def _check_figures(rig: FarmRig) -> None:
@@ -62,6 +66,7 @@ def _check_figures(rig: FarmRig) -> None:
 
 
 def events_of(rig: FarmRig) -> list[Event]:
-    """The event log, without the numbers that only say in which order rows were written."""
+    """The event log, but for what no seed decides: secrets."""
     columns = "at, actor, kind, subject, subject_id, from_state, to_state, cause"
-    return [tuple(row.values()) for row in rig.rows(f"SELECT {columns} FROM events ORDER BY event_id")]
+    told = [tuple(row.values()) for row in rig.rows(f"SELECT {columns} FROM events ORDER BY event_id")]
+    return [event for event in told if event[3] != Subject.JOIN]

@@ -8,9 +8,6 @@ from typing import Any
 
 from farm_rig import FarmRig
 from pydantic import SecretStr
-from simulation.agent_side import Agent, Weather
-from simulation.farm_side import Process
-from simulation.phones import ModelPhone
 
 from farm.core.admin import AdminEvent
 from farm.core.errand import ErrandKind
@@ -23,9 +20,12 @@ from farm.services.identity import create_join_token, enroll
 from farm.services.operators import change_admin, retire
 from farm.wire.agent import Enrollment
 from farm.wire.device_views import Asked, HoldRequest, ReleaseRequest
+from simulation.agent_side import Agent, Weather
+from simulation.farm_side import AtOnce, Process
+from simulation.phones import ModelPhone
 
 _HOSTS = ("bench-1", "bench-2")
-#: Whom each phone is first plugged into. The first two share a CPU, and one is reached over TCP by both hosts.
+#: Whom each phone is plugged into at first. Two share a CPU; one is reached over TCP by both hosts.
 _HOMES = {"phone-a": {0}, "phone-b": {0}, "phone-c": {0}, "phone-d": {1}, "phone-e": {0, 1}}
 _SHARED_CPU, _TCP = ("phone-a", "phone-b"), ("phone-e",)
 
@@ -35,8 +35,13 @@ Doing = Callable[[], Coroutine[Any, Any, None]]
 class SimulatedWorld:
     """Built, troubled for a while, then left in peace; deterministic in its seed."""
 
-    def __init__(self, rig: FarmRig, folder: Path, seed: int) -> None:
+    def __init__(self, rig: FarmRig, folder: Path, seed: int, *, is_comparable: bool = False) -> None:
+        """`is_comparable`: nothing happens that the two databases are to take differently.
+
+        On SQLite a farm is one process, and its next life need not wait for the duties of the one before.
+        """
         self.rig = rig
+        self._is_comparable = is_comparable
         self.clock = rig.clock
         self.random = Random(seed)
         self.is_calm = False
@@ -55,7 +60,9 @@ class SimulatedWorld:
             )
             for name, home in _HOMES.items()
         }
-        self.processes = [self._process()]
+        self.database = AtOnce(rig.database.engine.url.render_as_string(hide_password=False))
+        self.processes = self.database.processes
+        self.processes.append(self._process())
         self.agents = [
             Agent(self, index, self._enrolled(name), folder / name) for index, name in enumerate(_HOSTS)
         ]
@@ -114,6 +121,7 @@ class SimulatedWorld:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self.database.close()
 
     # What there is to go wrong.
 
@@ -200,10 +208,12 @@ class SimulatedWorld:
         if process.is_up:
             process.stop()
             self.note("a farm process is killed")
-            self._later(lambda: self._replace(process), self.random.choice([0.1, 10.0, 130.0, 700.0]))
+            pauses_s = [60.0, 130.0, 700.0] if self._is_comparable else [0.1, 10.0, 130.0, 700.0]
+            self._later(lambda: self._replace(process), self.random.choice(pauses_s))
 
     async def _second_farm(self) -> None:
-        if len(self.processes) < 2:
+        is_alone = self._is_comparable or self.database.engine.dialect.name == "sqlite"
+        if len(self.processes) < 2 and not is_alone:
             self.note("a second farm process starts")
             self._add(self._process())
 
@@ -326,6 +336,8 @@ class SimulatedWorld:
         """What a person asks may be refused."""
         try:
             what()
+            for process in self.processes:
+                process.context.waiters.wake()
         except FarmError as error:
             self.note(f"refused: {error.message}")
 
@@ -338,7 +350,7 @@ class SimulatedWorld:
 
     def _process(self) -> Process:
         self._lives += 1
-        return Process(self.rig, self.random, f"farm {self._lives}")
+        return Process(self.rig, self.database, self.random, f"farm {self._lives}")
 
     def _add(self, process: Process) -> None:
         self.processes.append(process)
