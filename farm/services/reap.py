@@ -19,6 +19,8 @@ def reap(connection: Connection, *, now: datetime, up_since: datetime, patience:
     Args:
         up_since: when this farm began to listen; deadlines count from there at the earliest.
     """
+    # No lease for as long as a clock went back.
+    hosts.forget_beats_after(connection, now + patience.silent_after, now=now)
     # Before sessions: a grant that was never heard of must not count as a run that was lost, or its phone
     # would wait for a clean-up that nobody knows of.
     if now - up_since >= patience.unstarted_after:

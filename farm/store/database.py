@@ -62,6 +62,7 @@ class Database:
             process: which farm process this is, to the others.
         """
         self.engine = create_engine(url, busy_ms=busy_ms, stuck_ms=stuck_ms)
+        self._busy_ms = busy_ms
         self.process = process
         #: How often a transaction had to be run again.
         self.reruns = 0
@@ -112,8 +113,10 @@ class Database:
     def _submit_write(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> Future[T]:
+        asked_s = time.monotonic()
+
         def run() -> T:
-            with self._writing(None) as connection:
+            with self._writing(None, asked_s) as connection:
                 return service(connection, *args, **kwargs)
 
         return self._writer.submit(self._in_some_order, run)
@@ -121,9 +124,11 @@ class Database:
     def _submit_change(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> Future[T]:
+        asked_s = time.monotonic()
+
         def run() -> tuple[T, Wake]:
             waking = Waking()
-            with self._writing(waking) as connection:
+            with self._writing(waking, asked_s) as connection:
                 result = service(connection, *args, **kwargs)
                 notify(connection, waking.wake(), process=self.process)
             return result, waking.wake()
@@ -136,8 +141,10 @@ class Database:
         return self._writer.submit(run_and_tell)
 
     @contextmanager
-    def _writing(self, waking: Waking | None) -> Iterator[Connection]:
-        options = {"farm_writes": True, "farm_waking": waking}
+    def _writing(self, waking: Waking | None, asked_s: float) -> Iterator[Connection]:
+        # Counted from the question: behind a held lock, writers must not wait one after the other.
+        left_ms = max(0, self._busy_ms - round(1000 * (time.monotonic() - asked_s)))
+        options = {"farm_writes": True, "farm_waking": waking, "farm_busy_ms": left_ms}
         with self.engine.connect().execution_options(**options) as connection, connection.begin():
             if connection.dialect.name != "sqlite":
                 # First of all: a snapshot taken before the wait would not show what was waited for
@@ -202,7 +209,7 @@ def create_engine(
     if sa.make_url(url).get_backend_name() == "sqlite":
         engine = sa.create_engine(url)
         sa.event.listen(engine, "connect", lambda raw, _record: _prepare_sqlite(raw, busy_ms))
-        sa.event.listen(engine, "begin", _begin_sqlite)
+        sa.event.listen(engine, "begin", lambda connection: _begin_sqlite(connection, busy_ms))
         return engine
     settings = {"lock_timeout": busy_ms, "idle_in_transaction_session_timeout": stuck_ms, "timezone": "UTC"}
     engine = sa.create_engine(
@@ -235,8 +242,10 @@ def _prepare_sqlite(raw: Any, busy_ms: int) -> None:
         raw.execute(f"PRAGMA {pragma}")
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("farm_writes", False)
+def _begin_sqlite(connection: Connection, busy_ms: int) -> None:
+    options = connection.get_execution_options()
+    writes = options.get("farm_writes", False)
+    connection.exec_driver_sql(f"PRAGMA busy_timeout={options.get('farm_busy_ms', busy_ms)}")
     # A write on a reader's connection would be rolled back without a word.
     connection.exec_driver_sql(f"PRAGMA query_only={'OFF' if writes else 'ON'}")
     # Taking the write lock at once: a lock taken halfway could not wait for another writer.

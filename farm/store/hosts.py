@@ -213,6 +213,15 @@ def sessions_in(connection: Connection, state: SessionState) -> list[Session]:
     return [_session(row) for row in connection.execute(query)]
 
 
+def forget_beats_after(connection: Connection, moment: datetime, *, now: datetime) -> None:
+    """Count beats of open sessions from now that are of later than a moment: the clock went back since."""
+    connection.execute(
+        sessions.update()
+        .where(is_one_of(sessions.c.state, OPEN_SESSION), sessions.c.beat_at > moment)
+        .values(beat_at=now)
+    )
+
+
 def sessions_beaten_before(connection: Connection, state: SessionState, moment: datetime) -> list[Session]:
     """Open sessions in a state whose last beat is older than the moment."""
     rows = connection.execute(
