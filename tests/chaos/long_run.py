@@ -37,6 +37,7 @@ def main() -> int:
 def _is_kept(database: str, seed: int, faults: int) -> bool:
     """Play one storm; its logs are left where a promise was broken."""
     folder = Path(tempfile.mkdtemp(prefix=f"chaos-{database}-"))
+    _say(f"{database}: in {folder}")
     try:
         with (
             _url(database) as url,
