@@ -19,7 +19,7 @@ help:
 	@echo "make install  set up only"
 	@echo "make test     set up, run all checks and tests"
 	@echo "make chaos    set up, 1000 faults on each database: SEED=7 FAULTS=100 DATABASE=sqlite|postgresql|both"
-	@echo "make simulate many seeds of the simulation; SEEDS=17 replays one, DATABASE=postgresql"
+	@echo "make simulate many seeds of the simulation: SEEDS=17 (that one, with its trace) DATABASE=sqlite|postgresql|both"
 	@echo "make lint     ruff, mypy and the import contracts only"
 	@echo "make clean    remove the virtual environment and the demo's data"
 
@@ -43,8 +43,7 @@ DATABASE ?= both
 chaos: $(VENV)/.installed-dev
 	@PYTHONPATH=.:tests:tests/chaos $(BIN)/python tests/chaos/long_run.py $(if $(SEED),--seed $(SEED)) --faults $(FAULTS) --database $(DATABASE)
 
-SEEDS    ?= 1000-1200
-DATABASE ?= sqlite
+SEEDS    ?= 1000-1100
 
 .PHONY: simulate
 simulate: $(VENV)/.installed-dev

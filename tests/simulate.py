@@ -25,9 +25,12 @@ def main() -> None:
     arguments = _parser().parse_args()
     first, _, last = arguments.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
-    with _rigs(arguments.database) as opened:
-        failed = [seed for seed in seeds if not _kept(opened, seed, arguments.troubled_s, len(seeds) == 1)]
-    say(f"{len(seeds)} seeds, of which {len(failed)} broke a promise: {failed}")
+    is_shown, failed = len(seeds) == 1, []
+    for database in ("sqlite", "postgresql") if arguments.database == "both" else (arguments.database,):
+        with _rigs(database) as opened:
+            kept = {seed: _kept(opened, seed, arguments.troubled_s, is_shown) for seed in seeds}
+        failed += [f"{seed} on {database}" for seed, is_kept in kept.items() if not is_kept]
+    say(f"{len(seeds)} seeds; broke a promise: {', '.join(failed) or 'none'}")
     sys.exit(1 if failed else 0)
 
 
@@ -74,7 +77,7 @@ def _rigs(database: str) -> Iterator[Opened]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", help="a number, or FIRST-LAST")
-    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--database", choices=["sqlite", "postgresql", "both"], default="sqlite")
     parser.add_argument("--troubled-s", type=float, default=TROUBLED_S, help="how long things go wrong")
     return parser
 
