@@ -27,6 +27,7 @@ from farm.wire.device_views import (
 from farm.wire.event_views import EventPage
 from farm.wire.explain_views import CellExplanation, JobDetail, JobExplanation
 from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
+from farm.wire.host_views import HostChange, HostDetail, HostRetirementPlan, HostView
 from farm.wire.matrix_views import CancelledView, MatrixPlanView
 from farm.wire.result_views import ResultView
 from farm.wire.storage_views import StorageView, SweepView
@@ -77,6 +78,19 @@ class FarmClient(FarmConnection):
 
     def retirement(self, name: str) -> RetirementPlan:
         return self._get(RetirementPlan, f"{_device_path(name)}/retirement")
+
+    def hosts(self) -> list[HostView]:
+        return self._get(list[HostView], "/hosts")
+
+    def host(self, name: str) -> HostDetail:
+        return self._get(HostDetail, _host_path(name))
+
+    def change_host(self, name: str, verb: str, request: Asked) -> HostChange:
+        """Have an operator's verb done: `drain`, `activate`, `limit`, `retire`."""
+        return self._post(HostChange, f"{_host_path(name)}/{verb}", request.model_dump(mode="json"))
+
+    def host_retirement(self, name: str) -> HostRetirementPlan:
+        return self._get(HostRetirementPlan, f"{_host_path(name)}/retirement")
 
     def adb_access(self, name: str, by: str) -> AdbAccess:
         return self._get(AdbAccess, f"{_device_path(name)}/adb", by=by)
@@ -223,3 +237,9 @@ def _device_path(name: str) -> str:
     if not name:
         raise InvalidInput("the name of a phone is empty", hint="`farm devices` lists them")
     return f"/devices/{quote(name, safe='')}"
+
+
+def _host_path(name: str) -> str:
+    if not name:
+        raise InvalidInput("the name of a host is empty", hint="`farm hosts` lists them")
+    return f"/hosts/{quote(name, safe='')}"

@@ -1,7 +1,9 @@
 """What must never happen (FAULTS), looked for in a farm's database: its events against its tables."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 from farm_rows import FarmRows, Row
@@ -10,6 +12,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from farm.core import job as jobs
 from farm.core.errors import Blame
+from farm.core.incident import WINDOW, may_be_the_hosts
 from farm.core.retry import BUDGET_BY_BLAME, MAX_ATTEMPTS, MAX_BLOCKS, MAX_GIVE_BACKS
 from farm.store.database import create_engine, sqlite_url
 
@@ -37,6 +40,7 @@ def violations(connection: Connection) -> Iterator[str]:
     yield from history.replay()
     yield from differences(history)
     yield from _leases(farm)
+    yield from _incidents(farm)
     yield from _fences(farm)
     yield from _measurements(farm)
     yield from _reports(farm)
@@ -62,6 +66,23 @@ def _leases(farm: FarmRows) -> Iterator[str]:
             yield f"I2 {name}: current attempt {job['attempt_id']}, live {holder[job['job_id']]}"
         if (job["state"] == "finished") != (job["outcome"] is not None):
             yield f"I6 {name} is {job['state']} with outcome {job['outcome']}"
+
+
+def _incidents(farm: FarmRows) -> Iterator[str]:
+    """Once an incident is known, what it ends is not blamed on the phones that it hit."""
+    for incident in farm.incidents.values():
+        known_us = incident["began_at"] + WINDOW // timedelta(microseconds=1)
+        hit = incident["devices"]
+        hit = json.loads(hit) if isinstance(hit, str) else hit
+        for row in farm.attempts.values():
+            was_there = row["device_id"] in hit and row["claimed_at"] < incident["began_at"]
+            if was_there and _looks_lost(row) and row["finished_at"] > known_us:
+                yield f"I15 attempt {row['attempt_id']} is blamed on its phone, not on {incident['cause']}"
+
+
+def _looks_lost(attempt: Row) -> bool:
+    blame = None if attempt["blame"] is None else Blame(attempt["blame"])
+    return attempt["outcome"] == "inconclusive" and may_be_the_hosts(blame, attempt["code"])
 
 
 def _fences(farm: FarmRows) -> Iterator[str]:

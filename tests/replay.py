@@ -101,6 +101,9 @@ class History:
         for rule, column in (("I1", "device_id"), ("I2", "job_id"), ("I18", "cpu_domain")):
             if attempt[column] is not None and sum(row[column] == attempt[column] for row in live) > 1:
                 yield f"{rule} {name}: another live attempt has {column} {attempt[column]}"
+        host_state = self.state.get(("host", attempt["host_id"]))
+        if host_state != HostState.ACTIVE:
+            yield f"I14 {name}: claimed on a host that is {host_state}"
         if self.presence.get(device_id) != Presence.ONLINE:
             yield f"I14 {name}: claimed for a device that is {self.presence.get(device_id)}"
         if self.admin.get(device_id) != Admin.ACTIVE or self.taken[device_id]:

@@ -9,6 +9,7 @@ from farm.api.callers import Operator, Viewer, in_name_of, name_of
 from farm.api.context import Context, Farm
 from farm.core.admin import AdminEvent
 from farm.core.errand import ErrandKind
+from farm.services.device_checks import assert_clean, check_now
 from farm.services.device_detail import device_detail
 from farm.services.devices import list_device_views
 from farm.services.errands import ask_errand, get_errand
@@ -97,8 +98,15 @@ async def post_hold(device: str, asked: HoldRequest, caller: Operator, farm: Far
 
 @router.post("/devices/{device}/release")
 async def post_release(device: str, asked: ReleaseRequest, caller: Operator, farm: Farm) -> DeviceChange:
-    """Give a phone back to the pool, by way of a check."""
-    return await _changed(farm, release, device, in_name_of(caller, asked))
+    """Give a phone back to the pool, by way of a check; or say that it is clean."""
+    verb = assert_clean if asked.assert_clean else release
+    return await _changed(farm, verb, device, in_name_of(caller, asked))
+
+
+@router.post("/devices/{device}/check")
+async def post_check(device: str, asked: Asked, caller: Operator, farm: Farm) -> DeviceChange:
+    """Have a phone checked before anything else."""
+    return await _changed(farm, check_now, device, in_name_of(caller, asked))
 
 
 @router.get("/devices/{device}/adb")

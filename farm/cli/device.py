@@ -113,6 +113,17 @@ def tag(
 
 
 @app.command()
+def check(device: Id, reason: Why = None) -> None:
+    """Have a phone checked now, before everything that waits for it. A run under way ends first.
+
+    Example: farm device check bench-a
+    """
+    from farm.wire.device_views import Asked
+
+    _change(device, "check", asked(Asked, reason=reason))
+
+
+@app.command()
 def cordon(device: Id, reason: Annotated[str, typer.Option(help="Why; others will ask.")]) -> None:
     """Give a phone no further work. A run under way ends; its queue waits for uncordon.
 

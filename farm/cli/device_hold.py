@@ -45,16 +45,26 @@ def hold(
 def release(
     device: Id,
     force: Annotated[bool, typer.Option("--force", help="Also what somebody else holds.")] = False,
+    assert_clean: Annotated[
+        bool,
+        typer.Option("--assert-clean", help="Say that nothing is left on it of a run whose host is lost."),
+    ] = False,
     reason: Annotated[str | None, typer.Option("--reason", help="Kept with the event.")] = None,
 ) -> None:
     """Give a phone that you hold back to the pool. It is checked before it gets work.
 
+    With --assert-clean: a phone that was at work when its host was lost gets work again on your word, where
+    no agent can look: it was reset, say.
+
     Example: farm device release bench-a
+
+    Example: farm device release bench-a --assert-clean --reason "reset to factory settings"
     """
     from farm.wire.device_views import ReleaseRequest
 
+    request = asked(ReleaseRequest, force=force, assert_clean=assert_clean, reason=reason)
     with connect() as farm:
-        change = farm.change_device(device, "release", asked(ReleaseRequest, force=force, reason=reason))
+        change = farm.change_device(device, "release", request)
     talk(f"{change.said}." if change.changed else f"Nothing changed: {change.said}.")
 
 

@@ -39,6 +39,8 @@ def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
         yield "why", view.why
     if view.advice:
         yield "what to do", view.advice
+    if view.incident:
+        yield "its host", f"{view.incident}; that is not held against the phone"
     yield "presence", f"{view.presence} ({view.detail})" if view.detail else view.presence
     yield "health", view.health
     yield "admin", view.admin

@@ -19,6 +19,8 @@ from farm.cli import (
     events,
     explain,
     harness,
+    host,
+    hosts,
     job,
     login,
     matrix,
@@ -51,6 +53,8 @@ app.add_typer(storage.app, name="storage", rich_help_panel="The farm")
 app.add_typer(admin.app, name="admin", rich_help_panel="The farm")
 app.command("devices", rich_help_panel="What there is")(devices.devices)
 app.add_typer(device.app, name="device", rich_help_panel="What there is")
+app.command("hosts", rich_help_panel="What there is")(hosts.hosts)
+app.add_typer(host.app, name="host", rich_help_panel="What there is")
 app.command(
     "adb",
     rich_help_panel="What there is",

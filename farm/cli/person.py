@@ -28,6 +28,7 @@ RULE_BY_FIELD = {
     ),
     "add": _TAG_RULE,
     "remove": _TAG_RULE,
+    "max_runs": ("the runs of a host", "from 1 to 10000, or --none"),
     "for_s": ("the seconds of a hold", "holds last from 1s to 14d"),
 }
 

@@ -10,6 +10,7 @@ from farm.core.errors import AuthError, Conflict, NotFound
 from farm.core.ids import HostId
 from farm.services.secret import SecretKind, hash_of, new_secret
 from farm.store import hosts, join_tokens
+from farm.store.host_moves import rejoin
 from farm.store.join_tokens import JoinToken
 from farm.wire.agent import Enrollment, EnrollmentAnswer
 from farm.wire.base import check_served
@@ -90,6 +91,8 @@ def enroll(
         raise AuthError(
             "the join token is unknown, used up or too old", hint="`farm token create` makes a new one"
         )
+    # An operator made the token: that lets a machine back in which another had taken out.
+    rejoin(connection, host_id, now=now)
     # Only who has a good token learns which hosts there are; the refusal rolls its use back.
     if known_as != host_id:
         _check_nobody_is(connection, host_id, now=now)

@@ -76,6 +76,12 @@ def end_incidents(connection: Connection, *, now: datetime) -> None:
             incidents.end_incident(connection, incident, now=now, cause=cause)
 
 
+def find_incident(connection: Connection, device: Device) -> str | None:
+    """What a phone's host is going through and the phone with it, in words."""
+    found = incidents.open_incidents(connection, device.host_id)
+    return next((incident.cause for incident in found if _hits(incident, device.device_id)), None)
+
+
 def was_the_hosts(connection: Connection, attempt: Attempt) -> bool:
     """Whether an attempt that ends through its phone was under way there when an incident hit the phone."""
     hitting = incidents.incidents_since(connection, [attempt.host_id], attempt.claimed_at)

@@ -25,11 +25,12 @@ def strand(connection: Connection, session: Session, *, now: datetime, cause: st
         device_moves.move_health(
             connection, attempt.device_id, sources=trusted, to=Health.UNKNOWN, now=now, cause=why
         )
-    _mark_absent(connection, session.host_id, now=now, cause=cause)
+    mark_absent(connection, session.host_id, now=now, cause=cause)
     return len(live)
 
 
-def _mark_absent(connection: Connection, host_id: HostId, *, now: datetime, cause: str) -> None:
+def mark_absent(connection: Connection, host_id: HostId, *, now: datetime, cause: str) -> None:
+    """Take all phones of a host for absent."""
     for device in devices.list_devices(connection, host_id=host_id):
         if device.presence is not Presence.ABSENT:
             devices.mark_absent(connection, device.device_id, presence=device.presence, now=now, cause=cause)

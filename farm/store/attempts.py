@@ -157,6 +157,12 @@ def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt
     return _oldest_first(connection, query)
 
 
+def live_attempts_of_host(connection: Connection, host_id: HostId) -> list[Attempt]:
+    """The live attempts on a host's phones, oldest first."""
+    query = sa.select(attempts).where(is_live(attempts), attempts.c.host_id == host_id)
+    return _oldest_first(connection, query)
+
+
 def unwanted_attempts(connection: Connection, session_id: SessionId) -> set[AttemptId]:
     """The live attempts of a session whose jobs are finished: somebody cancelled them."""
     query = (

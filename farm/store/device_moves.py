@@ -135,6 +135,20 @@ def end_hold(connection: Connection, device: Device, *, now: datetime, actor: st
     return moved.rowcount == 1
 
 
+def put_clean(
+    connection: Connection, device: Device, *, now: datetime, actor: str, reason: str | None
+) -> None:
+    """Note on somebody's word that nothing up to the last token is left on a device."""
+    connection.execute(
+        devices.update()
+        .where(devices.c.device_id == device.device_id, devices.c.fence == device.fence)
+        .values(cleaned_fence=device.fence)
+    )
+    cause = f"up to token {device.fence}, from {device.cleaned_fence}"
+    kind = DeviceEvent.ASSERTED_CLEAN
+    _note(connection, device, kind, cause, now=now, actor=actor, reason=reason)
+
+
 def overdue_holds(connection: Connection, now: datetime) -> list[DeviceId]:
     """Devices that were held until now at the latest."""
     query = sa.select(devices.c.device_id).where(devices.c.held_until <= now)

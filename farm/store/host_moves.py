@@ -64,6 +64,15 @@ def move_host(
     )
 
 
+def rejoin(connection: Connection, host_id: HostId, *, now: datetime) -> None:
+    """Make a retired host active again; others stay as they are."""
+    host = find_host(connection, host_id)
+    if host is not None and host.state is HostState.RETIRED:
+        move_host(
+            connection, host, HostEvent.REJOINED, now=now, actor=f"agent:{host_id}", cause="it joined anew"
+        )
+
+
 def put_max_runs(
     connection: Connection, host: Host, max_runs: int | None, *, now: datetime, actor: str, reason: str | None
 ) -> None:

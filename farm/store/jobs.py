@@ -100,7 +100,9 @@ def add_jobs(
         connection.execute(jobs.insert(), rows)
 
 
-def add_check(connection: Connection, device_id: DeviceId, *, now: datetime, cause: str) -> JobId | None:
+def add_check(
+    connection: Connection, device_id: DeviceId, *, now: datetime, cause: str, actor: str = "farm"
+) -> JobId | None:
     """Queue a health check; None when one is open already."""
     open_check = connection.execute(
         sa.select(jobs.c.job_id).where(
@@ -129,7 +131,7 @@ def add_check(connection: Connection, device_id: DeviceId, *, now: datetime, cau
     record_event(
         connection,
         at=now,
-        actor="farm",
+        actor=actor,
         kind=WorkEvent.JOB_QUEUED,
         subject=Subject.JOB,
         subject_id=job_id,

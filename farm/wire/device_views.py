@@ -131,6 +131,8 @@ class DeviceDetail(DeviceView):
     queued_jobs: int
     errands: tuple[ErrandView, ...]
     attempts: tuple[RecentAttempt, ...]
+    #: What its host is going through, and this phone with it.
+    incident: str | None = None
     #: The newest first.
     events: tuple[EventView, ...]
 
@@ -168,9 +170,17 @@ class HoldRequest(Asked):
 
 
 class ReleaseRequest(Asked):
-    """POST /api/v1/devices/{device}/release; with force also from somebody else."""
+    """POST /api/v1/devices/{device}/release: the end of a hold, with force also of somebody else's."""
 
     force: bool = False
+    #: Instead: nothing of ours is left on the phone, which its host can no longer say.
+    assert_clean: bool = False
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        if self.assert_clean and self.reason is None:
+            raise ValueError("who asserts that a phone is clean says how they know: --reason")
+        return self
 
 
 class DeviceChange(Wire):

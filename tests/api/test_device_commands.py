@@ -14,6 +14,7 @@ from farm.cli.main import main
 from farm.cli.person import RULE_BY_FIELD
 from farm.services.identity import create_join_token
 from farm.wire.device_views import Asked, HoldRequest, LabelRequest, ReleaseRequest, TagRequest
+from farm.wire.host_views import LimitRequest
 
 
 class NewHost(HttpFarm):
@@ -129,8 +130,10 @@ def test_a_name_that_the_farm_cannot_keep_is_refused_with_where_it_comes_from(
 
 
 def test_every_field_of_a_request_has_a_rule_in_words() -> None:
-    kinds = (Asked, LabelRequest, TagRequest, HoldRequest, ReleaseRequest)
-    assert {name for kind in kinds for name in kind.model_fields} - {"force"} == set(RULE_BY_FIELD)
+    kinds = (Asked, LabelRequest, TagRequest, HoldRequest, ReleaseRequest, LimitRequest)
+    assert {name for kind in kinds for name in kind.model_fields} - {"force", "assert_clean"} == set(
+        RULE_BY_FIELD
+    )
 
 
 def test_a_phone_is_cordoned_with_a_reason_that_the_list_shows(

@@ -1,0 +1,114 @@
+"""What makes one phone after another go away is stopped before it reaches the next."""
+
+from dataclasses import replace
+
+import pytest
+from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, plan_of
+
+from farm.core.evidence import Evidence
+from farm.wire.agent import Assignment
+
+
+@pytest.fixture
+def four(farm: FarmRig, host: HostRig) -> HostRig:
+    """The host with two more phones, all of them well for a while."""
+    host.plug_in("phone-3")
+    host.plug_in("phone-4")
+    host.earn_health()
+    return host
+
+
+def went(assignment: Assignment, code: str = "device.rebooted") -> Evidence:
+    evidence = device_trouble(assignment)
+    assert evidence.trouble is not None
+    return replace(evidence, trouble=replace(evidence.trouble, code=code))
+
+
+def jobs(farm: FarmRig, outcome: str) -> list[dict[str, object]]:
+    return farm.rows(
+        "SELECT j.code, j.message, c.label FROM jobs j JOIN cells c ON c.cell_id = j.cell_id"
+        " WHERE j.outcome = :outcome",
+        outcome=outcome,
+    )
+
+
+@pytest.mark.invariant("I15", "I16")
+@pytest.mark.fault(53)
+def test_work_that_two_phones_did_not_survive_is_run_on_no_third_one(farm: FarmRig, four: HostRig) -> None:
+    matrix_id = farm.submit(rounds=3)
+    poison = poisoned_digest(farm)
+    reboots: list[str] = []
+
+    def answer(assignment: Assignment) -> Evidence:
+        if poison not in {file.digest for file in plan_of(assignment).files}:
+            return good_evidence(assignment)
+        reboots.append(assignment.device_id)
+        return went(assignment)
+
+    four.run(answer)
+    killed = jobs(farm, "failed")
+    assert {row["code"] for row in killed} == {"job.device_killer"}
+    assert {row["label"] for row in killed} == {"int8-core"}
+    assert len(set(reboots)) >= 2
+    first, second = sorted(set(reboots))[:2]
+    assert first in str(killed[0]["message"])
+    assert second in str(killed[0]["message"])
+    assert farm.matrix(matrix_id).jobs_by_outcome == {"succeeded": 12, "failed": 12}
+    assert {row["health"] for row in farm.rows("SELECT health FROM devices")} == {"good"}
+    # At most what was under way already when the second phone was lost.
+    assert len(reboots) <= 4 + 1
+
+
+@pytest.mark.fault(53)
+def test_both_phones_are_checked_after_it(farm: FarmRig, four: HostRig) -> None:
+    farm.submit(rounds=1, devices={"device_id": ["phone-1", "phone-2"]}, axes=ONE_VARIANT, baseline=None)
+    first, second = four.exchange().assignments
+    for each in (first, second):
+        four.report(each.attempt_id, went(each, "device.lost"))
+        farm.clock.advance(120)
+        four.clean(each)
+    answer = four.exchange()
+    assert {plan_of(each).harness for each in answer.assignments} == {"device_check"}
+    assert {each.device_id for each in answer.assignments} == {"phone-1", "phone-2"}
+
+
+@pytest.mark.invariant("I16")
+@pytest.mark.fault(4, 13)
+def test_one_phone_that_goes_away_again_and_again_uses_up_its_budget_and_nothing_else(
+    farm: FarmRig, four: HostRig
+) -> None:
+    farm.submit(rounds=1, devices={"device_id": "phone-1"}, axes=ONE_VARIANT, baseline=None)
+    lost = 0
+    while True:
+        assignments = four.exchange().assignments
+        if not assignments:
+            break
+        (each,) = assignments
+        is_check = plan_of(each).harness == "device_check"
+        lost += not is_check
+        four.report(each.attempt_id, good_evidence(each) if is_check else went(each))
+        four.clean(each)
+    assert lost == 3
+    (ended,) = farm.rows("SELECT outcome, code FROM jobs WHERE matrix_id IS NOT NULL")
+    assert ended == {"outcome": "inconclusive", "code": "device.rebooted"}
+
+
+@pytest.mark.fault(53)
+def test_work_of_another_matrix_is_not_condemned(farm: FarmRig, four: HostRig) -> None:
+    ids = [
+        farm.submit(rounds=1, devices={"device_id": device_id}, axes=ONE_VARIANT, baseline=None)
+        for device_id in ("phone-1", "phone-2")
+    ]
+    for each in four.exchange().assignments:
+        four.report(each.attempt_id, went(each))
+        four.clean(each)
+    four.run()
+    assert [farm.matrix(matrix_id).jobs_by_outcome for matrix_id in ids] == [{"succeeded": 1}] * 2
+
+
+ONE_VARIANT = {"model": "mobilenet_v2", "precision": ["float32"], "format": "torchscript", "backend": "cpu"}
+
+
+def poisoned_digest(farm: FarmRig) -> str:
+    (row,) = farm.rows("SELECT digest FROM variants WHERE name LIKE '%int8-core%'")
+    return str(row["digest"])
