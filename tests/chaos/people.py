@@ -1,5 +1,6 @@
 """What people order while a storm rages; an order that does not get through is nobody's fault."""
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import count
@@ -19,6 +20,7 @@ from farm.wire.device_views import Asked, HoldRequest, ReleaseRequest
 #: Nobody submits more while so many jobs wait: what is left after the storm has to end in bounded time.
 ENOUGH = 45
 _HOLD_S = 60
+_TRIES, _TRY_EVERY_S = 5, 1.0
 _SHORTEST_S, _LONGEST_S = 0.05, 1.0
 
 
@@ -35,13 +37,17 @@ class People:
         self._try(demand.order, lambda farm: self._give(farm, demand))
 
     def take_back(self, demand: Demand) -> None:
-        """What is for a while ends."""
-        match demand.order:
-            case Order.CORDON:
-                self._try("uncordon", lambda farm: self._change(farm, demand, "uncordon", Asked(by=PERSON)))
-            case Order.HOLD:
-                request = ReleaseRequest(by=PERSON)
-                self._try("release", lambda farm: self._change(farm, demand, "release", request))
+        """What is for a while ends; a phone that nobody gives back would be out for the whole storm."""
+        verb_and_request: dict[Order, tuple[str, Asked]] = {
+            Order.CORDON: ("uncordon", Asked(by=PERSON)),
+            Order.HOLD: ("release", ReleaseRequest(by=PERSON)),
+        }
+        if demand.order in verb_and_request:
+            verb, request = verb_and_request[demand.order]
+            for _ in range(_TRIES):
+                if self._try(verb, lambda farm: self._change(farm, demand, verb, request)):
+                    return
+                time.sleep(_TRY_EVERY_S)
 
     def unfinished(self) -> int:
         """How many jobs are to do."""
@@ -84,10 +90,12 @@ class People:
         phones = self._arena.phones
         return phones[int(pick * len(phones))].serial
 
-    def _try(self, what: str, order: Callable[[FarmClient], None]) -> None:
+    def _try(self, what: str, order: Callable[[FarmClient], None]) -> bool:
         self.given[what] += 1
         try:
             with self._arena.client() as farm:
                 order(farm)
         except FarmError:
             self.given[f"{what}, failed"] += 1
+            return False
+        return True

@@ -79,7 +79,7 @@ _WEIGHTS: Mapping[Kind, int] = MappingProxyType(
     }
 )
 _ORDER_WEIGHTS: Mapping[Order, int] = MappingProxyType(
-    {Order.SUBMIT: 8, Order.CANCEL: 2, Order.RERUN: 1, Order.CORDON: 1, Order.HOLD: 1, Order.CLEAN: 1}
+    {Order.SUBMIT: 10, Order.CANCEL: 1, Order.RERUN: 1, Order.CORDON: 1, Order.HOLD: 1, Order.CLEAN: 1}
 )
 _ONLY_ON = {Kind.DATABASE_LOCKED: "sqlite", Kind.BACKENDS_TERMINATED: "postgresql"}
 _GAP_S, _ORDER_GAP_S = 0.7, 1.6

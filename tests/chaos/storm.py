@@ -42,7 +42,7 @@ class Storm:
         """Raises AssertionError where a promise is broken, or rest does not come."""
         people = People(self.arena)
         began_s = time.monotonic()
-        with ThreadPoolExecutor(2, thread_name_prefix="people") as pool:
+        with ThreadPoolExecutor(4, thread_name_prefix="people") as pool:
             steps = [*self._faults(), *self._demands(people, pool)]
             for step in sorted(steps, key=lambda step: step.at_s):
                 time.sleep(max(0.0, began_s + step.at_s - time.monotonic()))
