@@ -1,7 +1,7 @@
 """Sends a file to the farm; what broke off on its way goes on where it ended."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,7 @@ class Upload:
     #: Of the file; the farm verifies it.
     digest: Digest
     progress: Progress | None = None
+    waits_s: Sequence[float] = WAITS_S
     _told_bytes: int = 0
 
     def run(self) -> None:
@@ -45,11 +46,11 @@ class Upload:
                 self._send_from(offset)
                 break
             except FarmError as error:
-                if failures == len(WAITS_S) or not _may_pass(error, offset):
+                if failures == len(self.waits_s) or not _may_pass(error, offset):
                     raise
-                time.sleep(WAITS_S[failures])
+                time.sleep(self.waits_s[failures])
                 # Somebody else may be sending the same bytes: from the beginning, the farm takes both.
-                is_last = failures == len(WAITS_S) - 1 and isinstance(error, UploadInterrupted)
+                is_last = failures == len(self.waits_s) - 1 and isinstance(error, UploadInterrupted)
             arrived = self._look_again(offset)
             failures = 0 if arrived is not None and arrived > offset else failures + 1
             offset = 0 if is_last and arrived is not None else arrived

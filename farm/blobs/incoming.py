@@ -34,7 +34,7 @@ class Incoming:
     def private(cls, folder: Path) -> Self:
         """A file of the caller's own, which goes if it is not committed."""
         path = folder / secrets.token_hex(8)
-        file = path.open("xb")
+        file = path.open("x+b")
         fcntl.flock(file, fcntl.LOCK_EX)
         return cls(path, file, stays=False)
 
@@ -100,7 +100,7 @@ class Incoming:
         with suppress(OSError):
             self._file.flush()
         # A name that was given away may be another upload's by now.
-        if not self._is_committed and not (self._stays and self.size_bytes):
+        if not self._is_committed and not (self._stays and os.fstat(self._file.fileno()).st_size):
             self._path.unlink(missing_ok=True)
         self._file.close()
 
