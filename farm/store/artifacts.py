@@ -59,8 +59,7 @@ def find_artifact(connection: Connection, digest: Digest) -> Artifact | None:
 
 def mark_used(connection: Connection, digests: Collection[Digest], *, now: datetime) -> None:
     """Note that somebody needs these bytes now."""
-    update = artifacts.update().where(artifacts.c.digest.in_(digests))
-    connection.execute(update.values(used_at=now))
+    connection.execute(artifacts.update().where(artifacts.c.digest.in_(digests)).values(used_at=now))
 
 
 def kept_artifacts(connection: Connection, among: Collection[Digest] | None = None) -> list[Artifact]:
