@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 from farm.core import job as jobs
 from farm.core.errors import Blame
 from farm.core.incident import WINDOW, may_be_the_hosts
-from farm.core.retry import BUDGET_BY_BLAME, MAX_ATTEMPTS, MAX_BLOCKS, MAX_GIVE_BACKS
+from farm.core.retry import BUDGETS, MAX_ATTEMPTS, MAX_BLOCKS, MAX_GIVE_BACKS, budget_of
 from farm.store.database import create_engine, sqlite_url
 
 
@@ -139,9 +139,10 @@ def _budgets(farm: FarmRows) -> Iterator[str]:
         given_back = [row for row in own if row["state"] == "given_back"]
         if len(ended) > MAX_ATTEMPTS or len(given_back) > MAX_GIVE_BACKS:
             yield f"I16 job {job_id}: {len(ended)} attempts and {len(given_back)} give-backs"
-        for blame, lost in Counter(row["blame"] for row in ended if row["blame"]).items():
-            if lost > BUDGET_BY_BLAME[Blame(blame)] + 1:
-                yield f"I16 job {job_id}: {lost} attempts lost by {blame}"
+        spent = Counter(budget_of(Blame(row["blame"]), row["code"]) for row in ended if row["blame"])
+        for budget, lost in spent.items():
+            if lost > BUDGETS[budget] + 1:
+                yield f"I16 job {job_id}: {lost} attempts lost by {budget}"
     for job in farm.jobs.values():
         if job["repeat"] >= MAX_BLOCKS:
             yield f"I16 job {job['job_id']} is repeat {job['repeat']} of its block"

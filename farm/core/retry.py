@@ -1,20 +1,36 @@
-"""Whether a job that ended without an answer is tried again: budgets by blame."""
+"""Whether a job that ended without an answer is tried again: by whom they were lost to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
 
 from farm.core.errors import Blame
 from farm.core.ids import DeviceId
 from farm.core.measurement import Outcome
 
-#: Tries a job may lose to each party, and in all, before it is finished as it stands.
-BUDGET_BY_BLAME: dict[Blame, int] = {
-    Blame.USER: 0,
-    Blame.VARIANT: 0,
-    Blame.DEVICE: 2,
-    Blame.HOST: 3,
-    Blame.FARM: 3,
+
+class Budget(StrEnum):
+    """What a job loses a try to; each has a budget of its own."""
+
+    #: The user's or the variant's doing: it would end the same again.
+    OWN = "user or variant"
+    #: The phone went away, or failed.
+    DEVICE = "device"
+    #: Nothing more was heard of the host, or the phone was carried away from it.
+    HOST_LOST = "host lost"
+    #: Whatever else goes wrong with hosts and the farm.
+    TROUBLE = "host or farm"
+
+
+#: Tries a job may lose to each and still be tried again; more, or more in all, and it ends as it stands.
+BUDGETS: dict[Budget, int] = {
+    Budget.OWN: 0,
+    Budget.DEVICE: 2,
+    Budget.HOST_LOST: 3,
+    Budget.TROUBLE: 3,
 }
+_HOST_LOST = frozenset({"host.lost", "host.phone_moved", "host.retired"})
 MAX_ATTEMPTS = 6
 #: Give-backs cost no attempt; this many say that the phone will never be ready for the job.
 MAX_GIVE_BACKS = 20
@@ -30,6 +46,7 @@ class PastTry:
 
     outcome: Outcome
     blame: Blame | None
+    code: str | None = None
     device_id: DeviceId
 
 
@@ -40,5 +57,21 @@ def may_retry(tries: Sequence[PastTry]) -> bool:
         return False
     if len(tries) >= MAX_ATTEMPTS:
         return False
-    lost_to_blame = sum(1 for past in tries if past.blame is last.blame)
-    return lost_to_blame <= BUDGET_BY_BLAME[last.blame]
+    budget = budget_of(last.blame, last.code)
+    lost = sum(1 for past in tries if past.blame and budget_of(past.blame, past.code) is budget)
+    return lost <= BUDGETS[budget]
+
+
+def budget_of(blame: Blame, code: str | None) -> Budget:
+    """Which budget a try that ended badly is taken from."""
+    match blame:
+        case Blame.USER | Blame.VARIANT:
+            return Budget.OWN
+        case Blame.DEVICE:
+            return Budget.DEVICE
+        case Blame.HOST:
+            return Budget.HOST_LOST if code in _HOST_LOST else Budget.TROUBLE
+        case Blame.FARM:
+            return Budget.TROUBLE
+        case _:
+            assert_never(blame)

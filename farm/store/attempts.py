@@ -229,12 +229,17 @@ def count_attempts(connection: Connection, job_id: JobId, state: AttemptState) -
 def past_tries(connection: Connection, job_id: JobId) -> list[PastTry]:
     """The finished and lost attempts of a job, oldest first; give-backs cost nothing."""
     query = (
-        sa.select(attempts.c.outcome, attempts.c.blame, attempts.c.device_id)
+        sa.select(attempts.c.outcome, attempts.c.blame, attempts.c.code, attempts.c.device_id)
         .where(attempts.c.job_id == job_id, attempts.c.outcome.is_not(None))
         .order_by(attempts.c.attempt_id)
     )
     return [
-        PastTry(outcome=Outcome(row.outcome), blame=_blame(row.blame), device_id=row.device_id)
+        PastTry(
+            outcome=Outcome(row.outcome),
+            blame=_blame(row.blame),
+            code=row.code,
+            device_id=row.device_id,
+        )
         for row in connection.execute(query)
     ]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from farm.core.retry import BUDGET_BY_BLAME, CHRONIC_AFTER, MAX_ATTEMPTS, MAX_BLOCKS, MAX_GIVE_BACKS
+from farm.core.retry import BUDGETS, CHRONIC_AFTER, MAX_ATTEMPTS, MAX_BLOCKS, MAX_GIVE_BACKS
 from reliability.marks import Marked, marked_tests
 from reliability.mutants import MUTANTS, Mutant
 from reliability.promises import PROMISES, SCENARIOS, Rule
@@ -32,7 +32,7 @@ def plays(marked: Sequence[Marked]) -> Mapping[int, list[Marked]]:
 
 def _head() -> str:
     return _HEAD.read_text(encoding="utf-8").format(
-        budgets="\n".join(f"| {blame} | {budget} |" for blame, budget in BUDGET_BY_BLAME.items()),
+        budgets="\n".join(f"| {lost_to} | {budget} |" for lost_to, budget in BUDGETS.items()),
         attempts=MAX_ATTEMPTS,
         give_backs=MAX_GIVE_BACKS,
         blocks=MAX_BLOCKS,
