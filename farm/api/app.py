@@ -21,8 +21,10 @@ from farm.api import (
     waiting_routes,
 )
 from farm.api.bodies import SoundBodies
+from farm.api.callers import known
 from farm.api.context import Context
 from farm.api.description import DescribedApp
+from farm.api.gate import Gate
 from farm.api.origins import LoopbackOnly, SameOriginOnly
 from farm.api.problems import install_problem_handlers
 from farm.api.waking import waking
@@ -77,6 +79,8 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     # The interactive pages would load their scripts from elsewhere; /openapi.json needs nothing.
     app = DescribedApp(ROUTERS, title="benchfarm", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(SoundBodies)
+    if config.needs_tokens:
+        app.add_middleware(Gate, state=app.state, let_in=known)
     app.add_middleware(SameOriginOnly if config.needs_tokens else LoopbackOnly)
     install_problem_handlers(app)
     return app

@@ -5,8 +5,9 @@ from typing import Annotated, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Depends, Request
+from starlette.datastructures import Headers
 
-from farm.api.context import Farm, bearer
+from farm.api.context import Context, Farm, bearer
 from farm.core.errors import AuthError, Forbidden, InvalidInput
 from farm.core.role import Caller, Role, may
 from farm.services.access import ASK_AN_ADMIN, authenticate_caller
@@ -60,12 +61,21 @@ def name_of(caller: Caller, said: str) -> str:
     return caller.name if caller.is_proven else said
 
 
-async def _caller(request: Request, farm: Farm) -> Caller:
-    token = bearer(request.headers)
-    if token is not None:
-        return await farm.database.read_async(authenticate_caller, token, now=farm.clock.now())
-    if farm.config.needs_tokens:
+async def known(headers: Headers, farm: Context) -> Caller:
+    """Who shows a token, or a host's credential.
+
+    Raises:
+        AuthError: nobody does.
+    """
+    token = bearer(headers)
+    if token is None:
         raise AuthError("this farm answers nobody without an access token", hint=ASK_AN_ADMIN)
+    return await farm.database.read_async(authenticate_caller, token, now=farm.clock.now())
+
+
+async def _caller(request: Request, farm: Farm) -> Caller:
+    if farm.config.needs_tokens or bearer(request.headers) is not None:
+        return await known(request.headers, farm)
     # Whoever can log in on the farm's machine runs it.
     said = unquote(request.headers.get(CALLER_HEADER, _SOMEBODY))
     if not re.fullmatch(PERSON, said) or len(said) > 64:

@@ -67,13 +67,13 @@ def connect_with(url: str, token: str | None) -> "FarmClient":
 
     farm = FarmClient(url, token=token, name=find_me())
     if token is not None and farm.is_overheard:
-        _warn(url)
+        remark(url)
     return farm
 
 
 @cache
-def _warn(url: str) -> None:
-    """Once is enough."""
+def remark(url: str) -> None:
+    """Say that a token can be overheard; once is enough."""
     talk(f"note: your access token goes to {url} unencrypted; use https, a VPN or an SSH tunnel")
 
 

@@ -10,9 +10,10 @@ import httpx
 import pytest
 from farm_rig import phone
 
-from farm.api.agents_app import MAX_ENROLLMENT_BYTES, create_agents_app
+from farm.api.agents_app import create_agents_app
 from farm.api.app import create_app
 from farm.api.context import Context
+from farm.api.gate import MAX_ENROLLMENT_BYTES
 from farm.api.serving import listening, serving, url_of
 from farm.clock import SystemClock
 from farm.config import FarmConfig
