@@ -24,10 +24,11 @@ def issue_without_a_farm(folder: Path, request: "AccessRequest") -> "NewAccessTo
     from farm.daemon import data_folder_lock, make_data_folder
     from farm.services.access import issue_access_token
     from farm.store.migrate import upgrade
-    from farm.store.opening import open_database, place_of
+    from farm.store.opening import check_server, open_database, place_of
 
     config = farm_config(data_dir=folder.absolute())
     make_data_folder(config.data_dir)
+    check_server(config)
     with data_folder_lock(config.data_dir), closing(open_database(config)) as database:
         upgrade(database.engine)
         token = database.write(issue_access_token, request, now=SystemClock().now(), actor=f"user:{me()}")
