@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import structlog
 
 from agents.durable import TEMPORARY_SUFFIX, disk_errors_named, sweep_temporaries, sync_folder
 from agents.farm_api import FarmApi
 from farm.clock import Clock
-from farm.core.errors import ArtifactMissing, FarmTrouble, Forbidden, HostDiskFull, NotFound
+from farm.core.errors import ArtifactMissing, FarmTrouble, FarmUnreachable, Forbidden, HostDiskFull, NotFound
 from farm.core.ids import Digest, is_digest
 
 log = structlog.get_logger(__name__)
@@ -108,32 +109,42 @@ class BlobCache:
             await self._download(path, digest)
 
     async def _download(self, path: Path, digest: Digest) -> None:
+        """Fetch a file; what a broken line leaves of it stays, and the next call goes on from there."""
         part = path.with_name(path.name + TEMPORARY_SUFFIX)
+        keep = False
         try:
             async with asyncio.timeout(FETCH_DEADLINE_S):
                 found = await self._receive(part, digest)
         except (NotFound, ArtifactMissing, Forbidden) as error:
-            # The farm named it, so that it is missing, or is not for us, is nobody's mistake but the farm's.
-            raise FarmTrouble(f"the farm has no artifact {digest[:12]} for us: {error.message}") from error
+            # The farm named it, so that it is missing is nobody's mistake but the farm's.
+            raise FarmTrouble(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
+        except FarmUnreachable:
+            keep = True
+            raise
         except TimeoutError as error:
+            keep = True
             raise FarmTrouble(f"artifact {digest[:12]} took over {FETCH_DEADLINE_S:g} s") from error
         else:
             if found != digest:
                 raise FarmTrouble(f"the farm sent other bytes ({found[:12]}) for artifact {digest[:12]}")
             await asyncio.to_thread(_settle, part, path)
         finally:
-            part.unlink(missing_ok=True)
+            if not keep:
+                part.unlink(missing_ok=True)
 
     async def _receive(self, part: Path, digest: Digest) -> str:
-        running = hashlib.sha256()
-        with disk_errors_named(part), await asyncio.to_thread(part.open, "wb") as stream:
+        with disk_errors_named(part), await asyncio.to_thread(part.open, "a+b") as stream:
+            there_bytes = await asyncio.to_thread(stream.seek, 0, os.SEEK_END)
+            async with self._api.blob(digest, offset_bytes=there_bytes) as body:
+                running = hashlib.sha256()
+                if there_bytes:
+                    await asyncio.to_thread(_cut_to, stream, body.offset_bytes, running)
 
-            def take(chunk: bytes) -> None:
-                stream.write(chunk)
-                running.update(chunk)
+                def take(chunk: bytes) -> None:
+                    stream.write(chunk)
+                    running.update(chunk)
 
-            async with self._api.blob(digest) as chunks:
-                async for chunk in chunks:
+                async for chunk in body.chunks:
                     await asyncio.to_thread(take, chunk)
         return running.hexdigest()
 
@@ -176,6 +187,14 @@ def file_digest(path: Path) -> Digest:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as stream:
         return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
+
+
+def _cut_to(stream: BinaryIO, size_bytes: int, running: "hashlib._Hash") -> None:
+    """Keep the first bytes of a file, to go on after them, and count them in its digest."""
+    stream.truncate(size_bytes)
+    stream.seek(0)
+    while chunk := stream.read(1024 * 1024):
+        running.update(chunk)
 
 
 def _settle(part: Path, path: Path) -> None:

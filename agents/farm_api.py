@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 import httpx
@@ -31,6 +32,15 @@ REPORT_DEADLINE_S = 120.0
 _ROOT = "/api/v1"
 #: Next to the 5xx: what says nothing final about the request.
 _TRANSIENT_STATUSES = frozenset({202, 408, 425, 429})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobBody:
+    """An artifact's bytes on their way."""
+
+    #: Where they begin.
+    offset_bytes: int
+    chunks: AsyncIterator[bytes]
 
 
 class FarmApi:
@@ -72,14 +82,18 @@ class FarmApi:
         return await self._called(ReportAnswer, path, content=body, deadline_s=REPORT_DEADLINE_S)
 
     @asynccontextmanager
-    async def blob(self, digest: Digest) -> AsyncIterator[AsyncIterator[bytes]]:
-        """An artifact's bytes as they come in; the caller verifies them."""
+    async def blob(self, digest: Digest, *, offset_bytes: int = 0) -> AsyncIterator[BlobBody]:
+        """An artifact's bytes as they come in, from an offset on where the farm can. Nobody verified them."""
+        headers = {"Range": f"bytes={offset_bytes}-"} if offset_bytes else {}
         with _transport_errors():
-            async with self._http.stream("GET", f"{_ROOT}/blobs/{digest}") as response:
-                if response.status_code != httpx.codes.OK:
+            async with self._http.stream("GET", f"{_ROOT}/blobs/{digest}", headers=headers) as response:
+                is_rest = response.status_code == httpx.codes.PARTIAL_CONTENT and offset_bytes > 0
+                if response.status_code != httpx.codes.OK and not is_rest:
                     await response.aread()
                     raise _refusal(response)
-                yield response.aiter_bytes(1024 * 1024)
+                # As they come: what is gathered first is lost when the line breaks.
+                chunks = response.aiter_bytes()
+                yield BlobBody(offset_bytes=offset_bytes if is_rest else 0, chunks=chunks)
 
     async def _called(
         self,

@@ -11,8 +11,11 @@ import pytest
 from cut_line import cut_line
 from http_farm import HttpFarm, http_farm
 
+from agents.blobs import BlobCache
+from agents.farm_api import FarmApi, farm_client
 from farm.blobs.disk import DiskBlobs
 from farm.client import FarmClient
+from farm.clock import SystemClock
 from farm.core.errors import FarmUnreachable
 from farm.core.ids import digest_of
 from farm.services.retention import UPLOAD_KEPT
@@ -21,6 +24,11 @@ from farm.upload import CHUNK_BYTES, Upload
 CONTENT = os.urandom(3 * CHUNK_BYTES + 17)
 DIGEST = digest_of(CONTENT)
 PATH = f"/api/v1/blobs/{DIGEST}"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
 
 
 @pytest.fixture
@@ -184,3 +192,19 @@ def test_what_arrived_outlives_the_farm(tmp_path: Path) -> None:
     again = DiskBlobs(tmp_path)
     assert again.arrived_bytes(DIGEST) == 4
     assert list((tmp_path / "incoming").iterdir()) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.fault(45)
+async def test_a_host_fetches_the_rest_of_a_file_whose_line_was_cut_at_80_percent(
+    farm: HttpFarm, tmp_path: Path
+) -> None:
+    assert farm.http.put(PATH, content=CONTENT).status_code == 201
+    with cut_line(farm.url, len(CONTENT) * 8 // 10, cuts_answers=True) as (url, _):
+        async with farm_client(url) as http:
+            cache = BlobCache(tmp_path / "cache", FarmApi(http), SystemClock(), limit_bytes=2**30)
+            with pytest.raises(FarmUnreachable):
+                await cache.fetch(DIGEST)
+            (part,) = (tmp_path / "cache").iterdir()
+            assert part.stat().st_size > len(CONTENT) // 2
+            assert (await cache.fetch(DIGEST)).read_bytes() == CONTENT

@@ -1,7 +1,7 @@
 """The host's cache within its limit: what goes first, and what never does."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import httpx
@@ -11,7 +11,7 @@ from fake_clock import FakeClock
 from agents.blobs import BlobCache
 from agents.farm_api import FarmApi
 from agents.prefetch import Prefetch
-from farm.core.errors import FarmTrouble, HostDiskFull
+from farm.core.errors import FarmTrouble, FarmUnreachable, HostDiskFull
 from farm.core.ids import Digest, digest_of
 
 pytestmark = pytest.mark.anyio
@@ -128,15 +128,56 @@ async def test_files_that_are_not_the_caches_own_are_left_alone(host: Host) -> N
     assert host.there == {"notes.txt", A, B}
 
 
-async def test_what_could_not_be_fetched_leaves_no_part_of_itself(tmp_path: Path) -> None:
-    def breaks(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, content=_half())
+@pytest.mark.fault(45)
+@pytest.mark.parametrize("knows_ranges", [True, False])
+async def test_a_download_that_broke_off_goes_on_where_it_ended_if_the_farm_can(
+    tmp_path: Path, knows_ranges: bool
+) -> None:
+    asked: list[str | None] = []
 
-    http = httpx.AsyncClient(base_url="http://farm", transport=httpx.MockTransport(breaks))
-    cache = BlobCache(tmp_path, FarmApi(http), FakeClock(), limit_bytes=1000)
-    with pytest.raises(FarmTrouble):
+    def breaks_once(request: httpx.Request) -> httpx.Response:
+        asked.append(request.headers.get("Range"))
+        if len(asked) == 1:
+            return httpx.Response(200, content=_half())
+        if knows_ranges and asked[-1] is not None:
+            return httpx.Response(206, content=CONTENTS[0][50:])
+        return httpx.Response(200, content=CONTENTS[0])
+
+    cache = cache_of(tmp_path, breaks_once)
+    with pytest.raises(FarmUnreachable):
+        await cache.fetch(A)
+    assert A not in names_in(tmp_path)
+    assert (await cache.fetch(A)).read_bytes() == CONTENTS[0]
+    assert asked == [None, "bytes=50-"]
+
+
+@pytest.mark.fault(45)
+async def test_a_part_that_was_damaged_is_fetched_anew(tmp_path: Path) -> None:
+    def whole(request: httpx.Request) -> httpx.Response:
+        rest = CONTENTS[0][7:]
+        return httpx.Response(206, content=rest) if "Range" in request.headers else _whole()
+
+    cache = cache_of(tmp_path, whole)
+    (tmp_path / f"{A}.tmp").write_bytes(b"damaged")
+    with pytest.raises(FarmTrouble, match="other bytes"):
         await cache.fetch(A)
     assert names_in(tmp_path) == set()
+    assert (await cache.fetch(A)).read_bytes() == CONTENTS[0]
+
+
+async def test_what_the_farm_does_not_have_leaves_no_part_of_itself(tmp_path: Path) -> None:
+    with pytest.raises(FarmTrouble):
+        await cache_of(tmp_path, lambda request: httpx.Response(500)).fetch(A)
+    assert names_in(tmp_path) == set()
+
+
+def cache_of(folder: Path, handler: Callable[[httpx.Request], httpx.Response]) -> BlobCache:
+    http = httpx.AsyncClient(base_url="http://farm", transport=httpx.MockTransport(handler))
+    return BlobCache(folder, FarmApi(http), FakeClock(), limit_bytes=1000)
+
+
+def _whole() -> httpx.Response:
+    return httpx.Response(200, content=CONTENTS[0])
 
 
 async def _half() -> AsyncIterator[bytes]:
