@@ -44,7 +44,7 @@ def migrate(
 ) -> None:
     """Bring the database to this release's schema. `farm up` does so by itself, too.
 
-    There is no way back: make a backup first.
+    There is no way back: make a backup with the release that made it, before you upgrade.
 
     Example: farm admin migrate --check
     """
@@ -112,3 +112,30 @@ def restore(
     if as_json:
         print_json(restored_document(plan, restored))
     talk(restored_text(restored))
+
+
+@app.command()
+def epoch(
+    begin: Annotated[
+        str | None,
+        typer.Option(metavar="WHY", help="Begin another one: the database was put back by other means."),
+    ] = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Show which histories the database went through, or begin another.
+
+    A restore by `farm admin restore` begins one by itself. After any other, of PostgreSQL's own backups or a
+    disk's snapshot, say so before the farm starts: agents connect anew and send their reports of the last
+    7 days again, and no number or fencing token that may have been given is given again.
+
+    Example: farm admin epoch --begin "restored by the provider to 12:00"
+    """
+    from farm.cli.admin_report import epoch_documents, epoch_table
+    from farm.cli.admin_work import begin_epoch_here, epochs_here
+
+    epochs = epochs_here(data) if begin is None else begin_epoch_here(data, cause=begin)
+    if as_json:
+        print_json(epoch_documents(epochs))
+    else:
+        out().print(epoch_table(epochs))

@@ -10,11 +10,12 @@ from rich.console import Group, RenderableType
 from farm.cli.admin_work import RestorePlan
 from farm.cli.render import add_row, listing
 from farm.cli.setting_sources import Setting, UnknownVariable
-from farm.cli.words import plural
+from farm.cli.words import moment, plural
 from farm.core.backup import BackupManifest
 from farm.core.units import size_text
 from farm.services.backup import Backup
 from farm.services.restore import Restored
+from farm.store.epochs import DatabaseEpoch
 from farm.store.schema_state import SchemaState
 
 _MANIFEST = TypeAdapter(BackupManifest)
@@ -112,6 +113,23 @@ def restored_document(plan: RestorePlan, restored: Restored) -> dict[str, Any]:
         "missing": restored.missing,
         "epoch": restored.epoch.epoch,
     }
+
+
+def epoch_table(epochs: Sequence[DatabaseEpoch]) -> RenderableType:
+    """Histories of a database, the one that is being written last."""
+    table = listing(names=("epoch", "since"), prose=("why",))
+    for each in epochs:
+        # The first of a database is as old as it: nobody noted when that was.
+        since = "-" if each.began_at.timestamp() == 0 else moment(each.began_at)
+        add_row(table, each.epoch, since, each.cause)
+    return table
+
+
+def epoch_documents(epochs: Sequence[DatabaseEpoch]) -> list[dict[str, Any]]:
+    """As JSON has it."""
+    return [
+        {"epoch": each.epoch, "began_at": each.began_at.isoformat(), "cause": each.cause} for each in epochs
+    ]
 
 
 def _settings(title: str, settings: Sequence[Setting]) -> RenderableType:

@@ -15,12 +15,14 @@ from farm.core.errors import InvalidInput
 from farm.daemon import data_folder_lock, make_data_folder
 from farm.services.backup import Backup, make_backup
 from farm.services.backup_folder import find_backup, read_manifest
+from farm.services.epochs import begin_epoch
 from farm.services.restore import Restored, check_empty, restore_backup
 from farm.store.copying import Progress
 from farm.store.database import Database, create_engine
+from farm.store.epochs import DatabaseEpoch, list_epochs
 from farm.store.migrate import upgrade
 from farm.store.opening import check_server, open_database, place_of, url_of
-from farm.store.schema_state import SchemaState, schema_state
+from farm.store.schema_state import SchemaState, check_newest, schema_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,22 @@ def back_up(target: Path, data: Path | None, *, with_artifacts: bool) -> Backup:
             with_artifacts=with_artifacts,
             progress=progress,
         )
+
+
+def epochs_here(data: Path | None) -> list[DatabaseEpoch]:
+    """The histories of the farm's database, oldest first."""
+    with _existing(data) as database:
+        database.read(check_newest)
+        return database.read(list_epochs)
+
+
+def begin_epoch_here(data: Path | None, *, cause: str) -> list[DatabaseEpoch]:
+    """Begin another one; a farm may be at work. All of them, oldest first."""
+    now = SystemClock().now()
+    with _existing(data) as database:
+        database.read(check_newest)
+        database.write(begin_epoch, cause=cause, forgot_since=now, now=now, actor=f"user:{me()}")
+        return database.read(list_epochs)
 
 
 def plan_restore(source: Path, data: Path | None) -> RestorePlan:

@@ -15,6 +15,7 @@ from agents.config import AgentConfig
 from farm.cli.main import main
 from farm.cli.setting_sources import COMMANDS_OWN, meanings, unknown_variables
 from farm.config import FarmConfig
+from farm.core.errors import SessionFenced
 
 
 @pytest.fixture(autouse=True)
@@ -187,3 +188,19 @@ def test_where_there_is_no_farm_that_is_said(tmp_path: Path, capsys: pytest.Capt
         assert "there is no farm in" in capsys.readouterr().err
     assert ran("restore", str(tmp_path / "none"), "--yes") == 2
     assert "is no backup" in capsys.readouterr().err
+
+
+@pytest.mark.fault(44)
+def test_a_database_that_was_put_back_by_other_means_begins_an_epoch_when_told_to(
+    data: str, farm: FarmRig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = farm.host()
+    assert ran("epoch", "--begin", "restored by the provider", "--data", data, "--json") == 0
+    first, second = document(capsys)
+    assert (first["cause"], second["cause"]) == ("created", "restored by the provider")
+    assert host.database_epoch == first["epoch"]
+    with pytest.raises(SessionFenced, match="restored by the provider"):
+        host.exchange()
+    assert host.restart().database_epoch == second["epoch"]
+    assert ran("epoch", "--data", data) == 0
+    assert "restored by the provider" in capsys.readouterr().out
