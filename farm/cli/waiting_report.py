@@ -93,7 +93,7 @@ class WaitingReport:
 
 def _behind(jobs_before: int, more: bool) -> str:
     if not jobs_before:
-        return "it is next"
+        return "no other job goes first"
     return f"behind {'more than ' if more else ''}{plural(jobs_before, 'job')}"
 
 
