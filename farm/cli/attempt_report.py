@@ -45,6 +45,8 @@ def _ending(view: AttemptView) -> str:
 def _about(view: AttemptView, plan: RunPlan) -> Iterator[str]:
     if view.message or view.code:
         yield _field("why", " ".join(filter(None, [view.message, f"[{view.code}]" if view.code else None])))
+    if view.waiting_for:
+        yield _field("waits", view.waiting_for)
     if view.quality:
         reasons = f": {'; '.join(view.quality_reasons)}" if view.quality_reasons else ""
         yield _field("quality", f"{view.quality}{reasons}")

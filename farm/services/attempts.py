@@ -44,6 +44,7 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
         claimed_at=attempt.claimed_at,
         finished_at=attempt.finished_at,
         plan=_PLAN.dump_python(attempt.plan, mode="json"),
+        waiting_for=attempt.waiting_for,
         evidence=json.loads(shown.body)["evidence"] if shown and shown.body is not None else None,
         evidence_expired_at=shown.expired_at if shown else None,
         evidence_expired_by=shown.expired_by if shown else None,

@@ -190,6 +190,8 @@ class AttemptView(Wire):
     claimed_at: datetime
     finished_at: datetime | None
     plan: dict[str, object]
+    #: Before the run: what its agent waits for.
+    waiting_for: str | None = None
     evidence: dict[str, object] | None
     #: Since when the evidence that came is gone, and by which rule of retention.
     evidence_expired_at: datetime | None = None
