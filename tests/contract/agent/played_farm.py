@@ -51,6 +51,8 @@ class PlayedFarm:
         self.reports: dict[int, list[bytes]] = {}
         self.given_back: dict[int, str] = {}
         self.fenced = False
+        self.database_epoch = "first"
+        self.reports_wanted: tuple[int, ...] = ()
         self.heard = asyncio.Condition()
         self.app = FastAPI()
         self.app.post("/api/v1/agent/enroll")(self._enroll)
@@ -127,7 +129,16 @@ class PlayedFarm:
         )
         number = len(self.openings)
         await self._tell()
-        return _json(SessionAnswer(session_id=SessionId(number), epoch=number, beat_s=10.0, orders=orders))
+        return _json(
+            SessionAnswer(
+                session_id=SessionId(number),
+                epoch=number,
+                beat_s=10.0,
+                orders=orders,
+                database_epoch=self.database_epoch,
+                reports_wanted=tuple(map(AttemptId, self.reports_wanted)),
+            )
+        )
 
     async def _exchange(self, session_id: int, said: Exchange) -> Response:
         if self.fenced or session_id != len(self.openings):
