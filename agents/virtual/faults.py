@@ -8,6 +8,7 @@ down by the phone when it begins. Keys:
     hang               connections are accepted and kept, and nothing is read or answered
     offline            connections are cut, and new ones never greeted: adb lists the phone as offline
     unauthorized       no key is known any more: adb lists the phone as unauthorized
+    mode               what it greets as: `device`, or `recovery`, `sideload`, `bootloader`, `rescue`
     reboots            counted: everything that runs there dies, and the phone comes back with a new boot id
     reboot_s           how long it is away then
     boot_loop          it reboots all the time, and Android is never up in between
@@ -48,6 +49,7 @@ class Faults:
     hang: bool = False
     offline: bool = False
     unauthorized: bool = False
+    mode: str = "device"
     reboots: int = 0
     reboot_s: float = 1.0
     boot_loop: bool = False

@@ -150,7 +150,7 @@ class VirtualPhone:
         else:
             self._awake.set()
         # Whoever is connected has been greeted, and would not notice.
-        if (faults.offline, faults.unauthorized) != (before.offline, before.unauthorized):
+        if _greeting(faults) != _greeting(before):
             await self._drop()
 
     async def _listen(self, port: int) -> int:
@@ -172,7 +172,7 @@ class VirtualPhone:
         connection = Connection(
             reader,
             writer,
-            banner=profile.banner(self._properties, FEATURES),
+            banner=profile.banner(self._properties, FEATURES, self._faults.current().mode),
             find_service=self._find_service,
             awake=self._awake,
             keys=AcceptedKeys(self._state, forgotten=self._faults.current().unauthorized),
@@ -217,6 +217,11 @@ class VirtualPhone:
             "started_at": datetime.now(UTC).isoformat(),
         }
         replace_file(self._state / RECORD, json.dumps(record))
+
+
+def _greeting(faults: Faults) -> tuple[object, ...]:
+    """What a host is told, or not, when it connects."""
+    return faults.offline, faults.unauthorized, faults.mode
 
 
 def _recorded_port(state: Path) -> int:

@@ -78,11 +78,11 @@ def getprop_text(values: Mapping[str, str]) -> str:
     return "".join(f"[{name}]: [{value}]\n" for name, value in sorted(values.items()))
 
 
-def banner(values: Mapping[str, str], features: tuple[str, ...]) -> bytes:
+def banner(values: Mapping[str, str], features: tuple[str, ...], mode: str = "device") -> bytes:
     """What the phone tells adb when they meet."""
     names = ("ro.product.name", "ro.product.model", "ro.product.device")
     facts = "".join(f"{name}={values[name]};" for name in names)
-    return f"device::{facts}features={','.join(features)}".encode()
+    return f"{mode}::{facts}features={','.join(features)}".encode()
 
 
 def dumpsys_battery(faults: Faults) -> str:

@@ -14,7 +14,7 @@ from agents.process import start_ticks
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.journal import FILE, entries
 from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
-from farm.core.errors import DeviceError
+from farm.core.errors import DeviceError, DeviceTimeout
 
 pytestmark = pytest.mark.anyio
 DEADLINE_S = 20.0
@@ -39,6 +39,16 @@ async def test_a_phone_that_forgot_every_key_is_unauthorized_until_it_is_well(
 ) -> None:
     set_faults(phone.state, Faults(unauthorized=True))
     await listed(server, own_device, "unauthorized")
+    set_faults(phone.state, Faults())
+    await listed(server, own_device, "device")
+
+
+@pytest.mark.fault(15)
+async def test_a_phone_in_another_mode_is_listed_with_it(
+    own_device: AdbDevice, phone: PhoneHandle, server: AdbServer
+) -> None:
+    set_faults(phone.state, Faults(mode="recovery"))
+    await listed(server, own_device, "recovery")
     set_faults(phone.state, Faults())
     await listed(server, own_device, "device")
 
@@ -100,6 +110,19 @@ async def test_a_shell_that_only_fails_says_so_at_once(own_device: AdbDevice, ph
     set_faults(phone.state, Faults(exit1=True))
     result = await own_device.shell("echo out", deadline_s=DEADLINE_S)
     assert (result.exit_code, result.stdout) == (1, b"")
+
+
+@pytest.mark.fault(7)
+async def test_a_command_that_has_begun_to_talk_is_not_waited_for_longer_than_it_may(
+    own_device: AdbDevice,
+) -> None:
+    """Silence before that counts against the deadline alone: so a run is waited for."""
+    began_s = asyncio.get_running_loop().time()
+    with pytest.raises(DeviceTimeout):
+        await own_device.shell("sleep 1; echo it ended; exec sleep 60", deadline_s=60, talk_s=0.5)
+    assert 1.0 < asyncio.get_running_loop().time() - began_s < DEADLINE_S
+    result = await own_device.shell("sleep 1; echo it ended", deadline_s=DEADLINE_S, talk_s=0.5)
+    assert result.stdout == b"it ended\n"
 
 
 async def test_a_slow_phone_answers_later(own_device: AdbDevice, phone: PhoneHandle) -> None:

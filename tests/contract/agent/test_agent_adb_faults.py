@@ -95,6 +95,34 @@ async def test_a_phone_whose_commands_all_fail_is_not_online_and_is_asked_once_a
     assert 1 <= bench.adb.asked <= lasted_s + 1
 
 
+@pytest.mark.fault(5)
+async def test_a_phone_in_a_boot_loop_is_booting_and_is_asked_once_a_second_at_most(bench: Bench) -> None:
+    await bench.phone()
+    async with bench.kept():
+        set_faults(bench.handle.state, Faults(boot_loop=True, reboot_s=0.1))
+        await comes_true(lambda: bench.watch.find(bench.device_id) is None, "the phone reboots")
+        bench.adb.asked, seen = 0, set[Presence]()
+        began_s = asyncio.get_running_loop().time()
+        await comes_true(
+            lambda: bool(seen.add(presence_of(bench)) or (Presence.BOOTING in seen and boots(bench) >= 2)),
+            "the phone is seen booting, and reboots",
+        )
+        lasted_s = asyncio.get_running_loop().time() - began_s
+        assert Presence.ONLINE not in seen
+        assert bench.adb.asked <= lasted_s + 1
+
+
+@pytest.mark.fault(15)
+async def test_a_phone_in_recovery_is_in_the_wrong_mode_and_is_asked_nothing(bench: Bench) -> None:
+    await bench.phone()
+    async with bench.kept():
+        set_faults(bench.handle.state, Faults(mode="recovery"))
+        await comes_true(lambda: presence_of(bench) is Presence.WRONG_MODE, "the phone is in recovery")
+        bench.adb.asked = 0
+        await asyncio.sleep(0.5)
+        assert bench.adb.asked == 0
+
+
 @pytest.mark.fault(6)
 async def test_a_phone_that_wants_our_key_is_left_alone_and_says_which_key_to_allow(bench: Bench) -> None:
     await bench.phone()
@@ -115,3 +143,7 @@ async def test_a_phone_that_wants_our_key_is_left_alone_and_says_which_key_to_al
 
 def presence_of(bench: Bench) -> Presence:
     return bench.watch.sightings()[bench.device_id].presence
+
+
+def boots(bench: Bench) -> int:
+    return int((bench.handle.state / "boots").read_text())
