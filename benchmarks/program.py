@@ -7,7 +7,7 @@ import zipfile
 from hashlib import sha256
 from statistics import median
 
-from rig import HARNESS, Rig
+from rig import HARNESS, FarmRig
 
 from farm.core.ids import MatrixId, digest_of
 from farm.core.variant import Format, Manifest, Precision, Recipe, TensorSpec
@@ -77,7 +77,7 @@ def samples_us(stdout: str) -> list[int]:
     return [int(text) for text in _OBSERVED.findall(stdout)]
 
 
-def register_model(rig: Rig) -> None:
+def register_model(rig: FarmRig) -> None:
     """A model file with the right records, which the programs do not look at."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -96,7 +96,7 @@ def register_model(rig: Rig) -> None:
     rig.farm.register_variant(manifest)
 
 
-def submit(rig: Rig, *, rounds: int) -> MatrixId:
+def submit(rig: FarmRig, *, rounds: int) -> MatrixId:
     """One job a round on every phone, whatever its samples scatter: nothing may be run again."""
     spec = {
         "name": "benchmark",
@@ -106,5 +106,23 @@ def submit(rig: Rig, *, rounds: int) -> MatrixId:
         "devices": {"virtual": True},
         "rounds": rounds,
         "noise_limit": 10.0,
+    }
+    return rig.farm.submit_matrix(spec).matrix_id
+
+
+def submit_wide(rig: FarmRig, *, threads: int) -> MatrixId:
+    """One round of so many cells on every phone."""
+    spec = {
+        "name": "wide",
+        "harness": HARNESS,
+        "axes": {
+            "model": "stand-in",
+            "precision": "float32",
+            "format": "torchscript",
+            "backend": "cpu",
+            "pthreadpool_size": list(range(1, threads + 1)),
+        },
+        "devices": {"virtual": True},
+        "rounds": 1,
     }
     return rig.farm.submit_matrix(spec).matrix_id

@@ -1,19 +1,21 @@
 """What benchmarks measure: a farm, an agent and virtual phones as processes, all of them ended by pid."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TypeVar
 
+from pydantic import SecretStr
 from sqlalchemy.engine import Connection
 
 from agents.adb.server import find_record, is_server
@@ -47,17 +49,15 @@ _POLL_S = 0.02
 _START_S = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rig:
-    """Everything runs, the phones have passed their checks, and nothing is queued."""
+@dataclass(frozen=True, kw_only=True)
+class FarmRig:
+    """A farm runs, with nobody else in it."""
 
     farm: FarmClient
+    url: str
     database: Database
     blobs: DiskBlobs
-    phones: Sequence[PhoneHandle]
-    adb_port: int
     farm_pid: int
-    agent_pid: int
 
     def put_file(self, content: bytes) -> Digest:
         """Give the farm a file, as an upload does."""
@@ -65,6 +65,19 @@ class Rig:
         self.blobs.put([content], digest)
         self.database.write(put_artifact, digest, len(content), now=SystemClock().now())
         return digest
+
+    def join_token(self) -> str:
+        """Lets one agent enroll, whose phones are admitted by themselves."""
+        return self.database.write(create_join_token, auto_admit=True, now=SystemClock().now())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rig(FarmRig):
+    """Everything runs, the phones have passed their checks, and nothing is queued."""
+
+    phones: Sequence[PhoneHandle]
+    adb_port: int
+    agent_pid: int
 
     def put_program(self, content: bytes) -> None:
         """Make a program the one that new matrices run on virtual phones."""
@@ -151,30 +164,42 @@ def eventually(
 
 @contextmanager
 def _rig(folder: Path, phones: Sequence[PhoneHandle]) -> Iterator[Rig]:
-    config = FarmConfig(data_dir=folder / "farm")
     with ExitStack() as stack:
-        farm = stack.enter_context(_farm(config.data_dir))
-        url = eventually(partial(_announced, farm, config.data_dir), "the farm listens", within_s=_START_S)
-        database = open_database(config)
-        stack.callback(database.close)
-        token = database.write(create_join_token, auto_admit=True, now=SystemClock().now())
-        agent = stack.enter_context(_agent(folder / "agent", url, token, phones))
+        alone = stack.enter_context(farm_rig(folder / "farm"))
+        agent = stack.enter_context(_agent(folder / "agent", alone.url, alone.join_token(), phones))
         found = Rig(
-            farm=stack.enter_context(FarmClient(url)),
-            database=database,
-            blobs=DiskBlobs(config.blobs_dir),
+            farm=alone.farm,
+            url=alone.url,
+            database=alone.database,
+            blobs=alone.blobs,
+            farm_pid=alone.farm_pid,
             phones=phones,
             adb_port=eventually(partial(_adb_port, folder / "agent"), "adb starts", within_s=_START_S),
-            farm_pid=farm.pid,
             agent_pid=agent.pid,
         )
         found.await_idle()
         yield found
 
 
-def _farm(folder: Path) -> "AbstractContextManager[subprocess.Popen[bytes]]":
+@contextmanager
+def farm_rig(folder: Path, database_url: str | None = None) -> Iterator[FarmRig]:
+    """Start a farm alone: on SQLite in its folder, or on another database."""
+    url = None if database_url is None else SecretStr(database_url)
+    config = FarmConfig(data_dir=folder, database_url=url)
     words = ["farm.cli.main", "up", "--no-agent", "--port", "0", "--data", str(folder)]
-    return _process(words, folder.with_suffix(".log"))
+    environment = {} if database_url is None else {"FARM_DATABASE_URL": database_url}
+    with ExitStack() as stack:
+        farm = stack.enter_context(_process(words, folder.with_suffix(".log"), environment))
+        address = eventually(partial(_announced, farm, folder), "the farm listens", within_s=_START_S)
+        database = open_database(config)
+        stack.callback(database.close)
+        yield FarmRig(
+            farm=stack.enter_context(FarmClient(address)),
+            url=address,
+            database=database,
+            blobs=DiskBlobs(config.blobs_dir),
+            farm_pid=farm.pid,
+        )
 
 
 @contextmanager
@@ -194,7 +219,9 @@ def _agent(
 
 
 @contextmanager
-def _process(words: Sequence[str], log: Path) -> "Iterator[subprocess.Popen[bytes]]":
+def _process(
+    words: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+) -> "Iterator[subprocess.Popen[bytes]]":
     child = None
     try:
         with _uninterrupted(), log.open("ab") as sink:
@@ -203,6 +230,7 @@ def _process(words: Sequence[str], log: Path) -> "Iterator[subprocess.Popen[byte
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,
+                env={**os.environ, **(environment or {})},
                 # Ctrl-C is for the benchmark, which then stops its processes in order.
                 start_new_session=True,
             )

@@ -36,6 +36,10 @@ class PostgresServer:
         """Where SQLAlchemy finds a database of it."""
         return f"postgresql+psycopg://postgres@/{database}?host={self._folder}"
 
+    def conninfo(self, database: str) -> str:
+        """Where libpq finds a database of it."""
+        return f"host={self._folder} user=postgres dbname={database}"
+
     def execute(self, statement: str) -> None:
         """Say something to the server that stands outside of transactions."""
         with self._admin.connect() as connection:

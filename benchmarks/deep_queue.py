@@ -1,0 +1,125 @@
+"""What a claim of ten phones costs with many jobs queued and with few: time, and pages of PostgreSQL's."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+from played_host import PlayedHost
+from program import register_model, submit
+from rig import farm_rig
+from sqlalchemy.engine import Connection
+
+from farm.clock import SystemClock
+from farm.core.ids import HostId
+from farm.services.claim import claim_jobs
+from farm.store.database import Database
+from farm.store.hosts import current_session
+
+HOST = "deep"
+PHONES = 10
+_TRIES = 5
+#: More rounds than a matrix may have: jobs of the same cells, one after the other.
+_FILL = """
+INSERT INTO jobs (kind, device_id, matrix_id, cell_id, round, repeat, priority, state, created_at)
+WITH RECURSIVE rounds(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM rounds WHERE n < :rounds)
+SELECT kind, device_id, matrix_id, cell_id, n, 0, priority, 'queued', created_at
+FROM jobs CROSS JOIN rounds WHERE round = 1 AND kind = 'benchmark'
+"""
+_PAGES = """
+SELECT sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit + idx_blks_read, 0)
+           + coalesce(toast_blks_hit + toast_blks_read, 0))
+FROM pg_statio_user_tables
+"""
+
+
+@dataclass(slots=True)
+class DeepQueue:
+    """A host with ten free phones, and a queue behind them."""
+
+    database: Database
+
+    def claim_s(self) -> float:
+        """Seconds from asking for ten jobs to their commit; they are taken back afterwards."""
+        began_s = time.perf_counter()
+        self.database.write(_claim)
+        taken_s = time.perf_counter() - began_s
+        self.database.write(_take_back)
+        return taken_s
+
+    def pages(self) -> int:
+        """Pages that a claim of ten jobs touches on PostgreSQL; they are taken back.
+
+        Counted by a connection's own statistics; the fewest of several, as others may vacuum meanwhile.
+        """
+        # Connections of before tell what they did when they end.
+        self.database.engine.dispose()
+        engine = sa.create_engine(self.database.engine.url, poolclass=sa.StaticPool)
+        try:
+            return min(_pages_of_a_claim(engine) for _ in range(_TRIES))
+        finally:
+            engine.dispose()
+
+
+@contextmanager
+def deep_queue(folder: Path, jobs: int, database_url: str | None = None) -> Iterator[DeepQueue]:
+    """A farm with ten healthy phones and so many jobs queued for them; its own process has ended."""
+    with farm_rig(folder, database_url) as rig:
+        register_model(rig)
+        host = PlayedHost(rig.url, HOST, rig.join_token(), PHONES)
+        host.run_until_idle()
+        submit(rig, rounds=1)
+        host.close()
+        url = rig.database.engine.url.render_as_string(hide_password=False)
+    database = Database(url)
+    try:
+        database.write(_fill, rounds=jobs // PHONES)
+        yield DeepQueue(database)
+    finally:
+        database.close()
+
+
+def in_turn(ones: DeepQueue, others: DeepQueue, times: int) -> tuple[Sequence[float], Sequence[float]]:
+    """Claims of both, one after the other, so that what the machine does meanwhile falls on both."""
+    measures: list[Callable[[], float]] = [ones.claim_s, others.claim_s]
+    pairs = [[measure() for measure in measures] for _ in range(times)]
+    return [first for first, _ in pairs], [second for _, second in pairs]
+
+
+def _fill(connection: Connection, *, rounds: int) -> None:
+    connection.execute(sa.text(_FILL), {"rounds": rounds})
+    connection.exec_driver_sql("ANALYZE")
+
+
+def _claim(connection: Connection) -> None:
+    session = current_session(connection, HostId(HOST))
+    assert session is not None
+    claim_jobs(connection, session.host_id, session.session_id, now=SystemClock().now())
+    count = connection.exec_driver_sql("SELECT count(*) FROM attempts WHERE state = 'claimed'").scalar_one()
+    assert count == PHONES, f"{count} of {PHONES} phones were given a job"
+
+
+def _pages_of_a_claim(engine: sa.Engine) -> int:
+    counts = []
+    for service in (_nothing, _claim, _take_back):
+        with engine.begin() as connection:
+            service(connection)
+            connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+        with engine.begin() as connection:
+            counts.append(int(connection.exec_driver_sql(_PAGES).scalar_one()))
+    return counts[1] - counts[0]
+
+
+def _nothing(connection: Connection) -> None:
+    """Has what was done before be counted."""
+
+
+def _take_back(connection: Connection) -> None:
+    """As if the attempts had ended: their jobs are done, their phones clean."""
+    connection.exec_driver_sql(
+        "UPDATE jobs SET state = 'finished', outcome = 'cancelled' WHERE state = 'active'"
+    )
+    connection.exec_driver_sql("UPDATE attempts SET state = 'finished' WHERE state = 'claimed'")
+    connection.exec_driver_sql("UPDATE devices SET cleaned_fence = fence")

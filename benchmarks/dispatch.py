@@ -1,0 +1,237 @@
+"""How quickly jobs are given out and settled, on both databases, and beside two queues that do only that.
+
+Four things, each a ratio of what was measured in one run:
+
+- a claim of ten phones with many jobs queued against one with few: time, and on PostgreSQL pages touched;
+- jobs claimed and settled per second over HTTP, by hosts that are played, against what the workers of
+  procrastinate and pgqueuer make of jobs that do nothing, on the same PostgreSQL;
+- how long a matrix at the limit of cells takes to be submitted;
+- what idle agents cost a farm's process.
+
+A job of ours is a plan, a report that is kept, parsed and judged, a measurement and six events; a job of
+theirs is a row. The two are printed side by side, not as if they were the same.
+
+    .venv/bin/python benchmarks/dispatch.py [--quick] [--only claim|settle|submit|idle]
+
+PostgreSQL comes from the development dependencies, the two queues from the extra `bench`.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+from compare import ratio
+from deep_queue import deep_queue, in_turn
+from idle_agents import BEAT_S, idle, memory_bytes
+from machine import machine_facts
+from played_host import PlayedHost
+from program import register_model, submit, submit_wide
+from rig import FarmRig, farm_rig, talk
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from postgres import NoPostgres, PostgresServer, running_postgres
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What one run of this benchmark tries."""
+
+    few: int
+    many: int
+    claims: int
+    hosts: int
+    phones: int
+    settle_s: float
+    rounds: int
+    peer_jobs: int
+    #: Of the peer whose limit makes it wait for its own buffers.
+    serial_jobs: int
+    wide_devices: int
+    wide_cells: int
+    idle_agents: int
+    idle_s: float
+
+
+FULL = Plan(
+    few=10_000,
+    many=1_000_000,
+    claims=40,
+    hosts=4,
+    phones=10,
+    settle_s=15.0,
+    rounds=400,
+    peer_jobs=10_000,
+    serial_jobs=1_000,
+    wide_devices=200,
+    wide_cells=100_000,
+    idle_agents=1000,
+    idle_s=30.0,
+)
+QUICK = Plan(
+    few=100,
+    many=1000,
+    claims=3,
+    hosts=1,
+    phones=2,
+    settle_s=0.5,
+    rounds=50,
+    peer_jobs=1000,
+    serial_jobs=0,
+    wide_devices=2,
+    wide_cells=100,
+    idle_agents=3,
+    idle_s=1.0,
+)
+
+
+def claims(plan: Plan, folder: Path, server: PostgresServer | None) -> None:
+    """A long queue against a short one."""
+    print(f"\nclaim of 10 phones, {plan.many:,} jobs queued / {plan.few:,}")
+    for name, urls in _databases(server):
+        with urls() as few_url, urls() as many_url, ExitStack() as stack:
+            few = stack.enter_context(deep_queue(folder / f"{name}-few", plan.few, few_url))
+            many = stack.enter_context(deep_queue(folder / f"{name}-many", plan.many, many_url))
+            in_turn(many, few, 2)
+            ones, others = in_turn(many, few, plan.claims)
+            print(f"  {name:<11} time {ratio(ones, others)}, median {1000 * median(ones):.1f} ms", flush=True)
+            if many_url is not None:
+                touched, before = many.pages(), few.pages()
+                print(f"  {'':<11} pages {touched / before:.3f} ({touched} / {before})", flush=True)
+
+
+def settled(plan: Plan, folder: Path, server: PostgresServer | None) -> None:
+    """Jobs a second, ours and theirs."""
+    print(f"\njobs claimed and settled over HTTP, {plan.hosts} hosts with {plan.phones} phones each")
+    ours = 0.0
+    for name, urls in _databases(server):
+        with urls() as url, farm_rig(folder / f"{name}-settle", url) as rig:
+            ours = _settled_per_s(rig, plan)
+            print(f"  benchfarm on {name:<11} {ours:8.0f} jobs/s", flush=True)
+    if server is None:
+        return
+    for peer, jobs in (
+        ("procrastinate", plan.peer_jobs),
+        ("pgqueuer", plan.peer_jobs),
+        ("pgqueuer-serial", plan.serial_jobs),
+    ):
+        if find_spec(peer.partition("-")[0]) is None:
+            print(f"  {peer} is not installed: pip install -e '.[bench]'")
+        elif jobs:
+            theirs = _peer_per_s(peer, jobs, server)
+            print(f"  {peer:<24} {theirs:8.0f} jobs/s; benchfarm / it {ours / theirs:.2f}", flush=True)
+
+
+def submitted(plan: Plan, folder: Path, server: PostgresServer | None) -> None:
+    """A matrix at the limit of cells."""
+    print(f"\na matrix of {plan.wide_cells:,} cells on {plan.wide_devices} phones, one round")
+    for name, urls in _databases(server):
+        with urls() as url, farm_rig(folder / f"{name}-submit", url) as rig:
+            register_model(rig)
+            host = PlayedHost(rig.url, "wide", rig.join_token(), plan.wide_devices)
+            host.run_until_idle()
+            began_s = time.perf_counter()
+            submit_wide(rig, threads=plan.wide_cells // plan.wide_devices)
+            taken_s = time.perf_counter() - began_s
+            host.close()
+            print(f"  {name:<11} {taken_s:.2f} s, {plan.wide_cells / taken_s:,.0f} cells/s", flush=True)
+
+
+def idled(plan: Plan, folder: Path, server: PostgresServer | None) -> None:
+    """Agents that wait."""
+    print(f"\n{plan.idle_agents} idle agents at a beat of {BEAT_S:g} s, for {plan.idle_s:g} s")
+    for name, urls in _databases(server):
+        with urls() as url, farm_rig(folder / f"{name}-idle", url) as rig:
+            time.sleep(1)
+            before = memory_bytes(rig.farm_pid)
+            found = idle(rig, plan.idle_agents, for_s=plan.idle_s)
+            more = (found.memory_bytes - before) / 1e6
+            print(f"  {name:<11} {more:.0f} MB more, {100 * found.cpu_share:.1f} % of a core", flush=True)
+
+
+def _settled_per_s(rig: FarmRig, plan: Plan) -> float:
+    register_model(rig)
+    hosts = [PlayedHost(rig.url, f"h{n}", rig.join_token(), plan.phones) for n in range(plan.hosts)]
+    for host in hosts:
+        host.run_until_idle()
+    submit(rig, rounds=plan.rounds)
+    counts, ends_s = [0] * len(hosts), time.perf_counter() + plan.settle_s
+
+    def work(number: int) -> None:
+        while time.perf_counter() < ends_s and (given := hosts[number].exchange()):
+            counts[number] += hosts[number].run_all(given)
+
+    began_s = time.perf_counter()
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(hosts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    taken_s = time.perf_counter() - began_s
+    for host in hosts:
+        host.close()
+    if not all(counts):
+        raise RuntimeError(f"a host was given nothing to do: {counts}")
+    return sum(counts) / taken_s
+
+
+def _peer_per_s(peer: str, jobs: int, server: PostgresServer) -> float:
+    with server.database() as name:
+        words = [str(Path(__file__).with_name("peers.py")), peer, server.conninfo(name), str(jobs)]
+        done = subprocess.run(
+            [sys.executable, *words], capture_output=True, text=True, timeout=600, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        return jobs / float(done.stdout)
+
+
+_Urls = Callable[[], AbstractContextManager[str | None]]
+
+
+def _databases(server: PostgresServer | None) -> Iterator[tuple[str, _Urls]]:
+    """What each database is called, and how one of its kind is had: None is the file in a farm's folder."""
+    yield "SQLite", nullcontext
+    if server is not None:
+        yield "PostgreSQL", partial(_postgres_url, server)
+
+
+@contextmanager
+def _postgres_url(server: PostgresServer) -> Iterator[str | None]:
+    with server.database() as name:
+        yield server.url(name)
+
+
+PARTS = {"claim": claims, "settle": settled, "submit": submitted, "idle": idled}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small and short: does it work?")
+    parser.add_argument("--only", choices=PARTS, action="append", help="only this part; may be repeated")
+    given = parser.parse_args()
+    plan = QUICK if given.quick else FULL
+    print(machine_facts(), flush=True)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchfarm-")))
+        server = None
+        try:
+            server = stack.enter_context(running_postgres())
+        except NoPostgres as reason:
+            talk(f"SQLite only: {reason}")
+        for name, part in PARTS.items():
+            if not given.only or name in given.only:
+                part(plan, folder, server)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Two well-known job queues on PostgreSQL, with jobs that do nothing: what one costs that is only a row.
+
+    python benchmarks/peers.py {procrastinate|pgqueuer|pgqueuer-serial} CONNINFO JOBS
+
+prints the seconds that the peer's own worker took to fetch, run and finish so many jobs.
+"""
+
+import asyncio
+import sys
+import time
+from datetime import timedelta
+
+#: Phones whose jobs a fetch is for; of `pgqueuer-serial` each may run one job at a time, as a phone does.
+QUEUES = 10
+_BATCH = 1000
+
+
+async def procrastinate(conninfo: str, jobs: int) -> float:
+    """Its worker with ten jobs at once, each behind its phone's lock."""
+    from procrastinate import App, PsycopgConnector
+
+    app = App(connector=PsycopgConnector(conninfo=conninfo))
+
+    @app.task(name="nothing")
+    async def nothing() -> None:
+        pass
+
+    async with app.open_async():
+        await app.schema_manager.apply_schema_async()
+        for _ in range(jobs // _BATCH):
+            await nothing.batch_defer_async(*[{}] * _BATCH)
+        began_s = time.perf_counter()
+        await app.run_worker_async(
+            concurrency=QUEUES, wait=False, listen_notify=False, install_signal_handlers=False
+        )
+        return time.perf_counter() - began_s
+
+
+async def pgqueuer(conninfo: str, jobs: int, *, serial: bool) -> float:
+    """Its worker, ten jobs a fetch; with or without its limit of one running job for each of ten queues."""
+    import psycopg
+    from pgqueuer import PgQueuer, Queries
+    from pgqueuer.db import PsycopgDriver
+
+    connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=True)
+    async with connection:
+        driver = PsycopgDriver(connection)
+        await Queries(driver).install()
+        queue = PgQueuer(driver)
+
+        done = 0
+
+        async def nothing(_: object) -> None:
+            nonlocal done
+            done += 1
+            if done == jobs:
+                queue.shutdown.set()
+
+        names = [f"phone-{number}" for number in range(QUEUES)]
+        for name in names:
+            queue.entrypoint(name, concurrency_limit=1 if serial else 0)(nothing)
+        for _ in range(jobs // _BATCH):
+            await Queries(driver).enqueue(names * (_BATCH // QUEUES), [None] * _BATCH, [0] * _BATCH)
+        began_s = time.perf_counter()
+        # Where a limit keeps jobs waiting it looks again after this time only.
+        await queue.run(dequeue_timeout=timedelta(milliseconds=1), batch_size=QUEUES)
+        return time.perf_counter() - began_s
+
+
+async def main(peer: str, conninfo: str, jobs: int) -> float:
+    """Time one peer."""
+    if peer == "procrastinate":
+        return await procrastinate(conninfo, jobs)
+    return await pgqueuer(conninfo, jobs, serial=peer == "pgqueuer-serial")
+
+
+if __name__ == "__main__":
+    print(asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]))))

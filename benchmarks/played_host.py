@@ -1,0 +1,107 @@
+"""A host whose agent is played over HTTP: what is measured is the farm, and an agent would cost as much."""
+
+import http.client
+import json
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from program import ITERATIONS
+
+from farm.core.evidence import Evidence, ExitRecord
+from farm.wire.agent import Report
+
+#: What the program of a benchmark prints; a small report, as quick programs make them.
+_OUTPUT = (
+    "Starting benchmark.\nRunning warmup runs.\nMain runs.\n"
+    + 'PyTorchObserver {"type": "NET", "unit": "us", "metric": "latency", "value": "1000"}\n' * ITERATIONS
+    + "Main run finished. Microseconds per iter: 1000. Iters per second: 1000\n"
+)
+
+
+class PlayedHost:
+    """One host with phones that need no time at all for a run."""
+
+    def __init__(self, url: str, name: str, join_token: str, phones: int) -> None:
+        address = urlsplit(url)
+        self._http = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
+        self._headers = {"Content-Type": "application/json"}
+        credential = self._post("/enroll", {"host": name, "join_token": join_token})["credential"]
+        self._headers["Authorization"] = f"Bearer {credential}"
+        opening = {"boot_id": "boot", "agent_version": "benchmark"}
+        self._session: int = self._post("/sessions", opening)["session_id"]
+        self._seq = 0
+        self._phones = {id: _phone(id) for id in (f"{name}-{number}" for number in range(phones))}
+
+    def exchange(self) -> list[dict[str, Any]]:
+        """Say what the phones are like; what they are to run next."""
+        self._seq += 1
+        said = {"seq": self._seq, "devices": list(self._phones.values())}
+        answer = self._post(f"/sessions/{self._session}/exchange", said)
+        for phone in self._phones.values():
+            # As an agent does: said once, and again when the farm asks.
+            if phone["device_id"] not in answer["facts_wanted"]:
+                phone.pop("facts", None)
+        return list(answer["assignments"])
+
+    def run_all(self, assignments: Iterable[dict[str, Any]]) -> int:
+        """Report a good run of each, and clean its phone up; how many."""
+        count = 0
+        for assignment in assignments:
+            report = Report(evidence=_evidence(assignment)).model_dump_json()
+            self._send(f"/attempts/{assignment['attempt_id']}/report", report.encode())
+            self._phones[assignment["device_id"]]["cleaned_fence"] = assignment["fence"]
+            count += 1
+        return count
+
+    def run_until_idle(self) -> None:
+        """Do all that there is to do: the checks of new phones, for one."""
+        while assignments := self.exchange():
+            self.run_all(assignments)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._http.close()
+
+    def _post(self, path: str, body: dict[str, Any]) -> Any:
+        return self._send(path, json.dumps(body).encode())
+
+    def _send(self, path: str, body: bytes) -> Any:
+        self._http.request("POST", f"/api/v1/agent{path}", body, self._headers)
+        answer = self._http.getresponse()
+        content = answer.read()
+        if answer.status >= 300:
+            raise RuntimeError(f"{path}: {answer.status} {content.decode(errors='replace')}")
+        return json.loads(content)
+
+
+def _phone(device_id: str) -> dict[str, Any]:
+    facts = {
+        "serialno": device_id,
+        "device_model": "played phone",
+        "abis": ["x86_64"],
+        "api_level": 34,
+        "work_root": "/data/local/tmp",
+        "virtual": True,
+    }
+    return {
+        "device_id": device_id,
+        "serial": device_id,
+        "presence": "online",
+        "facts": facts,
+        "cleaned_fence": 0,
+    }
+
+
+def _evidence(assignment: dict[str, Any]) -> Evidence:
+    plan = assignment["plan"]
+    code, stdout = 0, _OUTPUT
+    if plan["harness"] == "device_check":
+        size, digest = int(plan["settings"]["payload_bytes"]), plan["settings"]["payload_sha256"]
+        code, stdout = 23, f"shell_exit 7\npayload_sha256 {digest}\ncopied_bytes {2 * size}\n"
+    return Evidence(
+        fence=assignment["fence"],
+        argv=("./program",),
+        exit=ExitRecord(code=code, duration_s=1.0),
+        stdout=stdout,
+    )
