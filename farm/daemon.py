@@ -67,8 +67,10 @@ def run(options: UpOptions) -> list[DeviceId]:
     config = options.config
     make_data_folder(config.data_dir)
     check_server(config)
-    with data_folder_lock(config.data_dir), _listening(config) as listeners:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(data_folder_lock(config.data_dir))
         _prepare_database(config, SystemClock())
+        listeners = stack.enter_context(_listening(config))
         # Before anything is started that would have to be stopped.
         agent = agent_config(config, _url_here(listeners.people)) if options.agent else None
         options = replace(options, config=_with_port(config, listeners.agents))
