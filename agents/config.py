@@ -42,6 +42,8 @@ class AgentConfig(BaseSettings):
     cache_limit_bytes: Annotated[int, Field(gt=0)] = 20 * 1024**3
     #: So is the cache of each phone, before a run that needs more.
     phone_cache_limit_bytes: Annotated[int, Field(gt=0)] = 8 * 1024**3
+    #: To how many phones files are brought at the same time; None: to as many as want some.
+    max_pushes: Annotated[int, Field(gt=0)] | None = None
     #: Of the data folder's disk, for evidence alone; with less than that the host takes no new work.
     reserve_bytes: Annotated[int, Field(gt=0)] = RESERVE_BYTES
 

@@ -204,6 +204,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
             clock=clock,
             random=random,
             phone_cache_limit_bytes=config.phone_cache_limit_bytes,
+            max_pushes=config.max_pushes,
         ),
         delivery=Delivery(host.api, host.spool, host.disk, clock, random),
         journal=host.journal,

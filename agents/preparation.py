@@ -1,6 +1,8 @@
 """Makes a phone ready for a run: its files there and right, its screen on, its gates open."""
 
+import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -50,9 +52,17 @@ class Preparation:
     """Prepares phones with as few questions as will do: one, where all that is needed is there and known."""
 
     def __init__(
-        self, *, blobs: BlobCache, clock: Clock, random: Random, phone_cache_limit_bytes: int
+        self,
+        *,
+        blobs: BlobCache,
+        clock: Clock,
+        random: Random,
+        phone_cache_limit_bytes: int,
+        max_pushes: int | None = None,
     ) -> None:
         self._blobs = blobs
+        # Dies with the process, and so does all that waits for it.
+        self._pushing = nullcontext() if max_pushes is None else asyncio.Semaphore(max_pushes)
         self._phone_cache_limit_bytes = phone_cache_limit_bytes
         self._clock = clock
         self._patience = Patience(clock, random)
@@ -68,7 +78,8 @@ class Preparation:
             seen = phone.memory.take_look(self._clock.monotonic()) or await self._look(phone)
         pushed_bytes, is_fit = 0, not closed_gates(seen.condition, plan.gates)
         if not self._has_all(phone, plan, seen):
-            pushed_bytes, is_fit = await self._bring(phone, plan, fence), False
+            async with self._pushing:
+                pushed_bytes, is_fit = await self._bring(phone, plan, fence), False
         if is_fit:
             return _ready(phone, plan, fence, seen.condition)
         phone.memory.note_used(plan.files, fence)

@@ -68,13 +68,18 @@ class Runner:
         clock: Clock,
         random: Random,
         phone_cache_limit_bytes: int,
+        max_pushes: int | None = None,
         wait_margin_s: float = WAIT_MARGIN_S,
         stand_by_s: float = STAND_BY_S,
         away_s: float = AWAY_S,
     ) -> None:
         self._phones = phones
         self._preparation = Preparation(
-            blobs=blobs, clock=clock, random=random, phone_cache_limit_bytes=phone_cache_limit_bytes
+            blobs=blobs,
+            clock=clock,
+            random=random,
+            phone_cache_limit_bytes=phone_cache_limit_bytes,
+            max_pushes=max_pushes,
         )
         self._patience = Patience(clock, random)
         self._ending = Ending(

@@ -61,11 +61,22 @@ async def used(server: AdbServer, device: AdbDevice, phone: PhoneHandle) -> Phon
 
 @pytest.fixture
 def preparation(tmp_path: Path) -> Preparation:
-    clock, folder = SystemClock(), tmp_path / "blobs"
+    return prepares(tmp_path / "blobs")
+
+
+def prepares(folder: Path, max_pushes: int | None = None) -> Preparation:
+    """One whose host has the file already."""
+    clock = SystemClock()
     folder.mkdir()
     (folder / FILE.digest).write_bytes(CONTENT)
     blobs = BlobCache(folder, FarmApi(httpx.AsyncClient()), clock, limit_bytes=2**30)
-    return Preparation(blobs=blobs, clock=clock, random=Random(1), phone_cache_limit_bytes=2**30)
+    return Preparation(
+        blobs=blobs,
+        clock=clock,
+        random=Random(1),
+        phone_cache_limit_bytes=2**30,
+        max_pushes=max_pushes,
+    )
 
 
 def asked(phone: Phone) -> Sequence[str]:
@@ -163,3 +174,37 @@ async def test_after_any_doubt_digests_are_computed_again(preparation: Preparati
     again = replace(used, memory=PhoneMemory())
     assert (await preparation.prepare(again, PLAN, 3)).pushed_bytes == 0
     assert [command for command in asked(again) if f"{FILE.digest}" in command and "sha256sum" in command]
+
+
+class CountingDevice(AdbDevice):
+    """A phone that knows how many of its kind get files at the same time."""
+
+    pushing = most = 0
+
+    async def push(self, source: Path, remote: str, *, mode: int, deadline_s: float) -> int:
+        kind = type(self)
+        kind.pushing += 1
+        kind.most = max(kind.most, kind.pushing)
+        # Whoever else may push has begun by then.
+        await asyncio.sleep(0.05)
+        try:
+            return await super().push(source, remote, mode=mode, deadline_s=deadline_s)
+        finally:
+            kind.pushing -= 1
+
+
+@pytest.mark.invariant("I18")
+async def test_no_more_phones_get_files_at_once_than_the_host_may_serve(
+    server: AdbServer, device: AdbDevice, phone: PhoneHandle, tmp_path: Path
+) -> None:
+    facts = await read_facts(device)
+    limited = prepares(tmp_path / "blobs", max_pushes=1)
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(3):
+            root = phone.state / f"work-{number}"
+            root.mkdir()
+            one = CountingDevice(AdbClient(server.port), phone.address)
+            its_facts = replace(facts, work_root=str(root))
+            own = Phone(device=one, facts=its_facts, boot_id=None, memory=PhoneMemory())
+            tasks.create_task(limited.prepare(own, PLAN, 1))
+    assert CountingDevice.most == 1
