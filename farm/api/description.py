@@ -15,7 +15,7 @@ from farm.core.role import Role
 from farm.wire.base import Problem
 
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-#: What any call may be refused with. Every code there is: farm/core/errors.py.
+#: What any call may be refused with. Every code there is: farm/core/errors.
 _REFUSALS = {
     "4XX": {"description": "Refused: `code` says why, `hint` what to do.", "content": _PROBLEM},
     "5XX": {"description": "The farm is in trouble, or busy: try again.", "content": _PROBLEM},

@@ -1,0 +1,132 @@
+"""The error tree: who is to blame, whether trying again helps, and a stable code.
+
+FarmError
+├── InvalidInput                 blame user
+│   ├── MatrixInvalid            matrix.invalid
+│   ├── SelectorEmpty            matrix.selector_empty
+│   ├── VariantInvalid           variant.invalid
+│   ├── HarnessInvalid           harness.invalid
+│   ├── ArtifactMissing          artifact.missing
+│   ├── TooLarge                 input.too_large
+│   └── WireVersionUnserved      wire.version
+├── DigestMismatch               artifact.digest_mismatch
+├── NotFound                     not_found
+│   └── ArtifactExpired          artifact.expired
+├── Conflict                     conflict
+│   ├── ReportConflict           report.conflict
+│   ├── UploadInterrupted        artifact.upload_interrupted
+│   └── SessionFenced            session.fenced
+├── AuthError                    auth.invalid
+├── Forbidden                    auth.forbidden
+├── SchemaMismatch               farm.schema_mismatch
+├── BackupDamaged                farm.backup_damaged
+├── DeviceError                  blame device
+│   ├── DeviceOffline            device.offline
+│   ├── DeviceLost               device.lost
+│   ├── DeviceRebooted           device.rebooted
+│   ├── AdbdRestarted            device.adbd_restarted
+│   ├── DeviceTimeout            device.timeout
+│   ├── DeviceUnfit              device.unfit
+│   ├── DeviceProtocol           device.protocol
+│   ├── PushFailed               device.push_failed
+│   └── PushCorrupted            device.push_corrupted
+├── HostError                    blame host
+│   ├── AdbServerDown            host.adb_server_down
+│   └── HostDiskFull             host.disk_full
+└── FarmTrouble                  blame farm
+    ├── FarmUnreachable          farm.unreachable
+    ├── FarmDiskFull             farm.disk_full
+    └── FarmBusy                 farm.busy
+
+Retry, health, HTTP status, exit code and outcome follow from these attributes, never from message text.
+"""
+
+from farm.core.errors.asking import (
+    ArtifactExpired,
+    ArtifactMissing,
+    AuthError,
+    Conflict,
+    DigestMismatch,
+    Forbidden,
+    HarnessInvalid,
+    InvalidInput,
+    MatrixInvalid,
+    NotFound,
+    ReportConflict,
+    SelectorEmpty,
+    SessionFenced,
+    TooLarge,
+    UploadInterrupted,
+    VariantInvalid,
+    WireVersionUnserved,
+)
+from farm.core.errors.base import (
+    Blame,
+    FarmError,
+)
+from farm.core.errors.keeping import (
+    BackupDamaged,
+    SchemaMismatch,
+)
+from farm.core.errors.phones import (
+    AdbdRestarted,
+    DeviceError,
+    DeviceLost,
+    DeviceOffline,
+    DeviceProtocol,
+    DeviceRebooted,
+    DeviceTimeout,
+    DeviceUnfit,
+    PushCorrupted,
+    PushFailed,
+)
+from farm.core.errors.trouble import (
+    AdbServerDown,
+    FarmBusy,
+    FarmDiskFull,
+    FarmTrouble,
+    FarmUnreachable,
+    HostDiskFull,
+    HostError,
+)
+
+__all__ = [
+    "AdbServerDown",
+    "AdbdRestarted",
+    "ArtifactExpired",
+    "ArtifactMissing",
+    "AuthError",
+    "BackupDamaged",
+    "Blame",
+    "Conflict",
+    "DeviceError",
+    "DeviceLost",
+    "DeviceOffline",
+    "DeviceProtocol",
+    "DeviceRebooted",
+    "DeviceTimeout",
+    "DeviceUnfit",
+    "DigestMismatch",
+    "FarmBusy",
+    "FarmDiskFull",
+    "FarmError",
+    "FarmTrouble",
+    "FarmUnreachable",
+    "Forbidden",
+    "HarnessInvalid",
+    "HostDiskFull",
+    "HostError",
+    "InvalidInput",
+    "MatrixInvalid",
+    "NotFound",
+    "PushCorrupted",
+    "PushFailed",
+    "ReportConflict",
+    "SchemaMismatch",
+    "SelectorEmpty",
+    "SessionFenced",
+    "TooLarge",
+    "UploadInterrupted",
+    "VariantInvalid",
+    "WireVersionUnserved",
+]
