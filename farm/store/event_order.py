@@ -1,11 +1,12 @@
 """Up to which number no event can come any more: what a reader may show without missing one later.
 
 An event gets its number when it is written and is seen when its transaction commits. SQLite has one writer,
-so numbers are seen in order. On PostgreSQL a later number may be seen before an earlier one, and a number
-that was given may never come: its transaction was undone. So a reader asks for the last number given, and
-then who is writing events at that moment. Whoever was given a number up to there and has not committed is
-among them: a transaction locks the table before it draws a number, and until it ends. Once they are over, all
-numbers up to there are settled. It needs no column, and holds in a database that was restored elsewhere.
+and farm processes on PostgreSQL write in turn; but who writes there without asking for a turn, or commits as
+the server shuts it out, may be seen before an earlier number, and a number that was given may never come. So
+a reader asks for the last number given, and then who is writing events at that moment. Whoever was given a
+number up to there and has not committed is among them: a transaction locks the table before it draws a
+number, and until it ends. Once they are over, all numbers up to there are settled. It takes no column and no
+belief in turns, and holds in a database that was restored elsewhere.
 """
 
 from collections.abc import Collection
