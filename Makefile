@@ -20,6 +20,7 @@ help:
 	@echo "make test     set up, run all checks and tests"
 	@echo "make chaos    set up, 1000 faults on each database: SEED=7 FAULTS=100 DATABASE=sqlite|postgresql|both"
 	@echo "make simulate many seeds of the simulation: SEEDS=17 (that one, with its trace) DATABASE=sqlite|postgresql|both"
+	@echo "make mutants  take each enforcement of an invariant out, and see a test fail"
 	@echo "make lint     ruff, mypy and the import contracts only"
 	@echo "make clean    remove the virtual environment and the demo's data"
 
@@ -48,6 +49,10 @@ SEEDS    ?= 1000-1100
 .PHONY: simulate
 simulate: $(VENV)/.installed-dev
 	$(BIN)/python tests/simulate.py $(SEEDS) --database $(DATABASE)
+
+.PHONY: mutants
+mutants: $(VENV)/.installed-dev
+	@PYTHONPATH=tests $(BIN)/python -m reliability.mutants
 
 .PHONY: lint
 lint: $(VENV)/.installed-dev
