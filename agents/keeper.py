@@ -24,6 +24,7 @@ PINGS_MISSED = 3
 #: A server that was started again more often than this within that time is not to be relied on.
 RESTARTS = 5
 RESTARTS_WITHIN_S = 600.0
+_CRASH_LOOP = f"adb's server had to be started more than {RESTARTS} times in {RESTARTS_WITHIN_S / 60:g} min"
 
 
 class AdbKeeper:
@@ -144,9 +145,8 @@ class AdbKeeper:
         """Keep new work from this host while the server is in trouble, and while it was all too lately."""
         self._trouble = trouble
         self._restarted_s = recent(self._restarted_s, self._clock.monotonic())
-        count = len(self._restarted_s)
-        loop = f"adb's server had to be started again {count} times" if count > RESTARTS else None
-        self._pressure.note("adb", trouble or loop)
+        is_loop = len(self._restarted_s) > RESTARTS
+        self._pressure.note("adb", trouble or (_CRASH_LOOP if is_loop else None))
 
 
 def recent(restarted_s: Iterable[float], now_s: float) -> list[float]:

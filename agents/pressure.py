@@ -15,7 +15,10 @@ DISK_S = 10.0
 
 
 class Pressure:
-    """Reasons by what they are about, in memory: whoever composes an exchange waits for nothing."""
+    """Reasons by what they are about, in memory: whoever composes an exchange waits for nothing.
+
+    A reason has no figures that change: another text is another incident of the host.
+    """
 
     def __init__(self, changed: asyncio.Event) -> None:
         """`changed` is set when the farm should hear of something at once."""
@@ -26,16 +29,13 @@ class Pressure:
         """Say what is wrong with the disk, say; None when all is well."""
         if reason == self._reason_by_subject.get(subject):
             return
-        was_well = subject not in self._reason_by_subject
         if reason is None:
             del self._reason_by_subject[subject]
             log.info("host_pressure_over", subject=subject)
         else:
             self._reason_by_subject[subject] = reason
             log.warning("host_pressure", subject=subject, reason=reason)
-        # A reason whose figures changed is told with the next exchange.
-        if was_well or reason is None:
-            self._changed.set()
+        self._changed.set()
 
     @property
     def reason(self) -> str | None:

@@ -45,18 +45,13 @@ class Reserve:
         return is_there
 
     def shortage(self) -> str | None:
-        """Why this disk can take nothing new, in words; None while there is room beside the reserve."""
-        least = size_text(self._size_bytes)
+        """Why this disk can take nothing new; None while there is room beside the reserve."""
         try:
             self.refill()
+            is_short = shutil.disk_usage(self._path.parent).free < self._size_bytes
         except HostDiskFull:
-            return f"the agent's disk has no {least} to keep back for evidence"
-        free_bytes = shutil.disk_usage(self._path.parent).free
-        if free_bytes < self._size_bytes:
-            return (
-                f"the agent's disk has {size_text(free_bytes)} free, at least {size_text(self._size_bytes)}"
-            )
-        return None
+            is_short = True
+        return f"the agent's disk has less than {size_text(self._size_bytes)} free" if is_short else None
 
     def _is_whole(self) -> bool:
         try:

@@ -117,7 +117,10 @@ class Connection:
         self._writer.transport.abort()
 
     async def send(self, packet: Packet) -> None:
-        """Send one packet whole; waits while the host does not read."""
+        """Send one packet whole; waits while the host does not read, or the phone hangs."""
+        if self._writer.transport.is_closing():
+            # A phone that hangs would keep us here for what nobody can get.
+            raise ConnectionResetError("the connection is cut")
         await self._awake.wait()
         self._writer.write(packet.header(summed=self._summed))
         self._writer.write(packet.payload)

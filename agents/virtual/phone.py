@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -179,7 +180,9 @@ class VirtualPhone:
         )
         self._connections[task] = connection
         try:
-            await connection.serve()
+            # asyncio takes a server's cancelled task for a mistake.
+            with suppress(asyncio.CancelledError):
+                await connection.serve()
         finally:
             del self._connections[task]
 
@@ -203,8 +206,10 @@ class VirtualPhone:
 
     async def _drop(self) -> None:
         tasks = list(self._connections)
-        for connection in self._connections.values():
+        for task, connection in self._connections.items():
             connection.abort()
+            # What waits for a phone that hangs would not notice.
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _write_record(self) -> None:

@@ -68,7 +68,7 @@ async def test_an_adb_server_that_dies_again_and_again_stops_new_work_and_blames
             await comes_true(lambda died=died: bench.server.pid not in (None, died), "another server runs")
             await comes_true(lambda: bench.watch.find(bench.device_id) is not None, "the phone is back")
         await comes_true(lambda: pressure.reason is not None, "the host says so")
-        assert pressure.reason == f"adb's server had to be started again {RESTARTS + 1} times"
+        assert pressure.reason == "adb's server had to be started more than 5 times in 10 min"
         assert bench.watch.sightings()[bench.device_id].presence is Presence.ONLINE
 
 
