@@ -33,6 +33,20 @@ async def test_a_phone_that_greets_nobody_is_listed_as_offline_until_it_is_well(
     assert await said(own_device, "echo back") == "back"
 
 
+@pytest.mark.fault(1)
+@pytest.mark.parametrize("faults", [Faults(offline=True), Faults(hang=True, vanish=True)])
+async def test_a_phone_that_nobody_answers_for_is_well_again_though_a_command_was_open(
+    own_device: AdbDevice, phone: PhoneHandle, faults: Faults
+) -> None:
+    running = asyncio.create_task(own_device.shell("touch began; sleep 600", deadline_s=DEADLINE_S))
+    await until((phone.state / "data" / "began").exists)
+    set_faults(phone.state, faults)
+    with pytest.raises(DeviceError):
+        await running
+    set_faults(phone.state, Faults())
+    assert await eventually_said(own_device, "echo back", bool) == "back"
+
+
 @pytest.mark.fault(6)
 async def test_a_phone_that_forgot_every_key_is_unauthorized_until_it_is_well(
     own_device: AdbDevice, phone: PhoneHandle, server: AdbServer
