@@ -9,6 +9,7 @@ from farm.core.advice import advice, presence_advice, telling_first
 from farm.core.attempt import AttemptState
 from farm.core.device import Blocker, Presence
 from farm.core.host_state import SessionState
+from farm.core.incident import IncidentKind
 
 #: What passes without anybody's doing; whoever waits for anything else may wait for ever.
 PASSING = frozenset(
@@ -114,6 +115,20 @@ def _patience(blocker: Blocker, place: Place) -> str:
             return show
         case _:
             assert_never(blocker)
+
+
+def incident_reason(kind: IncidentKind, host: str, since: Since) -> Reason:
+    """What a host goes through, as a reason of a job for one of its phones."""
+    match kind:
+        case IncidentKind.PRESSURE:
+            message = "the host takes no new work"
+            hint = f"see to it on {host}: its agent goes on by itself once that is over"
+        case IncidentKind.PHONES_TOGETHER:
+            message = "the host is in trouble as a whole, and the phone with it"
+            hint = f"look at hub, cables and adb server of {host}"
+        case _:
+            assert_never(kind)
+    return Reason(code=f"host_{kind}", message=message, hint=hint, passes=False, since=since)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,22 @@ from farm.core.device import Blocker, blockers
 from farm.core.errors import NotFound
 from farm.core.event import Subject
 from farm.core.ids import JobId, MatrixId
+from farm.core.incident import IncidentKind
 from farm.core.job import JobKind, JobState
-from farm.core.waiting import LiveAttempt, Place, Reason, Since, attempt_reasons, blocker_reason, in_order
+from farm.core.waiting import (
+    LiveAttempt,
+    Place,
+    Reason,
+    Since,
+    attempt_reasons,
+    blocker_reason,
+    in_order,
+    incident_reason,
+)
 from farm.services.devices import Load, load_of
 from farm.services.matrices import get_matrix
 from farm.services.since import since
-from farm.store import attempts, devices, hosts, jobs, queue_places
+from farm.store import attempts, devices, hosts, incidents, jobs, queue_places
 from farm.store.attempts import Attempt
 from farm.store.devices import Device
 from farm.store.jobs import Job
@@ -112,7 +122,17 @@ def _reasons(connection: Connection, job: Job, device: Device, load: Load) -> li
             return attempt_reasons(_live(connection, job, device))
         case JobState.QUEUED:
             found = blockers(load.state_of(device), check=job.kind is JobKind.CHECK)
-            return [_blocked(connection, device, blocker) for blocker in in_order(found)]
+            of_phone = [_blocked(connection, device, blocker) for blocker in in_order(found)]
+            return [*_of_host(connection, device), *of_phone]
+
+
+def _of_host(connection: Connection, device: Device) -> list[Reason]:
+    """What the phone's host goes through, where that keeps the phone from work."""
+    return [
+        incident_reason(incident.kind, device.host_id, Since(at=incident.began_at, cause=incident.cause))
+        for incident in incidents.open_incidents(connection, device.host_id)
+        if incident.kind is IncidentKind.PRESSURE or device.device_id in incident.devices
+    ]
 
 
 def _blocked(connection: Connection, device: Device, blocker: Blocker) -> Reason:

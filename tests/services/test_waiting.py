@@ -8,13 +8,17 @@ from farm.core.attempt import AttemptState
 from farm.core.device import Presence
 from farm.core.errand import ErrandKind
 from farm.core.errors import NotFound, SelectorEmpty
+from farm.core.host_state import HostEvent
 from farm.core.ids import JobId, MatrixId
 from farm.services.errands import ask_errand
+from farm.services.exchange import exchange
 from farm.services.holds import hold
+from farm.services.hosts import change_host, limit_host
 from farm.services.operators import cancel_jobs_of_retired, change_admin, retire
 from farm.services.waiting import job_waiting, matrix_waiting
-from farm.wire.agent import AttemptReport
+from farm.wire.agent import AttemptReport, Exchange
 from farm.wire.device_views import Asked, HoldRequest
+from farm.wire.host_views import LimitRequest
 from farm.wire.waiting_views import DeviceWaitingView, JobWaitingView, MatrixWaitingView
 
 
@@ -178,6 +182,33 @@ def test_a_phone_whose_cpu_another_uses_waits_its_turn(farm: FarmRig) -> None:
     (running,) = host.exchange().assignments
     waiting = "phone-2" if running.device_id == "phone-1" else "phone-1"
     assert codes(why(farm, first_job(farm, matrix_id, waiting))) == ["cpu_shared"]
+
+
+def test_a_host_that_is_drained_is_told_with_who_drained_it(farm: FarmRig, host: HostRig, job: JobId) -> None:
+    asked = Asked(by="ann", reason="new disk")
+    farm.write(change_host, "bench-1", HostEvent.DRAINED, asked, now=farm.clock.now())
+    (reason,) = why(farm, job).reasons
+    assert (reason.code, reason.by, reason.cause) == ("host_draining", "user:ann", "new disk")
+    assert reason.hint == "farm host activate bench-1"
+
+
+def test_a_host_that_has_all_the_runs_it_may_have_is_told_as_that(farm: FarmRig, host: HostRig) -> None:
+    farm.write(limit_host, "bench-1", LimitRequest(by="ann", max_runs=1), now=farm.clock.now())
+    matrix_id = farm.submit(rounds=1)
+    (running,) = host.exchange().assignments
+    waiting = "phone-2" if running.device_id == "phone-1" else "phone-1"
+    (reason,) = why(farm, first_job(farm, matrix_id, waiting)).reasons
+    assert (reason.code, reason.passes) == ("host_full", True)
+
+
+def test_a_host_whose_disk_is_full_is_told_in_its_agents_words(
+    farm: FarmRig, host: HostRig, job: JobId
+) -> None:
+    said = Exchange(seq=host.seq + 1, devices=tuple(host.phones.values()), pressure="its disk is full")
+    farm.write(exchange, host.host_id, host.session_id, said, now=farm.clock.now())
+    (reason,) = why(farm, job).reasons
+    assert (reason.code, reason.cause) == ("host_pressure", "its disk is full")
+    assert reason.since == farm.clock.now()
 
 
 def test_a_phone_that_is_too_warm_is_told_in_its_agents_words(

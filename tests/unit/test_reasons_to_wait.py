@@ -8,7 +8,17 @@ import pytest
 from farm.core.attempt import LIVE, AttemptState
 from farm.core.device import Blocker, Presence
 from farm.core.host_state import SessionState
-from farm.core.waiting import PASSING, LiveAttempt, Place, Since, attempt_reasons, blocker_reason, in_order
+from farm.core.incident import IncidentKind
+from farm.core.waiting import (
+    PASSING,
+    LiveAttempt,
+    Place,
+    Since,
+    attempt_reasons,
+    blocker_reason,
+    in_order,
+    incident_reason,
+)
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -67,6 +77,13 @@ def test_what_a_person_must_see_to_stands_before_what_passes() -> None:
 def test_that_a_busy_phone_is_not_clean_goes_without_saying() -> None:
     assert in_order([Blocker.BUSY, Blocker.NOT_CLEANED]) == [Blocker.BUSY]
     assert in_order([Blocker.NOT_CLEANED]) == [Blocker.NOT_CLEANED]
+
+
+@pytest.mark.parametrize("kind", IncidentKind)
+def test_what_a_host_goes_through_is_somebodys_to_see_to(kind: IncidentKind) -> None:
+    reason = incident_reason(kind, "bench-1", Since(cause="its disk is full"))
+    assert "bench-1" in reason.hint
+    assert not reason.passes
 
 
 @pytest.mark.parametrize("state", LIVE)
