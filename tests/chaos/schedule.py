@@ -82,7 +82,7 @@ _ORDER_WEIGHTS: Mapping[Order, int] = MappingProxyType(
     {Order.SUBMIT: 10, Order.CANCEL: 1, Order.RERUN: 1, Order.CORDON: 1, Order.HOLD: 1, Order.CLEAN: 1}
 )
 _ONLY_ON = {Kind.DATABASE_LOCKED: "sqlite", Kind.BACKENDS_TERMINATED: "postgresql"}
-_GAP_S, _ORDER_GAP_S = 0.7, 1.6
+_GAP_S, _ORDER_GAP_S = 0.55, 1.6
 #: Most disturbances are short; one in five lasts long enough for somebody to be called silent or lost.
 _SHORT_S, _LONG_S = (0.1, 2.5), (4.0, 12.0)
 _LONG_SHARE = 0.2
