@@ -1,6 +1,5 @@
 """`farm events`: what happened, and what happens."""
 
-import json
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.cli.address import connect
-from farm.cli.output import out, talk
+from farm.cli.output import JsonLines, out, print_json_line, talk
 from farm.core.errors import FarmTrouble
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ PATIENCE_S = 180.0
 #: The newest of them are shown; a follower reads on in pages of this size.
 _LIMIT = 50
 _MAX_LIMIT = 1000
-
-JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 
 
 def events(
@@ -81,7 +78,7 @@ def _printer(*, as_json: bool) -> "Callable[[LoggedEventView], None]":
 
     def tell(event: "LoggedEventView") -> None:
         if as_json:
-            typer.echo(json.dumps(event.model_dump(mode="json"), ensure_ascii=False))
+            print_json_line(event.model_dump(mode="json"))
         else:
             out().print(lines.line(event), markup=False, soft_wrap=True)
 

@@ -8,7 +8,7 @@ import typer
 from farm.cli import matrix_orders, matrix_plan, why
 from farm.cli.address import connect
 from farm.cli.exits import exit_code
-from farm.cli.output import Json, err, out, print_json, show, talk
+from farm.cli.output import Json, JsonLines, err, out, print_json, print_json_line, show, talk
 from farm.core.errors import Blame
 from farm.core.ids import MatrixId
 
@@ -50,12 +50,16 @@ def submit(
 
 
 @app.command("watch")
-def watch_command(matrix_id: Id) -> None:
+def watch_command(matrix_id: Id, as_json: JsonLines = False) -> None:
     """Watch a matrix until it is finished, then print its speedups; without a baseline, its times.
+
+    With --json each change is one line, without the cells: `farm matrix show ID --json` has those.
 
     Example: farm matrix watch 3
     """
     with connect() as farm:
+        if as_json:
+            raise typer.Exit(_watch_as_json(farm, MatrixId(matrix_id)))
         raise typer.Exit(follow_to_end(farm, MatrixId(matrix_id), as_json=False))
 
 
@@ -165,6 +169,19 @@ def follow_to_end(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> 
     else:
         print_result(view, farm.results(matrix_id), farm.speedups(matrix_id=matrix_id))
     return exit_code_of(view)
+
+
+def _watch_as_json(farm: "FarmClient", matrix_id: MatrixId) -> int:
+    """Print each change as a line; the exit code."""
+    from farm.cli.watch import watch_changes
+
+    def tell(view: "MatrixView") -> None:
+        print_json_line(view.model_dump(mode="json", exclude={"cell_list", "rejected_list"}))
+
+    try:
+        return exit_code_of(watch_changes(lambda: farm.matrix(matrix_id), tell))
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
 
 
 def _say_failures(farm: "FarmClient", view: "MatrixView") -> None:

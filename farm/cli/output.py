@@ -19,6 +19,9 @@ PIPED_WIDTH = 200
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
 
+#: For what goes on: whoever reads it need not wait for an end.
+JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+
 M = TypeVar("M", bound="BaseModel")
 
 
@@ -43,6 +46,11 @@ def show(views: Sequence[M], render: Callable[[Sequence[M]], "RenderableType"], 
 def print_json(document: object) -> None:
     """Print a document; the only thing a command with `--json` may write to stdout."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_json_line(document: object) -> None:
+    """Print a document on a line of its own, at once: for what goes on."""
+    typer.echo(json.dumps(document, ensure_ascii=False))
 
 
 def talk(text: str) -> None:

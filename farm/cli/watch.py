@@ -45,6 +45,32 @@ def watch_matrix(
     return _as_bars(looks, console) if console.is_terminal else _as_lines(looks, console, line_every_s)
 
 
+def watch_changes(
+    look: Callable[[], MatrixView],
+    tell: Callable[[MatrixView], None],
+    *,
+    poll_s: float = POLL_S,
+    patience_s: float = PATIENCE_S,
+) -> MatrixView:
+    """Give `tell` the matrix as it is, after each change, and when it is finished.
+
+    Raises:
+        FarmTrouble: the farm went away and did not come back for `patience_s`.
+        KeyboardInterrupt: the person wants to go; the matrix goes on.
+    """
+    told: object = None
+
+    def tell_news(view: MatrixView, _answers: bool, _still_s: float) -> None:
+        nonlocal told
+        # How long it will take changes with every look.
+        news = (view.state, [device.model_copy(update={"eta_s": None}) for device in view.progress])
+        if news != told:
+            told = news
+            tell(view)
+
+    return _each(_looks(look, poll_s, patience_s), tell_news)
+
+
 Look = tuple[MatrixView, bool, float]
 """The matrix as last seen, whether the farm answers now, and for how many seconds nothing has moved."""
 

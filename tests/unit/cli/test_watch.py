@@ -8,7 +8,7 @@ from rich.console import Console
 from sample_views import NOON, cell_view, matrix_view, progress
 
 from farm.cli.matrix_report import jobs_line
-from farm.cli.watch import bars, status_line, watch_matrix
+from farm.cli.watch import bars, status_line, watch_changes, watch_matrix
 from farm.core.errors import FarmUnreachable, NotFound
 from farm.wire.views import MatrixView
 
@@ -112,6 +112,15 @@ def test_a_total_that_grew_is_explained() -> None:
     assert status_line(view).startswith("matrix 3: 24 of 26 jobs (3 blocks measured again), about")
     assert jobs_line(view).startswith("26 jobs (3 blocks measured again): 24 succeeded")
     assert "again" not in status_line(RUNNING)
+
+
+def test_each_change_is_told_once_and_how_long_it_takes_is_none() -> None:
+    told: list[MatrixView] = []
+    slower = RUNNING.model_copy(update={"eta_s": 999.0})
+    gone = FarmUnreachable("gone")
+    script = answers(RUNNING, RUNNING, slower, gone, LATER, FINISHED)
+    assert watch_changes(script, told.append, poll_s=0.0) == FINISHED
+    assert told == [RUNNING, LATER, FINISHED]
 
 
 def test_when_nothing_moves_for_a_while_it_is_said_how_to_learn_why() -> None:
