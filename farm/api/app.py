@@ -70,6 +70,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
                 started_at=clock.now(),
             )
             register_own_programs(database, context.blobs, now=clock.now())
+            database.read(context.clock_check.look, clock)
             app.state.context = context
             async with waking(database, context.waiters):
                 yield

@@ -49,6 +49,8 @@ def _one_at_a_time(connection: Connection) -> Iterator[None]:
     # Any other level would look at the database as it was before the wait for the lock.
     connection.execution_options(isolation_level="READ COMMITTED")
     with connection.begin():
+        # A migration of much takes as long as it takes.
+        connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         yield
 

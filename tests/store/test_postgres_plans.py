@@ -1,4 +1,4 @@
-"""Hot statements on PostgreSQL: what its planner chooses on a farm with much in it, for what is really sent."""
+"""Hot statements on PostgreSQL: what its planner chooses on a farm with much in it."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager

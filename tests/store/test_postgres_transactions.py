@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.errors import FarmBusy
 from farm.store.database import Database
+from farm.store.migrate import upgrade
 from farm.store.tables import artifacts
 
 
@@ -188,3 +189,17 @@ def test_readers_wait_for_no_writer(url: str) -> None:
 
 def libpq(url: str) -> str:
     return url.replace("postgresql+psycopg", "postgresql")
+
+
+def test_a_farm_that_starts_waits_for_another_that_migrates(url: str) -> None:
+    with (
+        opened(url, busy_ms=50) as database,
+        psycopg.connect(libpq(url)) as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        other.execute("SELECT pg_advisory_xact_lock(8470)")
+        starting = pool.submit(upgrade, database.engine)
+        with pytest.raises(TimeoutError):
+            starting.result(0.3)
+        other.rollback()
+        starting.result(30)
