@@ -81,8 +81,8 @@ def check_empty(target: Engine) -> None:
         SchemaMismatch: it is a newer release's.
     """
     if target.dialect.name == "sqlite":
-        path = _path_of(target)
-        if path.exists():
+        # What is left of a database beside its file would be taken for part of the new one.
+        for path in (each for each in _files_of(_path_of(target)) if each.exists()):
             raise Conflict(f"there is a database already: {path}", hint=_ELSEWHERE)
         return
     upgrade(target)
@@ -216,5 +216,10 @@ def _path_of(engine: Engine) -> Path:
 
 
 def _remove(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    for each in _files_of(path):
+        each.unlink(missing_ok=True)
+
+
+def _files_of(path: Path) -> list[Path]:
+    """An SQLite file, and what there may be beside it."""
+    return [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]

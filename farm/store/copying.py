@@ -1,10 +1,13 @@
 """Copies all rows from one database to another, of either kind, in bounded memory."""
 
+import json
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+import psycopg
 import sqlalchemy as sa
+from psycopg import sql
 from sqlalchemy.engine import Connection
 
 from farm.store.numbering import go_on_after_rows
@@ -55,14 +58,29 @@ def _copy_table(source: Connection, target: Connection, table: sa.Table, progres
     target.execute(plain.delete())
     size = _chunk_rows(table)
     rows = _rows(source, plain, size)
-    if target.dialect.name == "postgresql":
-        rows = map(_without_nul, rows)
+    put = _put_into_postgres if target.dialect.name == "postgresql" else _put_into_sqlite
     copied = 0
     while chunk := list(islice(rows, size)):
-        target.execute(plain.insert(), chunk)
+        put(target, plain, chunk)
         copied += len(chunk)
         progress(table.name, copied)
     return copied
+
+
+def _put_into_sqlite(target: Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    target.execute(table.insert(), rows)
+
+
+def _put_into_postgres(target: Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    # Row by row it takes several times as long.
+    raw = target.connection.driver_connection
+    assert isinstance(raw, psycopg.Connection)
+    names = list(table.columns.keys())
+    columns = sql.SQL(", ").join(map(sql.Identifier, names))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), columns)
+    with raw.cursor() as cursor, cursor.copy(statement) as copy:
+        for row in rows:
+            copy.write_row([_as_postgres_has_it(row[name]) for name in names])
 
 
 def _rows(source: Connection, table: sa.Table, size: int) -> Iterator[dict[str, Any]]:
@@ -73,12 +91,11 @@ def _rows(source: Connection, table: sa.Table, size: int) -> Iterator[dict[str, 
             yield dict(row)
 
 
-def _without_nul(row: dict[str, Any]) -> dict[str, Any]:
-    """SQLite keeps the one character that PostgreSQL's texts cannot hold."""
-    return {
-        name: value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
-        for name, value in row.items()
-    }
+def _as_postgres_has_it(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        return json.dumps(value)
+    # SQLite keeps the one character that PostgreSQL's texts cannot hold.
+    return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
 
 
 def _chunk_rows(table: sa.Table) -> int:

@@ -312,3 +312,16 @@ def test_a_backup_can_be_moved_with_its_artifacts_and_restored_twice(farm: FarmR
             numbers.append(again.host(f"bench-{name}").session_id)
     # Two lives of one backup give no number twice, unless they give many in a second.
     assert numbers[1] - numbers[0] == 600
+
+
+def test_the_log_of_a_database_that_was_moved_away_is_not_left_to_the_new_one(
+    sqlite_farm: FarmRig, tmp_path: Path
+) -> None:
+    made = backed_up(sqlite_farm, tmp_path / "backups")
+    place = tmp_path / "restored" / "farm.sqlite3"
+    place.parent.mkdir()
+    place.with_name("farm.sqlite3-wal").touch()
+    with pytest.raises(Conflict, match="sqlite3-wal"):
+        restore_backup(
+            made.folder, sqlite_url(place), place.parent / "blobs", sqlite_farm.clock, actor="user:ann"
+        )
