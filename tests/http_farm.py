@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import uvicorn
@@ -90,15 +90,25 @@ def http_farm(data_dir: Path, **config: Any) -> Iterator[HttpFarm]:
     if settings.database_url is None:
         put_migrated(settings.database_path)
     app = create_app(settings, SystemClock())
+    with (
+        served(app) as (url, loop),
+        httpx.Client(base_url=url, trust_env=False, timeout=30) as http,
+    ):
+        yield HttpFarm(url=url, app=app, http=http, loop=loop)
+
+
+@contextmanager
+def served(
+    app: FastAPI, *, lifespan: Literal["on", "off"] = "on"
+) -> Iterator[tuple[str, asyncio.AbstractEventLoop]]:
+    """Any application on a loopback port of its own: its address, and where it runs."""
     with listening("127.0.0.1", 0, hint="") as listener:
-        server = _Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1, lifespan="on"))
+        server = _Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1, lifespan=lifespan))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        url = url_of(listener)
         try:
             assert server.listening.wait(30)
-            with httpx.Client(base_url=url, trust_env=False, timeout=30) as http:
-                yield HttpFarm(url=url, app=app, http=http, loop=server.loop)
+            yield url_of(listener), server.loop
         finally:
             server.should_exit = True
             thread.join()

@@ -1,15 +1,17 @@
 """`farm up`: the farm as a daemon, with an embedded agent and virtual phones if wanted."""
 
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from farm.cli.address import data_dir
 from farm.cli.output import talk
 from farm.cli.words import plural
-from farm.core.address import is_loopback
+from farm.core.address import is_loopback, web_address
 
 if TYPE_CHECKING:
     from farm.config import FarmConfig
@@ -99,7 +101,7 @@ def welcome(
         f"  data    {config.data_dir}",
         *([f"  rows    {place_of(config)}"] if config.database_url else []),
         f"  phones  {phones if agent else 'looked after by other agents only'}",
-        *_open_to(config),
+        *_open_to(config, url),
         *([f"  agents  of other machines call {agents_url} (not encrypted)"] if agents_url else []),
         after_up(config.data_dir),
         "Ctrl-C stops it.",
@@ -107,12 +109,13 @@ def welcome(
     return "\n".join(lines)
 
 
-def _open_to(config: "FarmConfig") -> list[str]:
+def _open_to(config: "FarmConfig", url: str) -> list[str]:
     """What it means that others can call."""
     if not config.needs_tokens:
         return []
     lines = ["  people  show an access token: farm token create --role ROLE --name NAME --out FILE"]
     if not is_loopback(config.bind):
+        lines.insert(0, f"  others  call {web_address(socket.gethostname(), urlsplit(url).port or 80)}")
         lines.append(
             "  HTTP is not encrypted: others on the way see tokens. Put a TLS proxy or a VPN in front."
         )
