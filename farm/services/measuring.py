@@ -110,11 +110,8 @@ def _repeat_block(connection: Connection, job: Job, matrix: Terms, *, cause: str
     ):
         return
     killers = killer_cells(connection, matrix.matrix_id, job.device_id)
-    cells = [
-        cell
-        for cell in matrices.list_cells(connection, matrix.matrix_id)
-        if cell.device_id == job.device_id and cell.cell_id not in killers
-    ]
+    own = matrices.list_cells(connection, matrix.matrix_id, device_id=job.device_id)
+    cells = [cell for cell in own if cell.cell_id not in killers]
     new_jobs = [
         NewJob(device_id=job.device_id, cell_id=cell.cell_id, round=job.round, repeat=repeat)
         for cell in round_order(cells, round=job.round, seed=matrix.seed, repeat=repeat)

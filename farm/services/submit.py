@@ -1,18 +1,19 @@
 """Turns a matrix into cells and jobs, in one transaction."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
 from farm.core.event import Subject, WorkEvent
-from farm.core.ids import DeviceId, MatrixId
+from farm.core.ids import CellId, DeviceId, MatrixId
 from farm.core.matrix import Cell, MatrixPlan, RejectedCell, label_by, round_order
 from farm.services.expanding import Expanded, expand_here
 from farm.store import jobs, matrices
 from farm.store.events import record_event
 from farm.store.jobs import NewJob
+from farm.store.matrices import NewCell
 from farm.store.wakes import concerns_devices
 from farm.wire.matrix import MatrixSpec
 
@@ -41,8 +42,8 @@ def queue_matrix(
     plan, cells = expanded.plan, expanded.expansion.cells
     seed = secrets.randbelow(_MAX_SEED) if plan.seed is None else plan.seed
     matrix_id = _store_matrix(connection, expanded, seed, rerun_of=rerun_of, now=now, actor=actor)
-    _store_cells(connection, matrix_id, expanded)
-    count = _queue_jobs(connection, matrix_id, plan, cells, seed, now=now)
+    id_by_index = _store_cells(connection, matrix_id, expanded)
+    count = _queue_jobs(connection, matrix_id, id_by_index, plan, cells, seed, now=now)
     concerns_devices(connection, {cell.device_id for cell in cells})
     again = "" if rerun_of is None else f", a rerun of matrix {rerun_of}"
     record_event(
@@ -90,29 +91,30 @@ def _rejected(cell: RejectedCell, varying: frozenset[str]) -> dict[str, object]:
     }
 
 
-def _store_cells(connection: Connection, matrix_id: MatrixId, expanded: Expanded) -> None:
+def _store_cells(connection: Connection, matrix_id: MatrixId, expanded: Expanded) -> dict[int, CellId]:
     programs, varying = expanded.program_by_device(), expanded.varying
     rows = [
-        {
-            "cell_index": cell.index,
-            "device_id": cell.device_id,
-            "variant_id": cell.variant_id,
+        NewCell(
+            cell_index=cell.index,
+            device_id=cell.device_id,
+            variant_id=cell.variant_id,
             # Cells on devices without a program were rejected by the expansion.
-            "program_id": programs[cell.device_id].program_id,
-            "backend": cell.backend,
-            "settings": dict(cell.settings),
-            "replica": cell.replica,
-            "label": label_by(cell.key, varying, replica=cell.replica),
-            "baseline_index": cell.baseline_index,
-        }
+            program_id=programs[cell.device_id].program_id,
+            backend=cell.backend,
+            settings=dict(cell.settings),
+            replica=cell.replica,
+            label=label_by(cell.key, varying, replica=cell.replica),
+            baseline_index=cell.baseline_index,
+        )
         for cell in expanded.expansion.cells
     ]
-    matrices.add_cells(connection, matrix_id, rows)
+    return matrices.add_cells(connection, matrix_id, rows)
 
 
 def _queue_jobs(
     connection: Connection,
     matrix_id: MatrixId,
+    id_by_index: Mapping[int, CellId],
     plan: MatrixPlan,
     cells: Sequence[Cell],
     seed: int,
@@ -120,7 +122,6 @@ def _queue_jobs(
     now: datetime,
 ) -> int:
     """Queue each device's rounds one after the other, every round in an order of its own."""
-    id_by_index = {row.index: row.cell_id for row in matrices.list_cells(connection, matrix_id)}
     by_device: dict[DeviceId, list[Cell]] = {}
     for cell in cells:
         by_device.setdefault(cell.device_id, []).append(cell)

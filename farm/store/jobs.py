@@ -13,6 +13,7 @@ from farm.core.event import Subject, WorkEvent
 from farm.core.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
 from farm.core.job import JobEvent, JobKind, JobState, advance
 from farm.core.measurement import Outcome
+from farm.store.bulk import insert_rows
 from farm.store.events import record_event, record_if_moved, record_moves
 from farm.store.tables import jobs, word
 from farm.store.tables.columns import BigId
@@ -82,22 +83,19 @@ def add_jobs(
     now: datetime,
 ) -> None:
     """Queue benchmark jobs of a matrix in one insert; the creating event is the caller's."""
-    rows = [
-        {
+    insert_rows(
+        connection,
+        jobs,
+        ("device_id", "cell_id", "round", "repeat"),
+        [(job.device_id, job.cell_id, job.round, job.repeat) for job in new_jobs],
+        same={
             "kind": JobKind.BENCHMARK,
-            "device_id": job.device_id,
             "matrix_id": matrix_id,
-            "cell_id": job.cell_id,
-            "round": job.round,
-            "repeat": job.repeat,
             "priority": priority,
             "state": JobState.QUEUED,
             "created_at": now,
-        }
-        for job in new_jobs
-    ]
-    if rows:
-        connection.execute(jobs.insert(), rows)
+        },
+    )
 
 
 def add_check(

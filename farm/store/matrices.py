@@ -1,7 +1,7 @@
 """Matrices and their cells."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.ids import CellId, DeviceId, MatrixId, VariantId
 from farm.core.plan import SettingValue
+from farm.store.bulk import insert_rows
 from farm.store.tables import cells, matrices, variants
 
 
@@ -53,6 +54,24 @@ class CellRow:
     baseline_index: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCell:
+    """A cell that is to get jobs."""
+
+    cell_index: int
+    device_id: DeviceId
+    variant_id: VariantId | None
+    program_id: int
+    backend: str
+    settings: Mapping[str, SettingValue]
+    replica: int
+    label: str
+    baseline_index: int | None
+
+
+_NEW_CELL = tuple(field.name for field in fields(NewCell))
+
+
 def add_matrix(
     connection: Connection,
     *,
@@ -85,10 +104,12 @@ def add_matrix(
     return MatrixId(inserted.scalar_one())
 
 
-def add_cells(connection: Connection, matrix_id: MatrixId, rows: Sequence[Mapping[str, object]]) -> None:
-    """The cells of a matrix in one insert; keys are the columns but the ids."""
-    if rows:
-        connection.execute(cells.insert(), [{"matrix_id": matrix_id, **row} for row in rows])
+def add_cells(connection: Connection, matrix_id: MatrixId, rows: Sequence[NewCell]) -> dict[int, CellId]:
+    """The cells of a matrix in one insert; their ids by index."""
+    values = [tuple(getattr(row, name) for name in _NEW_CELL) for row in rows]
+    insert_rows(connection, cells, _NEW_CELL, values, same={"matrix_id": matrix_id})
+    query = sa.select(cells.c.cell_index, cells.c.cell_id).where(cells.c.matrix_id == matrix_id)
+    return {row.cell_index: row.cell_id for row in connection.execute(query)}
 
 
 def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
@@ -128,9 +149,13 @@ def cell_counts(connection: Connection) -> dict[MatrixId, int]:
     return {row.matrix_id: row.cell_count for row in connection.execute(query)}
 
 
-def list_cells(connection: Connection, matrix_id: MatrixId) -> list[CellRow]:
-    """The cells of a matrix, by index."""
+def list_cells(
+    connection: Connection, matrix_id: MatrixId, *, device_id: DeviceId | None = None
+) -> list[CellRow]:
+    """The cells of a matrix, or those on one device, by index."""
     query = _cells().where(cells.c.matrix_id == matrix_id).order_by(cells.c.cell_index)
+    if device_id is not None:
+        query = query.where(cells.c.device_id == device_id)
     return [_cell(row) for row in connection.execute(query)]
 
 

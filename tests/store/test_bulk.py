@@ -1,0 +1,42 @@
+"""Many rows in one statement arrive as they were given, on both databases."""
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from rows import CELL
+from sqlalchemy.engine import Connection
+
+from farm.store import tables
+from farm.store.bulk import insert_rows
+from farm.store.database import Database
+
+COLUMNS = ("cell_index", "device_id", "variant_id", "settings", "label", "baseline_index")
+SAME = {name: CELL[name] for name in ("matrix_id", "program_id", "backend", "replica")}
+
+
+def put(connection: Connection, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    insert_rows(connection, tables.cells, COLUMNS, rows, same=SAME)
+    columns = [tables.cells.c[name] for name in COLUMNS]
+    query = sa.select(*columns).where(tables.cells.c.cell_index >= 100).order_by(tables.cells.c.cell_id)
+    return [tuple(row) for row in connection.execute(query)]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"iter": 200, "vulkan": True, "rate": 0.1}, {"name": "ein \"Wort\" — 語 \\ '%s' :x"}]
+)
+def test_numbers_texts_json_and_nothing_arrive_as_they_were(
+    filled: Database, settings: dict[str, Any]
+) -> None:
+    rows = [(100, CELL["device_id"], None, settings, "cpu 'x' \"y\" ü %s :b", None)]
+    assert filled.write(put, rows) == rows
+
+
+def test_rows_are_numbered_in_their_order(filled: Database) -> None:
+    indexes = [100 + (7 * number) % 1000 for number in range(1000)]
+    rows = [(index, CELL["device_id"], 1, {"iter": index}, str(index), index + 1) for index in indexes]
+    assert filled.write(put, rows) == rows
+
+
+def test_no_rows_are_no_statement(filled: Database) -> None:
+    assert filled.write(put, []) == []
