@@ -130,12 +130,14 @@ def _cleaned_fence(device: Device, report: DeviceReport, held: Collection[Attemp
     """Up to which token the phone is clean.
 
     The agent may never have heard of an attempt that was given back, and then cannot quote its token. Nothing
-    of it ran, and once the agent does not hold it, nothing will.
+    of it ran, and once the agent does not hold it, nothing will; unless its token is known there all the
+    same: then an agent began it whose word was lost, with its folder or on the way.
     """
     nothing_ran = (
         device.last_attempt_state is AttemptState.GIVEN_BACK
         and device.last_attempt_id not in held
         and device.cleaned_fence == device.fence - 1
+        and report.known_fence < device.fence
     )
     return max(device.fence if nothing_ran else 0, report.cleaned_fence)
 

@@ -40,6 +40,24 @@ def test_an_attempt_that_was_given_back_is_waited_for_while_the_agent_holds_it(
     assert len(host.exchange().assignments) == 1
 
 
+@pytest.mark.invariant("I7", "I8")
+@pytest.mark.fault(23, 26)
+def test_a_phone_that_knows_the_token_of_what_was_given_back_is_cleaned_up_first(
+    farm: FarmRig, host: HostRig
+) -> None:
+    """The run began, its agent's word of that was lost, and so was its journal."""
+    farm.submit(devices={"device_id": "phone-1"})
+    (begun,) = host.exchange().assignments
+    host.restart()
+    before = host.phones["phone-1"]
+    host.phones["phone-1"] = before.model_copy(update={"known_fence": begun.fence})
+    answer = host.exchange()
+    assert answer.assignments == ()
+    assert [(each.device_id, each.fence) for each in answer.clean_ups] == [("phone-1", begun.fence)]
+    host.clean(begun)
+    assert len(host.exchange().assignments) == 1
+
+
 @pytest.mark.invariant("I3")
 @pytest.mark.fault(42)
 def test_a_phone_ahead_of_the_database_raises_its_token(farm: FarmRig, host: HostRig) -> None:
