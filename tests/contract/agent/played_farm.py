@@ -34,7 +34,7 @@ from farm.wire.agent import (
     SessionAnswer,
     SessionOpening,
 )
-from farm.wire.base import Problem
+from farm.wire.base import WIRE_VERSION, Problem
 
 TOKEN = "the-right-token"
 PATIENCE_S = 30.0
@@ -51,6 +51,10 @@ class PlayedFarm:
         self.reports: dict[int, list[bytes]] = {}
         self.given_back: dict[int, str] = {}
         self.fenced = False
+        #: The session is another host's, as far as the farm knows.
+        self.foreign = False
+        #: Which wire version it speaks; agents speak this release's.
+        self.wire_version = WIRE_VERSION
         self.database_epoch = "first"
         self.reports_wanted: tuple[int, ...] = ()
         self.heard = asyncio.Condition()
@@ -112,6 +116,8 @@ class PlayedFarm:
             self.heard.notify_all()
 
     async def _enroll(self, said: Enrollment) -> Response:
+        if self.wire_version != said.wire_version:
+            return self._unserved()
         if said.join_token.get_secret_value() != TOKEN:
             return _problem(401, "auth.invalid", "the join token is unknown")
         return _json(EnrollmentAnswer(host_id=HostId(said.host), credential="a-credential"))
@@ -119,8 +125,10 @@ class PlayedFarm:
     async def _open(self, said: SessionOpening, request: Request) -> Response:
         if request.headers.get("Authorization") != "Bearer a-credential":
             return _problem(401, "auth.invalid", "no host has this credential")
+        if self.wire_version != said.wire_version:
+            return self._unserved()
         self.openings.append(said)
-        self.fenced = False
+        self.fenced = self.foreign = False
         orders = tuple(
             Order(attempt_id=entry.attempt_id, do="continue", why="it is live")
             if entry.attempt_id in self.assignments and entry.phase in ("measuring", "reporting")
@@ -140,7 +148,12 @@ class PlayedFarm:
             )
         )
 
+    def _unserved(self) -> Response:
+        return _problem(422, "wire.version", f"this farm serves {self.wire_version}")
+
     async def _exchange(self, session_id: int, said: Exchange) -> Response:
+        if self.foreign:
+            return _problem(403, "auth.forbidden", "the session is another host's")
         if self.fenced or session_id != len(self.openings):
             return _problem(409, "session.fenced", "there is a newer session")
         self.exchanges.append(said)
