@@ -82,8 +82,9 @@ def check_empty(target: Engine) -> None:
     """
     if target.dialect.name == "sqlite":
         # What is left of a database beside its file would be taken for part of the new one.
-        for path in (each for each in _files_of(_path_of(target)) if each.exists()):
-            raise Conflict(f"there is a database already: {path}", hint=_ELSEWHERE)
+        left = [each for each in _files_of(_path_of(target)) if each.exists()]
+        if left:
+            raise Conflict(f"there is a database already: {left[0]}", hint=_ELSEWHERE)
         return
     upgrade(target)
     with target.connect() as connection:
