@@ -41,10 +41,10 @@ class Boots:
         self._write()
 
     def _write(self) -> None:
-        (self._state / _COUNT).write_text(str(self._count))
-        draft = self._state / f"{BOOT_ID_FILE}.new"
-        draft.write_text(f"{self.boot_id}\n")
-        draft.replace(self._state / BOOT_ID_FILE)
+        for name, text in ((_COUNT, str(self._count)), (BOOT_ID_FILE, f"{self.boot_id}\n")):
+            draft = self._state / f"{name}.new"
+            draft.write_text(text)
+            draft.replace(self._state / name)
 
 
 def end_all(serial: str, state: Path) -> None:

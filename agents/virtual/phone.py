@@ -40,7 +40,7 @@ from agents.virtual.watch import RunWatch
 TICK_S = 0.1
 FEATURES = ("shell_v2", "stat_v2")
 #: In a boot loop it can be reached for so long, which is what adb's server needs to notice.
-LOOP_UP_S = 3.0
+LOOP_UP_S = 4.0
 RECORD = "phone.json"
 _PORT = "port"
 

@@ -17,7 +17,8 @@ from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
 from farm.core.errors import DeviceError, DeviceTimeout
 
 pytestmark = pytest.mark.anyio
-DEADLINE_S = 20.0
+#: A busy machine takes its time; a phone that answers ends the wait at once.
+DEADLINE_S = 60.0
 BOOT_ID = 'cat "${BENCHFARM_BOOT_ID:-/proc/sys/kernel/random/boot_id}"'
 DETACHED = "setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 600' </dev/null >/dev/null 2>&1 &"
 
@@ -76,8 +77,12 @@ async def test_a_reboot_ends_what_runs_and_gives_a_new_boot_id(
     set_faults(phone.state, Faults(reboots=1, reboot_s=0.1))
     assert await eventually_said(own_device, BOOT_ID, lambda boot_id: boot_id != before)
     assert start_ticks(pid) is None
-    told = [(entry.event, entry.boot_id != before) for entry in entries(phone.state / FILE)]
-    assert told[-3:] == [("seen", False), ("gone", False), ("phone", True)]
+    told = [
+        (entry.event, entry.boot_id != before)
+        for entry in entries(phone.state / FILE)
+        if entry.event == "phone" or entry.pid == pid
+    ]
+    assert told == [("phone", False), ("seen", False), ("gone", False), ("phone", True)]
     assert await said(own_device, "getprop sys.boot_completed") == "1"
 
 
@@ -133,7 +138,7 @@ async def test_a_command_that_has_begun_to_talk_is_not_waited_for_longer_than_it
     """Silence before that counts against the deadline alone: so a run is waited for."""
     began_s = asyncio.get_running_loop().time()
     with pytest.raises(DeviceTimeout):
-        await own_device.shell("sleep 1; echo it ended; exec sleep 60", deadline_s=60, talk_s=0.5)
+        await own_device.shell("sleep 1; echo it ended; exec sleep 600", deadline_s=600, talk_s=0.5)
     assert 1.0 < asyncio.get_running_loop().time() - began_s < DEADLINE_S
     result = await own_device.shell("sleep 1; echo it ended", deadline_s=DEADLINE_S, talk_s=0.5)
     assert result.stdout == b"it ended\n"
