@@ -1,5 +1,6 @@
 """Fixtures that several folders of tests use."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,11 @@ from farm.store.migrate import upgrade
 # How long an example takes tells how busy the machine is, and nothing else.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# The farm that who runs the tests is logged in at is none of their business, nor of the commands they start.
+os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
+for name in ("FARM_TOKEN", "FARM_TOKEN_FILE"):
+    os.environ.pop(name, None)
 
 # Who runs tests in the background of a script has SIGINT ignored, and so would all that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

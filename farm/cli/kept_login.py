@@ -23,7 +23,8 @@ class Login:
 
 def login_file() -> Path:
     """Where `farm login` keeps what it was told (XDG base directories)."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "benchfarm" / "login.json"
+    home = os.environ.get("XDG_CONFIG_HOME") or f"{os.environ.get('HOME', '/nonexistent')}/.config"
+    return Path(home) / "benchfarm" / "login.json"
 
 
 def keep_login(login: Login) -> Path:
@@ -56,7 +57,8 @@ def find_login() -> Login | None:
     try:
         mode, text = path.stat().st_mode, path.read_text(encoding="utf-8")
         login = Login(**json.loads(text))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        # Who cannot look there has kept nothing there: a service whose home is another user's, say.
         return None
     except (OSError, ValueError, TypeError) as error:
         raise InvalidInput(f"{path} holds no login: {error}", hint=_AGAIN) from error

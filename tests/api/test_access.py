@@ -14,13 +14,14 @@ from test_routes import matrix_spec, refused, register_variant
 from farm.api.app import ROUTERS
 from farm.api.description import roles_by_route
 from farm.cli import address
-from farm.cli.kept_login import login_file
+from farm.cli.kept_login import find_login, login_file
 from farm.cli.main import main
 from farm.client import FarmClient
 from farm.core.errors import AuthError, Forbidden
+from farm.core.host_state import HostState
 from farm.core.role import LADDER, Role, may
 from farm.services.access import issue_access_token
-from farm.store.tables import events
+from farm.store.tables import events, hosts
 from farm.wire.access_views import AccessRequest
 
 Tokens = Callable[..., str]
@@ -324,3 +325,29 @@ def test_before_a_farm_runs_its_tokens_are_made_in_its_database(
     with http_farm(folder, require_tokens=True) as farm:
         caller = farm.http.get("/api/v1/caller", headers=bearer(file.read_text().strip())).json()
         assert caller == {"name": "ann", "role": "admin", "is_proven": True}
+
+
+@pytest.mark.parametrize("home", ["/nonexistent", "/dev/null", ""])
+def test_who_has_no_home_is_logged_in_nowhere(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setenv("HOME", home)
+    assert find_login() is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"url": "http://farm.lab"}'])
+def test_a_login_that_is_none_is_said_to_be_none(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    login_file().parent.mkdir(parents=True)
+    private(login_file(), text)
+    assert run("whoami") == 2
+    assert "holds no login" in capsys.readouterr().err
+
+
+@pytest.mark.invariant("I19")
+def test_a_retired_host_gets_no_further(farm: HttpFarm) -> None:
+    agent = farm.enroll("bench-retired")
+    assert agent.exchange().status_code == 200
+    retired = hosts.update().where(hosts.c.host_id == "bench-retired").values(state=HostState.RETIRED)
+    farm.context.database.write(lambda connection: connection.execute(retired))
+    refused(agent.exchange(), 401, "auth.invalid")
+    refused(agent.post("/attempts/1/report", content=b"{}"), 401, "auth.invalid")
+    assert farm.http.get(f"/api/v1/blobs/{'0' * 64}", headers=agent.headers).status_code == 401
