@@ -15,7 +15,7 @@ from simulation.world import SimulatedWorld
 
 TROUBLED_S = 900.0
 #: A give-back for each grant that nobody starts, the longest patience of farm and agents, many times over.
-CALM_S = 6 * 3600.0
+CALM_S = 3 * 3600.0
 
 Event = tuple[object, ...]
 

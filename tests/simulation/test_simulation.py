@@ -15,7 +15,7 @@ from simulation.play import Event, play
 SEEDS = range(5)
 #: Each of these seeds is played on both databases.
 ALIKE = range(100, 102)
-TROUBLED_S = 400.0
+TROUBLED_S = 300.0
 
 
 @pytest.mark.invariant("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10")
@@ -34,8 +34,8 @@ def test_the_same_seed_gives_the_same_events_on_both_databases(
     seed: int, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     with postgres.database("migrated") as name:
-        theirs = played(postgres.url(name), tmp_path / "postgresql", seed, troubled_s=200, is_comparable=True)
-    ours = played(None, tmp_path / "sqlite", seed, troubled_s=200, is_comparable=True)
+        theirs = played(postgres.url(name), tmp_path / "postgresql", seed, troubled_s=150, is_comparable=True)
+    ours = played(None, tmp_path / "sqlite", seed, troubled_s=150, is_comparable=True)
     for there, here in zip(theirs, ours, strict=False):
         assert there == here
     assert len(theirs) == len(ours)
