@@ -18,7 +18,6 @@ from test_routes import matrix_spec, refused
 from farm.core.errors import Blame
 from farm.wire.agent import Assignment, ExchangeAnswer
 
-
 _WITHOUT_DATABASE = ("/api/v1/farm", "/api/v1/caller")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from farm_rig import FarmRig
+from postgres import PostgresServer
 
 from agents.adb.server import AdbServer
 from agents.config import agent_config
@@ -61,6 +62,19 @@ def test_a_schema_of_another_release_is_named(tmp_path: Path, revision: str, lev
 def test_a_file_that_is_no_database_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "farm.sqlite3").write_bytes(b"no database at all, and long enough to be looked at" * 9)
     assert check_database(read_database(FarmConfig(data_dir=tmp_path))).level is Level.PROBLEM
+
+
+def test_a_postgresql_is_looked_at_without_being_changed(postgres: PostgresServer) -> None:
+    with postgres.database("migrated") as name, postgres.database() as empty:
+        ours, new, none = (FarmConfig(database_url=postgres.url(each)) for each in (name, empty, "none"))
+        found = check_database(read_database(ours))
+        assert found.level is Level.OK
+        assert f"/{name} opens" in found.sentence
+        assert "none yet" in check_database(read_database(new)).sentence
+        assert "none yet" in check_database(read_database(new)).sentence
+        missing = check_database(read_database(none))
+        assert missing.level is Level.PROBLEM
+        assert "createdb none" in (missing.hint or "")
 
 
 def test_a_port_that_another_program_has_is_named_with_it() -> None:
