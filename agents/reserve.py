@@ -4,7 +4,6 @@ import os
 import shutil
 from pathlib import Path
 
-from agents.durable import disk_errors_named
 from farm.core.errors import HostDiskFull
 from farm.core.units import size_text
 
@@ -24,19 +23,22 @@ class Reserve:
         """Take the space, where it was let go.
 
         Raises:
-            HostDiskFull: there is too little.
+            HostDiskFull: there is too little, or this disk keeps nothing back.
         """
         if self._is_whole():
             return
-        with disk_errors_named(self._path):
+        # Asked first: trying would take all there is from others before it fails.
+        if self._free_bytes() < self._size_bytes:
+            raise HostDiskFull(f"no room for {self._path}")
+        try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
             try:
                 os.posix_fallocate(descriptor, 0, self._size_bytes)
-            except OSError:
-                self._path.unlink(missing_ok=True)
-                raise
             finally:
                 os.close(descriptor)
+        except OSError as error:
+            self._path.unlink(missing_ok=True)
+            raise HostDiskFull(f"no room for {self._path}: {error.strerror}") from error
 
     def release(self) -> bool:
         """Let the space go; False when it was let go before."""
@@ -48,10 +50,13 @@ class Reserve:
         """Why this disk can take nothing new; None while there is room beside the reserve."""
         try:
             self.refill()
-            is_short = shutil.disk_usage(self._path.parent).free < self._size_bytes
+            is_short = self._free_bytes() < self._size_bytes
         except HostDiskFull:
             is_short = True
         return f"the agent's disk has less than {size_text(self._size_bytes)} free" if is_short else None
+
+    def _free_bytes(self) -> int:
+        return shutil.disk_usage(self._path.parent).free
 
     def _is_whole(self) -> bool:
         try:

@@ -141,3 +141,16 @@ async def test_beats_wait_for_no_disk(config: AgentConfig, phone: PhoneHandle, p
         assert played.phase(1) is AttemptState.CLAIMED
         # Whoever opens a pipe for reading lets its writer go on.
         os.close(os.open(in_the_way, os.O_RDONLY | os.O_NONBLOCK))
+
+
+@pytest.mark.fault(29)
+async def test_an_agent_without_room_for_evidence_says_so_with_its_beats(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+) -> None:
+    async with living(config.model_copy(update={"reserve_bytes": 2**50})):
+        await played.until(lambda: any(said.pressure for said in played.exchanges))
+    assert "the agent's disk has less than" in (played.exchanges[-1].pressure or "")
+    assert not (config.data_dir / "spool" / "reserve").exists()
+    async with living(config):
+        await played.until(lambda: played.exchanges[-1].pressure is None)
+        await comes_true((config.data_dir / "spool" / "reserve").exists, "the reserve is there")
