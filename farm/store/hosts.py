@@ -15,6 +15,7 @@ from farm.core.host_state import (
     advance_session,
 )
 from farm.core.ids import HostId, SessionId
+from farm.store.clock_check import TOLERATED
 from farm.store.events import record_event, record_if_moved
 from farm.store.tables import hosts, is_one_of, sessions
 
@@ -198,11 +199,16 @@ def move_session(
 
 
 def record_beat(connection: Connection, session_id: SessionId, *, seq: int, now: datetime) -> bool:
-    """Note an exchange; False when a later one was noted before, which then alone counts."""
+    """Note an exchange; False when a later one was noted before, which then alone counts.
+
+    I11: of two farm processes one may be ahead by what clocks are allowed to differ; its later moment stands.
+    """
+    is_ahead = sa.and_(sessions.c.beat_at > now, sessions.c.beat_at <= now + TOLERATED)
+    moment = sa.literal(now, sessions.c.beat_at.type)
     beaten = connection.execute(
         sessions.update()
         .where(sessions.c.session_id == session_id, sessions.c.exchange_seq < seq)
-        .values(exchange_seq=seq, beat_at=now)
+        .values(exchange_seq=seq, beat_at=sa.case((is_ahead, sessions.c.beat_at), else_=moment))
     )
     return beaten.rowcount == 1
 

@@ -1,6 +1,7 @@
 """Compare-and-set moves: a lost race is a value, and leaves no event."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from rows import ATTEMPT, CHECK, NOW, PHONE, add
@@ -150,6 +151,20 @@ def test_a_second_check_of_a_device_is_not_queued(filled: Database) -> None:
 
     assert filled.write(adds) == [True, False]
     assert filled.read(events) == 1
+
+
+@pytest.mark.invariant("I11")
+@pytest.mark.fault(50)
+@pytest.mark.parametrize(("behind_s", "kept_s"), [(2.0, 0.0), (0.0, 0.0), (-3.0, 3.0), (86_400.0, -86_400.0)])
+def test_a_beat_by_a_clock_that_is_a_little_behind_brings_no_deadline_nearer(
+    filled: Database, behind_s: float, kept_s: float
+) -> None:
+    """One that is far behind was set back, and its time counts: else the session would live for a day."""
+    filled.write(hosts.record_beat, SessionId(1), seq=7, now=NOW)
+    filled.write(hosts.record_beat, SessionId(1), seq=8, now=NOW - timedelta(seconds=behind_s))
+    session = filled.read(hosts.find_session, SessionId(1))
+    assert session is not None
+    assert session.beat_at == NOW + timedelta(seconds=kept_s)
 
 
 @pytest.mark.invariant("I3")
