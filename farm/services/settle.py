@@ -21,6 +21,7 @@ from farm.services.ending import Ending, end_cancelled, finish_job, retry_or_fin
 from farm.services.incidents import HOST_INCIDENT, notice_trouble, was_the_hosts
 from farm.services.measuring import record_measurement
 from farm.services.refusals import ANOTHERS_HINT
+from farm.services.takeover import MOVED
 from farm.store import attempts, jobs
 from farm.store import evidence as reports
 from farm.store.attempts import Attempt
@@ -141,8 +142,11 @@ def _settle_counted(
 
 
 def _spared(connection: Connection, attempt: Attempt, ending: Ending, *, now: datetime) -> Ending:
-    """An ending, with its host to blame where several of its phones were in trouble at once."""
+    """An ending, with the host to blame for what the phone could not help."""
     is_inconclusive = ending.outcome is Outcome.INCONCLUSIVE
+    if is_inconclusive and ending.blame is Blame.DEVICE and attempt.code == MOVED:
+        # Whoever has the phone now ended the run there.
+        return replace(ending, blame=Blame.HOST, code=MOVED)
     if not (is_inconclusive and may_be_the_hosts(ending.blame, ending.code)):
         return ending
     notice_trouble(connection, attempt.host_id, now=now, failing=attempt.device_id)

@@ -1,7 +1,7 @@
 """Runs whose agent was not heard for long, and phones that turn up elsewhere meanwhile."""
 
 import pytest
-from farm_rig import FarmRig, HostRig, good_evidence, phase, plan_of
+from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, phase, plan_of
 
 from farm.core.attempt import AttemptState
 from farm.core.device import Presence
@@ -150,6 +150,21 @@ def test_what_the_old_host_reports_counts_while_nothing_took_its_place_and_is_ke
     assert second.report(again.attempt_id, good_evidence(again)).counted
     kept = farm.rows("SELECT counted FROM evidence WHERE attempt_id = :id", id=run.attempt_id)
     assert [bool(row["counted"]) for row in kept] == [False]
+
+
+@pytest.mark.invariant("I15")
+@pytest.mark.fault(22)
+def test_a_run_that_a_takeover_ended_is_not_held_against_its_phone(farm: FarmRig, host: HostRig) -> None:
+    run = begun(farm, host)
+    be_quiet(farm, 90)
+    second = farm.host("bench-2")
+    second.plug_in("phone-1")
+    second.exchange()
+    # What the old agent saw: its run was gone all of a sudden.
+    assert host.report(run.attempt_id, device_trouble(run)).counted
+    ended = farm.rows("SELECT code, blame FROM attempts WHERE attempt_id = :id", id=run.attempt_id)
+    assert ended == [{"code": "host.phone_moved", "blame": "host"}]
+    assert farm.rows("SELECT state FROM jobs WHERE job_id = :id", id=run.job_id) == [{"state": "queued"}]
 
 
 @pytest.mark.invariant("I8", "I21")
