@@ -20,6 +20,7 @@ from farm.store.attempts import Attempt
 from farm.store.events import record_event
 from farm.store.job_work import Terms, Work
 from farm.store.jobs import Job, NewJob
+from farm.store.queue_turns import first_turns
 from farm.store.same_work import killer_cells
 
 #: Another try can cure these; what fell back once will fall back again.
@@ -112,8 +113,12 @@ def _repeat_block(connection: Connection, job: Job, matrix: Terms, *, cause: str
     killers = killer_cells(connection, matrix.matrix_id, job.device_id)
     own = matrices.list_cells(connection, matrix.matrix_id, device_id=job.device_id)
     cells = [cell for cell in own if cell.cell_id not in killers]
+    owner = matrices.find_matrix(connection, matrix.matrix_id)
+    submitted_by = None if owner is None else owner.submitted_by
+    turns = first_turns(connection, [job.device_id], priority=job.priority, submitted_by=submitted_by)
+    turn = turns[job.device_id]
     new_jobs = [
-        NewJob(device_id=job.device_id, cell_id=cell.cell_id, round=job.round, repeat=repeat)
+        NewJob(device_id=job.device_id, cell_id=cell.cell_id, round=job.round, turn=turn, repeat=repeat)
         for cell in round_order(cells, round=job.round, seed=matrix.seed, repeat=repeat)
     ]
     jobs.add_jobs(connection, matrix.matrix_id, new_jobs, priority=job.priority, now=now)

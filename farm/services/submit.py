@@ -9,11 +9,13 @@ from sqlalchemy.engine import Connection
 from farm.core.event import Subject, WorkEvent
 from farm.core.ids import CellId, DeviceId, MatrixId
 from farm.core.matrix import Cell, MatrixPlan, RejectedCell, label_by, round_order
+from farm.core.turn import round_turn
 from farm.services.expanding import Expanded, expand_here
 from farm.store import jobs, matrices
 from farm.store.events import record_event
 from farm.store.jobs import NewJob
 from farm.store.matrices import NewCell
+from farm.store.queue_turns import first_turns
 from farm.store.wakes import concerns_devices
 from farm.wire.matrix import MatrixSpec
 
@@ -43,7 +45,7 @@ def queue_matrix(
     seed = secrets.randbelow(_MAX_SEED) if plan.seed is None else plan.seed
     matrix_id = _store_matrix(connection, expanded, seed, rerun_of=rerun_of, now=now, actor=actor)
     id_by_index = _store_cells(connection, matrix_id, expanded)
-    count = _queue_jobs(connection, matrix_id, id_by_index, plan, cells, seed, now=now)
+    count = _queue_jobs(connection, matrix_id, id_by_index, plan, cells, seed, submitted_by=actor, now=now)
     concerns_devices(connection, {cell.device_id for cell in cells})
     again = "" if rerun_of is None else f", a rerun of matrix {rerun_of}"
     record_event(
@@ -119,14 +121,23 @@ def _queue_jobs(
     cells: Sequence[Cell],
     seed: int,
     *,
+    submitted_by: str,
     now: datetime,
 ) -> int:
     """Queue each device's rounds one after the other, every round in an order of its own."""
     by_device: dict[DeviceId, list[Cell]] = {}
     for cell in cells:
         by_device.setdefault(cell.device_id, []).append(cell)
+    first_by_device = first_turns(
+        connection, list(by_device), priority=plan.priority, submitted_by=submitted_by
+    )
     new_jobs = [
-        NewJob(device_id=device_id, cell_id=id_by_index[cell.index], round=round)
+        NewJob(
+            device_id=device_id,
+            cell_id=id_by_index[cell.index],
+            round=round,
+            turn=round_turn(first_by_device[device_id], round=round, cells=len(own)),
+        )
         for device_id, own in by_device.items()
         for round in range(1, plan.rounds + 1)
         for cell in round_order(own, round=round, seed=seed)

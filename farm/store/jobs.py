@@ -34,6 +34,7 @@ class Job:
     round: int
     repeat: int
     priority: int
+    turn: int
     state: JobState
     outcome: Outcome | None
     code: str | None
@@ -54,6 +55,7 @@ def job_of(row: sa.Row[Any]) -> Job:
         round=row.round,
         repeat=row.repeat,
         priority=row.priority,
+        turn=row.turn,
         state=JobState(row.state),
         outcome=None if row.outcome is None else Outcome(row.outcome),
         code=row.code,
@@ -71,6 +73,7 @@ class NewJob:
     device_id: DeviceId
     cell_id: CellId
     round: int
+    turn: int
     repeat: int = 0
 
 
@@ -86,8 +89,8 @@ def add_jobs(
     insert_rows(
         connection,
         jobs,
-        ("device_id", "cell_id", "round", "repeat"),
-        [(job.device_id, job.cell_id, job.round, job.repeat) for job in new_jobs],
+        ("device_id", "cell_id", "round", "repeat", "turn"),
+        [(job.device_id, job.cell_id, job.round, job.repeat, job.turn) for job in new_jobs],
         same={
             "kind": JobKind.BENCHMARK,
             "matrix_id": matrix_id,

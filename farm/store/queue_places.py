@@ -26,11 +26,18 @@ class OpenJobs:
 def count_before(connection: Connection, job: Job, *, limit: int) -> int:
     """How many jobs go before one in its device's queue, counted up to a limit.
 
-    Two ranges of the queue's index: what is more urgent, and what is as urgent and came earlier.
+    Three ranges of the queue's index: what is more urgent, what has an earlier turn, what came earlier.
     """
-    more_urgent = _count(connection, job, jobs.c.priority > job.priority, limit)
-    earlier = sa.and_(jobs.c.priority == job.priority, jobs.c.job_id < job.job_id)
-    return more_urgent + _count(connection, job, earlier, limit - more_urgent)
+    alike = jobs.c.priority == job.priority
+    ranges = (
+        jobs.c.priority > job.priority,
+        sa.and_(alike, jobs.c.turn < job.turn),
+        sa.and_(alike, jobs.c.turn == job.turn, jobs.c.job_id < job.job_id),
+    )
+    counted = 0
+    for before in ranges:
+        counted += _count(connection, job, before, limit - counted)
+    return counted
 
 
 def _count(connection: Connection, job: Job, before: sa.ColumnElement[bool], limit: int) -> int:
@@ -46,7 +53,7 @@ def _count(connection: Connection, job: Job, before: sa.ColumnElement[bool], lim
 def open_jobs(connection: Connection, matrix_id: MatrixId) -> Mapping[DeviceId, OpenJobs]:
     """By device, what is left of a matrix; devices that are done are missing.
 
-    Jobs of a matrix have one priority, so that the lowest number goes first.
+    Jobs of a matrix have one priority, and their turns rise with their numbers: the lowest goes first.
     """
     query = (
         sa.select(jobs.c.device_id, jobs.c.state, sa.func.count().label("jobs"), sa.func.min(jobs.c.job_id))

@@ -1,4 +1,4 @@
-"""The queue of each device: its jobs that wait, by priority, then in the order they came."""
+"""The queue of each device: its jobs that wait, by priority, then by turns."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ def _head() -> sa.ScalarSelect[JobId]:
     return (
         sa.select(jobs.c.job_id)
         .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
-        .order_by(jobs.c.priority.desc(), jobs.c.job_id)
+        .order_by(jobs.c.priority.desc(), jobs.c.turn, jobs.c.job_id)
         .limit(1)
         .correlate(devices)
         .scalar_subquery()

@@ -1,6 +1,7 @@
 """Roles, incidents of hosts, farm processes that agree: what a farm needs that a team shares."""
 
 import secrets
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,6 +14,7 @@ depends_on = None
 BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 ROLES = "role IN ('viewer', 'submitter', 'operator', 'admin', 'agent')"
 
+QUEUE: list[str | sa.ColumnClause[Any]] = ["device_id", sa.literal_column("priority DESC"), "job_id"]
 EVENT_INDEXES = {
     "ix_events_actor": ["actor", "event_id"],
     "ix_events_kind": ["kind", "event_id"],
@@ -30,9 +32,12 @@ def upgrade() -> None:
         "ALTER TABLE hosts ADD COLUMN max_runs INTEGER CONSTRAINT ck_hosts_max_runs_some CHECK (max_runs > 0)"
     )
     op.add_column("attempts", sa.Column("waiting_for", sa.Text()))
+    op.add_column("jobs", sa.Column("turn", sa.BigInteger(), nullable=False, server_default="0"))
     for name, columns in EVENT_INDEXES.items():
         op.create_index(name, "events", columns)
     _numbers_are_given_once()
+    # A table of SQLite's that is made anew is given its indexes as they were read, and those lose their DESC.
+    _order_queues([*QUEUE[:2], "turn", *QUEUE[2:]])
 
 
 def _numbers_are_given_once() -> None:
@@ -42,18 +47,12 @@ def _numbers_are_given_once() -> None:
     for table in ("sessions", "errands", "matrices", "jobs", "attempts", "measurements", "events"):
         with op.batch_alter_table(table, recreate="always", table_kwargs={"sqlite_autoincrement": True}):
             pass
-    _order_queues_again()
 
 
-def _order_queues_again() -> None:
-    """A table that is made anew is given its indexes as they were read, and those have lost their DESC."""
+def _order_queues(columns: list[str | sa.ColumnClause[Any]]) -> None:
     op.drop_index("ix_jobs_queue", "jobs")
-    op.create_index(
-        "ix_jobs_queue",
-        "jobs",
-        ["device_id", sa.literal_column("priority DESC"), "job_id"],
-        sqlite_where=sa.text("state = 'queued'"),
-    )
+    is_queued = sa.text("state = 'queued'")
+    op.create_index("ix_jobs_queue", "jobs", columns, sqlite_where=is_queued, postgresql_where=is_queued)
 
 
 def _access_tokens() -> None:
@@ -117,6 +116,8 @@ def _control() -> None:
 
 def downgrade() -> None:
     op.drop_column("hosts", "max_runs")
+    _order_queues(QUEUE)
+    op.drop_column("jobs", "turn")
     for name in EVENT_INDEXES:
         op.drop_index(name, table_name="events")
     with op.batch_alter_table("attempts") as batch:

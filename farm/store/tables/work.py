@@ -67,6 +67,8 @@ jobs = sa.Table(
     #: 0, or how often this block (device and round) had to be measured again before.
     sa.Column("repeat", sa.Integer, nullable=False),
     sa.Column("priority", sa.Integer, nullable=False),
+    #: Within its priority, lower ones first: farm.core.turn.
+    sa.Column("turn", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("outcome", sa.Text),
     sa.Column("code", sa.Text),
@@ -93,6 +95,7 @@ sa.Index(
     "ix_jobs_queue",
     jobs.c.device_id,
     jobs.c.priority.desc(),
+    jobs.c.turn,
     jobs.c.job_id,
     **where("state = 'queued'"),
 )
