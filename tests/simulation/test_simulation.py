@@ -12,9 +12,12 @@ from postgres import PostgresServer
 
 from simulation.play import Event, play
 
-SEEDS = range(5)
-#: Each of these seeds is played on both databases.
-ALIKE = range(100, 102)
+# A machine that is busy with everything else takes long for what is seconds' work.
+pytestmark = pytest.mark.timeout(1200)
+
+SEEDS = range(4)
+#: Played on both databases, to compare.
+ALIKE = (100,)
 TROUBLED_S = 300.0
 
 
