@@ -162,7 +162,7 @@ def test_a_blob_over_the_limit_is_refused_and_nothing_is_kept(farm: HttpFarm, tm
     # Without a length, it shows only on the way.
     chunks = (content[at : at + 65536] for at in range(0, len(content), 65536))
     answer = farm.http.put(f"/api/v1/blobs/{digest_of(content)}", content=chunks)
-    refused(answer, 422, "input.invalid")
+    refused(answer, 413, "input.too_large")
     assert farm.http.head(f"/api/v1/blobs/{digest_of(content)}").status_code == 404
     assert list((tmp_path / "data" / "blobs" / "incoming").iterdir()) == []
 
