@@ -1,7 +1,7 @@
 """How a phone's health is earned, lost and asked for again."""
 
 import pytest
-from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, phase, plan_of
+from farm_rig import FarmRig, HostRig, device_trouble, ended, good_evidence, phase, plan_of
 
 from farm.core.attempt import AttemptState
 from farm.core.device import Presence
@@ -113,3 +113,17 @@ def test_an_unstarted_grant_of_a_lost_host_leaves_its_phone_free(farm: FarmRig, 
     farm.reap()
     host.restart()
     assert len(host.exchange().assignments) == 1
+
+
+@pytest.mark.invariant("I14")
+def test_a_bad_phone_gets_nothing_of_what_waits_for_it(farm: FarmRig) -> None:
+    farm.variant("float32")
+    farm.variant("int8-core")
+    host = farm.host()
+    host.plug_in("phone-1")
+    (check,) = host.exchange().assignments
+    farm.submit(rounds=1)
+    host.report(check.attempt_id, ended(check, "shell_exit 0\n", code=23))
+    host.clean(check)
+    assert host.exchange().assignments == ()
+    assert host.exchange().assignments == ()
