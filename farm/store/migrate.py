@@ -8,6 +8,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy.engine import Connection, Engine
 
+from farm.store.database_errors import curable_as_busy
 from farm.store.schema_state import MIGRATIONS, check_known, schema_state
 
 #: Of all farms that share a PostgreSQL, one migrates at a time; any number would do.
@@ -19,8 +20,10 @@ def upgrade(engine: Engine) -> None:
 
     Raises:
         SchemaMismatch: the database is a newer release's.
+        FarmBusy: it went away meanwhile, say; nothing is done then.
     """
     with (
+        curable_as_busy(),
         engine.connect().execution_options(farm_writes=True) as connection,
         tables_may_be_replaced(connection),
         _one_at_a_time(connection),

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _STEP_S = 30.0
+_ROUNDS = 5
 
 
 class Looping:
@@ -33,10 +34,19 @@ class Looping:
         self._loop.close()
 
     async def _cancel_all(self) -> None:
+        # A task that is cancelled before it began cannot close what it was given.
+        await _let_others_run()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        # Transports close in the round after they were told to.
+        await _let_others_run()
+
+
+async def _let_others_run() -> None:
+    for _ in range(_ROUNDS):
+        await asyncio.sleep(0)
 
 
 @contextmanager

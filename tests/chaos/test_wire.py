@@ -1,13 +1,41 @@
 """A cable carries bytes both ways while it is plugged in, and nothing once it was pulled out."""
 
-import asyncio
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from held_port import held_port
 from looping import Looping, looping
 from wire import Wire
+
+
+class Echo:
+    """Says everything again, to one caller after the other, until it is told to stop."""
+
+    def __init__(self, port: int) -> None:
+        self._listener = socket.create_server(("127.0.0.1", port))
+        self._thread = threading.Thread(target=self._serve)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        # Whoever waits in `accept` is woken.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                self._answer(self._listener.accept()[0])
+
+    def _answer(self, caller: socket.socket) -> None:
+        with caller, suppress(OSError):
+            while said := caller.recv(100):
+                caller.sendall(said)
 
 
 @pytest.fixture
@@ -19,22 +47,13 @@ def loop() -> Iterator[Looping]:
 @pytest.fixture
 def wire(loop: Looping) -> Iterator[Wire]:
     """A cable to something that says everything again."""
-
-    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while said := await reader.read(100):
-            writer.write(said)
-        writer.close()
-
     with held_port() as phone_port, held_port() as port:
-        server = loop.run(asyncio.start_server(echo, "127.0.0.1", phone_port))
+        echo = Echo(phone_port)
+        echo.start()
         wire = Wire(port, phone_port)
         yield wire
         loop.run(wire.pull_out())
-        loop.run(_close(server))
-
-
-async def _close(server: asyncio.Server) -> None:
-    server.close()
+        echo.stop()
 
 
 def test_what_is_said_arrives_and_is_answered(loop: Looping, wire: Wire) -> None:
@@ -56,4 +75,6 @@ def test_a_cable_that_is_pulled_out_cuts_off_who_is_connected_and_refuses_others
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", wire.port), timeout=10)
     loop.run(wire.plug_in())
-    socket.create_connection(("127.0.0.1", wire.port), timeout=10).close()
+    with socket.create_connection(("127.0.0.1", wire.port), timeout=10) as end:
+        end.sendall(b"again")
+        assert end.recv(5) == b"again"

@@ -38,24 +38,21 @@ class Wire:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         self._tasks.add(task)
-        with suppress(asyncio.CancelledError):
+        self._ends.add(writer)
+        with suppress(OSError, asyncio.CancelledError):
             await self._join(reader, writer)
+        writer.transport.abort()
+        self._ends.discard(writer)
         self._tasks.discard(task)
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            phone_reader, phone_writer = await asyncio.open_connection("127.0.0.1", self._phone_port)
-        except OSError:
-            writer.transport.abort()
-            return
-        ends = {writer, phone_writer}
-        self._ends |= ends
+        phone_reader, phone_writer = await asyncio.open_connection("127.0.0.1", self._phone_port)
+        self._ends.add(phone_writer)
         try:
             await asyncio.gather(_pump(reader, phone_writer), _pump(phone_reader, writer))
         finally:
-            self._ends -= ends
-            for end in ends:
-                end.transport.abort()
+            phone_writer.transport.abort()
+            self._ends.discard(phone_writer)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
