@@ -29,6 +29,7 @@ down by the phone when it begins. Keys:
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -71,7 +72,8 @@ class Faults:
 
 def set_faults(state: Path, faults: Faults) -> None:
     """Have the phone in folder `state` behave so within a tick; `Faults()` makes it well again."""
-    draft = state / f"{FILE}.new"
+    # The phone writes the file, too, where it counts one down.
+    draft = state / f"{FILE}.{os.getpid()}.new"
     draft.write_text(json.dumps(asdict(faults)))
     draft.replace(state / FILE)
 
