@@ -8,13 +8,13 @@ import pytest
 from migrated import put_migrated
 from rows import HOST, NOW, PHONE, add_rows
 
-from farm.store.database import Database, sqlite_url
+from farm.store.database import BUSY_MS, Database, sqlite_url
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Database]:
-    """A migrated database that gives up waiting for locks soon."""
-    database = Database(url, busy_ms=50)
+def opened(url: str, *, busy_ms: int = BUSY_MS) -> Iterator[Database]:
+    """A migrated database."""
+    database = Database(url, busy_ms=busy_ms)
     try:
         yield database
     finally:
@@ -37,10 +37,10 @@ def filled(database: Database) -> Database:
 
 @pytest.fixture
 def sqlite_database(tmp_path: Path) -> Iterator[Database]:
-    """An empty SQLite file."""
+    """An empty SQLite file, whose writers give up waiting for other processes soon."""
     path = tmp_path / "farm.sqlite3"
     put_migrated(path)
-    with opened(sqlite_url(path)) as database:
+    with opened(sqlite_url(path), busy_ms=50) as database:
         yield database
 
 

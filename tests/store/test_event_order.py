@@ -135,10 +135,11 @@ def test_who_follows_many_writers_misses_nothing_and_sees_nothing_twice(database
 
     follower = Follower(database)
     with ThreadPoolExecutor(4) as threads:
-        left = {threads.submit(write, name) for name in range(60)}
-        while left:
+        written = [threads.submit(write, name) for name in range(60)]
+        while not all(each.done() for each in written):
             follower.look()
-            left = {each for each in left if not each.done()}
+    for each in written:
+        each.result()
     assert follower.look()
     query = sa.select(events.c.event_id, events.c.cause).order_by(events.c.event_id)
     with database.engine.connect() as connection:
