@@ -1,8 +1,8 @@
 """Faults of a virtual phone, on demand: the file `faults.json` in its folder says what is wrong with it now.
 
 Written by `set_faults`, or by hand; missing keys mean that all is well. The phone looks at it at each service
-that is asked for and every `agents.virtual.phone.TICK_S`. What is counted happens so often, and is counted
-down by the phone when it begins. Keys:
+that is asked for and every `agents.virtual.phone.TICK_S`. What is counted happens so often: the phone notes
+in `faults-taken.json` what it has had, and begins anew when `faults.json` is written again. Keys:
 
     vanish             connections are cut and nothing listens, until it is false again
     hang               connections are accepted and kept, and nothing is read or answered
@@ -30,16 +30,19 @@ down by the phone when it begins. Keys:
 
 import json
 import os
+import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-FILE = "faults.json"
-
+FILE, TAKEN_FILE = "faults.json", "faults-taken.json"
 
 #: Faults that happen so often, and no more.
 Counted = Literal["reboots", "adbd_restarts", "eofs", "corrupt_pushes", "truncate_pushes", "power_cut_pushes"]
+#: When it was written, which file it is, and its size: what tells a file from the one that was there before.
+_Stamp = list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +75,7 @@ class Faults:
 
 def set_faults(state: Path, faults: Faults) -> None:
     """Have the phone in folder `state` behave so within a tick; `Faults()` makes it well again."""
-    # The phone writes the file, too, where it counts one down.
-    draft = state / f"{FILE}.{os.getpid()}.new"
-    draft.write_text(json.dumps(asdict(faults)))
-    draft.replace(state / FILE)
+    _write(state / FILE, asdict(faults))
 
 
 def faults_of(raw: Mapping[str, Any]) -> Faults:
@@ -85,41 +85,70 @@ def faults_of(raw: Mapping[str, Any]) -> Faults:
 
 
 class FaultBox:
-    """The faults of one phone as the file has them, read again when it changed."""
+    """The faults of one phone as the file has them, read again when it changed.
+
+    The file is only read here: whatever the phone wrote might be older than what somebody else just did.
+    """
 
     def __init__(self, state: Path) -> None:
         self._state = state
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: _Stamp | None = None
         self._faults = Faults()
+        self._taken: Counter[str] = Counter()
 
     def current(self) -> Faults:
         """What is wrong now. A file that is half written or nonsense changes nothing."""
-        if (stamp := self._find_stamp()) != self._stamp:
-            self._stamp = stamp
-            self._faults = self._read()
+        if _stamp_of(self._state / FILE) != self._stamp:
+            self._read()
         return self._faults
 
+    def left(self, kind: Counted) -> int:
+        """How often a counted fault is still to happen."""
+        asked: int = getattr(self.current(), kind)
+        return max(0, asked - self._taken[kind])
+
     def take(self, kind: Counted) -> bool:
-        """Whether a counted fault is to happen now; counted down in the file."""
-        faults = self.current()
-        left: int = getattr(faults, kind)
-        if left <= 0:
+        """Whether a counted fault is to happen now; noted, so that a later life of the phone knows."""
+        if self.left(kind) == 0:
             return False
-        set_faults(self._state, faults_of({**asdict(faults), kind: left - 1}))
+        self._taken[kind] += 1
+        _write(self._state / TAKEN_FILE, {"of": self._stamp, "taken": self._taken})
         return True
 
-    def _find_stamp(self) -> tuple[int, int] | None:
+    def _read(self) -> None:
         try:
-            found = (self._state / FILE).stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_ino
-
-    def _read(self) -> Faults:
-        try:
-            raw = json.loads((self._state / FILE).read_text())
+            with (self._state / FILE).open() as file:
+                # Of what is read, and not of what may have taken its name meanwhile.
+                self._stamp, raw = _stamp_in(os.fstat(file.fileno())), json.load(file)
         except FileNotFoundError:
-            return Faults()
+            self._stamp, raw = None, {}
         except (OSError, ValueError):
-            return self._faults
-        return faults_of(raw) if isinstance(raw, dict) else self._faults
+            return
+        if isinstance(raw, dict):
+            self._faults, self._taken = faults_of(raw), self._noted()
+
+    def _noted(self) -> Counter[str]:
+        """What happened already of this very file's faults."""
+        try:
+            noted = json.loads((self._state / TAKEN_FILE).read_text())
+        except FileNotFoundError:
+            return Counter()
+        return Counter(noted["taken"]) if noted["of"] == self._stamp else Counter()
+
+
+def _stamp_of(path: Path) -> _Stamp | None:
+    try:
+        return _stamp_in(path.stat())
+    except OSError:
+        return None
+
+
+def _stamp_in(found: os.stat_result) -> _Stamp:
+    return [found.st_mtime_ns, found.st_ino, found.st_size]
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    """Have readers see it whole, and last of all who write at once."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f"{path.name}.", delete=False) as draft:
+        json.dump(content, draft)
+    Path(draft.name).replace(path)

@@ -5,7 +5,7 @@ properties          what getprop prints
 dumpsys/ settings/  what those answer
 data/local/tmp/     the work root
 boot_id boots       which boot this is
-phone.json port lock faults.json journal.jsonl journal.jsonl.1
+phone.json port lock faults.json faults-taken.json journal.jsonl journal.jsonl.1
 adb_keys            whom the phone lets in; everybody while it is missing
 """
 

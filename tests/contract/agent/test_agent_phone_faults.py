@@ -1,7 +1,6 @@
 """What becomes of a run whose phone goes away, reboots, loses its adb daemon, or answers nonsense once."""
 
 import asyncio
-import json
 import socket
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -16,7 +15,7 @@ from agents.device.conditions import read_condition
 from agents.device.supervisor import supervisor_file
 from agents.journal import Entry, Phase
 from agents.runner import PutOff, Runner
-from agents.virtual.faults import Faults, set_faults
+from agents.virtual.faults import Counted, FaultBox, Faults, set_faults
 from farm.clock import SystemClock
 from farm.core.attempt import AttemptState
 from farm.core.errors import Blame, HostDiskFull
@@ -224,9 +223,8 @@ def cached(bench: Bench) -> list[Path]:
     return [path for path in bench.handle.state.glob("**/benchfarm/cache/*") if path.is_file()]
 
 
-def counted_down(bench: Bench, kind: str) -> bool:
-    found: int = json.loads((bench.handle.state / "faults.json").read_text())[kind]
-    return found == 0
+def counted_down(bench: Bench, kind: Counted) -> bool:
+    return FaultBox(bench.handle.state).left(kind) == 0
 
 
 def listens(bench: Bench) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.virtual.faults import FaultBox, Faults, faults_of, set_faults
+from agents.virtual.faults import Faults
 from agents.virtual.profile import dumpsys_battery, dumpsys_thermalservice, getprop_text, properties, soc_of
 from agents.virtual.shell_service import ShellRequest, shell_request
 
@@ -39,25 +39,6 @@ def test_faults_show_in_tenths_of_degrees_and_by_sensor() -> None:
     assert "Temperature{mValue=50.0, mType=3, mName=skin, mStatus=2}" in dumpsys_thermalservice(
         Faults(thermal_status=2, skin_c=50.0)
     )
-
-
-def test_faults_are_read_again_when_they_change_and_unknown_keys_mean_nothing(tmp_path: Path) -> None:
-    box = FaultBox(tmp_path)
-    assert box.current() == Faults()
-    set_faults(tmp_path, Faults(hang=True))
-    assert box.current().hang
-    (tmp_path / "faults.json").write_text("{half")
-    assert box.current().hang
-    (tmp_path / "faults.json").unlink()
-    assert box.current() == Faults()
-    assert faults_of({"gremlins": 3, "disk_full": True}) == Faults(disk_full=True)
-
-
-def test_corrupt_pushes_are_counted_down(tmp_path: Path) -> None:
-    set_faults(tmp_path, Faults(corrupt_pushes=2))
-    box = FaultBox(tmp_path)
-
-    assert [box.take("corrupt_pushes") for _ in range(3)] == [True, True, False]
 
 
 @pytest.mark.parametrize(
