@@ -8,15 +8,15 @@ from itertools import count, islice
 
 from sqlalchemy.engine import Connection
 
-from farm.core.device import Admin, Health
+from farm.core.device import Admin, Health, Presence
 from farm.core.errors import Blame
-from farm.core.health import is_suspicious
+from farm.core.health import is_boot_loop, is_suspicious
 from farm.core.ids import DeviceId, digest_of
 from farm.core.killer import DEVICE_KILLER, WENT_AWAY
 from farm.core.measurement import Outcome
 from farm.core.plan import PlanFile
-from farm.services.incidents import without_incidents
-from farm.store import device_moves, devices, jobs
+from farm.services.incidents import find_incident, without_incidents
+from farm.store import device_moves, devices, jobs, troubles
 from farm.store.devices import Device
 from farm.store.endings import endings_since_check
 
@@ -25,6 +25,8 @@ _PAYLOAD_BYTES = 1024 * 1024
 RECENT_ATTEMPTS = 5
 #: How long after a check that gave no answer the next one begins.
 CHECK_AGAIN_AFTER = timedelta(seconds=60)
+#: Starts of a phone that are longer ago are no part of a boot loop of today.
+_BOOTS_WITHIN = timedelta(hours=1)
 
 
 def check_program() -> bytes:
@@ -112,3 +114,24 @@ def watch_health(connection: Connection, device_id: DeviceId, *, now: datetime) 
         connection, device_id, sources=[Health.GOOD], to=Health.SUSPECT, now=now, cause=cause
     ):
         jobs.add_check(connection, device_id, now=now, cause=cause)
+
+
+def watch_boots(connection: Connection, device: Device, presence: Presence, *, now: datetime) -> None:
+    """A phone that starts again and again, and never comes up, is bad; once it does, it is checked.
+
+    Call it when what an agent sees was noted; `device` is as it was before.
+    """
+    if presence is not Presence.BOOTING or device.presence is Presence.BOOTING:
+        return
+    began_at = troubles.boots_since(connection, device.device_id, now - _BOOTS_WITHIN)
+    if not is_boot_loop(began_at, now=now) or find_incident(connection, device) is not None:
+        return
+    lasts_min = (now - began_at[0]).total_seconds() / 60
+    device_moves.move_health(
+        connection,
+        device.device_id,
+        sources=[Health.UNKNOWN, Health.GOOD, Health.SUSPECT],
+        to=Health.BAD,
+        now=now,
+        cause=f"it began to start {len(began_at)} times within {lasts_min:.0f} min and never came up",
+    )

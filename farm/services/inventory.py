@@ -9,7 +9,7 @@ from farm.core.attempt import AttemptState
 from farm.core.device import Admin, Health, Presence
 from farm.core.ids import AttemptId, DeviceId, HostId
 from farm.core.incident import went_away
-from farm.services.checks import check_where_needed
+from farm.services.checks import check_where_needed, watch_boots
 from farm.services.fences import raise_fences
 from farm.services.incidents import notice_trouble
 from farm.services.takeover import stays, take_over
@@ -121,6 +121,7 @@ def _see_to_health(
             connection, device.device_id, sources=trusted, to=Health.UNKNOWN, now=now, cause=cause
         )
         device = devices.get_device(connection, device.device_id)
+    watch_boots(connection, device, presence, now=now)
     if presence is Presence.ONLINE:
         arrived = has_moved or device.presence is not Presence.ONLINE
         check_where_needed(connection, device, arrived=arrived, now=now)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime
+from itertools import takewhile
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -35,6 +36,22 @@ def drops_since(connection: Connection, device_ids: Collection[DeviceId], since:
         for row in connection.execute(query)
         if went_away(Presence.ONLINE, Presence(row.to_state))
     ]
+
+
+def boots_since(connection: Connection, device_id: DeviceId, since: datetime) -> list[datetime]:
+    """When a device began to start since then, oldest first; only what came after it was last online."""
+    query = (
+        sa.select(events.c.at, events.c.to_state)
+        .where(
+            events.c.subject == Subject.DEVICE,
+            events.c.subject_id == device_id,
+            events.c.kind == DeviceEvent.PRESENCE_CHANGED,
+            events.c.at >= since,
+        )
+        .order_by(events.c.event_id.desc())
+    )
+    changes = takewhile(lambda row: row.to_state != Presence.ONLINE, connection.execute(query))
+    return [row.at for row in changes if row.to_state == Presence.BOOTING][::-1]
 
 
 def failures_since(
