@@ -17,12 +17,14 @@ from farm.services.artifacts import FILE_IS_GONE
 from farm.services.backup_folder import DATABASE, artifacts_of, check_database, read_manifest
 from farm.services.epochs import begin_epoch
 from farm.store.artifacts import expire_artifacts, kept_artifacts
-from farm.store.copying import Progress, copy_rows, count_rows, has_rows
-from farm.store.database import create_engine, sqlite_url
+from farm.store.copying import Progress, copy_rows, count_rows, has_rows, strange_tables
+from farm.store.database import create_engine, one_writes, sqlite_url, stays_open
 from farm.store.epochs import DatabaseEpoch
 from farm.store.migrate import upgrade
+from farm.store.schema_state import check_known, schema_state
 
 _ELSEWHERE = "move it away first: a restore never writes over a database"
+_ANOTHER = "create another one, and name that"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ def restore_backup(
 
 
 def check_empty(target: Engine) -> None:
-    """Refuse a database that has anything in it.
+    """Refuse a database that has anything in it; it stays as it is.
 
     Raises:
         Conflict: so it has.
@@ -86,10 +88,12 @@ def check_empty(target: Engine) -> None:
         if left:
             raise Conflict(f"there is a database already: {left[0]}", hint=_ELSEWHERE)
         return
-    upgrade(target)
     with target.connect() as connection:
+        if strange := strange_tables(connection):
+            raise Conflict(f"the database is somebody else's: it has a table {strange[0]}", hint=_ANOTHER)
+        check_known(schema_state(connection))
         if has_rows(connection):
-            raise Conflict("the database is not empty", hint="create another one, and name that")
+            raise Conflict("the database is not empty", hint=_ANOTHER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,12 +192,15 @@ def _filled(staged: Engine, target: Engine, work: _Work, progress: Progress) -> 
             epoch = work.finish(connection)
         _put_in_place(staged, _path_of(target))
         return epoch, rows
+    upgrade(target)
     with (
         staged.connect() as source,
-        # Nobody else is there, so nothing has to be put in an order.
+        # Nobody else writes, so nothing has to be put in an order.
         target.connect().execution_options(farm_writes=True, isolation_level="READ COMMITTED") as connection,
         connection.begin(),
     ):
+        stays_open(connection)
+        one_writes(connection)
         if has_rows(connection):
             raise Conflict("somebody began to use the database", hint="stop the farm that uses it")
         rows = sum(copy_rows(source, connection, progress).values())

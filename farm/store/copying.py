@@ -11,6 +11,7 @@ from psycopg import sql
 from sqlalchemy.engine import Connection
 
 from farm.store.numbering import go_on_after_rows
+from farm.store.schema_state import VERSION_TABLE
 from farm.store.tables import UtcTime, database_epochs, metadata
 
 #: Rows under way at once; fewer where one of them may have megabytes.
@@ -29,9 +30,15 @@ def count_rows(connection: Connection) -> dict[str, int]:
 
 def has_rows(connection: Connection) -> bool:
     """Whether a database was used: anything but the epoch that it began with."""
-    used = (table for table in metadata.sorted_tables if table is not database_epochs)
+    there = sa.inspect(connection).get_table_names()
+    used = (table for table in metadata.sorted_tables if table is not database_epochs and table.name in there)
     query = (sa.select(sa.literal(1)).select_from(table).limit(1) for table in used)
     return any(connection.execute(each).first() is not None for each in query)
+
+
+def strange_tables(connection: Connection) -> list[str]:
+    """Tables that no farm has: the database is another program's, or shared with one."""
+    return sorted(set(sa.inspect(connection).get_table_names()) - {*metadata.tables, VERSION_TABLE})
 
 
 def copy_rows(

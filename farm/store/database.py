@@ -146,10 +146,7 @@ class Database:
         left_ms = max(0, self._busy_ms - round(1000 * (time.monotonic() - asked_s)))
         options = {"farm_writes": True, "farm_waking": waking, "farm_busy_ms": left_ms}
         with self.engine.connect().execution_options(**options) as connection, connection.begin():
-            if connection.dialect.name != "sqlite":
-                # First of all: a snapshot taken before the wait would not show what was waited for
-                # (PostgreSQL manual, LOCK). The table is as good as any that is hardly ever written.
-                connection.exec_driver_sql(f"LOCK TABLE {database_epochs.name} IN EXCLUSIVE MODE")
+            one_writes(connection)
             yield connection
 
     def _in_some_order(self, transaction: Callable[[], T]) -> T:
@@ -163,6 +160,22 @@ class Database:
                 self.reruns += 1
                 time.sleep(random.uniform(0, min(_RERUN_PAUSE_S, 0.001 * 2**number)))
             return transaction()
+
+
+def one_writes(connection: Connection) -> None:
+    """Have PostgreSQL keep all other writers waiting until the transaction ends; SQLite does so anyway.
+
+    First of all in it: a snapshot taken before the wait would not show what was waited for (PostgreSQL
+    manual, LOCK). The table is as good as any that is hardly ever written.
+    """
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql(f"LOCK TABLE {database_epochs.name} IN EXCLUSIVE MODE")
+
+
+def stays_open(connection: Connection) -> None:
+    """Have PostgreSQL not end a transaction that waits for a slow disk of ours, however long."""
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
 
 
 def size_bytes(connection: Connection) -> int:

@@ -14,6 +14,8 @@ from sqlalchemy.engine import Connection
 import farm
 from farm.core.errors import SchemaMismatch
 
+#: Where Alembic notes the last migration.
+VERSION_TABLE = "alembic_version"
 MIGRATIONS = Path(farm.__file__).resolve().parent.parent / "migrations"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy.engine import Connection, Engine
 
 from farm.store.copying import Progress, copy_rows
-from farm.store.database import create_engine, sqlite_url
+from farm.store.database import create_engine, sqlite_url, stays_open
 from farm.store.migrate import upgrade
 from farm.store.schema_state import check_newest
 
@@ -21,6 +21,7 @@ def write_snapshot(engine: Engine, target: Path, progress: Progress = lambda tab
         SchemaMismatch: the database's schema is not this release's.
     """
     with engine.connect() as connection:
+        stays_open(connection)
         check_newest(connection)
         if engine.dialect.name == "sqlite":
             _copy_file(connection, target)

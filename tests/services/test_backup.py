@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,14 +11,15 @@ import pytest
 import sqlalchemy as sa
 from fake_clock import FakeClock
 from farm_rig import FarmRig, HostRig, checked_rig, good_evidence, phase, report_body
+from postgres import PostgresServer
 
 from farm.core.attempt import AttemptState
 from farm.core.errors import BackupDamaged, Conflict, InvalidInput, NotFound, SessionFenced
 from farm.services.backup import Backup, make_backup
 from farm.services.backup_folder import find_backup
-from farm.services.restore import restore_backup
+from farm.services.restore import check_empty, restore_backup
 from farm.store.copying import count_rows
-from farm.store.database import create_engine, sqlite_url
+from farm.store.database import Database, create_engine, sqlite_url
 from farm.store.tables import metadata
 
 NewUrl = Callable[[], str]
@@ -297,6 +299,55 @@ def test_a_database_with_anything_in_it_is_not_restored_into(farm: FarmRig, tmp_
     with pytest.raises(Conflict):
         restore_backup(made.folder, url, tmp_path / "restored" / "blobs", farm.clock, actor="user:ann")
     assert farm.read(count_rows) == before
+
+
+def test_a_database_of_others_is_left_as_it_is(
+    sqlite_farm: FarmRig, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    made = backed_up(sqlite_farm, tmp_path / "backups")
+    with postgres.database() as name:
+        engine = create_engine(postgres.url(name))
+        try:
+            with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+                connection.exec_driver_sql("CREATE TABLE invoices (number bigint)")
+            with pytest.raises(Conflict, match="invoices"):
+                restore_backup(
+                    made.folder, postgres.url(name), tmp_path / "blobs", FakeClock(), actor="user:ann"
+                )
+            assert sa.inspect(engine).get_table_names() == ["invoices"]
+        finally:
+            engine.dispose()
+
+
+def test_a_look_at_an_empty_database_leaves_it_empty(postgres: PostgresServer) -> None:
+    with postgres.database() as name:
+        engine = create_engine(postgres.url(name))
+        try:
+            check_empty(engine)
+            assert sa.inspect(engine).get_table_names() == []
+        finally:
+            engine.dispose()
+
+
+def test_a_disk_that_is_slower_than_the_server_is_patient_ends_no_backup(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    stood_still = False
+
+    def stand_still(what: str, count: int) -> None:
+        nonlocal stood_still
+        if not stood_still:
+            time.sleep(10 * patience_ms / 1000)
+        stood_still = True
+
+    patience_ms = 20
+    with postgres.database("migrated") as name:
+        database = Database(postgres.url(name), stuck_ms=patience_ms)
+        try:
+            make_backup(database, tmp_path, tmp_path / "b", FakeClock(), progress=stand_still)
+        finally:
+            database.close()
+    assert stood_still
 
 
 def test_a_backup_can_be_moved_with_its_artifacts_and_restored_twice(farm: FarmRig, tmp_path: Path) -> None:
