@@ -38,6 +38,8 @@ class Hand:
     fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
     #: Everything of runs up to this fence is gone from the phone.
     cleaned_fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
+    #: Why phones that were tried again and again are not clean, in words.
+    unclean_by_device: dict[DeviceId, str] = field(default_factory=dict)
     #: The farm wants these cleaned up to there: their runs may have been another host's.
     fence_to_clean_by_device: dict[DeviceId, int] = field(default_factory=dict)
     #: Phones on which an operator's errand is being done.
@@ -59,9 +61,16 @@ class Hand:
 
     def note_cleaned(self, device_id: DeviceId, fence: int) -> None:
         """A phone holds nothing of runs up to `fence` any more."""
+        self.unclean_by_device.pop(device_id, None)
         if fence > self.cleaned_fence_by_device.get(device_id, -1):
             self.cleaned_fence_by_device[device_id] = fence
             self.changed.set()
+
+    def note_unclean(self, device_id: DeviceId, reason: str) -> None:
+        """A phone cannot be cleaned, and somebody should see to it."""
+        if device_id not in self.unclean_by_device:
+            self.changed.set()
+        self.unclean_by_device[device_id] = reason
 
     def wants_cleaned(self, device_id: DeviceId, fence: int) -> bool:
         """Note up to where the farm wants a phone cleaned; whether somebody has yet to begin with that."""

@@ -15,7 +15,7 @@ from agents.device.execute import RunStatus, clean_run, run_status, start_run
 from agents.device.layout import cache_path, run_folder
 from agents.device.look import cached_command, state_by_digest
 from agents.device.prepare import Tell, untold
-from agents.device.supervisor import supervisor_file
+from agents.device.supervisor import PhoneNotClean, supervisor_file
 from agents.ending import AWAY_S, WAIT_MARGIN_S, Ending
 from agents.journal import Entry, Phase
 from agents.patience import Patience
@@ -48,6 +48,8 @@ NOT_ITS_DOING = (FarmTrouble, AdbServerDown, HostDiskFull)
 START_AWAY_S = 20.0
 #: How long a phone's screen stays on for a next run.
 STAND_BY_S = 10.0
+#: So often in a row something of a run must live on before anybody is called: a phone may be busy writing.
+UNCLEAN_TIMES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +134,7 @@ class Runner:
         unless it is to stay awake for the next run. Whoever asks for that calls `stand_by` afterwards; what
         such a run has to know of the phone comes with the clean-up.
         """
-        backoff = Backoff(self._random, cap_s=60.0)
+        backoff, withstood = Backoff(self._random, cap_s=60.0), 0
         while True:
             phone = await self._phones.wait(device_id)
             try:
@@ -147,6 +149,9 @@ class Runner:
                 log.warning(
                     "clean_failed", device_id=device_id, fence=fence, code=error.code, reason=error.message
                 )
+                withstood = withstood + 1 if isinstance(error, PhoneNotClean) else 0
+                if withstood >= UNCLEAN_TIMES:
+                    self._phones.note_unclean(device_id, f"it cannot be cleaned up: {error.message}")
             except Exception:
                 log.exception("clean_crashed", device_id=device_id, fence=fence)
             else:

@@ -81,7 +81,15 @@ class PhoneWatch:
     def sightings(self) -> dict[DeviceId, Sighting]:
         """Every phone adb lists, with the transport to use."""
         # Where our server lists such a phone too, and cannot use it, the other says more of why.
-        return phones([*self._held_elsewhere, *self.transports()])
+        found = phones([*self._held_elsewhere, *self.transports()])
+        for identity, reason in self._hand.unclean_by_device.items():
+            if identity in found and found[identity].presence is Presence.ONLINE:
+                found[identity] = replace(found[identity], detail=reason)
+        return found
+
+    def note_unclean(self, identity: DeviceId, reason: str) -> None:
+        """Show, with an online phone, why it cannot be cleaned; until it is clean."""
+        self._hand.note_unclean(identity, reason)
 
     def find(self, identity: DeviceId) -> Phone | None:
         """A phone that is online."""

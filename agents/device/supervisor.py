@@ -31,6 +31,13 @@ class Said(IntEnum):
     UNCLEAN = 14
 
 
+class PhoneNotClean(DeviceError):
+    """Something of a run withstands every try to end or remove it."""
+
+    code = "device.not_clean"
+    default_hint = "reboot the phone"
+
+
 @cache
 def supervisor_file() -> PlanFile:
     """The script as one more file of every plan."""
@@ -59,7 +66,7 @@ def answer(device: AdbDevice, result: ShellResult) -> Said:
 
     Raises:
         SessionFenced: the phone was handed to a newer attempt.
-        DeviceError: the clean-up left something.
+        PhoneNotClean: the clean-up left something.
         DeviceProtocol: the script did not run, or failed in a way it does not know.
     """
     said = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
@@ -67,7 +74,7 @@ def answer(device: AdbDevice, result: ShellResult) -> Said:
         case Said.REFUSED:
             raise SessionFenced(f"{device.serial}: {said}")
         case Said.UNCLEAN:
-            raise DeviceError(f"{device.serial}: {said}", hint="reboot the phone")
+            raise PhoneNotClean(f"{device.serial}: {said}")
         case Said.DONE | Said.MISSING | Said.RUNNING | Said.LOST:
             return Said(result.exit_code)
         case _:

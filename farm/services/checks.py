@@ -135,3 +135,15 @@ def watch_boots(connection: Connection, device: Device, presence: Presence, *, n
         now=now,
         cause=f"it began to start {len(began_at)} times within {lasts_min:.0f} min and never came up",
     )
+
+
+def heed_uncleanable(connection: Connection, device_id: DeviceId, cause: str, *, now: datetime) -> None:
+    """A phone on which something of a run withstands its agent is bad, until it comes back or is checked."""
+    device_moves.move_health(
+        connection,
+        device_id,
+        sources=[Health.UNKNOWN, Health.GOOD, Health.SUSPECT],
+        to=Health.BAD,
+        now=now,
+        cause=cause,
+    )

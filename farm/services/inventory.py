@@ -9,7 +9,7 @@ from farm.core.attempt import AttemptState
 from farm.core.device import Admin, Health, Presence
 from farm.core.ids import AttemptId, DeviceId, HostId
 from farm.core.incident import went_away
-from farm.services.checks import check_where_needed, watch_boots
+from farm.services.checks import check_where_needed, heed_uncleanable, watch_boots
 from farm.services.fences import raise_fences
 from farm.services.incidents import notice_trouble
 from farm.services.takeover import stays, take_over
@@ -96,7 +96,7 @@ def _note_device(
         now=now,
     )
     _heed_fence(connection, host_id, device, report, now=now)
-    _see_to_health(connection, device, host_id, presence, now=now)
+    _see_to_health(connection, device, host_id, presence, report, now=now)
     return facts_id is not None or report.presence is not Presence.ONLINE
 
 
@@ -110,7 +110,13 @@ def _heed_fence(
 
 
 def _see_to_health(
-    connection: Connection, device: Device, host_id: HostId, presence: Presence, *, now: datetime
+    connection: Connection,
+    device: Device,
+    host_id: HostId,
+    presence: Presence,
+    report: DeviceReport,
+    *,
+    now: datetime,
 ) -> None:
     """Start the check that a phone needs: one that moved was in somebody's hands, and has another cable."""
     has_moved = device.host_id != host_id
@@ -122,6 +128,8 @@ def _see_to_health(
         )
         device = devices.get_device(connection, device.device_id)
     watch_boots(connection, device, presence, now=now)
+    if presence is Presence.ONLINE and report.detail is not None:
+        heed_uncleanable(connection, device.device_id, report.detail, now=now)
     if presence is Presence.ONLINE:
         arrived = has_moved or device.presence is not Presence.ONLINE
         check_where_needed(connection, device, arrived=arrived, now=now)

@@ -57,7 +57,7 @@ class DeviceReport(Wire):
     #: What adb calls it on this host.
     serial: Annotated[str, Field(min_length=1, max_length=256)]
     presence: Presence
-    #: Why it is not online, in words.
+    #: Why it is not online, or, where it is, why it cannot be cleaned up; in words.
     detail: str | None = None
     #: Sent when new to the farm: first sight, a changed build, or asked for by `facts_wanted`.
     facts: DeviceFacts | None = None

@@ -172,3 +172,20 @@ def test_a_phone_that_went_away_uncleaned_does_not_hold_the_cpu(farm: FarmRig, h
 def _share_a_cpu(host: HostRig) -> None:
     for device_id in ("phone-1", "phone-2"):
         host.plug_in(device_id, cpu_domain="host-cpu")
+
+
+@pytest.mark.fault(14)
+def test_a_phone_that_cannot_be_cleaned_is_bad_and_its_event_says_what_lives_on(
+    farm: FarmRig, host: HostRig
+) -> None:
+    farm.submit(devices={"device_id": "phone-1"})
+    (assignment,) = host.exchange().assignments
+    host.report(assignment.attempt_id, good_evidence(assignment))
+    cause = "it cannot be cleaned up: supervisor: live on: 4711"
+    host.phones["phone-1"] = host.phones["phone-1"].model_copy(update={"detail": cause})
+    assert host.exchange().assignments == ()
+    (event,) = farm.rows(
+        "SELECT cause, from_state FROM events WHERE subject_id = 'phone-1' AND to_state = 'bad' "
+        "AND kind = 'device_health_changed'"
+    )
+    assert event == {"cause": cause, "from_state": "good"}

@@ -11,6 +11,7 @@ from agents.config import AgentConfig
 from agents.virtual import journal
 from agents.virtual.pool import PhoneHandle
 from farm.core.attempt import AttemptState
+from farm.core.device import Presence
 from farm.core.ids import DeviceId
 from farm.wire.agent import CleanUp, Exchange, ExchangeAnswer
 
@@ -82,3 +83,27 @@ async def test_a_run_in_hand_is_not_cleaned_away(
         await played.until(lambda: bool(played.exchanges) and played.phase(7) is AttemptState.MEASURING)
         played.wanted = CleanUp(device_id=DeviceId(phone.serial), fence=7)
         assert (await played.reported(7)).stdout == "fine\n"
+
+
+@pytest.mark.fault(14)
+async def test_a_phone_that_cannot_be_cleaned_says_why_until_it_is_clean(
+    played: FarmThatWantsOrder, config: AgentConfig, phone: PhoneHandle
+) -> None:
+    def said() -> str | None:
+        report = played.devices().get(phone.serial)
+        return report.detail if report and report.presence is Presence.ONLINE else None
+
+    remover = phone.state / "bin" / "rm"
+    async with living(config):
+        await played.until(lambda: played.cleaned(phone.serial) == 0)
+        # A folder that stays withstands as a process does that nothing ends.
+        remover.write_text('#!/bin/sh\ncase "$*" in *runs/7) exit 1 ;; esac\nexec /bin/rm "$@"\n')
+        remover.chmod(0o755)
+        played.assign(7, phone.serial, "echo fine")
+        await played.reported(7)
+        await played.until(lambda: said() is not None)
+        assert "it cannot be cleaned up" in str(said())
+        assert played.cleaned(phone.serial) < 7
+        remover.unlink()
+        await played.until(lambda: played.cleaned(phone.serial) == 7)
+        await played.until(lambda: said() is None)
