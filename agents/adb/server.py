@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -236,7 +237,9 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         process.terminate()
         # One that was stopped hears of nothing before it goes on.
-        process.send_signal(signal.SIGCONT)
+        # Not by the process object, which would look for its end, and take that from asyncio's own watcher.
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGCONT)
     try:
         async with asyncio.timeout(STOP_DEADLINE_S):
             await process.wait()
