@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Never
@@ -78,19 +79,26 @@ async def listen(server: Mapping[str, Any], tell: Callable[[Wake], None], *, pro
     """
     pause_s = _PAUSE_S
     while True:
+        begun_s = time.monotonic()
         try:
-            async with await _connect(server) as connection:
-                await connection.execute(f"LISTEN {CHANNEL}")
-                tell(EVERYBODY)
-                pause_s = _PAUSE_S
-                async for notice in connection.notifies():
-                    if (wake := _wake(notice.payload, process)) is not None:
-                        tell(wake)
+            await _listen_once(server, tell, process)
         except (psycopg.Error, OSError) as error:
             _log.warning("listening_broke_off", error=type(error).__name__)
+        if time.monotonic() - begun_s > _MAX_PAUSE_S:
+            # A server that takes connections only to drop them is no reason to have everybody look each time.
+            pause_s = _PAUSE_S
         # Farm processes that lost the same server do not come back to it all at once.
         await asyncio.sleep(random.uniform(pause_s / 2, pause_s))
         pause_s = min(2 * pause_s, _MAX_PAUSE_S)
+
+
+async def _listen_once(server: Mapping[str, Any], tell: Callable[[Wake], None], process: str) -> None:
+    async with await _connect(server) as connection:
+        await connection.execute(f"LISTEN {CHANNEL}")
+        tell(EVERYBODY)
+        async for notice in connection.notifies():
+            if (wake := _wake(notice.payload, process)) is not None:
+                tell(wake)
 
 
 async def _connect(server: Mapping[str, Any]) -> psycopg.AsyncConnection[Any]:
@@ -104,7 +112,10 @@ def _payload(wake: Wake, process: str) -> str:
 
 
 def _wake(payload: str, process: str) -> Wake | None:
-    sender, hosts = json.loads(payload)
-    if sender == process:
-        return None
-    return Wake(None if hosts is None else frozenset(map(HostId, hosts)))
+    """Whom to wake: everybody where another release, or another program, says what is not understood."""
+    try:
+        sender, hosts = json.loads(payload)
+        wake = Wake(None if hosts is None else frozenset(map(HostId, hosts)))
+    except (ValueError, TypeError):
+        return EVERYBODY
+    return None if sender == process else wake

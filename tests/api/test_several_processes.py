@@ -105,6 +105,27 @@ def test_who_lost_the_connection_that_listens_listens_again(
     assert held.result(_AT_ONCE_S).json()["assignments"]
 
 
+def test_who_listens_goes_on_whatever_another_program_says_there(
+    farms: Farms, threads: ThreadPoolExecutor
+) -> None:
+    first, second = farms
+    register_variant(first)
+    agent = second.enroll()
+    held = held_exchange(agent, threads, devices=healthy_phone(agent))
+    database = first.context.database
+    before = eventually(lambda: two(database.read(listeners)), "both listen")
+
+    def say(connection: Connection) -> None:
+        for payload in ("", "hello", "[]", "7", '["other", 7]', '["other", [[]]]'):
+            connection.exec_driver_sql("SELECT pg_notify('farm_wakes', %s)", (payload,))
+
+    database.write(say)
+    assert not held.done()
+    submit(first)
+    assert held.result(_AT_ONCE_S).json()["assignments"]
+    assert set(database.read(listeners)) == set(before)
+
+
 def two(pids: "set[int] | list[int]") -> list[int] | None:
     return list(pids) if len(pids) == 2 else None
 
