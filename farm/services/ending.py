@@ -31,7 +31,10 @@ class Ending:
 
 
 def give_back(connection: Connection, attempt: Attempt, *, now: datetime, actor: str, reason: str) -> bool:
-    """Nothing ran: the job is queued again at no cost, unless it was given back too often."""
+    """Nothing ran: the job is queued again at no cost, unless it was given back too often.
+
+    Nor is what made two phones go away meanwhile.
+    """
     moved = attempts.move_attempt(
         connection,
         attempt,
@@ -45,7 +48,9 @@ def give_back(connection: Connection, attempt: Attempt, *, now: datetime, actor:
     if not moved or job is None or job.attempt_id != attempt.attempt_id:
         return moved
     given_back = attempts.count_attempts(connection, job.job_id, AttemptState.GIVEN_BACK)
-    if given_back < MAX_GIVE_BACKS:
+    if killed := killers.killed_by(connection, job):
+        _end_killer(connection, job, killed, now=now, actor=actor)
+    elif given_back < MAX_GIVE_BACKS:
         jobs.move_job(connection, job, JobEvent.REQUEUED, now=now, actor=actor, cause=reason)
     else:
         message = f"put off {given_back} times, last because {reason}"

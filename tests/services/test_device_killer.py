@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, plan_of
+from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, phase, plan_of
 
+from farm.core.attempt import AttemptState
 from farm.core.evidence import Evidence
 from farm.wire.agent import Assignment
 
@@ -106,6 +107,62 @@ def test_work_of_another_matrix_is_not_condemned(farm: FarmRig, four: HostRig) -
     assert [farm.matrix(matrix_id).jobs_by_outcome for matrix_id in ids] == [{"succeeded": 1}] * 2
 
 
+@pytest.mark.invariant("I16")
+@pytest.mark.fault(25, 53)
+def test_a_late_report_that_shows_a_killer_ends_its_work(farm: FarmRig, four: HostRig) -> None:
+    farm.submit(rounds=1, axes=ONE_VARIANT, baseline=None)
+    runs = four.exchange().assignments
+    four.exchange([phase(each, AttemptState.MEASURING) for each in runs])
+    four.report(runs[0].attempt_id, went(runs[0]))
+    be_quiet(farm)
+    four.restart([phase(each, AttemptState.MEASURING) for each in runs[1:]])
+    assert four.report(runs[1].attempt_id, went(runs[1])).counted
+    assert [row["code"] for row in jobs(farm, "failed")] == ["job.device_killer"] * 4
+
+
+@pytest.mark.invariant("I16")
+@pytest.mark.fault(25)
+def test_a_late_report_that_a_budget_does_not_allow_ends_the_job(farm: FarmRig, host: HostRig) -> None:
+    farm.submit(rounds=1, devices={"device_id": "phone-1"}, axes=ONE_VARIANT, baseline=None)
+    lost = 0
+    while lost < 2:
+        (each,) = host.exchange().assignments
+        is_check = plan_of(each).harness == "device_check"
+        lost += not is_check
+        host.report(each.attempt_id, good_evidence(each) if is_check else went(each))
+        host.clean(each)
+    (check,) = host.exchange().assignments
+    host.report(check.attempt_id, good_evidence(check))
+    host.clean(check)
+    (run,) = host.exchange().assignments
+    host.exchange([phase(run, AttemptState.MEASURING)])
+    be_quiet(farm)
+    host.restart([phase(run, AttemptState.MEASURING)])
+    assert host.report(run.attempt_id, went(run)).counted
+    (ended,) = farm.rows("SELECT outcome, code FROM jobs WHERE matrix_id IS NOT NULL")
+    assert ended == {"outcome": "inconclusive", "code": "device.rebooted"}
+
+
+@pytest.mark.invariant("I16")
+@pytest.mark.fault(53)
+def test_what_a_third_phone_gives_back_after_two_went_away_is_not_queued_again(
+    farm: FarmRig, four: HostRig
+) -> None:
+    farm.submit(rounds=1, devices={"device_id": list(THREE)}, axes=ONE_VARIANT, baseline=None)
+    first, second, third = four.exchange().assignments
+    for each in (first, second):
+        four.report(each.attempt_id, went(each))
+    four.exchange([phase(third, AttemptState.GIVEN_BACK, "too warm")])
+    assert [row["code"] for row in jobs(farm, "failed")] == ["job.device_killer"] * 3
+
+
+def be_quiet(farm: FarmRig) -> None:
+    farm.clock.advance(600)
+    farm.reap()
+    farm.reap()
+
+
+THREE = ("phone-1", "phone-2", "phone-3")
 ONE_VARIANT = {"model": "mobilenet_v2", "precision": ["float32"], "format": "torchscript", "backend": "cpu"}
 
 
