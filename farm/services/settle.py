@@ -91,6 +91,9 @@ def _evidence(body: bytes, attempt: Attempt) -> Evidence:
 
 def _counts(attempt: Attempt, job: Job) -> bool:
     over = attempt.state in (AttemptState.FINISHED, AttemptState.GIVEN_BACK)
+    if job.kind is JobKind.CHECK and attempt.code == MOVED:
+        # It says nothing of the phone where that is now: on another cable, and handled on the way.
+        return False
     return not over and job.attempt_id == attempt.attempt_id and job.state is not JobState.FINISHED
 
 
@@ -191,5 +194,6 @@ def _ending(reading: Reading | RunFailure | None) -> Ending:
 def _end_job(connection: Connection, job: Job, ending: Ending, *, now: datetime, actor: str) -> None:
     if ending.outcome is not Outcome.INCONCLUSIVE:
         finish_job(connection, job, ending, now=now, actor=actor)
-    elif job.state is JobState.ACTIVE:
+    else:
+        # One that was queued again meanwhile stays so, unless this is what its budget does not allow.
         retry_or_finish(connection, job, ending, now=now, actor=actor)

@@ -21,6 +21,9 @@ def stays(device: Device, report: DeviceReport) -> bool:
     I21: it is online in one place, and the second claimant is not believed. One that only sees something of
     it takes it from nobody who still does, nor from a run that may go on unseen.
     """
+    if report.presence is Presence.ABSENT:
+        # One that does not have it claims nothing.
+        return True
     if report.presence is Presence.ONLINE:
         return device.session_live and device.presence is Presence.ONLINE
     if device.session_live:

@@ -200,3 +200,31 @@ def test_after_a_power_cut_pinned_jobs_wait_and_phones_are_cleaned_and_checked_f
     host.report(check.attempt_id, good_evidence(check))
     host.clean(check)
     assert host.run() == 2
+
+
+@pytest.mark.invariant("I14")
+@pytest.mark.fault(22)
+def test_a_check_at_the_host_that_a_phone_left_says_nothing_of_it_at_the_next(
+    farm: FarmRig, host: HostRig
+) -> None:
+    host.plug_in("phone-3")
+    (check,) = host.exchange().assignments
+    host.exchange([phase(check, AttemptState.MEASURING)])
+    be_quiet(farm, 90)
+    second = farm.host("bench-2")
+    second.plug_in("phone-3")
+    second.exchange()
+    assert not host.report(check.attempt_id, good_evidence(check)).counted
+    assert farm.rows("SELECT health FROM devices WHERE device_id = 'phone-3'") == [{"health": "unknown"}]
+
+
+@pytest.mark.invariant("I21")
+def test_a_host_that_misses_a_phone_does_not_take_it_from_one_that_is_gone(
+    farm: FarmRig, host: HostRig
+) -> None:
+    be_quiet(farm, 600)
+    second = farm.host("bench-2")
+    second.plug_in("phone-1")
+    second.phones["phone-1"] = second.phones["phone-1"].model_copy(update={"presence": Presence.ABSENT})
+    second.exchange()
+    assert farm.rows("SELECT host_id FROM devices WHERE device_id = 'phone-1'") == [{"host_id": "bench-1"}]
