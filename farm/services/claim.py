@@ -27,16 +27,22 @@ from farm.store.queues import queue_heads, queued_checks
 _GATES = TypeAdapter(Gates)
 
 
-def claim_jobs(connection: Connection, host_id: HostId, session_id: SessionId, *, now: datetime) -> None:
-    """Claim the next job of every free phone of a host: in a handful of statements, however many phones."""
-    chosen = _chosen(connection, host_id)
+def claim_jobs(
+    connection: Connection, host_id: HostId, session_id: SessionId, *, going_on: int = 0, now: datetime
+) -> bool:
+    """Claim the next job of every free phone of a host: in a handful of statements, however many phones.
+
+    `going_on` are runs there that no live attempt stands for. False when there was nothing to claim.
+    """
+    chosen = _chosen(connection, host_id, going_on)
     if chosen and not _claim(connection, chosen, session_id, now=now):
         # Another claimant was quicker with one of them; the others need not wait for that.
         for each in chosen:
             _claim(connection, [each], session_id, now=now)
+    return bool(chosen)
 
 
-def _chosen(connection: Connection, host_id: HostId) -> list[tuple[Device, Job]]:
+def _chosen(connection: Connection, host_id: HostId, going_on: int) -> list[tuple[Device, Job]]:
     """What each free phone of a host is to run next.
 
     Phones that share a CPU, or a host's limit of runs, take turns: the one that ran longest ago goes first.
@@ -48,6 +54,7 @@ def _chosen(connection: Connection, host_id: HostId) -> list[tuple[Device, Job]]
         return []
     job_by_device = _next_jobs(connection, free)
     load = load_of(connection)
+    load.runs_by_host[host_id] += going_on
     chosen = []
     for device in sorted(free, key=lambda device: device.last_attempt_id or 0):
         job = job_by_device.get(device.device_id)

@@ -98,13 +98,14 @@ def _answered(
     now: datetime,
 ) -> Exchanged:
     host_id, session_id = session.host_id, session.session_id
-    if is_latest and said.pressure is None:
-        claim_jobs(connection, host_id, session_id, now=now)
-    unwanted = attempts.unwanted_attempts(connection, session_id)
     live = attempts.live_attempts(connection, session_id)
+    begun = continuing(connection, host_id, said.attempts, live={attempt.attempt_id for attempt in live})
+    if is_latest and said.pressure is None:
+        claimed = claim_jobs(connection, host_id, session_id, going_on=len(begun), now=now)
+        live = attempts.live_attempts(connection, session_id) if claimed else live
+    unwanted = attempts.unwanted_attempts(connection, session_id)
     # What is no longer wanted is left out, and thereby stopped.
     owned = [attempt for attempt in live if attempt.attempt_id not in unwanted]
-    begun = continuing(connection, host_id, said.attempts, live={attempt.attempt_id for attempt in live})
     at_work = {attempt.device_id for attempt in begun}
     answer = ExchangeAnswer(
         seq=said.seq,

@@ -193,3 +193,22 @@ def test_a_persons_word_that_a_phone_is_clean_counts_when_no_agent_can_look(
     second = farm.host("bench-2")
     second.plug_in("phone-1")
     assert len(second.exchange().assignments) == 1
+
+
+@pytest.mark.invariant("I18")
+@pytest.mark.fault(25)
+def test_a_run_that_goes_on_though_it_was_given_up_counts_among_those_a_host_may_have(
+    farm: FarmRig, host: HostRig
+) -> None:
+    farm.write(limit_host, "bench-1", LimitRequest(by="kim", max_runs=1), now=farm.clock.now())
+    farm.submit(rounds=1)
+    (run,) = host.exchange().assignments
+    said = [phase(run, AttemptState.MEASURING)]
+    host.exchange(said)
+    farm.clock.advance(600)
+    farm.reap()
+    farm.reap()
+    host.restart(said)
+    assert [each.attempt_id for each in host.exchange(said).assignments] == [run.attempt_id]
+    host.report(run.attempt_id, good_evidence(run))
+    assert len(host.exchange().assignments) == 1
