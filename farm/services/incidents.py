@@ -1,5 +1,6 @@
 """Notices what hits a host as a whole, and keeps it from being held against the phones (I15)."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -40,8 +41,10 @@ def notice_trouble(
     lasting = _find_open(connection, host_id, IncidentKind.PHONES_TOGETHER)
     if lasting is not None:
         further = {trouble.device_id for trouble in found if trouble.at >= lasting.began_at}
-        if further - set(lasting.devices):
-            _forgive(connection, incidents.widen_incident(connection, lasting, further), now=now)
+        if new := further - set(lasting.devices):
+            incidents.widen_incident(connection, lasting, new)
+            # Those that were forgiven before may have failed a check of their own since.
+            _forgive(connection, lasting, new, now=now)
         return
     online = [device.device_id for device in own if device.presence is Presence.ONLINE]
     if hit := hit_together(found, online, now=now):
@@ -55,7 +58,7 @@ def notice_trouble(
             cause=f"{len(hit)} of its phones went away or failed within {WINDOW.total_seconds():.0f} s",
             now=now,
         )
-        _forgive(connection, opened, now=now)
+        _forgive(connection, opened, hit, now=now)
 
 
 def note_pressure(connection: Connection, host_id: HostId, pressure: str | None, *, now: datetime) -> None:
@@ -118,9 +121,9 @@ def _find_open(connection: Connection, host_id: HostId, kind: IncidentKind) -> I
     return next((incident for incident in found if incident.kind is kind), None)
 
 
-def _forgive(connection: Connection, incident: Incident, *, now: datetime) -> None:
+def _forgive(connection: Connection, incident: Incident, hit: Collection[DeviceId], *, now: datetime) -> None:
     """Give back the health that phones lost by what is now seen to be their host's trouble."""
-    for device_id in incident.devices:
+    for device_id in sorted(hit):
         before = troubles.health_before(connection, device_id, incident.began_at)
         if before in (Health.GOOD, Health.UNKNOWN):
             device_moves.move_health(

@@ -3,13 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, phase, plan_of
+from farm_rig import FarmRig, HostRig, device_trouble, ended, good_evidence, phase, plan_of
 
 from farm.core.attempt import AttemptState
 from farm.core.device import Presence
 from farm.core.evidence import Evidence
+from farm.core.ids import DeviceId
 from farm.core.incident import QUIET_AFTER, WINDOW
 from farm.services.exchange import exchange
+from farm.store import jobs
 from farm.wire.agent import Assignment, Exchange
 
 PHONES = ("phone-1", "phone-2", "phone-3")
@@ -176,3 +178,28 @@ def test_a_host_under_pressure_says_so_until_it_is_over(farm: FarmRig, host: Hos
     rows = farm.rows("SELECT cause, ended_at FROM incidents ORDER BY incident_id")
     assert [row["cause"] for row in rows] == ["no room on its disk", "its adb server keeps dying"]
     assert all(row["ended_at"] is not None for row in rows)
+
+
+@pytest.mark.invariant("I14")
+def test_a_phone_that_failed_its_check_in_an_incident_is_not_forgiven_with_the_next_one_hit(
+    farm: FarmRig, three: HostRig
+) -> None:
+    rest(farm, three)
+    put(three, Presence.OFFLINE, "phone-1", "phone-2")
+    three.exchange()
+    farm.write(jobs.add_check, DeviceId("phone-1"), now=farm.clock.now(), cause="it looks worn")
+    put(three, Presence.ONLINE, "phone-1")
+    (check,) = three.exchange().assignments
+    three.report(check.attempt_id, ended(check, "shell_exit 1\n", code=23))
+    three.clean(check)
+    assert health_of(farm, "phone-1") == "bad"
+    put(three, Presence.OFFLINE, "phone-3")
+    three.exchange()
+    (incident,) = farm.rows("SELECT devices FROM incidents")
+    assert "phone-3" in str(incident["devices"])
+    assert health_of(farm, "phone-1") == "bad"
+
+
+def health_of(farm: FarmRig, device_id: str) -> str:
+    (row,) = farm.rows("SELECT health FROM devices WHERE device_id = :id", id=device_id)
+    return str(row["health"])
