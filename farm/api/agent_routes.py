@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, Request
 
+from farm.api.bodies import arriving_within
 from farm.api.context import CallingHost, Context, Farm, authenticated
 from farm.core.errors import AuthError, Forbidden, TooLarge
 from farm.core.ids import AttemptId, HostId, SessionId
 from farm.services.exchange import Exchanged, exchange, look
-from farm.services.identity import enroll
+from farm.services.identity import check_join_token, enroll
 from farm.services.refusals import note_refusal
 from farm.services.sessions import open_session
 from farm.services.settle import settle
@@ -29,16 +30,20 @@ router = APIRouter(prefix="/api/v1/agent", tags=["agent"])
 
 #: Two outputs at a plan's limit, escaped as JSON at worst, with room for the rest.
 MAX_REPORT_BYTES = 64 * 1024 * 1024
+#: Agents give up after 120 s, and send it again.
+REPORT_S = 180.0
 
 
 @router.post("/enroll")
 async def post_enroll(enrollment: Enrollment, request: Request, farm: Farm) -> EnrollmentAnswer:
     """Turn a single-use join token into a host credential; a present one, if sent, shows who asks."""
+    now = farm.clock.now()
+    await farm.database.read_async(check_join_token, enrollment, now=now)
     try:
         known_as = await authenticated(request.headers, farm)
     except AuthError:
         known_as = None
-    return await farm.database.write_async(enroll, enrollment, known_as=known_as, now=farm.clock.now())
+    return await farm.database.write_async(enroll, enrollment, known_as=known_as, now=now)
 
 
 @router.post("/sessions")
@@ -82,7 +87,8 @@ async def _changed_before(changed: asyncio.Event, deadline: float) -> bool:
 @router.post("/attempts/{attempt_id}/report")
 async def post_report(attempt_id: Count, request: Request, host: CallingHost, farm: Farm) -> ReportAnswer:
     """Settle an attempt; the same bytes again get the stored answer."""
-    body = await _body(request)
+    async with arriving_within(REPORT_S):
+        body = await _body(request)
     attempt = AttemptId(attempt_id)
     async with _told_if_refused(farm, host):
         return await farm.database.change_async(settle, host, attempt, body, now=farm.clock.now())

@@ -4,7 +4,8 @@ from fastapi import APIRouter, FastAPI
 
 from farm.api import agent_routes, blob_routes, routes
 from farm.api.bodies import SoundBodies
-from farm.api.context import Context, authenticated
+from farm.api.callers import known_host
+from farm.api.context import Context
 from farm.api.description import DescribedApp
 from farm.api.gate import Gate
 from farm.api.problems import install_problem_handlers
@@ -16,7 +17,7 @@ def create_agents_app(context: Context) -> FastAPI:
     app = DescribedApp(routers, title="benchfarm agents", openapi_url=None)
     app.state.context = context
     app.add_middleware(SoundBodies)
-    app.add_middleware(Gate, state=app.state, let_in=authenticated)
+    app.add_middleware(Gate, state=app.state, let_in=known_host)
     install_problem_handlers(app)
     return app
 

@@ -1,14 +1,20 @@
 """How much may be sent, and what cannot be kept: looked at before any route sees a request."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from farm.api.problems import problem_document, problem_response
-from farm.core.errors import FarmError, InvalidInput, TooLarge
+from farm.core.errors import FarmError, InvalidInput, TooLarge, TooSlow
 from farm.wire.keepable import is_keepable, made_keepable
 
 #: The largest document; what is larger is a file or a report, whose routes read it piece by piece.
 MAX_DOCUMENT_BYTES = 8 * 1024 * 1024
+#: A document that takes longer keeps a connection and memory for nobody's sake; who sends it gave up before.
+DOCUMENT_S = 60.0
 _AGENTS = "/api/v1/agent/"
 _IN_PIECES = ("/api/v1/blobs/", f"{_AGENTS}attempts/")
 
@@ -19,8 +25,9 @@ class SoundBodies:
     In what agents send they are replaced: phones print anything, and a host must not be shut out for it.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, document_s: float = DOCUMENT_S) -> None:
         self._app = app
+        self._document_s = document_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -29,7 +36,8 @@ class SoundBodies:
         try:
             _check_address(scope)
             if not scope["path"].startswith(_IN_PIECES):
-                document = await _document(scope, receive)
+                async with arriving_within(self._document_s):
+                    document = await _document(scope, receive)
                 if document is None:
                     return
                 receive = _again(document, receive)
@@ -37,6 +45,20 @@ class SoundBodies:
             await problem_response(problem_document(error))(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+
+@asynccontextmanager
+async def arriving_within(limit_s: float) -> AsyncIterator[None]:
+    """Wait for a body no longer than this.
+
+    Raises:
+        TooSlow: it is not there by then.
+    """
+    try:
+        async with asyncio.timeout(limit_s):
+            yield
+    except TimeoutError as error:
+        raise TooSlow(f"what was announced did not come within {limit_s:g} s") from error
 
 
 def announced_bytes(headers: Headers) -> int | None:

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
-from farm.api.context import Context, Farm, bearer
+from farm.api.context import Context, Farm, admitted, authenticated, bearer
 from farm.core.errors import AuthError, Forbidden, InvalidInput
 from farm.core.role import Caller, Role, may
 from farm.services.access import ASK_AN_ADMIN, authenticate_caller
@@ -34,7 +34,7 @@ class AtLeast:
             AuthError: nobody can tell who that is, and the farm needs to know.
             Forbidden: they may not do this.
         """
-        found = await _caller(request, farm)
+        found = admitted(request) or await _caller(request, farm)
         if not may(found.role, self.needed) and not (self.or_agent and found.role is Role.AGENT):
             raise Forbidden(
                 f"{found.name} is {_a(found.role)}, and this needs {_a(self.needed)}",
@@ -71,6 +71,15 @@ async def known(headers: Headers, farm: Context) -> Caller:
     if token is None:
         raise AuthError("this farm answers nobody without an access token", hint=ASK_AN_ADMIN)
     return await farm.database.read_async(authenticate_caller, token, now=farm.clock.now())
+
+
+async def known_host(headers: Headers, farm: Context) -> Caller:
+    """Who shows a host's credential, which is all that lets anybody in where agents call.
+
+    Raises:
+        AuthError: nobody does.
+    """
+    return Caller(name=await authenticated(headers, farm), role=Role.AGENT, is_proven=True)
 
 
 async def _caller(request: Request, farm: Farm) -> Caller:

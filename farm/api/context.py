@@ -15,7 +15,8 @@ from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.core.errors import AuthError
 from farm.core.ids import HostId, SessionId
-from farm.services.identity import authenticate
+from farm.core.role import Caller, Role
+from farm.services.identity import NOBODYS_CREDENTIAL, authenticate
 from farm.store.clock_check import ClockCheck
 from farm.store.database import Database
 from farm.store.wakes import EVERYBODY, Wake
@@ -118,6 +119,11 @@ def bearer(headers: Headers) -> str | None:
     return credential if scheme.lower() == "bearer" and credential else None
 
 
+def admitted(request: Request) -> Caller | None:
+    """Whom the gate let in with a request; None where there is no gate, or it asked nobody."""
+    return getattr(request.state, "caller", None)
+
+
 async def authenticated(headers: Headers, farm: Context) -> HostId:
     """The host whose credential a request bears.
 
@@ -134,7 +140,12 @@ async def calling_host(request: Request, farm: Farm) -> HostId:
     """The host whose agent calls; raises like `authenticated`, and while the clocks disagree."""
     # What agents say moves deadlines.
     farm.clock_check.demand()
-    return await authenticated(request.headers, farm)
+    caller = admitted(request)
+    if caller is None:
+        return await authenticated(request.headers, farm)
+    if caller.role is not Role.AGENT:
+        raise AuthError(NOBODYS_CREDENTIAL)
+    return HostId(caller.name)
 
 
 CallingHost = Annotated[HostId, Depends(calling_host)]

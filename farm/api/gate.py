@@ -9,6 +9,7 @@ from farm.api.bodies import announced_bytes
 from farm.api.context import Context
 from farm.api.problems import problem_document, problem_response
 from farm.core.errors import FarmError, TooLarge
+from farm.core.role import Caller
 
 _ENROLL, _HEALTH = "/api/v1/agent/enroll", "/api/v1/health"
 #: A name and a token; nobody else may send anything before the farm knows who it is.
@@ -18,11 +19,12 @@ MAX_ENROLLMENT_BYTES = 4096
 class Gate:
     """Lets nobody in whom the farm does not know, but to enroll, and to ask whether the farm is well.
 
-    For every path: who is not known does not learn what there is.
+    For every path: who is not known does not learn what there is. Routes are told who it is, and do not look
+    again: a token that is revoked while a document arrives lets that one in still.
     """
 
     def __init__(
-        self, app: ASGIApp, state: State, let_in: Callable[[Headers, Context], Awaitable[object]]
+        self, app: ASGIApp, state: State, let_in: Callable[[Headers, Context], Awaitable[Caller]]
     ) -> None:
         """`let_in` raises AuthError for who is not known."""
         self._app = app
@@ -43,13 +45,19 @@ class Gate:
     async def _admit(self, scope: Scope, headers: Headers) -> None:
         call = scope["method"], scope["path"]
         if call == ("POST", _ENROLL):
-            _check_length(headers)
-        elif call != ("GET", _HEALTH):
-            await self._let_in(headers, self._state.context)
+            if not _has_at_most(MAX_ENROLLMENT_BYTES, headers) or "content-length" not in headers:
+                raise TooLarge(
+                    f"an enrolment says how long it is, and has at most {MAX_ENROLLMENT_BYTES} bytes"
+                )
+        elif call == ("GET", _HEALTH):
+            if not _has_at_most(0, headers):
+                raise TooLarge("nothing is sent along with this question")
+        else:
+            caller = await self._let_in(headers, self._state.context)
+            scope.setdefault("state", {})["caller"] = caller
 
 
-def _check_length(headers: Headers) -> None:
+def _has_at_most(limit_bytes: int, headers: Headers) -> bool:
     """The server holds a body to the length it announces, unless that comes in chunks."""
-    length_bytes = announced_bytes(headers)
-    if "transfer-encoding" in headers or length_bytes is None or length_bytes > MAX_ENROLLMENT_BYTES:
-        raise TooLarge(f"an enrolment says how long it is, and has at most {MAX_ENROLLMENT_BYTES} bytes")
+    length_bytes = announced_bytes(headers) if "content-length" in headers else 0
+    return "transfer-encoding" not in headers and length_bytes is not None and length_bytes <= limit_bytes

@@ -21,6 +21,7 @@ from farm.core.errors import (
     InvalidInput,
     NotFound,
     TooLarge,
+    TooSlow,
 )
 from farm.wire.base import Problem
 
@@ -51,6 +52,8 @@ def status_of(error: FarmError) -> int:
             return 409
         case TooLarge():
             return 413
+        case TooSlow():
+            return 408
         case InvalidInput():
             return 422
         case FarmDiskFull():
@@ -62,7 +65,11 @@ def status_of(error: FarmError) -> int:
 
 
 #: What HTTP wants beside a status (RFC 9110).
-_HEADERS_BY_STATUS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
+_HEADERS_BY_STATUS = {
+    401: {"WWW-Authenticate": "Bearer"},
+    408: {"Connection": "close"},
+    503: {"Retry-After": "1"},
+}
 
 
 class _ProblemResponse(JSONResponse):

@@ -16,6 +16,7 @@ from farm.wire.agent import Enrollment, EnrollmentAnswer
 from farm.wire.base import check_served
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenState, TokenView
 
+NOBODYS_CREDENTIAL = "no host has this credential"
 #: An agent that beat so recently is there; they beat every ten seconds at least.
 BEATING = timedelta(seconds=30)
 
@@ -67,6 +68,16 @@ def revoke_join_token(connection: Connection, token_id: str, *, now: datetime, a
     return found[0]
 
 
+def check_join_token(connection: Connection, enrollment: Enrollment, *, now: datetime) -> None:
+    """Turn strangers away by a look: whoever has no token must not keep writers waiting.
+
+    Raises:
+        AuthError: the token is unknown, used up or too old.
+    """
+    if not join_tokens.is_good(connection, hash_of(enrollment.join_token.get_secret_value()), now=now):
+        raise _bad_join_token()
+
+
 def enroll(
     connection: Connection, enrollment: Enrollment, *, now: datetime, known_as: HostId | None = None
 ) -> EnrollmentAnswer:
@@ -88,9 +99,7 @@ def enroll(
         connection, token_hash=hash_of(enrollment.join_token.get_secret_value()), host_id=host_id, now=now
     )
     if auto_admit is None:
-        raise AuthError(
-            "the join token is unknown, used up or too old", hint="`farm token create` makes a new one"
-        )
+        raise _bad_join_token()
     # An operator made the token: that lets a machine back in which another had taken out.
     rejoin(connection, host_id, now=now)
     # Only who has a good token learns which hosts there are; the refusal rolls its use back.
@@ -100,6 +109,12 @@ def enroll(
         connection, host_id=host_id, credential_hash=hash_of(credential), auto_admit=auto_admit, now=now
     )
     return EnrollmentAnswer(host_id=host_id, credential=credential)
+
+
+def _bad_join_token() -> AuthError:
+    return AuthError(
+        "the join token is unknown, used up or too old", hint="`farm token create` makes a new one"
+    )
 
 
 def _check_nobody_is(connection: Connection, host_id: HostId, *, now: datetime) -> None:
@@ -123,7 +138,7 @@ def authenticate(connection: Connection, credential: str) -> HostId:
     """
     host_id = hosts.find_host_by_credential(connection, hash_of(credential))
     if host_id is None:
-        raise AuthError("no host has this credential")
+        raise AuthError(NOBODYS_CREDENTIAL)
     return host_id
 
 

@@ -58,15 +58,17 @@ def add_join_token(
     return token
 
 
+def is_good(connection: Connection, token_hash: str, *, now: datetime) -> bool:
+    """Whether a host could join with a token now."""
+    found = sa.exists().where(_is_good(token_hash, now))
+    return bool(connection.execute(sa.select(found)).scalar())
+
+
 def use_join_token(connection: Connection, *, token_hash: str, host_id: HostId, now: datetime) -> bool | None:
     """Use a token up; its auto_admit, or None when it is unknown, used or too old."""
     auto_admit = connection.execute(
         join_tokens.update()
-        .where(
-            join_tokens.c.token_hash == token_hash,
-            join_tokens.c.used_at.is_(None),
-            join_tokens.c.expires_at > now,
-        )
+        .where(_is_good(token_hash, now))
         .values(used_at=now, used_by=host_id)
         .returning(join_tokens.c.auto_admit)
     ).scalar_one_or_none()
@@ -122,6 +124,14 @@ def list_join_tokens(connection: Connection) -> list[JoinToken]:
         )
         for row in rows
     ]
+
+
+def _is_good(token_hash: str, now: datetime) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        join_tokens.c.token_hash == token_hash,
+        join_tokens.c.used_at.is_(None),
+        join_tokens.c.expires_at > now,
+    )
 
 
 def _has_id(token_id: str) -> sa.ColumnElement[bool]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from farm_rig import phone
 
 from farm.api.agents_app import create_agents_app
@@ -154,6 +155,42 @@ async def test_a_stranger_can_send_no_more_than_an_enrolment(farm: Farm) -> None
 
     assert (await farm.agents.post(path, content=body)).status_code == 413
     assert (await farm.agents.post(path, content=in_chunks())).status_code == 413
+
+
+async def test_a_stranger_can_send_nothing_with_the_question_how_the_farm_is(farm: Farm) -> None:
+    async def in_chunks() -> AsyncIterator[bytes]:
+        yield b"x"
+
+    for content in (b"x", in_chunks()):
+        assert (await farm.agents.request("GET", "/api/v1/health", content=content)).status_code == 413
+    assert (await farm.agents.request("GET", "/api/v1/health", content=b"")).status_code == 200
+
+
+async def test_strangers_keep_no_writer_waiting(farm: Farm) -> None:
+    said = statements(farm.context)
+    body = {"host": "bench-1", "join_token": "bfj_guessed"}
+    assert (await farm.agents.post("/api/v1/agent/enroll", json=body)).status_code == 401
+    assert said
+    assert not [each for each in said if each.startswith(("BEGIN IMMEDIATE", "INSERT", "UPDATE"))]
+
+
+async def test_who_calls_is_looked_up_once(farm: Farm) -> None:
+    credential = await farm.credential()
+    said = statements(farm.context)
+    answer = await farm.agents.post("/api/v1/agent/sessions", json={}, headers=credential)
+    assert answer.status_code == 422
+    assert len([each for each in said if each.startswith("SELECT")]) == 1
+
+
+def statements(context: Context) -> list[str]:
+    """What the database is told from now on."""
+    said: list[str] = []
+
+    @sa.event.listens_for(context.database.engine, "before_cursor_execute")
+    def note(_c: object, _cursor: object, statement: str, *_: object) -> None:
+        said.append(statement)
+
+    return said
 
 
 async def test_a_name_whose_agent_is_at_work_is_not_given_away(farm: Farm) -> None:

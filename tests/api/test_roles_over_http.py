@@ -118,6 +118,18 @@ def test_people_are_no_agents_and_agents_are_no_people(farm: HttpFarm, token: To
     refused(answer, 401, "auth.invalid")
 
 
+def test_a_persons_token_is_looked_up_once(farm: HttpFarm, token: Tokens) -> None:
+    shown, said = bearer(token(Role.VIEWER)), []
+
+    @sa.event.listens_for(farm.context.database.engine, "before_cursor_execute")
+    def note(_c: object, _cursor: object, statement: str, *_: object) -> None:
+        if "access_tokens" in statement:
+            said.append(statement)
+
+    assert farm.http.get("/api/v1/caller", headers=shown).json()["role"] == "viewer"
+    assert len(said) == 1
+
+
 def actors(farm: HttpFarm, kind: str) -> set[str]:
     query = sa.select(events.c.actor).where(events.c.kind == kind)
     with farm.context.database.engine.connect() as connection:

@@ -8,6 +8,7 @@ FarmError
 │   ├── HarnessInvalid           harness.invalid
 │   ├── ArtifactMissing          artifact.missing
 │   ├── TooLarge                 input.too_large
+│   ├── TooSlow                  input.too_slow
 │   └── WireVersionUnserved      wire.version
 ├── DigestMismatch               artifact.digest_mismatch
 ├── NotFound                     not_found
@@ -56,6 +57,7 @@ from farm.core.errors.asking import (
     SelectorEmpty,
     SessionFenced,
     TooLarge,
+    TooSlow,
     UploadInterrupted,
     VariantInvalid,
     WireVersionUnserved,
@@ -126,6 +128,7 @@ __all__ = [
     "SelectorEmpty",
     "SessionFenced",
     "TooLarge",
+    "TooSlow",
     "UploadInterrupted",
     "VariantInvalid",
     "WireVersionUnserved",

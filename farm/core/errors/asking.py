@@ -58,6 +58,14 @@ class TooLarge(InvalidInput):
     default_hint = "send less"
 
 
+class TooSlow(InvalidInput):
+    """What was to be sent did not come in time."""
+
+    code = "input.too_slow"
+    transient = True
+    default_hint = "the line is slow or broken: try again"
+
+
 class WireVersionUnserved(InvalidInput):
     """An agent speaks a version of the protocol that this farm does not."""
 
