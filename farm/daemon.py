@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -33,6 +34,7 @@ from farm.services.duties import Duties, serving_since
 from farm.services.sweeper import Sweeper
 from farm.store.migrate import upgrade
 from farm.store.opening import check_server, open_database
+from farm.store.outlasting import outlasting_busy
 from farm.ticks import sweeping, ticking
 
 _log = structlog.get_logger(__name__)
@@ -62,14 +64,15 @@ def run(options: UpOptions) -> list[DeviceId]:
     Raises:
         InvalidInput: others could call and no admin has a token, an address is taken, the data folder cannot
             be used or another farm uses it, or a setting of the agent cannot be.
+        FarmTrouble: the database is away, or the log says what kept the farm from starting.
         SchemaMismatch: the database is a newer release's.
     """
     config = options.config
     make_data_folder(config.data_dir)
-    check_server(config)
+    outlasting_busy(partial(check_server, config))
     with contextlib.ExitStack() as stack:
         stack.enter_context(data_folder_lock(config.data_dir))
-        _prepare_database(config, SystemClock())
+        outlasting_busy(partial(_prepare_database, config, SystemClock()))
         listeners = stack.enter_context(_listening(config))
         # Before anything is started that would have to be stopped.
         agent = agent_config(config, _url_here(listeners.people)) if options.agent else None

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 
@@ -34,6 +35,7 @@ from farm.config import FarmConfig
 from farm.services.bootstrap import register_own_programs
 from farm.store.migrate import upgrade
 from farm.store.opening import open_database, process_name
+from farm.store.outlasting import outlasting_busy
 
 #: Every call there is. An architecture test sees to it that each names who may make it.
 ROUTERS = (
@@ -61,7 +63,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
         config.data_dir.mkdir(parents=True, exist_ok=True)
         database = open_database(config, process=process_name())
         try:
-            upgrade(database.engine)
+            outlasting_busy(partial(upgrade, database.engine))
             context = Context(
                 config=config,
                 database=database,
@@ -69,8 +71,8 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
                 clock=clock,
                 started_at=clock.now(),
             )
-            register_own_programs(database, context.blobs, now=clock.now())
-            database.read(context.clock_check.look, clock)
+            outlasting_busy(partial(register_own_programs, database, context.blobs, now=clock.now()))
+            outlasting_busy(partial(database.read, context.clock_check.look, clock))
             app.state.context = context
             async with waking(database, context.waiters):
                 yield

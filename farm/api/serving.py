@@ -9,7 +9,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from farm.core.address import web_address
-from farm.core.errors import InvalidInput
+from farm.core.errors import FarmTrouble, InvalidInput
 
 #: Open connections get this long to end by themselves when the farm stops.
 _GRACE_S = 3
@@ -50,12 +50,17 @@ async def serving(
         app: whose resources are opened first.
         listener: bound; closed at the end.
         lifespan: False for one that shares the resources of another.
+
+    Raises:
+        FarmTrouble: its resources could not be opened.
     """
     server = _Server(
         uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
+            # Who says that it speaks for others is not believed.
+            proxy_headers=False,
             timeout_graceful_shutdown=_GRACE_S,
             lifespan="on" if lifespan else "off",
         )
@@ -70,11 +75,18 @@ async def serving(
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the daemon, which stops things in an order of its own."""
+    """Leaves signals to the daemon, which stops things in an order of its own, and errors to its caller."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets=sockets)
+        except SystemExit as error:
+            # Within a task it would end the loop at once, and nobody would say anything.
+            raise FarmTrouble("the farm could not start", hint="the log says why, right above") from error
 
 
 async def _started(server: uvicorn.Server, task: asyncio.Task[None]) -> None:

@@ -10,7 +10,7 @@ from psycopg import pq
 from sqlalchemy.engine import URL, Engine
 
 from farm.config import FarmConfig
-from farm.core.errors import FarmTrouble, InvalidInput
+from farm.core.errors import FarmBusy, FarmTrouble, InvalidInput
 from farm.store.database import Database, create_engine, libpq_parameters, sqlite_url
 
 #: The oldest PostgreSQL that the tests were run on; an older one is refused.
@@ -53,6 +53,7 @@ def check_server(config: FarmConfig) -> None:
         InvalidInput: the address is none, the login is refused, there is no such database, or the server is
             too old.
         FarmTrouble: nothing answers there, or it does not let anybody in yet.
+        FarmBusy: it ended the connection, and takes others.
     """
     if config.database_url is None:
         return
@@ -96,6 +97,8 @@ def _refusal(engine: Engine, place: str, error: sa.exc.OperationalError) -> Inva
             return FarmTrouble(
                 f"no PostgreSQL answers at {place}", hint=f"start it, or correct its address: {_HINT}"
             )
+    if _lets_in(engine.url):
+        return FarmBusy(f"{place} ended a connection: {error.orig}")
     if _lets_in(engine.url.set(database="postgres")):
         name = engine.url.database or engine.url.username
         return InvalidInput(
