@@ -1,9 +1,11 @@
 """The agent and a farm that vanishes, comes back, or does not want it."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from fastapi import Response
 from played_farm import PlayedFarm, comes_true, living, serving
 from pydantic import SecretStr
 from structlog.testing import capture_logs
@@ -15,6 +17,7 @@ from agents.virtual.pool import PhoneHandle
 from farm.clock import SystemClock
 from farm.core.attempt import AttemptState
 from farm.core.errors import AuthError
+from farm.wire.agent import Exchange
 
 pytestmark = pytest.mark.anyio
 
@@ -38,6 +41,46 @@ async def test_evidence_waits_for_a_farm_that_went_away(
             await farm.until(lambda: farm.cleaned(phone.serial) == 1)
     assert evidence.stdout == "done\n"
     assert farm.reports[1][0] == body
+
+
+class SlowFarm(PlayedFarm):
+    """Takes longer for an answer than phones on a loose hub for coming and going."""
+
+    async def _exchange(self, session_id: int, said: Exchange) -> Response:
+        await asyncio.sleep(0.5)
+        return await super()._exchange(session_id, said)
+
+
+async def loose_hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """An adb server whose only phone is seen in two states by turns, for ever."""
+    with suppress(OSError, EOFError):
+        request = await reader.readexactly(int(await reader.readexactly(4), 16))
+        writer.write(b"OKAY")
+        if request == b"host:version":
+            writer.write(b"00040029")
+        while request == b"host:track-devices":
+            for row in (b"phone-1\toffline\n", b"phone-1\tunauthorized\n"):
+                writer.write(b"%04x" % len(row) + row)
+                await writer.drain()
+                await asyncio.sleep(0.05)
+    writer.close()
+
+
+async def test_a_farm_is_heard_while_phones_come_and_go_faster_than_it_answers(
+    config: AgentConfig, port: int
+) -> None:
+    """It was not: each change dropped the call in which the last one was told, and no lease was renewed."""
+    heard = asyncio.Event()
+    async with serving(SlowFarm().app, port), await asyncio.start_server(loose_hub, "127.0.0.1", 0) as hub:
+        address = f"127.0.0.1:{hub.sockets[0].getsockname()[1]}"
+        loose = config.model_copy(update={"adb_server": address, "adb_connect": ()})
+        agent = asyncio.create_task(run_agent(loose, SystemClock(), ready=heard.set))
+        try:
+            async with asyncio.timeout(10.0):
+                await heard.wait()
+        finally:
+            agent.cancel()
+            await asyncio.gather(agent, return_exceptions=True)
 
 
 async def test_an_agent_waits_for_a_farm_that_is_not_there_yet(config: AgentConfig, port: int) -> None:
