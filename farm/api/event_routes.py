@@ -23,7 +23,7 @@ _LOOK_EVERY_S = 1.0
 #: Many changes at once are one look.
 _GATHER_S = 0.05
 #: Transactions take a few milliseconds; one that hangs only keeps who follows waiting.
-_SETTLE_EVERY_S = 0.01
+_SETTLE_EVERY_S, _MAX_SETTLE_EVERY_S = 0.01, 0.25
 _SETTLE_FOR_S = 2.0
 
 Word = Annotated[str | None, Query(max_length=160)]
@@ -75,11 +75,13 @@ async def _settled(farm: Context, deadline: float) -> int | None:
     loop = asyncio.get_running_loop()
     deadline = max(deadline, loop.time() + _SETTLE_FOR_S)
     found: Frontier = await farm.database.read_async(frontier)
-    writers = found.writers
+    writers, pause_s = found.writers, _SETTLE_EVERY_S
     while writers:
         if loop.time() >= deadline:
             return None
-        await asyncio.sleep(_SETTLE_EVERY_S)
+        # Many who follow one long transaction must not keep everybody else from reading.
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, _MAX_SETTLE_EVERY_S)
         writers = await farm.database.read_async(still_writing, writers)
     return found.event_id
 

@@ -28,7 +28,7 @@ class LoopbackOnly:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif _FORWARDED & set(headers := Headers(scope=scope)):
+        elif any(map(_is_of_a_proxy, headers := Headers(scope=scope))):
             await problem_response(_PROXIED)(scope, receive, send)
         elif not is_for_loopback(headers):
             await problem_response(_REFUSED)(scope, receive, send)
@@ -53,8 +53,9 @@ class SameOriginOnly:
         await problem_response(_FROM_ELSEWHERE)(scope, receive, send)
 
 
-#: What reverse proxies add (RFC 7239, and what was there before it). Never trusted, only noticed.
-_FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip"})
+#: What proxies add (RFC 9110, 7.6.3; RFC 7239), beside the many that were there before. Never trusted, only
+#: noticed; nginx adds none of them by itself.
+_OF_PROXIES = frozenset({"forwarded", "via", "x-real-ip"})
 
 _REFUSED = Problem(
     title="The request is not for a loopback address.",
@@ -86,6 +87,10 @@ _FROM_ELSEWHERE = Problem(
     transient=False,
     hint="call it from a program, with an access token",
 )
+
+
+def _is_of_a_proxy(header: str) -> bool:
+    return header in _OF_PROXIES or header.startswith("x-forwarded-")
 
 
 def is_of_same_origin(headers: Headers) -> bool:

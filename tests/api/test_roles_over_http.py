@@ -182,7 +182,9 @@ def test_any_name_will_do_but_no_page_from_elsewhere(
     assert answer.status_code == status
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Host"])
+@pytest.mark.parametrize(
+    "header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Host", "X-Forwarded-Proto", "Via"]
+)
 def test_a_farm_without_tokens_does_not_answer_a_proxy(tmp_path: Path, header: str) -> None:
     with http_farm(tmp_path / "open") as farm:
         answer = farm.http.get("/api/v1/devices", headers={header: "10.0.0.1"})

@@ -126,6 +126,23 @@ def test_who_listens_goes_on_whatever_another_program_says_there(
     assert set(database.read(listeners)) == set(before)
 
 
+def test_who_follows_events_behind_a_long_transaction_leaves_others_room_to_read(farms: Farms) -> None:
+    farm, _ = farms
+    agent = farm.enroll()
+    asked: list[str] = []
+
+    @sa.event.listens_for(farm.context.database.engine, "before_cursor_execute")
+    def note(_c: object, _cursor: object, statement: str, *_: object) -> None:
+        if "pg_locks" in statement:
+            asked.append(statement)
+
+    with farm.context.database.engine.connect().execution_options(farm_writes=True) as long:
+        long.exec_driver_sql("UPDATE events SET cause = cause")
+        # A transaction that does not end within 2 s.
+        assert agent.farm.http.get("/api/v1/events").status_code == 503
+    assert 2 < len(asked) < 20
+
+
 def two(pids: "set[int] | list[int]") -> list[int] | None:
     return list(pids) if len(pids) == 2 else None
 
