@@ -14,16 +14,17 @@ from farm.store.jobs import Job
 
 def killed_by(connection: Connection, job: Job) -> tuple[DeviceId, ...]:
     """The phones that the job's work has made go away; empty where it is not to blame for that."""
-    if job.cell_id is None:
+    if job.cell_id is None or job.matrix_id is None:
         return ()
-    return killed_devices(same_work.losses_of(connection, same_work.cells_alike(connection, job.cell_id)))
+    alike = same_work.cells_alike(connection, job.cell_id)
+    return killed_devices(same_work.losses_of(connection, job.matrix_id, alike))
 
 
 def others_queued(connection: Connection, job: Job) -> Sequence[JobId]:
     """What else of the job's work nobody has begun."""
-    if job.cell_id is None:
+    if job.cell_id is None or job.matrix_id is None:
         return ()
-    found = same_work.queued_of(connection, same_work.cells_alike(connection, job.cell_id))
+    found = same_work.queued_of(connection, job.matrix_id, same_work.cells_alike(connection, job.cell_id))
     return [job_id for job_id in found if job_id != job.job_id]
 
 

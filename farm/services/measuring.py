@@ -110,7 +110,7 @@ def _repeat_block(connection: Connection, job: Job, matrix: Terms, *, cause: str
         connection, matrix.matrix_id, job.device_id, round=job.round, repeat=repeat
     ):
         return
-    killers = killer_cells(connection, matrix.matrix_id, job.device_id)
+    killers = killer_cells(connection, matrix.matrix_id)
     own = matrices.list_cells(connection, matrix.matrix_id, device_id=job.device_id)
     cells = [cell for cell in own if cell.cell_id not in killers]
     owner = matrices.find_matrix(connection, matrix.matrix_id)

@@ -32,12 +32,13 @@ def cells_alike(connection: Connection, cell_id: CellId) -> list[CellId]:
     return [CellId(row.cell_id) for row in connection.execute(query) if row.settings == row.wanted]
 
 
-def losses_of(connection: Connection, cell_ids: Sequence[CellId]) -> list[Loss]:
-    """Attempts at cells that ended without a verdict, through their devices."""
+def losses_of(connection: Connection, matrix_id: MatrixId, cell_ids: Sequence[CellId]) -> list[Loss]:
+    """Attempts at cells of a matrix that ended without a verdict, through their devices."""
     query = (
         sa.select(attempts.c.device_id, attempts.c.code)
         .join(jobs, jobs.c.job_id == attempts.c.job_id)
         .where(
+            jobs.c.matrix_id == matrix_id,
             jobs.c.cell_id.in_(cell_ids),
             attempts.c.outcome == Outcome.INCONCLUSIVE,
             attempts.c.blame == Blame.DEVICE,
@@ -46,22 +47,29 @@ def losses_of(connection: Connection, cell_ids: Sequence[CellId]) -> list[Loss]:
     return [Loss(device_id=DeviceId(row.device_id), code=row.code) for row in connection.execute(query)]
 
 
-def queued_of(connection: Connection, cell_ids: Sequence[CellId]) -> list[JobId]:
-    """The jobs of cells that nobody has begun, oldest first."""
+def queued_of(connection: Connection, matrix_id: MatrixId, cell_ids: Sequence[CellId]) -> list[JobId]:
+    """The jobs of cells of a matrix that nobody has begun, oldest first."""
     query = (
         sa.select(jobs.c.job_id)
-        .where(jobs.c.cell_id.in_(cell_ids), jobs.c.state == JobState.QUEUED)
+        .where(
+            jobs.c.matrix_id == matrix_id,
+            jobs.c.state == JobState.QUEUED,
+            jobs.c.cell_id.in_(cell_ids),
+        )
         .order_by(jobs.c.job_id)
     )
     return list(connection.execute(query).scalars())
 
 
-def killer_cells(connection: Connection, matrix_id: MatrixId, device_id: DeviceId) -> set[CellId]:
-    """The cells of a matrix on a device that are not run any more, because their work made phones go away."""
+def killer_cells(connection: Connection, matrix_id: MatrixId) -> set[CellId]:
+    """The cells of a matrix that are run no more, on no device: their work made phones go away."""
     query = sa.select(jobs.c.cell_id).where(
         jobs.c.matrix_id == matrix_id,
         jobs.c.state == JobState.FINISHED,
-        jobs.c.device_id == device_id,
         jobs.c.code == DEVICE_KILLER,
     )
-    return set(connection.execute(query).scalars())
+    found: set[CellId] = set()
+    for cell_id in connection.execute(query.distinct()).scalars().all():
+        if cell_id not in found:
+            found.update(cells_alike(connection, cell_id))
+    return found

@@ -3,9 +3,19 @@
 from dataclasses import replace
 
 import pytest
-from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, phase, plan_of
+from farm_rig import (
+    FarmRig,
+    HostRig,
+    device_trouble,
+    ended,
+    good_evidence,
+    phase,
+    plan_of,
+    torch_output,
+)
 
 from farm.core.attempt import AttemptState
+from farm.core.device import Presence
 from farm.core.evidence import Evidence
 from farm.wire.agent import Assignment
 
@@ -156,6 +166,36 @@ def test_what_a_third_phone_gives_back_after_two_went_away_is_not_queued_again(
     assert [row["code"] for row in jobs(farm, "failed")] == ["job.device_killer"] * 3
 
 
+@pytest.mark.invariant("I16")
+@pytest.mark.fault(53)
+def test_a_block_that_is_repeated_leaves_out_what_made_other_phones_go_away(
+    farm: FarmRig, four: HostRig
+) -> None:
+    farm.submit(rounds=1, devices={"device_id": list(THREE)}, seed=SEED)
+    poison = poisoned_digest(farm)
+    put(four, Presence.OFFLINE)
+    (survived,) = four.exchange().assignments
+    assert poison in {file.digest for file in plan_of(survived).files}
+    four.report(survived.attempt_id, good_evidence(survived))
+    four.clean(survived)
+    (run,) = four.exchange().assignments
+    put(four, Presence.ONLINE)
+    while others := four.exchange([phase(run, AttemptState.MEASURING)]).assignments[1:]:
+        for each in others:
+            is_poisoned = poison in {file.digest for file in plan_of(each).files}
+            four.report(each.attempt_id, went(each) if is_poisoned else good_evidence(each))
+            four.clean(each)
+    assert len(jobs(farm, "failed")) == 2
+    four.report(run.attempt_id, ended(run, torch_output([500.0, 1000.0, 1000.0, 1500.0, 2500.0])))
+    queued = "SELECT c.label FROM jobs j JOIN cells c ON c.cell_id = j.cell_id WHERE j.state = 'queued'"
+    assert farm.rows(queued) == [{"label": "float32"}]
+
+
+def put(host: HostRig, presence: Presence) -> None:
+    for device_id in THREE[:2]:
+        host.phones[device_id] = host.phones[device_id].model_copy(update={"presence": presence})
+
+
 def be_quiet(farm: FarmRig) -> None:
     farm.clock.advance(600)
     farm.reap()
@@ -163,6 +203,8 @@ def be_quiet(farm: FarmRig) -> None:
 
 
 THREE = ("phone-1", "phone-2", "phone-3")
+#: The third phone has the poisoned cell first.
+SEED = 1
 ONE_VARIANT = {"model": "mobilenet_v2", "precision": ["float32"], "format": "torchscript", "backend": "cpu"}
 
 
