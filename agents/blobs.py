@@ -13,6 +13,7 @@ import structlog
 
 from agents.durable import TEMPORARY_SUFFIX, disk_errors_named, sweep_temporaries, sync_folder
 from agents.farm_api import FarmApi
+from agents.file_threads import in_file_thread
 from farm.clock import Clock
 from farm.core.errors import ArtifactMissing, FarmTrouble, FarmUnreachable, Forbidden, HostDiskFull, NotFound
 from farm.core.ids import Digest, is_digest
@@ -88,12 +89,12 @@ class BlobCache:
         """
         path = self._folder / digest
         async with self._lock_by_digest[digest]:
-            if not await asyncio.to_thread(self._is_good, path, digest):
+            if not await in_file_thread(self._is_good, path, digest):
                 await self._download_with_room(path, digest)
                 await self._trim(self._limit_bytes)
             self._verified.add(digest)
             used_s = self._next_use_s()
-            await asyncio.to_thread(os.utime, path, (used_s, used_s))
+            await in_file_thread(os.utime, path, (used_s, used_s))
         return path
 
     def _is_good(self, path: Path, digest: Digest) -> bool:
@@ -127,25 +128,25 @@ class BlobCache:
         else:
             if found != digest:
                 raise FarmTrouble(f"the farm sent other bytes ({found[:12]}) for artifact {digest[:12]}")
-            await asyncio.to_thread(_settle, part, path)
+            await in_file_thread(_settle, part, path)
         finally:
             if not keep:
                 part.unlink(missing_ok=True)
 
     async def _receive(self, part: Path, digest: Digest) -> str:
-        with disk_errors_named(part), await asyncio.to_thread(part.open, "a+b") as stream:
-            there_bytes = await asyncio.to_thread(stream.seek, 0, os.SEEK_END)
+        with disk_errors_named(part), await in_file_thread(part.open, "a+b") as stream:
+            there_bytes = await in_file_thread(stream.seek, 0, os.SEEK_END)
             async with self._api.blob(digest, offset_bytes=there_bytes) as body:
                 running = hashlib.sha256()
                 if there_bytes:
-                    await asyncio.to_thread(_cut_to, stream, body.offset_bytes, running)
+                    await in_file_thread(_cut_to, stream, body.offset_bytes, running)
 
                 def take(chunk: bytes) -> None:
                     stream.write(chunk)
                     running.update(chunk)
 
                 async for chunk in body.chunks:
-                    await asyncio.to_thread(take, chunk)
+                    await in_file_thread(take, chunk)
         return running.hexdigest()
 
     def _next_use_s(self) -> float:
@@ -155,7 +156,7 @@ class BlobCache:
 
     async def _trim(self, limit_bytes: int) -> int:
         """Remove what nobody needs, least recently used first, until the rest is within a limit; how much."""
-        cached = sorted(await asyncio.to_thread(self._cached), key=lambda file: file.used_s)
+        cached = sorted(await in_file_thread(self._cached), key=lambda file: file.used_s)
         excess_bytes = sum(file.size_bytes for file in cached) - limit_bytes
         freed_bytes = 0
         for file in cached:
@@ -166,7 +167,7 @@ class BlobCache:
             if not lock.locked() and file.digest not in self._needed():
                 async with lock:
                     self._verified.discard(file.digest)
-                    await asyncio.to_thread((self._folder / file.digest).unlink, missing_ok=True)
+                    await in_file_thread(_remove, self._folder / file.digest)
                 freed_bytes += file.size_bytes
         if freed_bytes:
             log.info("host_cache_trimmed", freed_bytes=freed_bytes)
@@ -195,6 +196,10 @@ def _cut_to(stream: BinaryIO, size_bytes: int, running: "hashlib._Hash") -> None
     stream.seek(0)
     while chunk := stream.read(1024 * 1024):
         running.update(chunk)
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
 
 
 def _settle(part: Path, path: Path) -> None:

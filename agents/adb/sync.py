@@ -1,6 +1,5 @@
 """The file transfers of adb: sync version 1 and stat version 2 (AOSP: file_sync_protocol.h)."""
 
-import asyncio
 import errno
 import os
 import stat
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agents.adb.smartsocket import Garbled, Refused, SmartSocket
+from agents.file_threads import in_file_thread
 from farm.core.errors import HostError
 
 CHUNK_BYTES = 64 * 1024
@@ -102,7 +102,7 @@ async def _send_content(socket: SmartSocket, source: BinaryIO, remote: str, mode
 
 async def _read_block(source: BinaryIO) -> bytes:
     try:
-        return await asyncio.to_thread(source.read, READ_BYTES)
+        return await in_file_thread(source.read, READ_BYTES)
     except OSError as error:
         raise HostError(f"the file to push cannot be read: {error}") from error
 
@@ -129,6 +129,6 @@ async def _expect(socket: SmartSocket, expected: bytes) -> None:
 async def open_source(source: Path) -> BinaryIO:
     """Open a local file for reading, off the event loop."""
     try:
-        return await asyncio.to_thread(source.open, "rb")
+        return await in_file_thread(source.open, "rb")
     except OSError as error:
         raise HostError(f"the file to push cannot be opened: {error}") from error

@@ -1,6 +1,5 @@
 """Files on their way to a phone: pushed where nobody uses them, named once the phone has their digests."""
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from shlex import quote
 from agents.adb.client import AdbDevice
 from agents.device.layout import cache_folder, incoming_folder
 from agents.device.use_order import mark_used
+from agents.file_threads import in_file_thread
 from farm.core.errors import DeviceUnfit, HostError, PushCorrupted, PushFailed
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile
@@ -121,7 +121,7 @@ async def _keep(device: AdbDevice, work_root: str, files: Sequence[PlanFile], fe
 
 async def _corrupted(device: AdbDevice, file: PlanFile, source: Path) -> PushCorrupted | LocalCopyDamaged:
     """Who is to blame for a file that never arrived as it was sent."""
-    if await asyncio.to_thread(_local_digest, source) != file.digest:
+    if await in_file_thread(_local_digest, source) != file.digest:
         return LocalCopyDamaged(f"{source} is not {file.digest}")
     return PushCorrupted(f"{device.serial} has other bytes than {file.digest} after {PUSHES} pushes")
 

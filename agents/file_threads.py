@@ -1,0 +1,26 @@
+"""Threads for files of any size: hashed, pushed, fetched.
+
+They are not those of the event loop, in which names of hosts are looked up: a beat must not wait for a disk.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TypeVar, TypeVarTuple
+
+Arguments = TypeVarTuple("Arguments")
+Value = TypeVar("Value")
+
+#: More only have a disk seek; phones of one host share its USB controllers, too.
+THREADS = 8
+
+
+async def in_file_thread(action: Callable[[*Arguments], Value], *arguments: *Arguments) -> Value:
+    """Run a blocking call on a file; raises what it raises."""
+    return await asyncio.get_running_loop().run_in_executor(_pool(), action, *arguments)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="agent-files")
