@@ -18,6 +18,8 @@ _CURABLE = frozenset(
         sqlite3.SQLITE_IOERR,
         sqlite3.SQLITE_CANTOPEN,
         sqlite3.SQLITE_NOMEM,
+        # A race for the write-ahead log with others that begin, as after one was killed.
+        sqlite3.SQLITE_PROTOCOL,
     }
 )
 #: Connections, resources, an operator's shutdown, locks, and an order that was not found
@@ -63,7 +65,8 @@ def _is_curable(error: BaseException | None) -> bool:
         return True
     if isinstance(error, sqlite3.OperationalError):
         # The lower byte is the primary code; the rest says which kind of it.
-        return error.sqlite_errorcode & 0xFF in _CURABLE
+        # The driver's own errors have none.
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _CURABLE
     if isinstance(error, psycopg.OperationalError):
         # Without a code the connection was lost, or never made.
         return error.sqlstate is None or error.sqlstate[:2] in _CURABLE_CLASSES

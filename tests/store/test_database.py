@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.errors import FarmBusy
 from farm.store.database import Database, sqlite_url
+from farm.store.database_errors import curable_as_busy
 from farm.store.migrate import upgrade
 from farm.store.tables import UtcTime, artifacts
 
@@ -89,6 +90,23 @@ def test_a_mistake_of_ours_is_not_called_busy(database: Database) -> None:
     for run in (database.write, database.read):
         with pytest.raises(sa.exc.DBAPIError, match="nowhere"):
             run(asks)
+
+
+@pytest.mark.fault(40)
+def test_a_lost_race_for_the_write_ahead_log_is_busy() -> None:
+    # SQLite gives up after ten seconds of them (https://sqlite.org/rescode.html#protocol).
+    error = sqlite3.OperationalError("locking protocol")
+    error.sqlite_errorcode = sqlite3.SQLITE_PROTOCOL
+    with pytest.raises(FarmBusy, match="locking protocol"), curable_as_busy():
+        raise sa.exc.OperationalError("BEGIN", {}, error)
+
+
+def test_an_error_of_the_driver_itself_is_not_hidden_by_another(sqlite_database: Database) -> None:
+    def reads_no_text(connection: Connection) -> None:
+        connection.exec_driver_sql("SELECT CAST(X'FF' AS TEXT)").all()
+
+    with pytest.raises(sa.exc.OperationalError, match="UTF-8"):
+        sqlite_database.read(reads_no_text)
 
 
 @pytest.mark.invariant("I17")
