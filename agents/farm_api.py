@@ -31,7 +31,7 @@ CALL_DEADLINE_S = 30.0
 REPORT_DEADLINE_S = 120.0
 _ROOT = "/api/v1"
 #: Next to the 5xx: what says nothing final about the request.
-_TRANSIENT_STATUSES = frozenset({202, 408, 425, 429})
+_TRANSIENT_STATUSES = frozenset({202, 408, 416, 425, 429})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from farm.api.bodies import announced_bytes
@@ -17,7 +18,7 @@ from farm.core.role import Caller, Role
 from farm.services.agent_files import check_needs
 from farm.services.artifacts import get_artifact, keep_upload
 from farm.services.registering import checked_digest
-from farm.wire.content_range import OFFSET_HEADER, ContentRange, content_range
+from farm.wire.content_range import OFFSET_HEADER, ContentRange, content_range, is_within
 
 router = APIRouter(prefix="/api/v1/blobs")
 
@@ -59,9 +60,11 @@ async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
 
 
 @router.get("/{digest}")
-async def get_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> FileResponse:
-    """An artifact's bytes; 410 when the farm had them and let them go."""
-    path = await _blob_path(farm, caller, checked_digest(digest))
+async def get_blob(digest: str, request: Request, caller: ViewerOrAgent, farm: Farm) -> FileResponse:
+    """An artifact's bytes, or with `Range` one part; 410 when the farm had them and let them go."""
+    name = checked_digest(digest)
+    path = await _blob_path(farm, caller, name)
+    _check_range(request.headers, farm.blobs.size_bytes(name) or 0)
     return FileResponse(path, media_type="application/octet-stream")
 
 
@@ -78,6 +81,14 @@ async def _blob_path(farm: Context, caller: Caller, digest: Digest) -> str:
 def _part(headers: Headers) -> ContentRange | None:
     text = headers.get("content-range")
     return None if text is None else content_range(text)
+
+
+def _check_range(headers: Headers, size_bytes: int) -> None:
+    """The response would refuse in plain text, and take any number of ranges."""
+    text = headers.get("range")
+    if text is not None and not is_within(text, size_bytes):
+        detail = f"the file has {size_bytes} bytes, and none that was asked for"
+        raise HTTPException(416, detail, headers={"Content-Range": f"bytes */{size_bytes}"})
 
 
 async def _body(request: Request) -> AsyncIterator[bytes]:

@@ -1,4 +1,4 @@
-"""Which part of a file a request brings (RFC 9110, 14.4 and 14.5).
+"""Which part of a file a request brings, or asks for (RFC 9110, 14.2, 14.4 and 14.5).
 
 `Content-Range` of a partial PUT was chosen over the `Upload-Offset` of the draft on resumable uploads: it is
 an Internet Standard, any client can send it, and it says how long the whole is. Only the answer to HEAD, for
@@ -13,6 +13,9 @@ from farm.core.errors import InvalidInput
 #: How much of an unfinished upload is there, in the answer to HEAD.
 OFFSET_HEADER = "Upload-Offset"
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
+
+
+_ASKED = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,3 +48,17 @@ def content_range(text: str) -> ContentRange:
             f"{text[:80]!r} is no range of an upload", hint="Content-Range: bytes FIRST-LAST/LENGTH"
         )
     return ContentRange(first=first, last=last, total_bytes=total_bytes)
+
+
+def is_within(text: str, size_bytes: int) -> bool:
+    """Whether a `Range` asks for bytes that a file has.
+
+    Raises:
+        InvalidInput: it asks for several ranges, or for none; nothing here needs that.
+    """
+    found = _ASKED.fullmatch(text.strip())
+    if found is None or (found[2] and int(found[2]) < int(found[1])):
+        raise InvalidInput(
+            f"{text[:80]!r} is no range of a file", hint="Range: bytes=FIRST- or bytes=FIRST-LAST"
+        )
+    return int(found[1]) < size_bytes if found[1] else min(int(found[3]), size_bytes) > 0

@@ -114,6 +114,36 @@ def test_a_part_that_does_not_begin_where_the_last_one_ended_is_refused(farm: Ht
     assert arrived(farm) == 100
 
 
+@pytest.mark.parametrize(
+    ("asked", "part"),
+    [
+        ("bytes=0-0", CONTENT[:1]),
+        ("bytes=5-9", CONTENT[5:10]),
+        (f"bytes={len(CONTENT) - 1}-", CONTENT[-1:]),
+        (f"bytes=7-{10**17}", CONTENT[7:]),
+        ("bytes=-3", CONTENT[-3:]),
+        (f"bytes=-{10**17}", CONTENT),
+    ],
+)
+def test_one_part_of_a_file_can_be_asked_for(farm: HttpFarm, asked: str, part: bytes) -> None:
+    assert farm.http.put(PATH, content=CONTENT).status_code == 201
+    answer = farm.http.get(PATH, headers={"Range": asked})
+    assert (answer.status_code, answer.content) == (206, part)
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [(f"bytes={len(CONTENT)}-", 416), (f"bytes={10**17}-", 416), ("bytes=-0", 416), ("bytes=", 422)]
+    + [(text, 422) for text in ("bytes=9-5", "bytes=-", "bytes=0-1,3-4", "lines=1-2", f"bytes={'9' * 40}-")],
+)
+def test_what_is_no_part_of_a_file_is_refused_with_a_problem(farm: HttpFarm, asked: str, status: int) -> None:
+    assert farm.http.put(PATH, content=CONTENT).status_code == 201
+    refused = farm.http.get(PATH, headers={"Range": asked})
+    assert (refused.status_code, refused.json()["code"]) == (status, "input.invalid")
+    if status == 416:
+        assert refused.headers["Content-Range"] == f"bytes */{len(CONTENT)}"
+
+
 @pytest.mark.invariant("I5")
 def test_parts_that_are_not_of_one_file_are_refused_and_leave_nothing(farm: HttpFarm) -> None:
     put(farm, 0, 99, content=bytes(len(CONTENT)))
