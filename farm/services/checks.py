@@ -18,7 +18,7 @@ from farm.core.plan import PlanFile
 from farm.services.incidents import find_incident, without_incidents
 from farm.store import device_moves, devices, jobs, troubles
 from farm.store.devices import Device
-from farm.store.endings import endings_since_check
+from farm.store.endings import endings_since_check, last_check_finished_at
 
 _PAYLOAD_BYTES = 1024 * 1024
 #: How many of a device's last attempts are looked at.
@@ -89,7 +89,7 @@ def check_where_needed(connection: Connection, device: Device, *, arrived: bool,
     unknown = device.health in (Health.UNKNOWN, Health.SUSPECT)
     if device.admin is not Admin.ACTIVE or not (unknown or (device.health is Health.BAD and arrived)):
         return
-    last = jobs.last_check_finished_at(connection, device.device_id)
+    last = last_check_finished_at(connection, device.device_id)
     if arrived or last is None or now - last >= CHECK_AGAIN_AFTER:
         jobs.add_check(connection, device.device_id, now=now, cause=f"its health is {device.health}")
 

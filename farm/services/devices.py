@@ -13,7 +13,7 @@ from farm.core.errors import InvalidInput, NotFound
 from farm.core.ids import DeviceId, HostId
 from farm.core.waiting import Since
 from farm.services.since import since
-from farm.store import attempts, devices, errands, leftovers
+from farm.store import devices, errands, leftovers, occupancy
 from farm.store.devices import Device
 from farm.wire.device_views import DeviceView
 
@@ -71,13 +71,13 @@ class Load:
 
 def load_of(connection: Connection) -> Load:
     """What is taken now."""
-    runs_by_host = attempts.runs_by_host(connection)
+    runs_by_host = occupancy.runs_by_host(connection)
     return Load(busy_cpus=cpus_in_use(connection), runs_by_host=runs_by_host)
 
 
 def cpus_in_use(connection: Connection) -> set[str]:
     """CPU domains on which a run is alive, or may have left something alive, or an errand is to be done."""
-    left = attempts.busy_cpus(connection) | leftovers.uncleaned_cpus(connection)
+    left = occupancy.busy_cpus(connection) | leftovers.uncleaned_cpus(connection)
     return left | errands.awaiting_cpus(connection)
 
 

@@ -11,7 +11,7 @@ from farm.core.errand import ErrandKind
 from farm.core.errors import Conflict, NotFound
 from farm.core.ids import HostId
 from farm.services.devices import device_named
-from farm.store import attempts, devices, errands, leftovers
+from farm.store import devices, errands, leftovers, occupancy
 from farm.store.devices import Device
 from farm.store.errands import Errand, ErrandId
 from farm.wire import agent
@@ -150,5 +150,5 @@ def _obstacle(connection: Connection, device: Device) -> str | None:
         return f"job {device.job_id} runs on it"
     if device.cleaned_fence < device.fence:
         return "its last run is being cleaned up"
-    busy_cpus = attempts.busy_cpus(connection) | leftovers.uncleaned_cpus(connection)
+    busy_cpus = occupancy.busy_cpus(connection) | leftovers.uncleaned_cpus(connection)
     return "another phone on the same CPU is busy" if device.cpu_domain in busy_cpus else None

@@ -13,7 +13,7 @@ from farm.services.checks import check_where_needed, heed_uncleanable, watch_boo
 from farm.services.fences import raise_fences
 from farm.services.incidents import notice_trouble
 from farm.services.takeover import stays, take_over
-from farm.store import device_facts, device_moves, devices, hosts
+from farm.store import device_facts, device_moves, devices, hosts, sightings
 from farm.store.device_units import give_unit
 from farm.store.devices import Device
 from farm.wire.agent import DeviceReport
@@ -35,7 +35,7 @@ def note_devices(
     known = {device.device_id: device for device in devices.list_devices(connection, host_id=host_id)}
     for device_id, device in known.items():
         if device_id not in listed and device.presence is not Presence.ABSENT:
-            devices.mark_absent(
+            sightings.mark_absent(
                 connection, device_id, presence=device.presence, now=now, cause="adb does not list it"
             )
     wanted = [
@@ -84,7 +84,7 @@ def _note_device(
     presence = (
         Presence.BOOTING if report.presence is Presence.ONLINE and facts_id is None else report.presence
     )
-    devices.update_seen(
+    sightings.update_seen(
         connection,
         device,
         host_id=host_id,
@@ -160,6 +160,6 @@ def _device_of_elsewhere(
     if found is not None:
         return found
     admin = Admin.ACTIVE if hosts.is_auto_admitting(connection, host_id) else Admin.PENDING
-    return devices.add_device(
+    return sightings.add_device(
         connection, device_id=device_id, host_id=host_id, serial=report.serial, admin=admin, now=now
     )

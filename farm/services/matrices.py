@@ -12,7 +12,7 @@ from farm.core.ids import AttemptId, CellId, MatrixId
 from farm.core.measurement import Outcome, Quality
 from farm.services.devices import waiting_reasons
 from farm.services.progress import Eta, device_progress, eta_of, etas
-from farm.store import attempts, job_counts, jobs, matrices, measurements
+from farm.store import job_counts, jobs, matrices, measurements
 from farm.store.job_counts import Tally
 from farm.store.jobs import Job
 from farm.store.matrices import CellRow, Matrix
@@ -81,7 +81,7 @@ def list_job_views(connection: Connection, matrix_id: MatrixId) -> list[JobView]
     """
     get_matrix(connection, matrix_id)
     label_by_cell = {cell.cell_id: cell.label for cell in matrices.list_cells(connection, matrix_id)}
-    attempts_by_job = attempts.attempt_ids_of(connection, matrix_id)
+    attempts_by_job = job_counts.attempt_ids_of(connection, matrix_id)
     return [
         job_view(job, label_by_cell[job.cell_id] if job.cell_id else "", attempts_by_job.get(job.job_id, ()))
         for job in jobs.list_jobs(connection, matrix_id)

@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 from farm.core.device import Health, Presence
 from farm.core.ids import HostId
 from farm.services.ending import lose
-from farm.store import attempts, device_moves, devices
+from farm.store import attempts, device_moves, devices, sightings
 from farm.store.hosts import Session
 
 
@@ -33,4 +33,6 @@ def mark_absent(connection: Connection, host_id: HostId, *, now: datetime, cause
     """Take all phones of a host for absent."""
     for device in devices.list_devices(connection, host_id=host_id):
         if device.presence is not Presence.ABSENT:
-            devices.mark_absent(connection, device.device_id, presence=device.presence, now=now, cause=cause)
+            sightings.mark_absent(
+                connection, device.device_id, presence=device.presence, now=now, cause=cause
+            )

@@ -1,6 +1,5 @@
 """Attempts."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +13,7 @@ from sqlalchemy.engine import Connection
 from farm.core.attempt import AttemptEvent, AttemptState, advance
 from farm.core.errors import Blame
 from farm.core.event import Subject, WorkEvent
-from farm.core.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, MatrixId, SessionId
+from farm.core.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, SessionId
 from farm.core.job import JobState
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
@@ -140,8 +139,13 @@ def _insertion() -> sa.Insert:
 
 def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | None:
     """One attempt."""
-    row = connection.execute(sa.select(attempts).where(attempts.c.attempt_id == attempt_id)).one_or_none()
+    row = connection.execute(_one(), {"attempt_id": attempt_id}).one_or_none()
     return None if row is None else _attempt(row)
+
+
+@cache
+def _one() -> sa.Select[Any]:
+    return sa.select(attempts).where(attempts.c.attempt_id == sa.bindparam("attempt_id"))
 
 
 def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | None:
@@ -153,8 +157,13 @@ def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | 
 
 def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt]:
     """The live attempts of a session, oldest first."""
-    query = sa.select(attempts).where(is_live(attempts), attempts.c.session_id == session_id)
-    return _oldest_first(connection, query)
+    return _oldest_first(connection, _live_of_session(), session_id=session_id)
+
+
+@cache
+def _live_of_session() -> sa.Select[Any]:
+    """Built once, as the next: every exchange asks twice."""
+    return sa.select(attempts).where(is_live(attempts), attempts.c.session_id == sa.bindparam("session_id"))
 
 
 def live_attempts_of_host(connection: Connection, host_id: HostId) -> list[Attempt]:
@@ -165,12 +174,20 @@ def live_attempts_of_host(connection: Connection, host_id: HostId) -> list[Attem
 
 def unwanted_attempts(connection: Connection, session_id: SessionId) -> set[AttemptId]:
     """The live attempts of a session whose jobs are finished: somebody cancelled them."""
-    query = (
+    return set(connection.execute(_unwanted(), {"session_id": session_id}).scalars())
+
+
+@cache
+def _unwanted() -> sa.Select[Any]:
+    return (
         sa.select(attempts.c.attempt_id)
         .join(jobs, jobs.c.job_id == attempts.c.job_id)
-        .where(is_live(attempts), attempts.c.session_id == session_id, jobs.c.state == JobState.FINISHED)
+        .where(
+            is_live(attempts),
+            attempts.c.session_id == sa.bindparam("session_id"),
+            jobs.c.state == JobState.FINISHED,
+        )
     )
-    return set(connection.execute(query).scalars())
 
 
 def unstarted_attempts(connection: Connection, *, claimed_before: datetime) -> list[Attempt]:
@@ -181,38 +198,10 @@ def unstarted_attempts(connection: Connection, *, claimed_before: datetime) -> l
     return _oldest_first(connection, query)
 
 
-def _oldest_first(connection: Connection, query: sa.Select[Any]) -> list[Attempt]:
+def _oldest_first(connection: Connection, query: sa.Select[Any], **parameters: object) -> list[Attempt]:
     # Sorted here: for an ORDER BY, SQLite would walk the whole table instead of the index of live rows.
-    rows = [_attempt(row) for row in connection.execute(query)]
+    rows = [_attempt(row) for row in connection.execute(query, parameters)]
     return sorted(rows, key=lambda attempt: attempt.attempt_id)
-
-
-def runs_by_host(connection: Connection) -> Counter[HostId]:
-    """How many live attempts each host has."""
-    query = sa.select(attempts.c.host_id, sa.func.count()).where(is_live(attempts))
-    return Counter(
-        {HostId(host): count for host, count in connection.execute(query.group_by(attempts.c.host_id))}
-    )
-
-
-def busy_cpus(connection: Connection) -> set[str]:
-    """CPU domains on which something runs."""
-    query = sa.select(attempts.c.cpu_domain).where(is_live(attempts), attempts.c.cpu_domain.is_not(None))
-    return set(connection.execute(query).scalars())
-
-
-def attempt_ids_of(connection: Connection, matrix_id: MatrixId) -> dict[JobId, tuple[AttemptId, ...]]:
-    """The attempts of each job of a matrix, oldest first; jobs never tried are missing."""
-    query = (
-        sa.select(attempts.c.job_id, attempts.c.attempt_id)
-        .join(jobs, jobs.c.job_id == attempts.c.job_id)
-        .where(jobs.c.matrix_id == matrix_id)
-        .order_by(attempts.c.attempt_id)
-    )
-    found: dict[JobId, tuple[AttemptId, ...]] = {}
-    for job_id, attempt_id in connection.execute(query):
-        found[job_id] = (*found.get(job_id, ()), attempt_id)
-    return found
 
 
 def attempts_of(connection: Connection, job_id: JobId) -> list[Attempt]:
@@ -263,9 +252,8 @@ def move_attempt(
         changes["finished_at"] = now
     return record_if_moved(
         connection,
-        attempts.update()
-        .where(attempts.c.attempt_id == attempt.attempt_id, attempts.c.state == attempt.state)
-        .values(changes),
+        _move(),
+        parameters={"of_attempt": attempt.attempt_id, "state_before": attempt.state, **changes},
         at=now,
         actor=actor,
         kind=event,
@@ -274,6 +262,14 @@ def move_attempt(
         from_state=attempt.state,
         to_state=to,
         cause=cause,
+    )
+
+
+@cache
+def _move() -> sa.Update:
+    """Built once: that takes longer than carrying it out. What it sets, its parameters name."""
+    return attempts.update().where(
+        attempts.c.attempt_id == sa.bindparam("of_attempt"), attempts.c.state == sa.bindparam("state_before")
     )
 
 

@@ -1,6 +1,5 @@
 """Variants: concrete model files, by name."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -39,37 +38,38 @@ def put_variant(connection: Connection, manifest: Manifest, *, now: datetime) ->
     }
     if known is None:
         new = {"name": name, "model": manifest.model, "digest": manifest.digest, "created_at": now}
-        return _variant(connection.execute(variants.insert().values(**new, **told).returning(variants)).one())
+        return variant_of(
+            connection.execute(variants.insert().values(**new, **told).returning(variants)).one()
+        )
     if known.manifest.recipe_digest == manifest.recipe_digest or not manifest.made_with:
         return known
     again = variants.update().where(variants.c.variant_id == known.variant_id).values(told)
-    return _variant(connection.execute(again.returning(variants)).one())
+    return variant_of(connection.execute(again.returning(variants)).one())
 
 
 def find_variant(connection: Connection, name: str, digest: Digest) -> Variant | None:
     """The variant of that name whose file has that digest."""
     query = sa.select(variants).where(variants.c.name == name, variants.c.digest == digest)
     row = connection.execute(query).one_or_none()
-    return None if row is None else _variant(row)
+    return None if row is None else variant_of(row)
 
 
 def list_variants(connection: Connection) -> list[Variant]:
     """All variants, oldest first."""
-    return [_variant(row) for row in connection.execute(sa.select(variants).order_by(variants.c.variant_id))]
+    return [
+        variant_of(row) for row in connection.execute(sa.select(variants).order_by(variants.c.variant_id))
+    ]
 
 
 def get_variant(connection: Connection, variant_id: VariantId) -> Variant:
     """A variant that exists: cells refer to it by a foreign key."""
-    return _variant(connection.execute(sa.select(variants).where(variants.c.variant_id == variant_id)).one())
+    return variant_of(
+        connection.execute(sa.select(variants).where(variants.c.variant_id == variant_id)).one()
+    )
 
 
-def variants_by_id(connection: Connection, variant_ids: Iterable[VariantId]) -> dict[VariantId, Variant]:
-    """Several variants at once; ids that nothing has are missing."""
-    query = sa.select(variants).where(variants.c.variant_id.in_(list(variant_ids)))
-    return {row.variant_id: _variant(row) for row in connection.execute(query)}
-
-
-def _variant(row: sa.Row[Any]) -> Variant:
+def variant_of(row: sa.Row[Any]) -> Variant:
+    """A variant from all columns of its row."""
     return Variant(
         variant_id=row.variant_id,
         name=row.name,

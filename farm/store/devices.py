@@ -9,15 +9,14 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from farm.core.attempt import AttemptState
 from farm.core.condition import Condition
 from farm.core.device import Admin, DeviceFacts, DeviceState, Health, Presence
-from farm.core.event import DeviceEvent, Subject
 from farm.core.host_state import OPEN_SESSION, HostState, SessionState
 from farm.core.ids import AttemptId, DeviceId, FactsId, HostId, JobId
 from farm.store.device_facts import stored_facts
-from farm.store.events import record_event
 from farm.store.tables import (
     attempts,
     device_facts,
@@ -98,12 +97,14 @@ def list_devices(
     connection: Connection, *, host_id: HostId | None = None, device_id: DeviceId | None = None
 ) -> list[Device]:
     """Devices in the order of their ids; of one host, or one device, where asked."""
-    query = _every_device()
-    if host_id is not None:
-        query = query.where(devices.c.host_id == host_id)
-    if device_id is not None:
-        query = query.where(devices.c.device_id == device_id)
-    return [_device(row) for row in connection.execute(query)]
+    asked = {"host_id": host_id, "device_id": device_id}
+    query = _devices(*(name for name, value in asked.items() if value is not None))
+    return [_device(row) for row in connection.execute(query, asked)]
+
+
+@cache
+def _devices(*asked: str) -> sa.Select[Any]:
+    return _every_device().where(*(devices.c[name] == sa.bindparam(name) for name in asked))
 
 
 @cache
@@ -181,118 +182,17 @@ def _device(row: sa.Row[Any]) -> Device:
     )
 
 
-def add_device(
-    connection: Connection, *, device_id: DeviceId, host_id: HostId, serial: str, admin: Admin, now: datetime
-) -> Device:
-    """A phone the farm sees for the first time."""
-    connection.execute(
-        devices.insert().values(
-            device_id=device_id,
-            host_id=host_id,
-            serial=serial,
-            presence=Presence.ABSENT,
-            health=Health.UNKNOWN,
-            admin=admin,
-            fence=0,
-            cleaned_fence=0,
-            tags=[],
-            created_at=now,
-            seen_at=now,
-        )
-    )
-    record_event(
-        connection,
-        at=now,
-        actor=f"agent:{host_id}",
-        kind=DeviceEvent.FOUND,
-        subject=Subject.DEVICE,
-        subject_id=device_id,
-        to_state=admin,
-    )
-    return get_device(connection, device_id)
-
-
-def update_seen(
-    connection: Connection,
-    device: Device,
-    *,
-    host_id: HostId,
-    serial: str,
-    presence: Presence,
-    detail: str | None,
-    condition: Condition | None,
-    cleaned_fence: int,
-    now: datetime,
-) -> None:
-    """Note what the agent sees of a device now; a changed presence gets its event row.
-
-    A clean-up record quoting a token below what is recorded changes nothing. One above the last claim is the
-    caller's to heed.
-    """
-    values: dict[str, Any] = {
-        "host_id": host_id,
-        "serial": serial,
-        "presence": presence,
-        "detail": detail,
-        "seen_at": now,
-    }
-    if condition is not None:
-        values["condition"] = _CONDITION.dump_python(condition, mode="json")
-    if cleaned_fence > device.cleaned_fence:
-        values["cleaned_fence"] = cleaned_fence
-    connection.execute(devices.update().where(devices.c.device_id == device.device_id).values(values))
-    if host_id != device.host_id:
-        record_event(
-            connection,
-            at=now,
-            actor=f"agent:{host_id}",
-            kind=DeviceEvent.MOVED,
-            subject=Subject.DEVICE,
-            subject_id=device.device_id,
-            cause=f"from host {device.host_id} to {host_id}",
-        )
-    if presence is not device.presence:
-        record_event(
-            connection,
-            at=now,
-            actor=f"agent:{host_id}",
-            kind=DeviceEvent.PRESENCE_CHANGED,
-            subject=Subject.DEVICE,
-            subject_id=device.device_id,
-            from_state=device.presence,
-            to_state=presence,
-            cause=detail,
-        )
-
-
-def mark_absent(
-    connection: Connection, device_id: DeviceId, *, presence: Presence, now: datetime, cause: str
-) -> None:
-    """A device its agent no longer lists, or whose agent is gone."""
-    connection.execute(
-        devices.update()
-        .where(devices.c.device_id == device_id)
-        .values(presence=Presence.ABSENT, detail=cause)
-    )
-    record_event(
-        connection,
-        at=now,
-        actor="farm",
-        kind=DeviceEvent.PRESENCE_CHANGED,
-        subject=Subject.DEVICE,
-        subject_id=device_id,
-        from_state=presence,
-        to_state=Presence.ABSENT,
-        cause=cause,
-    )
-
-
 def raise_fences(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, int]:
     """The next fencing token of each device."""
-    risen = connection.execute(
+    risen = connection.execute(_raising(), {"device_ids": list(device_ids)})
+    return {row.device_id: row.fence for row in risen}
+
+
+@cache
+def _raising() -> ReturningUpdate[Any]:
+    return (
         devices.update()
-        .where(devices.c.device_id.in_(list(device_ids)))
+        .where(devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True)))
         .values(fence=devices.c.fence + 1)
         .returning(devices.c.device_id, devices.c.fence)
     )
-    return {row.device_id: row.fence for row in risen}

@@ -63,3 +63,14 @@ def endings_since_check(connection: Connection, device_id: DeviceId, count: int)
         )
         for row in takewhile(lambda row: row.kind != JobKind.CHECK, rows)
     ]
+
+
+def last_check_finished_at(connection: Connection, device_id: DeviceId) -> datetime | None:
+    """When the last check of a device ended."""
+    query = (
+        sa.select(jobs.c.finished_at)
+        .where(jobs.c.device_id == device_id, jobs.c.kind == JobKind.CHECK)
+        .order_by(jobs.c.job_id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar()

@@ -9,6 +9,9 @@ from sqlalchemy.engine import Connection
 
 from farm.store.tables import database_epochs
 
+#: Built once: every exchange asks.
+_OLDEST_FIRST = sa.select(database_epochs).order_by(database_epochs.c.began_at, database_epochs.c.epoch)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseEpoch:
@@ -26,10 +29,9 @@ def current_epoch(connection: Connection) -> DatabaseEpoch:
 
 def list_epochs(connection: Connection) -> list[DatabaseEpoch]:
     """All of them, the oldest first; a migrated database has one at least."""
-    query = sa.select(database_epochs).order_by(database_epochs.c.began_at, database_epochs.c.epoch)
     return [
         DatabaseEpoch(epoch=row.epoch, began_at=row.began_at, cause=row.cause)
-        for row in connection.execute(query)
+        for row in connection.execute(_OLDEST_FIRST)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, NewType
 
 import sqlalchemy as sa
@@ -52,14 +53,25 @@ def open_errands(
     connection: Connection, *, host_id: HostId | None = None, device_id: DeviceId | None = None
 ) -> list[Errand]:
     """What is still to be done, oldest first; of one host, or one device, where asked."""
-    query = sa.select(errands).where(errands.c.finished_at.is_(None)).order_by(errands.c.errand_id)
-    if host_id is not None:
-        query = query.join(devices, devices.c.device_id == errands.c.device_id).where(
-            devices.c.host_id == host_id
-        )
+    query = _open() if host_id is None else _open_of_host()
     if device_id is not None:
         query = query.where(errands.c.device_id == device_id)
-    return [_errand(row) for row in connection.execute(query)]
+    return [_errand(row) for row in connection.execute(query, {"host_id": host_id})]
+
+
+@cache
+def _open() -> sa.Select[Any]:
+    return sa.select(errands).where(errands.c.finished_at.is_(None)).order_by(errands.c.errand_id)
+
+
+@cache
+def _open_of_host() -> sa.Select[Any]:
+    """Built once: every exchange asks."""
+    return (
+        _open()
+        .join(devices, devices.c.device_id == errands.c.device_id)
+        .where(devices.c.host_id == sa.bindparam("host_id"))
+    )
 
 
 def add_errand(

@@ -75,9 +75,13 @@ def record_if_moved(
     from_state: str,
     to_state: str,
     cause: str | None = None,
+    parameters: Mapping[str, object] | None = None,
 ) -> bool:
-    """Run a compare-and-set and append its event; False, and no event, when it found nothing to move."""
-    if connection.execute(update).rowcount == 0:
+    """Run a compare-and-set and append its event; False, and no event, when it found nothing to move.
+
+    `parameters` are those of an update that was built once; such as are named after a column are set.
+    """
+    if connection.execute(update, parameters).rowcount == 0:
         return False
     record_event(
         connection,

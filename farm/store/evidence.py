@@ -4,6 +4,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -11,6 +13,8 @@ from sqlalchemy.engine import Connection
 from farm.core.ids import AttemptId, Digest
 from farm.core.job import JobState
 from farm.store.tables import attempts, evidence, is_one_of, jobs
+
+_INSERT = evidence.insert()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,22 +41,25 @@ def add_report(
 ) -> None:
     """Keep a report's bytes."""
     compressed = zlib.compress(body)
-    connection.execute(
-        evidence.insert().values(
-            attempt_id=attempt_id,
-            report_digest=digest,
-            counted=counted,
-            body=compressed,
-            body_bytes=len(compressed),
-            received_at=now,
-        )
-    )
+    row = {
+        "attempt_id": attempt_id,
+        "report_digest": digest,
+        "counted": counted,
+        "body": compressed,
+        "body_bytes": len(compressed),
+        "received_at": now,
+    }
+    connection.execute(_INSERT, row)
 
 
 def report_digests(connection: Connection, attempt_id: AttemptId) -> set[Digest]:
     """The reports of an attempt that came, counted or not, expired or not."""
-    query = sa.select(evidence.c.report_digest).where(evidence.c.attempt_id == attempt_id)
-    return set(connection.execute(query).scalars())
+    return set(connection.execute(_digests(), {"attempt_id": attempt_id}).scalars())
+
+
+@cache
+def _digests() -> sa.Select[Any]:
+    return sa.select(evidence.c.report_digest).where(evidence.c.attempt_id == sa.bindparam("attempt_id"))
 
 
 def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredReport]:

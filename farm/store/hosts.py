@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -17,7 +19,8 @@ from farm.core.host_state import (
 from farm.core.ids import HostId, SessionId
 from farm.store.clock_check import TOLERATED
 from farm.store.events import record_event, record_if_moved
-from farm.store.tables import hosts, is_one_of, sessions
+from farm.store.tables import UtcTime, hosts, is_one_of, sessions
+from farm.store.tables.columns import BigId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +110,13 @@ def _session(row: sa.Row[tuple[object, ...]]) -> Session:
 
 def find_session(connection: Connection, session_id: SessionId) -> Session | None:
     """A session by its id, whatever its state."""
-    row = connection.execute(sa.select(sessions).where(sessions.c.session_id == session_id)).one_or_none()
+    row = connection.execute(_one_session(), {"session_id": session_id}).one_or_none()
     return None if row is None else _session(row)
+
+
+@cache
+def _one_session() -> sa.Select[Any]:
+    return sa.select(sessions).where(sessions.c.session_id == sa.bindparam("session_id"))
 
 
 def current_session(connection: Connection, host_id: HostId) -> Session | None:
@@ -203,14 +211,19 @@ def record_beat(connection: Connection, session_id: SessionId, *, seq: int, now:
 
     I11: of two farm processes one may be ahead by what clocks are allowed to differ; its later moment stands.
     """
-    is_ahead = sa.and_(sessions.c.beat_at > now, sessions.c.beat_at <= now + TOLERATED)
-    moment = sa.literal(now, sessions.c.beat_at.type)
-    beaten = connection.execute(
+    said = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + TOLERATED}
+    return connection.execute(_beat(), said).rowcount == 1
+
+
+@cache
+def _beat() -> sa.Update:
+    seq, moment = sa.bindparam("seq", type_=BigId), sa.bindparam("moment", type_=UtcTime())
+    is_ahead = sa.and_(sessions.c.beat_at > moment, sessions.c.beat_at <= sa.bindparam("ahead"))
+    return (
         sessions.update()
-        .where(sessions.c.session_id == session_id, sessions.c.exchange_seq < seq)
+        .where(sessions.c.session_id == sa.bindparam("of_session"), sessions.c.exchange_seq < seq)
         .values(exchange_seq=seq, beat_at=sa.case((is_ahead, sessions.c.beat_at), else_=moment))
     )
-    return beaten.rowcount == 1
 
 
 def sessions_in(connection: Connection, state: SessionState) -> list[Session]:

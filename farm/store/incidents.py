@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -30,11 +31,20 @@ class Incident:
 
 def open_incidents(connection: Connection, host_id: HostId | None = None) -> list[Incident]:
     """What is not over, of all hosts or of one; oldest first."""
-    query = sa.select(incidents).where(incidents.c.ended_at.is_(None))
-    if host_id is not None:
-        query = query.where(incidents.c.host_id == host_id)
-    found = [_incident(row) for row in connection.execute(query)]
+    query = _open() if host_id is None else _open_of_host()
+    found = [_incident(row) for row in connection.execute(query, {"host_id": host_id})]
     return sorted(found, key=lambda incident: incident.incident_id)
+
+
+@cache
+def _open() -> sa.Select[Any]:
+    return sa.select(incidents).where(incidents.c.ended_at.is_(None))
+
+
+@cache
+def _open_of_host() -> sa.Select[Any]:
+    """Built once: every exchange asks."""
+    return _open().where(incidents.c.host_id == sa.bindparam("host_id"))
 
 
 def last_incidents(connection: Connection, host_id: HostId, *, limit: int) -> list[Incident]:

@@ -7,9 +7,9 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.ids import CellId, DeviceId, MatrixId
+from farm.core.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
 from farm.core.job import JobState
-from farm.store.tables import jobs
+from farm.store.tables import attempts, jobs
 
 
 @dataclass(slots=True)
@@ -80,3 +80,17 @@ def ends_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId
     for device_id, finished_at in connection.execute(query):
         found[device_id].append(finished_at)
     return dict(found)
+
+
+def attempt_ids_of(connection: Connection, matrix_id: MatrixId) -> dict[JobId, tuple[AttemptId, ...]]:
+    """The attempts of each job of a matrix, oldest first; jobs never tried are missing."""
+    query = (
+        sa.select(attempts.c.job_id, attempts.c.attempt_id)
+        .join(jobs, jobs.c.job_id == attempts.c.job_id)
+        .where(jobs.c.matrix_id == matrix_id)
+        .order_by(attempts.c.attempt_id)
+    )
+    found: dict[JobId, tuple[AttemptId, ...]] = {}
+    for job_id, attempt_id in connection.execute(query):
+        found[job_id] = (*found.get(job_id, ()), attempt_id)
+    return found

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.ids import CellId, JobId, MatrixId
-from farm.store.catalog import Variant, variants_by_id
+from farm.store.catalog import Variant, variant_of
 from farm.store.jobs import Job
-from farm.store.matrices import CellRow, cells_by_id
+from farm.store.matrices import CellRow, cell_of, cells_with_models
 from farm.store.programs import Program, programs_by_id
-from farm.store.tables import matrices
+from farm.store.tables import cells, matrices, variants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,27 +38,35 @@ class Work:
 
 
 def work_of(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, Work]:
-    """What benchmark jobs are about; checks, which have no cell, are missing. Four statements at most."""
+    """What benchmark jobs are about; checks, which have no cell, are missing.
+
+    Two statements, however many jobs.
+    """
     cell_by_job: dict[JobId, CellId] = {job.job_id: job.cell_id for job in jobs if job.cell_id is not None}
     if not cell_by_job:
         return {}
-    cells = cells_by_id(connection, cell_by_job.values())
-    terms = _terms_by_id(connection, {cell.matrix_id for cell in cells.values()})
-    programs = programs_by_id(connection, {cell.program_id for cell in cells.values()})
-    named = {cell.variant_id for cell in cells.values() if cell.variant_id is not None}
-    variants = variants_by_id(connection, named) if named else {}
+    asked = {"cell_ids": list(set(cell_by_job.values()))}
+    row_by_cell = {row.cell_id: row for row in connection.execute(_cells_with_all(), asked)}
+    programs = programs_by_id(connection, {row.program_id for row in row_by_cell.values()})
     return {
-        job_id: Work(
-            cell=cells[cell_id],
-            terms=terms[cells[cell_id].matrix_id],
-            variant=None if (variant_id := cells[cell_id].variant_id) is None else variants[variant_id],
-            program=programs[cells[cell_id].program_id],
-        )
+        job_id: _work(row_by_cell[cell_id], programs[row_by_cell[cell_id].program_id])
         for job_id, cell_id in cell_by_job.items()
     }
 
 
-def _terms_by_id(connection: Connection, matrix_ids: Iterable[MatrixId]) -> dict[MatrixId, Terms]:
-    columns = (matrices.c.matrix_id, matrices.c.harness, matrices.c.seed, matrices.c.spec)
-    query = sa.select(*columns).where(matrices.c.matrix_id.in_(list(matrix_ids)))
-    return {row.matrix_id: Terms(**row._mapping) for row in connection.execute(query)}
+def _work(row: sa.Row[Any], program: Program) -> Work:
+    terms = Terms(matrix_id=row.matrix_id, harness=row.harness, seed=row.seed, spec=row.spec)
+    variant = None if row.variant_id is None else variant_of(row)
+    return Work(cell=cell_of(row), terms=terms, variant=variant, program=program)
+
+
+@cache
+def _cells_with_all() -> sa.Select[Any]:
+    """Built once: every claim asks, and every report."""
+    return (
+        cells_with_models()
+        .add_columns(variants.c.name, variants.c.manifest, variants.c.created_at)
+        .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
+        .add_columns(matrices.c.harness, matrices.c.seed, matrices.c.spec)
+        .where(cells.c.cell_id.in_(sa.bindparam("cell_ids", expanding=True)))
+    )

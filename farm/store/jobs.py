@@ -142,21 +142,15 @@ def add_check(
     return job_id
 
 
-def last_check_finished_at(connection: Connection, device_id: DeviceId) -> datetime | None:
-    """When the last check of a device ended."""
-    query = (
-        sa.select(jobs.c.finished_at)
-        .where(jobs.c.device_id == device_id, jobs.c.kind == JobKind.CHECK)
-        .order_by(jobs.c.job_id.desc())
-        .limit(1)
-    )
-    return connection.execute(query).scalar()
-
-
 def find_job(connection: Connection, job_id: JobId) -> Job | None:
     """One job."""
-    row = connection.execute(sa.select(jobs).where(jobs.c.job_id == job_id)).one_or_none()
+    row = connection.execute(_one(), {"job_id": job_id}).one_or_none()
     return None if row is None else job_of(row)
+
+
+@cache
+def _one() -> sa.Select[Any]:
+    return sa.select(jobs).where(jobs.c.job_id == sa.bindparam("job_id"))
 
 
 def list_jobs(connection: Connection, matrix_id: MatrixId) -> list[Job]:
@@ -199,13 +193,13 @@ def move_job(
         changes["finished_at"] = now
     return record_if_moved(
         connection,
-        jobs.update()
-        .where(
-            jobs.c.job_id == job.job_id,
-            jobs.c.state == job.state,
-            jobs.c.attempt_id.is_not_distinct_from(job.attempt_id),
-        )
-        .values(changes),
+        _move(),
+        parameters={
+            "of_job": job.job_id,
+            "state_before": job.state,
+            "attempt_before": job.attempt_id,
+            **changes,
+        },
         at=now,
         actor=actor,
         kind=event,
@@ -214,6 +208,16 @@ def move_job(
         from_state=job.state,
         to_state=to,
         cause=cause,
+    )
+
+
+@cache
+def _move() -> sa.Update:
+    """Built once: that takes longer than carrying it out. What it sets, its parameters name."""
+    return jobs.update().where(
+        jobs.c.job_id == sa.bindparam("of_job"),
+        jobs.c.state == sa.bindparam("state_before"),
+        jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
     )
 
 

@@ -1,6 +1,6 @@
 """Matrices and their cells."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache
@@ -153,35 +153,31 @@ def list_cells(
     connection: Connection, matrix_id: MatrixId, *, device_id: DeviceId | None = None
 ) -> list[CellRow]:
     """The cells of a matrix, or those on one device, by index."""
-    query = _cells().where(cells.c.matrix_id == matrix_id).order_by(cells.c.cell_index)
+    query = cells_with_models().where(cells.c.matrix_id == matrix_id).order_by(cells.c.cell_index)
     if device_id is not None:
         query = query.where(cells.c.device_id == device_id)
-    return [_cell(row) for row in connection.execute(query)]
+    return [cell_of(row) for row in connection.execute(query)]
 
 
 def get_cell(connection: Connection, cell_id: CellId) -> CellRow:
     """A cell that exists: jobs refer to it by a foreign key."""
-    return _cell(connection.execute(_cells().where(cells.c.cell_id == cell_id)).one())
-
-
-def cells_by_id(connection: Connection, cell_ids: Iterable[CellId]) -> dict[CellId, CellRow]:
-    """Several cells at once; ids that nothing has are missing."""
-    query = _cells().where(cells.c.cell_id.in_(list(cell_ids)))
-    return {row.cell_id: _cell(row) for row in connection.execute(query)}
+    return cell_of(connection.execute(cells_with_models().where(cells.c.cell_id == cell_id)).one())
 
 
 def find_cell(connection: Connection, cell_id: CellId) -> CellRow | None:
     """One cell."""
-    row = connection.execute(_cells().where(cells.c.cell_id == cell_id)).one_or_none()
-    return None if row is None else _cell(row)
+    row = connection.execute(cells_with_models().where(cells.c.cell_id == cell_id)).one_or_none()
+    return None if row is None else cell_of(row)
 
 
 @cache
-def _cells() -> sa.Select[Any]:
+def cells_with_models() -> sa.Select[Any]:
+    """All cells, each with name and model of its variant, if it has one."""
     return sa.select(cells, variants.c.name.label("variant_name"), variants.c.model).outerjoin(variants)
 
 
-def _cell(row: sa.Row[Any]) -> CellRow:
+def cell_of(row: sa.Row[Any]) -> CellRow:
+    """A cell from a row with all columns of `cells_with_models`."""
     return CellRow(
         cell_id=row.cell_id,
         matrix_id=row.matrix_id,

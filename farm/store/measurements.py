@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +18,7 @@ from farm.core.variant import Recipe
 from farm.store.tables import cells, measurements, series
 
 _RECIPE = TypeAdapter(Recipe)
+_INSERT = measurements.insert()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +55,7 @@ def put_series(
     device_id: DeviceId,
 ) -> SeriesId:
     """The series with this identity, made where it is new."""
-    found = connection.execute(
-        sa.select(series.c.series_id).where(series.c.series_digest == digest)
-    ).scalar_one_or_none()
+    found = connection.execute(_series_id(), {"digest": digest}).scalar_one_or_none()
     if found is not None:
         return SeriesId(found)
     inserted = connection.execute(
@@ -72,6 +72,11 @@ def put_series(
         .returning(series.c.series_id)
     )
     return SeriesId(inserted.scalar_one())
+
+
+@cache
+def _series_id() -> sa.Select[Any]:
+    return sa.select(series.c.series_id).where(series.c.series_digest == sa.bindparam("digest"))
 
 
 def add_measurement(
@@ -97,37 +102,36 @@ def add_measurement(
     Raises:
         sqlalchemy.exc.IntegrityError: the job has an accepted measurement already.
     """
-    connection.execute(
-        measurements.insert().values(
-            job_id=job_id,
-            attempt_id=attempt_id,
-            cell_id=cell_id,
-            series_id=series_id,
-            round=round,
-            repeat=repeat,
-            variant_digest=variant_digest,
-            program_digest=program_digest,
-            facts_id=facts_id,
-            accepted=True,
-            quality=judgement.quality,
-            quality_reasons=list(judgement.reasons),
-            actual_backend=reading.actual_backend,
-            accelerator=reading.accelerator,
-            proof=reading.proof,
-            kind=summary.kind,
-            sample_count=summary.count,
-            value_ns=summary.value_ns,
-            mean_ns=summary.mean_ns,
-            min_ns=summary.min_ns,
-            max_ns=summary.max_ns,
-            p90_ns=summary.p90_ns,
-            scatter=summary.scatter,
-            samples=encode(list(reading.samples_ns)) if reading.samples_ns else None,
-            metrics=[asdict(metric) for metric in reading.metrics],
-            parser_version=parser_version,
-            measured_at=now,
-        )
-    )
+    row = {
+        "job_id": job_id,
+        "attempt_id": attempt_id,
+        "cell_id": cell_id,
+        "series_id": series_id,
+        "round": round,
+        "repeat": repeat,
+        "variant_digest": variant_digest,
+        "program_digest": program_digest,
+        "facts_id": facts_id,
+        "accepted": True,
+        "quality": judgement.quality,
+        "quality_reasons": list(judgement.reasons),
+        "actual_backend": reading.actual_backend,
+        "accelerator": reading.accelerator,
+        "proof": reading.proof,
+        "kind": summary.kind,
+        "sample_count": summary.count,
+        "value_ns": summary.value_ns,
+        "mean_ns": summary.mean_ns,
+        "min_ns": summary.min_ns,
+        "max_ns": summary.max_ns,
+        "p90_ns": summary.p90_ns,
+        "scatter": summary.scatter,
+        "samples": encode(list(reading.samples_ns)) if reading.samples_ns else None,
+        "metrics": [asdict(metric) for metric in reading.metrics],
+        "parser_version": parser_version,
+        "measured_at": now,
+    }
+    connection.execute(_INSERT, row)
 
 
 def accepted_measurements(connection: Connection, matrix_id: MatrixId) -> list[Measurement]:

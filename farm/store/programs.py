@@ -119,8 +119,13 @@ def get_program(connection: Connection, program_id: int) -> Program:
 
 def programs_by_id(connection: Connection, program_ids: Iterable[int]) -> dict[int, Program]:
     """Several programs at once; ids that nothing has are missing."""
-    query = _with_files().where(programs.c.program_id.in_(list(program_ids)))
-    return {program.program_id: program for program in _programs(connection, query)}
+    found = _programs(connection, _asked_for(), program_ids=list(program_ids))
+    return {program.program_id: program for program in found}
+
+
+@cache
+def _asked_for() -> sa.Select[Any]:
+    return _with_files().where(programs.c.program_id.in_(sa.bindparam("program_ids", expanding=True)))
 
 
 @cache
@@ -139,9 +144,9 @@ def _with_files() -> sa.Select[Any]:
     )
 
 
-def _programs(connection: Connection, query: sa.Select[Any]) -> list[Program]:
+def _programs(connection: Connection, query: sa.Select[Any], **parameters: object) -> list[Program]:
     rows_by_id: dict[int, list[sa.Row[Any]]] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(query, parameters):
         rows_by_id.setdefault(row.program_id, []).append(row)
     return [_program(rows) for rows in rows_by_id.values()]
 

@@ -26,8 +26,10 @@ def queue_heads(connection: Connection, device_ids: Collection[DeviceId]) -> dic
 
     An index lookup for each, whatever the length of its queue.
     """
-    query = _heads().where(devices.c.device_id.in_(list(device_ids)))
-    return {row.device_id: job_of(row) for row in connection.execute(query)} if device_ids else {}
+    if not device_ids:
+        return {}
+    found = connection.execute(_heads(), {"device_ids": list(device_ids)})
+    return {row.device_id: job_of(row) for row in found}
 
 
 def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, Job]:
@@ -45,15 +47,16 @@ def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> d
 def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:
     """The next job of each device of a host that has one queued."""
     digests_by_job: dict[JobId, list[Digest]] = {}
-    for row in connection.execute(_files_of_heads().where(devices.c.host_id == host_id)):
+    for row in connection.execute(_files_of_heads(), {"host_id": host_id}):
         digests_by_job.setdefault(row.job_id, []).extend(filter(None, (row.variant, row.program)))
     return [Upcoming(digests=tuple(dict.fromkeys(digests))) for _, digests in sorted(digests_by_job.items())]
 
 
 @cache
 def _heads() -> sa.Select[Any]:
-    """The next job of every device; built once, as the other, because every exchange asks."""
-    return sa.select(jobs).select_from(devices).join(jobs, jobs.c.job_id == _head())
+    """Built once, as the next, because every exchange asks."""
+    asked = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
+    return sa.select(jobs).select_from(devices).join(jobs, jobs.c.job_id == _head()).where(asked)
 
 
 @cache
@@ -65,6 +68,7 @@ def _files_of_heads() -> sa.Select[Any]:
         .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
         .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
         .outerjoin(program_files, program_files.c.program_id == cells.c.program_id)
+        .where(devices.c.host_id == sa.bindparam("host_id"))
     )
 
 

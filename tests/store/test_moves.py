@@ -210,4 +210,4 @@ def test_tallies_count_jobs_by_outcome_or_state(filled: Database) -> None:
 def test_the_attempts_of_a_matrix_are_listed_by_job(filled: Database) -> None:
     filled.write(add, tables.attempts, ATTEMPT, state="lost")
     filled.write(add, tables.attempts, ATTEMPT, fence=2)
-    assert filled.read(attempts.attempt_ids_of, MatrixId(1)) == {JobId(1): (AttemptId(1), AttemptId(2))}
+    assert filled.read(job_counts.attempt_ids_of, MatrixId(1)) == {JobId(1): (AttemptId(1), AttemptId(2))}

@@ -17,7 +17,7 @@ from test_query_plans import sent_by
 from farm.core.ids import DeviceId
 from farm.services.exchange import exchange
 from farm.services.settle import settle
-from farm.store import attempts, devices, queues, story
+from farm.store import attempts, devices, occupancy, queues, story
 from farm.store.attempts import Attempt
 from farm.store.database import Database
 from farm.wire.agent import Assignment, Exchange
@@ -221,7 +221,7 @@ HOT: dict[str, tuple[Callable[[Full, Connection], object], str]] = {
         lambda full, c: attempts.live_attempts(c, full.host.session_id),
         "ix_attempts_session_live",
     ),
-    "CPUs on which something runs": (lambda _, c: attempts.busy_cpus(c), "_live"),
+    "CPUs on which something runs": (lambda _, c: occupancy.busy_cpus(c), "_live"),
     "what happened to a phone": (
         lambda full, c: story.last_events(c, "device", full.phones[0], kinds=("device_held",)),
         "ix_events_",

@@ -27,6 +27,7 @@ from farm.store import (
     leftovers,
     matrices,
     measurements,
+    occupancy,
     provenance,
     queues,
     readings,
@@ -108,8 +109,8 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: attempts.unstarted_attempts(c, claimed_before=NOW - timedelta(hours=1)),
         "_live",
     ),
-    "how much runs on each host": (attempts.runs_by_host, "_live"),
-    "CPUs on which something runs": (attempts.busy_cpus, "uq_attempts_one_live_per_cpu"),
+    "how much runs on each host": (occupancy.runs_by_host, "_live"),
+    "CPUs on which something runs": (occupancy.busy_cpus, "uq_attempts_one_live_per_cpu"),
     "the tries of a job": (lambda c: attempts.past_tries(c, JOB), "ix_attempts_job_id"),
     "the last endings on a device": (
         lambda c: endings.endings_since_check(c, PHONE, 5),
