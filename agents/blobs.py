@@ -120,7 +120,7 @@ class BlobCache:
             # The farm named it, so that it is missing is nobody's mistake but the farm's.
             raise FarmTrouble(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
         except FarmUnreachable:
-            keep = True
+            keep = part.stat().st_size > 0
             raise
         except TimeoutError as error:
             keep = True

@@ -90,7 +90,11 @@ class FarmApi:
                 is_rest = response.status_code == httpx.codes.PARTIAL_CONTENT and offset_bytes > 0
                 if response.status_code != httpx.codes.OK and not is_rest:
                     await response.aread()
-                    raise _refusal(response)
+                    refusal = _refusal(response)
+                    if response.status_code >= 500:
+                        # Said by a farm, or a proxy before it, that starts anew: what is here stays good.
+                        raise FarmUnreachable(refusal.message) from refusal
+                    raise refusal
                 # As they come: what is gathered first is lost when the line breaks.
                 chunks = response.aiter_bytes()
                 yield BlobBody(offset_bytes=offset_bytes if is_rest else 0, chunks=chunks)

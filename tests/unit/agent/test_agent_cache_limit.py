@@ -171,6 +171,36 @@ async def test_what_the_farm_does_not_have_leaves_no_part_of_itself(tmp_path: Pa
     assert names_in(tmp_path) == set()
 
 
+@pytest.mark.parametrize("status", [500, 502, 503])
+async def test_a_farm_that_starts_anew_behind_its_proxy_costs_nothing_of_what_is_there(
+    tmp_path: Path, status: int
+) -> None:
+    """It cost all of it: a proxy that said 503 was taken for bytes that are wrong."""
+    answers = iter([httpx.Response(200, content=_half()), httpx.Response(status)])
+    asked: list[str | None] = []
+
+    def farm(request: httpx.Request) -> httpx.Response:
+        asked.append(request.headers.get("Range"))
+        rest = httpx.Response(206, content=CONTENTS[0][50:])
+        return next(answers, rest)
+
+    cache = cache_of(tmp_path, farm)
+    for _ in range(2):
+        with pytest.raises(FarmTrouble):
+            await cache.fetch(A)
+    assert (await cache.fetch(A)).read_bytes() == CONTENTS[0]
+    assert asked == [None, "bytes=50-", "bytes=50-"]
+
+
+async def test_a_part_that_is_whole_already_is_fetched_anew(tmp_path: Path) -> None:
+    answers = iter([httpx.Response(200, content=_all_but_the_end()), httpx.Response(416)])
+    cache = cache_of(tmp_path, lambda request: next(answers, _whole()))
+    for _ in range(2):
+        with pytest.raises(FarmTrouble):
+            await cache.fetch(A)
+    assert (await cache.fetch(A)).read_bytes() == CONTENTS[0]
+
+
 def cache_of(folder: Path, handler: Callable[[httpx.Request], httpx.Response]) -> BlobCache:
     http = httpx.AsyncClient(base_url="http://farm", transport=httpx.MockTransport(handler))
     return BlobCache(folder, FarmApi(http), FakeClock(), limit_bytes=1000)
@@ -183,6 +213,11 @@ def _whole() -> httpx.Response:
 async def _half() -> AsyncIterator[bytes]:
     yield CONTENTS[0][:50]
     raise httpx.ReadError("the line broke")
+
+
+async def _all_but_the_end() -> AsyncIterator[bytes]:
+    yield CONTENTS[0]
+    raise httpx.ReadError("the line broke before the end was said")
 
 
 def full_for(host: Host, digest: Digest) -> None:
