@@ -111,6 +111,8 @@ class Process:
         if child is None:
             return
         child.send_signal(number)
+        # One under SIGSTOP would not hear of it.
+        child.send_signal(signal.SIGCONT)
         try:
             child.wait(_STOP_S)
         except subprocess.TimeoutExpired:

@@ -24,7 +24,7 @@ STOP_DEADLINE_S = 5.0
 POLL_S = 0.02
 #: Looked at when a phone is started: one that is well writes nothing there.
 LOG_LIMIT_BYTES = 4 * 1024 * 1024
-_LOG = "phone.log"
+LOG = "phone.log"
 _SUFFIX = "suffix"
 #: The phone outlives its starter without ever being its zombie: the shell between them ends at once.
 _DETACH = '"$@" </dev/null >>"$LOG" 2>&1 &'
@@ -90,11 +90,11 @@ def _is_phone(state: Path, pid: int) -> bool:
 
 def _start(state: Path, options: Sequence[str]) -> None:
     state.mkdir(exist_ok=True)
-    set_aside_if_over(state / _LOG, LOG_LIMIT_BYTES)
+    set_aside_if_over(state / LOG, LOG_LIMIT_BYTES)
     phone = [sys.executable, "-m", "agents.virtual", "--state", str(state), "--serial", state.name]
     subprocess.run(
         ["/bin/sh", "-c", _DETACH, "sh", *phone, *options],
-        env={**os.environ, "LOG": str(state / _LOG)},
+        env={**os.environ, "LOG": str(state / LOG)},
         # Where `agents` is found, installed or not.
         cwd=Path(agents.__file__).parent.parent,
         start_new_session=True,
@@ -105,7 +105,7 @@ def _start(state: Path, options: Sequence[str]) -> None:
 def _await_phone(state: Path, deadline: float) -> PhoneHandle:
     while (phone := find_phone(state)) is None:
         if time.monotonic() > deadline:
-            raise HostError(f"virtual phone {state.name} does not start", hint=f"see {state / _LOG}")
+            raise HostError(f"virtual phone {state.name} does not start", hint=f"see {state / LOG}")
         time.sleep(POLL_S)
     return phone
 

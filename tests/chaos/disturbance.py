@@ -26,13 +26,13 @@ def disturb(arena: Arena, fault: Fault) -> Undo:
     """Make it; what is returned makes it good."""
     match fault.kind:
         case Kind.FARM_KILLED:
-            return _killed(arena.farms[fault.target])
+            return killed(arena.farms[fault.target])
         case Kind.FARM_STOPPED:
-            return _stopped(arena.farms[fault.target].pid)
+            return halted(arena.farms[fault.target])
         case Kind.AGENT_KILLED:
-            return _killed(arena.agents[fault.target])
+            return killed(arena.agents[fault.target])
         case Kind.AGENT_STOPPED:
-            return _stopped(arena.agents[fault.target].pid)
+            return halted(arena.agents[fault.target])
         case Kind.SECOND_AGENT:
             return _second(arena.agents[fault.target])
         case Kind.ADB_KILLED:
@@ -60,13 +60,17 @@ def _nothing() -> None:
     """It is over already."""
 
 
-def _killed(process: Process) -> Undo:
+def killed(process: Process) -> Undo:
+    """Raises AssertionError for one that ended by itself before."""
+    process.check_alive()
     process.kill()
     return lambda: revive(process)
 
 
-def _stopped(pid: int) -> Undo:
-    return stopped(pid).go_on
+def halted(process: Process) -> Undo:
+    """Raises AssertionError for one that ended by itself: its number may be another's by now."""
+    process.check_alive()
+    return stopped(process.pid).go_on
 
 
 def _adb(agent: AgentProcess, number: signal.Signals) -> Undo:
@@ -74,7 +78,7 @@ def _adb(agent: AgentProcess, number: signal.Signals) -> Undo:
     if pid is None:
         return _nothing
     if number is signal.SIGSTOP:
-        return _stopped(pid)
+        return stopped(pid).go_on
     agent.kill_adb_server()
     return _nothing
 

@@ -6,6 +6,7 @@ Ends with 0 where every promise was kept, else with 1; it ends only processes th
 import argparse
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 import traceback
@@ -26,6 +27,9 @@ _DATABASES = ("sqlite", "postgresql")
 
 
 def main() -> int:
+    # Whoever ends it lets it end what it started.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     arguments = _arguments()
     seed = arguments.seed if arguments.seed is not None else secrets.randbelow(10**6)
     databases = _DATABASES if arguments.database == "both" else (arguments.database,)
@@ -38,6 +42,7 @@ def _is_kept(database: str, seed: int, faults: int) -> bool:
     """Play one storm; its logs are left where a promise was broken."""
     folder = Path(tempfile.mkdtemp(prefix=f"chaos-{database}-"))
     _say(f"{database}: in {folder}")
+    _say(f"  again: make chaos SEED={seed} FAULTS={faults} DATABASE={database}")
     try:
         with (
             _url(database) as url,
@@ -50,7 +55,7 @@ def _is_kept(database: str, seed: int, faults: int) -> bool:
         shutil.rmtree(folder)
         return False
     except AssertionError as error:
-        _say_broken(database, seed, faults, folder, error)
+        _say_broken(database, folder, error)
         return False
     _say_kept(database, summary)
     shutil.rmtree(folder)
@@ -84,7 +89,7 @@ def _say_kept(database: str, summary: Summary) -> None:
         _say(f"  {line}")
 
 
-def _say_broken(database: str, seed: int, faults: int, folder: Path, error: AssertionError) -> None:
+def _say_broken(database: str, folder: Path, error: AssertionError) -> None:
     lines = str(error).splitlines() or ["(no words)"]
     _say(f"{database}: BROKEN")
     for line in lines[:_SHOWN]:
@@ -93,7 +98,6 @@ def _say_broken(database: str, seed: int, faults: int, folder: Path, error: Asse
         _say(f"  and {len(lines) - _SHOWN} more lines")
     _say("  " + traceback.format_tb(error.__traceback__)[-1].strip())
     _say(f"  logs, databases and phones are in {folder}")
-    _say(f"  again: make chaos SEED={seed} FAULTS={faults} DATABASE={database}")
 
 
 def _arguments() -> argparse.Namespace:

@@ -17,6 +17,7 @@ from witness import Said, Start, find_token, said, samples_ns, starts
 
 from agents.virtual import journal
 from agents.virtual.journal import RunSpan
+from agents.virtual.pool import LOG as PHONE_LOG
 from farm.core.samples import decode
 
 #: How long a run may outlive the order that its phone is given to the next one.
@@ -56,7 +57,9 @@ def reckon(arena: Arena) -> None:
     found += [f"I8 {proof.serial}: {each}" for proof in proofs for each in overlong(proof.spans)]
     found += [each for phone in arena.phones for each in alive(phone.state)]
     found += [each for agent in arena.agents for each in refused(agent.spool)]
-    found += [each for process in (*arena.farms, *arena.agents) for each in mistakes(process.log)]
+    logs = [process.log for process in (*arena.farms, *arena.agents)]
+    logs += [phone.state / PHONE_LOG for phone in arena.phones]
+    found += [each for log in logs for each in mistakes(log)]
     assert not found, "\n".join(found)
 
 

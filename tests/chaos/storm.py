@@ -16,9 +16,8 @@ from reckoning import alive, reckon
 from schedule import Fault, Schedule
 from summary import Summary, summary_of
 
-#: Everything ends within this after a storm of any length; on a quiet machine it takes a small part of it.
+#: Everything is at rest within this after a storm of any length; on a quiet machine in a small part of it.
 REST_S = 420.0
-_ANSWER_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +55,24 @@ class Storm:
         return summary_of(self.arena, self.schedule, people.given, storm_s=storm_s, rest_s=rest_s)
 
     def _come_to_rest(self, people: People) -> None:
+        deadline_s = time.monotonic() + REST_S
+
+        def comes(look: Callable[[], bool], what: str) -> None:
+            eventually(look, what, within_s=deadline_s - time.monotonic(), every_s=0.5)
+
         self.arena.mend()
-        eventually(self.arena.give_back_phones, "the farm answers", within_s=_ANSWER_S, every_s=0.5)
+        comes(self.arena.give_back_phones, "the farm answers")
         caretaker = Caretaker(self.arena)
 
         def is_at_rest() -> bool:
             caretaker.see_to_phones()
             return people.unfinished() == 0
 
-        eventually(is_at_rest, "every job ends", within_s=REST_S, every_s=0.5)
+        comes(is_at_rest, "every job ends")
         for agent in self.arena.agents:
-            spool = agent.spool
-            eventually(partial(_is_empty, spool), f"{spool} is sent", within_s=_ANSWER_S, every_s=0.2)
+            comes(partial(_is_empty, agent.spool), f"{agent.spool} is sent")
         for phone in self.arena.phones:
-            look = partial(_is_quiet, phone.state)
-            eventually(look, f"runs on {phone.serial} end", within_s=_ANSWER_S, every_s=0.2)
+            comes(partial(_is_quiet, phone.state), f"runs on {phone.serial} end")
 
     def _faults(self) -> Iterator[_Step]:
         for number, fault in enumerate(self.schedule.faults):

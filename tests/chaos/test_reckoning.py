@@ -127,3 +127,10 @@ def test_an_exception_that_nobody_foresaw_is_seen_in_a_log(tmp_path: Path) -> No
     ]
     log.write_text("".join(json.dumps(entry) + "\n" for entry in entries) + '{"exception": "cut sh')
     assert list(mistakes(log)) == [f"{log}: request_failed: KeyError: x"]
+
+
+def test_a_traceback_that_is_all_a_process_left_is_seen(tmp_path: Path) -> None:
+    """A phone that died of one only kept its agent waiting."""
+    log = tmp_path / "phone.log"
+    log.write_text('Traceback (most recent call last):\n  File "x.py", line 1\nKeyError: 1\n')
+    assert list(mistakes(log)) == [f"{log}: Traceback (most recent call last):"]
