@@ -46,11 +46,13 @@ class FarmConfig(BaseSettings):
     require_tokens: bool = False
     #: How often overdue sessions and grants are looked for.
     reap_every_s: float = 5.0
-    #: Without a call for so long an agent is silent, and after the second time lost with all it had in hand.
+    #: Without a call for so long an agent is silent; its work is left to it.
     silent_after_s: Annotated[float, Field(gt=0)] = 60.0
+    #: Without a call for so long an agent is lost, with all it had in hand.
     lost_after_s: Annotated[float, Field(gt=0, validate_default=True)] = 300.0
-    #: A grant may be started for so long after it was asked for, and is taken back after the second time.
+    #: A grant may be started for so long after it was asked for; later the agent asks anew first.
     start_within_s: Annotated[float, Field(gt=0)] = 30.0
+    #: A grant that nobody was heard to start is taken back after so long; more than the one above.
     unstarted_after_s: Annotated[float, Field(gt=0, validate_default=True)] = 120.0
     #: The largest artifact that may be uploaded.
     max_blob_bytes: int = 4 * 1024**3

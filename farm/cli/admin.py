@@ -111,7 +111,7 @@ def restore(
     restored = put_back(plan)
     if as_json:
         print_json(restored_document(plan, restored))
-    talk(restored_text(restored))
+    talk(restored_text(restored, data))
 
 
 @app.command()

@@ -1,7 +1,9 @@
 """What `farm admin` says, in words, tables and documents."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -91,10 +93,11 @@ def restore_plan_text(plan: RestorePlan) -> str:
     )
 
 
-def restored_text(restored: Restored) -> str:
+def restored_text(restored: Restored, data: Path | None) -> str:
     """What a restore came to, and what to do next."""
     files = plural(restored.artifacts, "artifact")
-    said = f"restored {restored.rows} rows and {files}; start the farm: farm up"
+    up = "farm up" if data is None else f"farm up --data {shlex.quote(str(data))}"
+    said = f"restored {restored.rows} rows and {files}; start the farm: {up}"
     if restored.missing:
         said += (
             f"\nnote: of {plural(restored.missing, 'artifact')} the backup has no file: they are marked as"

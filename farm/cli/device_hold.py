@@ -8,6 +8,7 @@ from farm.cli.address import connect
 from farm.cli.duration import seconds
 from farm.cli.output import talk
 from farm.cli.person import asked
+from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from farm.client import FarmClient
@@ -62,6 +63,11 @@ def release(
     """
     from farm.wire.device_views import ReleaseRequest
 
+    if assert_clean and reason is None:
+        raise InvalidInput(
+            "who asserts that a phone is clean says how they know",
+            hint='add --reason, like --reason "reset to factory settings"',
+        )
     request = asked(ReleaseRequest, force=force, assert_clean=assert_clean, reason=reason)
     with connect() as farm:
         change = farm.change_device(device, "release", request)

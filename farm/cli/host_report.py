@@ -16,8 +16,9 @@ from farm.wire.host_views import HostDetail, HostView, IncidentView
 
 def host_table(hosts: Sequence[HostView]) -> RenderableType:
     """One line a host, then one line for each that something is wrong with."""
+    # Columns stand in the order names, words, numbers, prose, whatever the order here: phones come last.
     table = listing(
-        names=("host", "state", "agent", "version"), numbers=("last heard", "runs"), words=("phones",)
+        names=("host", "state", "agent", "version"), numbers=("last heard", "runs"), prose=("phones",)
     )
     for view in hosts:
         heard, runs = heard_words(view), _runs(view)

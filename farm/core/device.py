@@ -77,7 +77,7 @@ class Blocker(StrEnum):
     """Why a device gets no work; the first that applies is the one to show."""
 
     SESSION_NOT_LIVE = "the host's agent is not connected"
-    HOST_DRAINING = "the host is being drained, and begins nothing new"
+    HOST_DRAINING = "the host begins nothing new: it is being drained"
     NOT_ONLINE = "the phone is not online"
     PENDING = "the phone waits for an operator to admit it"
     CORDONED = "the phone is cordoned"

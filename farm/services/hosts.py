@@ -47,7 +47,7 @@ def limit_host(connection: Connection, name: str, asked: LimitRequest, *, now: d
         NotFound: there is no such host.
     """
     host = host_named(connection, name)
-    words = f"{asked.max_runs} runs at once" if asked.max_runs else "any number of runs at once"
+    words = f"{asked.max_runs or 'any number of'} {'run' if asked.max_runs == 1 else 'runs'} at once"
     if host.max_runs == asked.max_runs:
         return _change(connection, host, f"{host.host_id} may have {words} already", changed=False)
     actor = f"user:{asked.by}"

@@ -58,7 +58,7 @@ def revoke_join_token(connection: Connection, token_id: str, *, now: datetime, a
     is_revoked = join_tokens.expire_join_token(connection, token_id, now=now, actor=actor)
     found = [view for view in list_token_views(connection, now=now) if view.token_id == token_id]
     if not found:
-        raise NotFound(f"there is no join token {token_id}", hint="`farm token list` names them")
+        raise NotFound(f"there is no token {token_id}", hint="`farm token list` names them")
     if not is_revoked:
         by = f" by {found[0].used_by}" if found[0].used_by else ""
         raise Conflict(

@@ -1,6 +1,7 @@
 """`farm hosts` and `farm host` against the farm's own API: what they change, say and refuse."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
@@ -41,6 +42,11 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return printed.err
 
 
+def fields(line: str) -> list[str]:
+    """The cells of a row of a table."""
+    return re.split(r" {2,}", line.strip())
+
+
 def begun(agent: HttpAgent) -> ExchangeAnswer:
     answer = agent.exchange(devices=(phone("phone-1"),))
     return ExchangeAnswer.model_validate_json(answer.content)
@@ -55,7 +61,9 @@ def test_hosts_are_listed_with_their_agents_phones_and_runs(
     assert (view["host_id"], view["state"], view["session"]) == ("bench-1", "active", "live")
     assert (view["agent_version"], view["phones"], len(view["runs"])) == ("test", {"busy": 1}, 1)
     assert run("host", "list") == 0
-    assert capsys.readouterr().out.splitlines()[1].startswith("bench-1")
+    heads, host = map(fields, capsys.readouterr().out.splitlines()[:2])
+    listed = dict(zip(heads, host, strict=True))
+    assert (listed["host"], listed["runs"], listed["phones"]) == ("bench-1", "1", "1 busy")
     assert run("host", "show", "bench-1") == 0
     shown = capsys.readouterr().out
     assert "on phone-1, claimed" in shown
@@ -89,6 +97,7 @@ def test_a_limit_is_set_and_taken_away(
     farm: HttpFarm, agent: HttpAgent, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said(capsys, "host", "limit", "bench-1", "--runs", "2") == "bench-1 may have 2 runs at once.\n"
+    assert said(capsys, "host", "limit", "bench-1", "--runs", "1") == "bench-1 may have 1 run at once.\n"
     assert run("host", "limit", "bench-1") == 2
     assert "hint: " in capsys.readouterr().err
     assert "any number of runs" in said(capsys, "host", "limit", "bench-1", "--none")
@@ -125,6 +134,6 @@ def test_a_check_is_asked_for_and_a_word_needs_a_reason(
     begun(agent)
     assert "queued already" in said(capsys, "device", "check", "phone-1")
     assert run("device", "release", "phone-1", "--assert-clean") == 2
-    assert "--reason" in capsys.readouterr().err
+    assert "hint: add --reason" in capsys.readouterr().err
     assert run("device", "release", "phone-1", "--assert-clean", "--reason", "reset") == 2
     assert "job" in capsys.readouterr().err
