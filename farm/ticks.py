@@ -47,7 +47,8 @@ async def ticking(database: Database, duties: Duties, *, after: Callable[[], Non
         try:
             whose = await database.write_async(duties.tick)
             if whose is Turn.TAKEN:
-                _log.info("duty_taken", process=duties.process)
+                # Events tell operators; a farm that starts has nothing to say about it.
+                _log.debug("duty_taken", process=duties.process)
         except FarmError as error:
             # A busy database: the next tick finds the same work.
             _log.warning("tick_failed", code=error.code, message=error.message)

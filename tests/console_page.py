@@ -20,7 +20,7 @@ from pathlib import Path
 
 _BLOCK = re.compile(r"^```console( sample)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"\b[0-9a-f]{12,64}\b|\d+(?:[.,:]\d+)*")
-_COMMAND_S = 120.0
+_COMMAND_S = 300.0
 _READY_S = 60.0
 _STOP_S = 20.0
 
