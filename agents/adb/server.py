@@ -15,11 +15,14 @@ from types import TracebackType
 from typing import Self
 
 import adbutils
+import structlog
 
 from agents.adb.client import AdbClient
 from agents.adb.smartsocket import LOOPBACK
 from agents.process import command_line, end_process
 from farm.core.errors import AdbServerDown
+
+log = structlog.get_logger(__name__)
 
 #: With USB on, the server looks for phones for about 3 s before it answers.
 START_DEADLINE_S = 20.0
@@ -121,7 +124,10 @@ class AdbServer:
         process, self._process = self._process, None
         if process is not None:
             await _end(process)
-            (self._folder / _RECORD).unlink(missing_ok=True)
+            record = find_record(self._folder)
+            # While we waited for its end, `start` may have written down another.
+            if record is not None and record.pid == process.pid:
+                (self._folder / _RECORD).unlink(missing_ok=True)
 
     @property
     def _log(self) -> Path:
@@ -160,8 +166,14 @@ class AdbServer:
     def _write_record(self, record: ServerRecord) -> None:
         path = self._folder / _RECORD
         draft = path.with_suffix(".new")
-        draft.write_text(json.dumps({"pid": record.pid, "port": record.port}))
-        draft.replace(path)
+        try:
+            draft.write_text(json.dumps({"pid": record.pid, "port": record.port}))
+            draft.replace(path)
+        except OSError as error:
+            # A full disk must not keep what ran on phones from being brought back. It costs that an agent
+            # after us does not find this server, should we be killed.
+            log.warning("adb_server_not_recorded", reason=str(error))
+            draft.unlink(missing_ok=True)
 
     async def _end_orphan(self) -> int:
         """End the recorded server if it still runs; gives its port, 0 when there is no record."""

@@ -74,6 +74,13 @@ async def test_a_record_of_nonsense_does_not_keep_a_server_from_starting(tmp_pat
         assert server.alive()
 
 
+@pytest.mark.fault(29)
+async def test_a_full_disk_does_not_keep_a_server_from_starting(tmp_path: Path) -> None:
+    (tmp_path / "adb-server.new").symlink_to("/dev/full")
+    async with AdbServer(tmp_path, usb=False) as server:
+        assert await AdbClient(server.port).version() > 0
+
+
 async def test_two_folders_have_two_servers(tmp_path: Path) -> None:
     async with AdbServer(tmp_path / "a", usb=False) as one, AdbServer(tmp_path / "b", usb=False) as two:
         assert one.port != two.port
