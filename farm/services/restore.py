@@ -19,6 +19,7 @@ from farm.services.epochs import begin_epoch
 from farm.store.artifacts import expire_artifacts, kept_artifacts
 from farm.store.copying import Progress, copy_rows, count_rows, has_rows, strange_tables
 from farm.store.database import create_engine, one_writes, sqlite_url, stays_open
+from farm.store.database_errors import curable_as_busy
 from farm.store.epochs import DatabaseEpoch
 from farm.store.migrate import upgrade
 from farm.store.schema_state import check_known, schema_state
@@ -38,6 +39,7 @@ class Restored:
     missing: int
 
 
+@curable_as_busy()
 def restore_backup(
     backup: Path,
     url: str,
@@ -61,7 +63,7 @@ def restore_backup(
         BackupDamaged: something is not what it was when the backup was made.
         Conflict: the database is not empty.
         SchemaMismatch: the backup, or the database, is a newer release's.
-        FarmTrouble: a place cannot be written; a full disk is FarmDiskFull.
+        FarmTrouble: a place cannot be written; a full disk is FarmDiskFull, a server that goes away FarmBusy.
     """
     manifest = read_manifest(backup)
     check_database(backup, manifest)
@@ -75,6 +77,7 @@ def restore_backup(
     return Restored(epoch=epoch, rows=rows, artifacts=present, missing=len(missing))
 
 
+@curable_as_busy()
 def check_empty(target: Engine) -> None:
     """Refuse a database that has anything in it; it stays as it is.
 

@@ -8,10 +8,12 @@ from sqlalchemy.engine import Connection, Engine
 
 from farm.store.copying import Progress, copy_rows
 from farm.store.database import create_engine, sqlite_url, stays_open
+from farm.store.database_errors import curable_as_busy
 from farm.store.migrate import upgrade
 from farm.store.schema_state import check_newest
 
 
+@curable_as_busy()
 def write_snapshot(engine: Engine, target: Path, progress: Progress = lambda table, rows: None) -> None:
     """Write all rows into a new file, which is an ordinary database of a farm's.
 
@@ -19,6 +21,7 @@ def write_snapshot(engine: Engine, target: Path, progress: Progress = lambda tab
 
     Raises:
         SchemaMismatch: the database's schema is not this release's.
+        FarmBusy: the server went away meanwhile, say.
     """
     with engine.connect() as connection:
         stays_open(connection)

@@ -14,11 +14,11 @@ from farm_rig import FarmRig, HostRig, checked_rig, good_evidence, phase, report
 from postgres import PostgresServer
 
 from farm.core.attempt import AttemptState
-from farm.core.errors import BackupDamaged, Conflict, InvalidInput, NotFound, SessionFenced
+from farm.core.errors import BackupDamaged, Conflict, FarmBusy, InvalidInput, NotFound, SessionFenced
 from farm.services.backup import Backup, make_backup
 from farm.services.backup_folder import find_backup
 from farm.services.restore import check_empty, restore_backup
-from farm.store.copying import count_rows
+from farm.store.copying import count_rows, has_rows
 from farm.store.database import Database, create_engine, sqlite_url
 from farm.store.tables import metadata
 
@@ -348,6 +348,34 @@ def test_a_disk_that_is_slower_than_the_server_is_patient_ends_no_backup(
         finally:
             database.close()
     assert stood_still
+
+
+# psycopg cannot close a cursor whose server is gone, and remarks that nobody did.
+@pytest.mark.filterwarnings("ignore:.*ServerCursorMixin:pytest.PytestUnraisableExceptionWarning")
+def test_a_server_that_goes_away_is_said_as_something_that_passes(
+    sqlite_farm: FarmRig, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    made = backed_up(sqlite_farm, tmp_path / "backups")
+    with postgres.database("migrated") as name:
+        url = postgres.url(name)
+
+        def go_away(what: str, count: int) -> None:
+            postgres.execute(
+                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+            )
+
+        database = Database(url)
+        try:
+            with pytest.raises(FarmBusy):
+                make_backup(database, tmp_path, tmp_path / "b", FakeClock(), progress=go_away)
+            assert list((tmp_path / "b").glob("*2*")) == []
+            with pytest.raises(FarmBusy):
+                restore_backup(
+                    made.folder, url, tmp_path / "blobs", FakeClock(), actor="user:ann", progress=go_away
+                )
+            assert not database.read(has_rows)
+        finally:
+            database.close()
 
 
 def test_a_backup_can_be_moved_with_its_artifacts_and_restored_twice(farm: FarmRig, tmp_path: Path) -> None:
