@@ -43,7 +43,7 @@ from agents.runner import Runner
 from agents.spool import Spool
 from agents.watch import PhoneWatch
 from farm import __version__
-from farm.clock import Clock, SystemClock
+from farm.clock import Clock, HostClock
 from farm.core.errors import AuthError, Blame, Conflict, FarmError, FarmTrouble
 from farm.logconfig import configure_logging
 
@@ -264,7 +264,7 @@ def _boot_id() -> str:
 
 
 async def _until_signalled(config: AgentConfig) -> None:
-    agent = asyncio.ensure_future(run_agent(config, SystemClock(), ready=lambda: log.info("agent_ready")))
+    agent = asyncio.ensure_future(run_agent(config, HostClock(), ready=lambda: log.info("agent_ready")))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, agent.cancel)
     try:

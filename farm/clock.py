@@ -25,3 +25,11 @@ class SystemClock:
     def monotonic(self) -> float:
         """CLOCK_MONOTONIC."""
         return time.monotonic()
+
+
+class HostClock(SystemClock):
+    """The clocks of a machine that may sleep while others go on counting: a lease ends during sleep, too."""
+
+    def monotonic(self) -> float:
+        """CLOCK_BOOTTIME; CLOCK_MONOTONIC where a system has no such clock."""
+        return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

@@ -1,5 +1,6 @@
 """A phone that starts again and again, and never comes up, is shown as bad (FAULTS 5)."""
 
+import pytest
 from farm_rig import FarmRig, HostRig, phone
 
 from farm.core.device import Presence
@@ -20,6 +21,7 @@ def health(farm: FarmRig, device_id: str = "phone-1") -> str:
     return farm.rows("SELECT health FROM devices WHERE device_id = :id", id=device_id)[0]["health"]
 
 
+@pytest.mark.fault(5)
 def test_a_phone_in_a_boot_loop_turns_bad_and_its_event_says_why(farm: FarmRig, host: HostRig) -> None:
     loops(farm, host, 4)
     assert health(farm) == "bad"
@@ -45,6 +47,7 @@ def test_a_phone_that_takes_long_for_one_start_is_in_no_loop(farm: FarmRig, host
     assert health(farm) == "good"
 
 
+@pytest.mark.fault(5)
 def test_a_phone_that_comes_up_after_all_is_checked_before_it_gets_work(farm: FarmRig, host: HostRig) -> None:
     loops(farm, host, 4)
     host.phones["phone-1"] = phone("phone-1")
@@ -53,6 +56,8 @@ def test_a_phone_that_comes_up_after_all_is_checked_before_it_gets_work(farm: Fa
     assert health(farm) == "good"
 
 
+@pytest.mark.invariant("I15")
+@pytest.mark.fault(5)
 def test_phones_that_loop_together_are_their_hosts_trouble(farm: FarmRig, host: HostRig) -> None:
     names = ("phone-1", "phone-2")
     for name in names:
