@@ -12,6 +12,7 @@ from farm.core.incident import went_away
 from farm.services.checks import check_where_needed, heed_uncleanable, watch_boots
 from farm.services.fences import raise_fences
 from farm.services.incidents import notice_trouble
+from farm.services.refusals import note_second_claim
 from farm.services.takeover import stays, take_over
 from farm.store import device_facts, device_moves, devices, hosts, sightings
 from farm.store.device_units import give_unit
@@ -71,6 +72,8 @@ def _note_device(
     """Apply one report; False when the farm has no facts of the phone yet."""
     if device.host_id != host_id:
         if stays(device, report):
+            if report.presence is Presence.ONLINE:
+                note_second_claim(connection, device, host_id, now=now)
             return True
         device = take_over(connection, device, host_id, now=now)
     facts_id = (

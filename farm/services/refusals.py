@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection
 
-from farm.core.event import FarmEvent, Subject
+from farm.core.event import DeviceEvent, EventKind, FarmEvent, Subject
 from farm.core.ids import HostId
+from farm.store.devices import Device
 from farm.store.events import last_told_at, record_event
 
 ANOTHERS_HINT = "when nobody restored a database or copied a folder, somebody uses this host's credential"
@@ -16,15 +17,34 @@ TOLD_EVERY = timedelta(minutes=1)
 
 def note_refusal(connection: Connection, host_id: HostId, cause: str, *, now: datetime) -> None:
     """Record that a host's credential was used for what is another's."""
-    kind, subject = FarmEvent.ACCESS_REFUSED, Subject.HOST
-    before = last_told_at(connection, kind, subject, host_id)
+    _tell(connection, FarmEvent.ACCESS_REFUSED, Subject.HOST, host_id, cause, by=host_id, now=now)
+
+
+def note_second_claim(connection: Connection, device: Device, host_id: HostId, *, now: datetime) -> None:
+    """Record that a host has a phone online that is online at another one, and stays there (I21)."""
+    cause = f"host {host_id} has it online, too: it stays with {device.host_id}"
+    kind = DeviceEvent.CLAIM_REFUSED
+    _tell(connection, kind, Subject.DEVICE, device.device_id, cause, by=host_id, now=now)
+
+
+def _tell(
+    connection: Connection,
+    kind: EventKind,
+    subject: Subject,
+    subject_id: str,
+    cause: str,
+    *,
+    by: HostId,
+    now: datetime,
+) -> None:
+    before = last_told_at(connection, kind, subject, subject_id)
     if before is None or now - before >= TOLD_EVERY:
         record_event(
             connection,
             at=now,
-            actor=f"agent:{host_id}",
+            actor=f"agent:{by}",
             kind=kind,
             subject=subject,
-            subject_id=host_id,
+            subject_id=subject_id,
             cause=cause,
         )

@@ -219,6 +219,29 @@ def test_a_check_at_the_host_that_a_phone_left_says_nothing_of_it_at_the_next(
 
 
 @pytest.mark.invariant("I21")
+def test_a_second_host_that_has_a_phone_is_refused_and_shown_once_a_minute(
+    farm: FarmRig, host: HostRig
+) -> None:
+    second = farm.host("bench-2")
+    second.plug_in("phone-1")
+    for _ in range(3):
+        host.exchange()
+        second.exchange()
+        farm.clock.advance(25)
+    refused = "SELECT subject_id, actor, cause FROM events WHERE kind = 'device_claim_refused'"
+    assert farm.rows(refused) == [
+        {
+            "subject_id": "phone-1",
+            "actor": "agent:bench-2",
+            "cause": "host bench-2 has it online, too: it stays with bench-1",
+        }
+    ]
+    farm.clock.advance(25)
+    second.exchange()
+    assert len(farm.rows(refused)) == 2
+
+
+@pytest.mark.invariant("I21")
 def test_a_host_that_misses_a_phone_does_not_take_it_from_one_that_is_gone(
     farm: FarmRig, host: HostRig
 ) -> None:
