@@ -40,6 +40,8 @@ T = TypeVar("T")
 CHECKOUT = Path(farm.__file__).parent.parent
 _FARM = (sys.executable, "-m", "farm.cli.main", "up", "--no-agent")
 _STOP_S = 20.0
+#: One that does not stand still ends at once.
+_ADB_STOP_S = 3.0
 
 
 def eventually(
@@ -338,7 +340,7 @@ def _good(client: FarmClient) -> set[str]:
 def _end_adb_server(folder: Path) -> None:
     record = find_record(folder)
     if record is not None:
-        end_process(record.pid, lambda pid: is_server(command_line(pid), record.port), deadline_s=_STOP_S)
+        end_process(record.pid, lambda pid: is_server(command_line(pid), record.port), deadline_s=_ADB_STOP_S)
 
 
 def _end_phones(folder: Path) -> None:
