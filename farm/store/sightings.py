@@ -1,8 +1,10 @@
 """What agents see of phones, in the devices' rows: what changes who can be given work has its event."""
 
 from datetime import datetime
+from functools import cache
 from typing import Any
 
+import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
@@ -76,7 +78,7 @@ def update_seen(
         values["condition"] = _CONDITION.dump_python(condition, mode="json")
     if cleaned_fence > device.cleaned_fence:
         values["cleaned_fence"] = cleaned_fence
-    connection.execute(devices.update().where(devices.c.device_id == device.device_id).values(values))
+    connection.execute(_seen(), {"of_device": device.device_id, **values})
     if host_id != device.host_id:
         record_event(
             connection,
@@ -99,6 +101,12 @@ def update_seen(
             to_state=presence,
             cause=detail,
         )
+
+
+@cache
+def _seen() -> sa.Update:
+    """Built once: every exchange notes each phone. What it sets, its parameters name."""
+    return devices.update().where(devices.c.device_id == sa.bindparam("of_device"))
 
 
 def mark_absent(
