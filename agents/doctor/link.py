@@ -29,7 +29,7 @@ class Link:
     status: int = 0
     #: The farm's clock minus ours.
     skew_s: float | None = None
-    #: Whether the credential is taken; a farm's own listener for people looks at none.
+    #: Whether the credential is taken.
     is_known: bool = True
 
 
