@@ -89,7 +89,7 @@ def check_an_admin_can_call(connection: Connection, *, now: datetime) -> None:
     if not access_tokens.has_valid_token(connection, Role.ADMIN, now=now):
         raise InvalidInput(
             "nobody could call this farm: everybody who calls it needs an access token, and no admin has one",
-            hint="make one first, with the same --data: farm token create --role admin --name NAME --out FILE",
+            hint="make one, with the same --data: farm token create --role admin --name NAME --out FILE",
         )
 
 
