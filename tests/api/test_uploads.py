@@ -117,18 +117,18 @@ def test_a_part_that_does_not_begin_where_the_last_one_ended_is_refused(farm: Ht
 @pytest.mark.parametrize(
     ("asked", "part"),
     [
-        ("bytes=0-0", CONTENT[:1]),
-        ("bytes=5-9", CONTENT[5:10]),
-        (f"bytes={len(CONTENT) - 1}-", CONTENT[-1:]),
-        (f"bytes=7-{10**17}", CONTENT[7:]),
-        ("bytes=-3", CONTENT[-3:]),
-        (f"bytes=-{10**17}", CONTENT),
+        ("bytes=0-0", slice(1)),
+        ("bytes=5-9", slice(5, 10)),
+        (f"bytes={len(CONTENT) - 1}-", slice(-1, None)),
+        (f"bytes=7-{10**17}", slice(7, None)),
+        ("bytes=-3", slice(-3, None)),
+        (f"bytes=-{10**17}", slice(None)),
     ],
 )
-def test_one_part_of_a_file_can_be_asked_for(farm: HttpFarm, asked: str, part: bytes) -> None:
+def test_one_part_of_a_file_can_be_asked_for(farm: HttpFarm, asked: str, part: slice) -> None:
     assert farm.http.put(PATH, content=CONTENT).status_code == 201
     answer = farm.http.get(PATH, headers={"Range": asked})
-    assert (answer.status_code, answer.content) == (206, part)
+    assert (answer.status_code, answer.content) == (206, CONTENT[part])
 
 
 @pytest.mark.parametrize(
