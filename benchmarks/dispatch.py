@@ -36,7 +36,7 @@ from idle_agents import BEAT_S, idle, memory_bytes
 from machine import machine_facts
 from played_host import PlayedHost
 from program import register_model, submit, submit_wide
-from rig import FarmRig, farm_rig, talk
+from rig import FarmRig, farm_rig, interrupted_by_sigterm, talk
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from postgres import NoPostgres, PostgresServer, running_postgres
@@ -71,7 +71,7 @@ FULL = Plan(
     settle_s=15.0,
     rounds=400,
     peer_jobs=10_000,
-    serial_jobs=1_000,
+    serial_jobs=100,
     wide_devices=200,
     wide_cells=100_000,
     idle_agents=1000,
@@ -221,7 +221,7 @@ def main() -> None:
     given = parser.parse_args()
     plan = QUICK if given.quick else FULL
     print(machine_facts(), flush=True)
-    with ExitStack() as stack:
+    with interrupted_by_sigterm(), ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchfarm-")))
         server = None
         try:

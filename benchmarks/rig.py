@@ -131,7 +131,7 @@ def rig(phones: int, *, scripted: bool = False) -> Iterator[Rig]:
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchfarm-")))
-        stack.enter_context(_interrupted_by_sigterm())
+        stack.enter_context(interrupted_by_sigterm())
         handles = stack.enter_context(_phones(phones, folder / "phones", scripted=scripted))
         yield stack.enter_context(_rig(folder, handles))
 
@@ -280,7 +280,9 @@ def _uninterrupted() -> Iterator[None]:
 
 
 @contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Have SIGTERM end the block as Ctrl-C does, so that nothing of it is left."""
+
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
 
