@@ -59,7 +59,6 @@ def ended_at_first(postgres: PostgresServer, database: str) -> Iterator[None]:
         sa.event.remove(Pool, "connect", end)
 
 
-@pytest.mark.fault(40)
 @pytest.mark.invariant("I17")
 @pytest.mark.parametrize("mark", ["pg_advisory_xact_lock", "LOCK TABLE", "clock_timestamp"])
 def test_a_farm_whose_connection_is_ended_while_it_starts_starts(
@@ -78,7 +77,6 @@ async def starts_and_ends(app: FastAPI) -> None:
         pass
 
 
-@pytest.mark.fault(40)
 def test_a_server_that_ends_the_first_connection_is_busy_and_not_misnamed(postgres: PostgresServer) -> None:
     """It was said that the database is not there."""
     with postgres.database("migrated") as name:
