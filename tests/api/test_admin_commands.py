@@ -76,8 +76,9 @@ def test_every_setting_has_a_meaning_and_is_shown_with_where_it_came_from(
 def test_a_meaning_of_several_lines_is_one_and_a_setting_without_one_shares_that_above() -> None:
     found = meanings(FarmConfig)
     assert found["evidence_limit_bytes"] == "Raw output goes beyond this, oldest first; None: none."
-    assert found["lost_after_s"] == found["silent_after_s"]
     assert found["bind"] != found["blobs_path"]
+    agents = meanings(AgentConfig)
+    assert agents["join_token_file"] == agents["join_token"]
 
 
 def test_a_variable_that_nobody_reads_is_remarked_on_with_what_was_probably_meant(
