@@ -53,6 +53,7 @@ class Plan:
     phones: int
     settle_s: float
     rounds: int
+    matrices: int
     peer_jobs: int
     #: Of the peer whose limit makes it wait for its own buffers.
     serial_jobs: int
@@ -69,7 +70,8 @@ FULL = Plan(
     hosts=4,
     phones=10,
     settle_s=15.0,
-    rounds=400,
+    rounds=100,
+    matrices=4,
     peer_jobs=10_000,
     serial_jobs=100,
     wide_devices=200,
@@ -85,6 +87,7 @@ QUICK = Plan(
     phones=2,
     settle_s=0.5,
     rounds=50,
+    matrices=1,
     peer_jobs=100,
     serial_jobs=0,
     wide_devices=2,
@@ -163,7 +166,8 @@ def _settled_per_s(rig: FarmRig, plan: Plan) -> float:
     hosts = [PlayedHost(rig.url, f"h{n}", rig.join_token(), plan.phones) for n in range(plan.hosts)]
     for host in hosts:
         host.run_until_idle()
-    submit(rig, rounds=plan.rounds)
+    for _ in range(plan.matrices):
+        submit(rig, rounds=plan.rounds)
     counts, ends_s = [0] * len(hosts), time.perf_counter() + plan.settle_s
 
     def work(number: int) -> None:
