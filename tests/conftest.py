@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from farm_rig import FarmRig, HostRig, checked_rig
 from hypothesis import HealthCheck, settings
 from migrated import put_migrated
@@ -74,3 +75,10 @@ def any_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator
         server = request.getfixturevalue("postgres")
         with server.database(_TEMPLATE) as name:
             yield server.url(name)
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_comes() -> Iterator[None]:
+    """A command that a test runs in this process sets up logging; the next test is not to hear less by it."""
+    yield
+    structlog.reset_defaults()
