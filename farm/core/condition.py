@@ -1,9 +1,9 @@
 """What a phone is like at one moment, and whether that is fit for measuring."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 
 class ThermalStatus(IntEnum):
@@ -16,6 +16,24 @@ class ThermalStatus(IntEnum):
     CRITICAL = 4
     EMERGENCY = 5
     SHUTDOWN = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuPolicy:
+    """Cores that change their clock together, as cpufreq shows them at one moment."""
+
+    #: `policy0`.
+    name: str
+    cores: tuple[int, ...] = ()
+    governor: str | None = None
+    current_hz: int | None = None
+    min_hz: int | None = None
+    #: The limit now (scaling_max_freq): thermal throttling lowers it on many phones.
+    max_hz: int | None = None
+    #: What the hardware can do.
+    hardware_max_hz: int | None = None
+    #: Time spent at each frequency since boot, milliseconds by hertz; two looks give what a run ran at.
+    time_in_state_ms: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,35 +51,76 @@ class Condition:
     battery_level_pct: int | None = None
     battery_c: float | None = None
     charging: bool | None = None
+    #: What the phone is plugged into: `ac`, `usb`, `wireless`, `dock`, `none`.
+    plugged: str | None = None
+    screen_on: bool | None = None
     load_1m: float | None = None
     memory_available_bytes: int | None = None
     #: Free bytes on the file system that holds the work root.
     storage_free_bytes: int | None = None
+    cpus: tuple[CpuPolicy, ...] = ()
+    #: How busy the GPU says it was just now, where its driver tells.
+    gpu_busy_pct: float | None = None
+
+
+class Unknown(StrEnum):
+    """What becomes of a run where the phone does not report what a gate asks for."""
+
+    #: It runs, and that it was unknown is recorded.
+    RUN = "run"
+    #: It is put off, as if the gate were shut.
+    PUT_OFF = "put_off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """What must hold before a run starts. A value the phone does not report passes."""
+    """What must hold before a run starts. `unknown` decides on what the phone does not report."""
 
     max_thermal_status: ThermalStatus = ThermalStatus.NONE
     max_skin_c: float = 38.0
     min_battery_pct: int = 20
     min_storage_bytes: int = 256 * 1024 * 1024
+    max_battery_c: float = 45.0
+    #: Plugged in before, during and after the run.
+    mains: bool = False
+    unknown: Unknown = Unknown.RUN
     #: How long to wait for the gates before the job is put off.
     wait_s: float = 300.0
 
 
 def closed_gates(condition: Condition, gates: Gates) -> list[str]:
     """Say which gates are shut, in words for a person; empty when the phone is fit."""
-    shut: list[str] = []
-    status, skin = condition.thermal_status, condition.skin_c
+    shut = list(_too_bad(condition, gates))
+    if gates.unknown is Unknown.PUT_OFF:
+        shut += [f"{name} unknown: the phone does not report it" for name in unknown_gates(condition, gates)]
+    return shut
+
+
+def unknown_gates(condition: Condition, gates: Gates) -> list[str]:
+    """What gates ask for and the phone does not report."""
+    asked = {
+        "thermal status": condition.thermal_status,
+        "skin temperature": condition.skin_c,
+        "battery level": condition.battery_level_pct,
+        "battery temperature": condition.battery_c,
+        "free storage": condition.storage_free_bytes,
+        **({"plugged in": condition.plugged} if gates.mains else {}),
+    }
+    return [name for name, value in asked.items() if value is None]
+
+
+def _too_bad(condition: Condition, gates: Gates) -> Iterator[str]:
+    status, skin, heat = condition.thermal_status, condition.skin_c, condition.battery_c
     level, free = condition.battery_level_pct, condition.storage_free_bytes
     if status is not None and status > gates.max_thermal_status:
-        shut.append(f"thermal status {status.name}, at most {gates.max_thermal_status.name}")
+        yield f"thermal status {status.name}, at most {gates.max_thermal_status.name}"
     if skin is not None and skin > gates.max_skin_c:
-        shut.append(f"skin {skin:.1f} C, at most {gates.max_skin_c:.1f} C")
+        yield f"skin {skin:.1f} C, at most {gates.max_skin_c:.1f} C"
     if level is not None and level < gates.min_battery_pct:
-        shut.append(f"battery {level} %, at least {gates.min_battery_pct} %")
+        yield f"battery {level} %, at least {gates.min_battery_pct} %"
+    if heat is not None and heat > gates.max_battery_c:
+        yield f"battery {heat:.1f} C, at most {gates.max_battery_c:.1f} C"
+    if gates.mains and condition.plugged == "none":
+        yield "not plugged in"
     if free is not None and free < gates.min_storage_bytes:
-        shut.append(f"{free // 1048576} MiB free, at least {gates.min_storage_bytes // 1048576} MiB")
-    return shut
+        yield f"{free // 1048576} MiB free, at least {gates.min_storage_bytes // 1048576} MiB"

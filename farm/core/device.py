@@ -1,8 +1,10 @@
 """One physical phone: what it is, and the independent facts that decide whether it can be given work."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from farm.core.hardware import Cluster, Gpu, NnapiDriver
 from farm.core.ids import DeviceId
 
 
@@ -51,15 +53,31 @@ class DeviceFacts:
     serialno: str
     device_model: str
     manufacturer: str | None = None
+    #: What it is sold as, where that is not the model.
+    market_name: str | None = None
+    #: Maker and model of the chip in one, for people and selectors.
     soc: str | None = None
+    soc_vendor: str | None = None
+    soc_model: str | None = None
     android: str | None = None
     api_level: int | None = None
     #: Preferred ABI first.
     abis: tuple[str, ...] = ()
     build_fingerprint: str | None = None
+    #: Of the security patches, as the build says it: `2026-05-05`.
+    security_patch: str | None = None
     kernel: str | None = None
     cores: int | None = None
+    #: Slowest first; empty where the phone does not say.
+    clusters: tuple[Cluster, ...] = ()
     memory_bytes: int | None = None
+    storage_bytes: int | None = None
+    gpu: Gpu | None = None
+    nnapi: tuple[NnapiDriver, ...] = ()
+    #: Whether its shell can become root, which some controls need.
+    root: bool | None = None
+    #: Where each of these facts came from: a property, a file, a rule over several.
+    sources: Mapping[str, str] = field(default_factory=dict)
     #: Where the agent may work on the phone: an absolute path.
     work_root: str
     virtual: bool = False

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from farm.core.condition import Condition
+from farm.core.controls import ControlState
 from farm.core.errors import Blame
 
 
@@ -16,6 +17,9 @@ class ExitRecord:
     timed_out: bool = False
     #: From start to end on the phone's own clock (/proc/uptime, 10 ms steps).
     duration_s: float
+    #: What the run's processes used of the CPU, user and system; None where the phone does not say. Far less
+    #: than the duration, where another accelerator did the work.
+    cpu_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,20 @@ class Trouble:
     transient: bool
     message: str
     hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassEvidence:
+    """What came of one uncounted pass of a plan. It decides nothing about the attempt's outcome."""
+
+    name: str
+    argv: tuple[str, ...] = ()
+    exit: ExitRecord | None = None
+    trouble: Trouble | None = None
+    stdout: str = ""
+    stderr: str = ""
+    #: What the phone's log said meanwhile, in logcat's form `threadtime`.
+    log: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +76,7 @@ class Evidence:
     adopted: bool = False
     #: How long the phone could not be reached during the run, which went on meanwhile.
     away_s: float = 0.0
+    #: What was set on the phone for the run, as read back.
+    controls: tuple[ControlState, ...] = ()
+    #: Further process starts after the run, uncounted.
+    passes: tuple[PassEvidence, ...] = ()

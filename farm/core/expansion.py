@@ -1,23 +1,23 @@
 """From a matrix and what the farm has to cells, with a reason for every cell that cannot be."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from farm.core.baseline import Baseline, resolved_baseline
 from farm.core.device_fit import unfit_on
 from farm.core.errors import MatrixInvalid
 from farm.core.grid import check_size, checked_words, grid
-from farm.core.ids import DeviceId
 from farm.core.matrix import (
     BACKEND_AXIS,
-    Cell,
     Expansion,
     Key,
     KnownHarness,
     KnownVariant,
     MatrixPlan,
+    Placement,
     RejectedCell,
     Rejection,
+    Slot,
     has_all,
 )
 from farm.core.problem import MatrixProblem, matrix_invalid
@@ -27,17 +27,6 @@ from farm.core.vocabulary import vocabulary
 
 #: Without a file where the harness runs no model.
 _Runnable = tuple[Key, KnownVariant | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Slot:
-    """A cell before it is put on a device; `baseline` is the position of its baseline's slot."""
-
-    key: Key
-    variant: KnownVariant | None
-    replica: int
-    baseline: int | None
-    is_baseline: bool
 
 
 def expand(
@@ -63,13 +52,13 @@ def expand(
     runnable, impossible = _split_impossible(keys, variants, harness)
     runnable_keys = [key for key, _ in runnable]
     baseline = resolved_baseline(words, harness, runnable_keys, [*excluded, *impossible])
-    slots = _slots(runnable, baseline, aa=plan.aa)
-    cells, unfit = _on_devices(slots, chosen, harness, words.settings)
+    slots = _slots(runnable, baseline, {**harness.defaults, **words.settings}, aa=plan.aa)
+    placements, unfit = _on_devices(slots, chosen, harness)
     rejected = (*excluded, *impossible, *unfit)
-    if not cells:
+    if not placements:
         raise _nothing_runs(rejected)
     anchor = baseline.anchor if baseline else None
-    return Expansion(cells=tuple(cells), rejected=rejected, anchor=anchor)
+    return Expansion(slots=tuple(slots), placements=tuple(placements), rejected=rejected, anchor=anchor)
 
 
 def _split_impossible(
@@ -144,7 +133,9 @@ def _expired_variant(key: Key) -> RejectedCell:
     )
 
 
-def _slots(runnable: Sequence[_Runnable], baseline: Baseline | None, *, aa: bool) -> list[_Slot]:
+def _slots(
+    runnable: Sequence[_Runnable], baseline: Baseline | None, settings: Key, *, aa: bool
+) -> list[Slot]:
     """Cells in the order of the matrix, each twin right behind its baseline."""
     entries: list[tuple[Key, KnownVariant | None, int]] = []
     for key, variant in runnable:
@@ -156,9 +147,11 @@ def _slots(runnable: Sequence[_Runnable], baseline: Baseline | None, *, aa: bool
         None if baseline is None else position.get(tuple(baseline.of(key).values())) for key, _, _ in entries
     ]
     return [
-        _Slot(
+        Slot(
             key=key,
-            variant=variant,
+            variant_id=None if variant is None else variant.variant_id,
+            backend=str(key[BACKEND_AXIS]),
+            settings={flag: key.get(flag, value) for flag, value in settings.items()},
             replica=replica,
             baseline=None if own[number] == number else own[number],
             is_baseline=own[number] == number,
@@ -168,48 +161,37 @@ def _slots(runnable: Sequence[_Runnable], baseline: Baseline | None, *, aa: bool
 
 
 def _on_devices(
-    slots: Sequence[_Slot], devices: Sequence[KnownDevice], harness: KnownHarness, settings: Key
-) -> tuple[list[Cell], list[RejectedCell]]:
-    cells: list[Cell] = []
+    slots: Sequence[Slot], devices: Sequence[KnownDevice], harness: KnownHarness
+) -> tuple[list[Placement], list[RejectedCell]]:
+    placements: list[Placement] = []
     rejected: list[RejectedCell] = []
-    complete = [_complete(slot.key, {**harness.defaults, **settings}) for slot in slots]
+    # Whether a phone can run a cell depends on its ABIs alone: asked once for phones of a kind.
+    unfit_by_abis: dict[tuple[str, ...], dict[int, RejectedCell]] = {}
+    first = 0
     for device in devices:
-        unfit = [unfit_on(device, harness, slot.key, own) for slot, own in zip(slots, complete, strict=True)]
-        cells += _cells(slots, complete, unfit, device.device_id, first=len(cells))
+        abis = tuple(device.facts.abis)
+        if abis not in unfit_by_abis:
+            unfit_by_abis[abis] = _unfit(slots, device, harness)
+        unfit = unfit_by_abis[abis]
+        numbers = [number for number in range(len(slots)) if number not in unfit] if unfit else None
+        fit = range(len(slots)) if numbers is None else tuple(numbers)
+        if fit:
+            placements.append(Placement(device_id=device.device_id, first=first, slots=fit))
+            first += len(fit)
         rejected += [
-            cell for slot, cell in zip(slots, unfit, strict=True) if cell is not None and slot.replica == 1
+            replace(cell, device_id=device.device_id)
+            for number, cell in unfit.items()
+            if slots[number].replica == 1
         ]
-    return cells, rejected
+    return placements, rejected
 
 
-def _complete(key: Key, settings: Key) -> Key:
-    return {flag: key.get(flag, value) for flag, value in settings.items()}
-
-
-def _cells(
-    slots: Sequence[_Slot],
-    settings: Sequence[Key],
-    unfit: Sequence[RejectedCell | None],
-    device_id: DeviceId,
-    *,
-    first: int,
-) -> Iterator[Cell]:
-    """One device's cells; one whose baseline cannot run there has none."""
-    fit = [number for number, rejection in enumerate(unfit) if rejection is None]
-    index_by_slot = {number: first + place for place, number in enumerate(fit)}
-    for number in fit:
-        slot = slots[number]
-        yield Cell(
-            index=index_by_slot[number],
-            device_id=device_id,
-            variant_id=None if slot.variant is None else slot.variant.variant_id,
-            backend=str(slot.key[BACKEND_AXIS]),
-            settings=settings[number],
-            replica=slot.replica,
-            key=slot.key,
-            baseline_index=None if slot.baseline is None else index_by_slot.get(slot.baseline),
-            is_baseline=slot.is_baseline,
-        )
+def _unfit(slots: Sequence[Slot], device: KnownDevice, harness: KnownHarness) -> dict[int, RejectedCell]:
+    """By number, the slots that a phone cannot run."""
+    found = (
+        (number, unfit_on(device, harness, slot.key, slot.settings)) for number, slot in enumerate(slots)
+    )
+    return {number: rejection for number, rejection in found if rejection is not None}
 
 
 def _nothing_runs(rejected: Sequence[RejectedCell]) -> MatrixInvalid:

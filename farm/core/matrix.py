@@ -1,7 +1,7 @@
 """What a user submits, and what becomes of it: cells on devices, in a fair order."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeVar
@@ -22,7 +22,7 @@ BACKEND_AXIS = "backend"
 DEFAULT_NOISE_LIMIT = 0.25
 MAX_ROUNDS = 100
 #: All devices together, excluded ones too.
-MAX_CELLS = 100_000
+MAX_CELLS = 1_000_000
 #: Cells times rounds.
 MAX_JOBS = 1_000_000
 
@@ -94,6 +94,34 @@ def required_axes(harness: KnownHarness) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A cell before it is put on devices: the same on each that can run it."""
+
+    key: Key
+    #: None where the harness runs no model.
+    variant_id: VariantId | None
+    backend: str
+    #: Complete, defaults filled in.
+    settings: Key
+    #: 2 for the twin of an A/A pair.
+    replica: int
+    #: The slot that this one is compared to, by its number.
+    baseline: int | None
+    is_baseline: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """The cells of one device: neighbours in the expansion, in the order of their slots."""
+
+    device_id: DeviceId
+    #: Index of the first.
+    first: int
+    #: Numbers of the slots that run there.
+    slots: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One variant x backend x settings x device.
 
@@ -145,12 +173,41 @@ class RejectedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """What a matrix comes to on this farm; cells of one device are neighbours."""
+    """What a matrix comes to on this farm. Its cells are slots on devices: of a million, the slots are few."""
 
-    cells: tuple[Cell, ...]
+    slots: tuple[Slot, ...]
+    placements: tuple[Placement, ...]
     rejected: tuple[RejectedCell, ...]
     #: The cell that all others are compared to, where the baseline names one.
     anchor: Key | None = None
+
+    @property
+    def cell_count(self) -> int:
+        """How many cells there are, without making them."""
+        return sum(len(placement.slots) for placement in self.placements)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells, made anew; those of one device are neighbours."""
+        return tuple(cell for placement in self.placements for cell in _cells_of(placement, self.slots))
+
+
+def _cells_of(placement: Placement, slots: Sequence[Slot]) -> Iterator[Cell]:
+    """One device's cells; one whose baseline cannot run there has none."""
+    index_by_slot = {number: placement.first + place for place, number in enumerate(placement.slots)}
+    for number, index in index_by_slot.items():
+        slot = slots[number]
+        yield Cell(
+            index=index,
+            device_id=placement.device_id,
+            variant_id=slot.variant_id,
+            backend=slot.backend,
+            settings=slot.settings,
+            replica=slot.replica,
+            key=slot.key,
+            baseline_index=None if slot.baseline is None else index_by_slot.get(slot.baseline),
+            is_baseline=slot.is_baseline,
+        )
 
 
 def key_text(key: Key) -> str:
@@ -201,15 +258,31 @@ PlacedT = TypeVar("PlacedT", bound=Placed)
 def round_order(cells: Sequence[PlacedT], *, round: int, seed: int, repeat: int = 0) -> list[PlacedT]:
     """Shuffle a device's cells for one round: a randomized block, so that heat and drift fall on all alike.
 
+    As `block_order`, of cells of one device.
+    """
+    if not cells:
+        return []
+    by_index = {cell.index: cell for cell in cells}
+    order = block_order(by_index, device_id=cells[0].device_id, round=round, seed=seed, repeat=repeat)
+    return [by_index[index] for index in order]
+
+
+def block_order(
+    indexes: Iterable[int], *, device_id: DeviceId, round: int, seed: int, repeat: int = 0
+) -> list[int]:
+    """The order of a device's cells in one round.
+
     A cell's place follows from SHA-256 of seed, device, round, repeat and index: the same on every machine
     and version of Python, whatever the order of the input, and independent from round to round.
     """
+    block = hashlib.sha256(f"{seed}/{device_id}/{round}/{repeat}/".encode())
 
-    def place(cell: PlacedT) -> tuple[bytes, int]:
-        text = f"{seed}/{cell.device_id}/{round}/{repeat}/{cell.index}"
-        return hashlib.sha256(text.encode()).digest(), cell.index
+    def place(index: int) -> tuple[bytes, int]:
+        digest = block.copy()
+        digest.update(b"%d" % index)
+        return digest.digest(), index
 
-    return sorted(cells, key=place)
+    return sorted(indexes, key=place)
 
 
 def _word(axis: str, value: SettingValue) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from farm.core.errors import Blame
+from farm.core.placement import Placement
 
 
 class Outcome(StrEnum):
@@ -77,6 +78,8 @@ class Reading:
     metrics: tuple[Metric, ...] = ()
     #: How far apart two times are that the clock can tell from each other; 0 where that does not matter.
     clock_step_ns: int = 0
+    #: Which hardware ran which part, as far as the evidence shows it.
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from farm.core.matrix import Cell, Expansion
+from farm.core.matrix import Cell, Expansion, Placement
 
 
 def comparisons_of(cells: Sequence[Cell], wanted: Collection[int]) -> set[int]:
@@ -27,14 +27,13 @@ def comparisons_of(cells: Sequence[Cell], wanted: Collection[int]) -> set[int]:
 
 def narrowed(expansion: Expansion, kept: Collection[int]) -> Expansion:
     """An expansion of the kept cells alone, numbered anew; what was rejected stays."""
-    left = [cell for cell in expansion.cells if cell.index in kept]
-    index_by_old = {cell.index: place for place, cell in enumerate(left)}
-    cells = tuple(
-        replace(
-            cell,
-            index=index_by_old[cell.index],
-            baseline_index=None if cell.baseline_index is None else index_by_old.get(cell.baseline_index),
+    placements: list[Placement] = []
+    first = 0
+    for placement in expansion.placements:
+        left = tuple(
+            number for place, number in enumerate(placement.slots) if placement.first + place in kept
         )
-        for cell in left
-    )
-    return replace(expansion, cells=cells)
+        if left:
+            placements.append(replace(placement, first=first, slots=left))
+            first += len(left)
+    return replace(expansion, placements=tuple(placements))

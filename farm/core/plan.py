@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from string import Template
 
 from farm.core.condition import Gates
+from farm.core.controls import Controls
 from farm.core.ids import Digest
 
 SettingValue = str | int | float | bool
@@ -21,6 +22,22 @@ class PlanFile:
     executable: bool = False
     #: Where it appears below the run's folder, as a link into the cache: `lib/libfoo.so`. Empty: nowhere.
     path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncountedPass:
+    """A further process start after the run. Its times count for nothing: what it tells would slow a run."""
+
+    #: `placement`, `op_profile`, `memory`.
+    name: str
+    #: Placeholders as in the plan's own.
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    #: System properties set for the pass and put back afterwards, e.g. `debug.nn.vlog`.
+    properties: Mapping[str, str] = field(default_factory=dict)
+    #: Which lines of the phone's log are brought back, as logcat writes filters; empty for none.
+    log_filters: tuple[str, ...] = ()
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +59,9 @@ class RunPlan:
     gates: Gates = field(default_factory=Gates)
     #: At most this much of each of stdout and stderr is brought back; the rest is counted.
     output_limit_bytes: int = 4 * 1024 * 1024
+    controls: Controls = field(default_factory=Controls)
+    #: Carried out after a run that ended well.
+    passes: tuple[UncountedPass, ...] = ()
 
     def file(self, name: str) -> PlanFile:
         """The plan's file of that name.

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from farm.core.condition import Gates, ThermalStatus
+from farm.core.condition import Gates, ThermalStatus, Unknown
 from farm.core.matrix import DEFAULT_NOISE_LIMIT, MAX_ROUNDS, MatrixPlan
 from farm.core.plan import SettingValue
 from farm.core.problem import MatrixProblem, matrix_invalid
@@ -115,6 +115,9 @@ class GatesSpec(_MatrixPart):
     max_skin_c: float = Field(_GATES.max_skin_c, ge=0, le=100)
     min_battery_pct: int = Field(_GATES.min_battery_pct, ge=0, le=100)
     min_storage_bytes: int = Field(_GATES.min_storage_bytes, ge=0, lt=2**50)
+    max_battery_c: float = Field(_GATES.max_battery_c, ge=0, le=100)
+    mains: bool = _GATES.mains
+    unknown: Unknown = Field(_GATES.unknown, strict=False)
     wait_s: float = Field(_GATES.wait_s, ge=0, le=_DAY_S)
 
     def gates(self) -> Gates:

@@ -42,6 +42,23 @@ EVIDENCE = {
     "body_bytes": 0,
     "received_at": NOW,
 }
+ALARM = {
+    "kind": "device_silent",
+    "subject": "device",
+    "subject_id": PHONE,
+    "message": "m",
+    "hint": "h",
+    "raised_at": NOW,
+}
+GOLDEN = {
+    "job_id": 1,
+    "device_id": PHONE,
+    "band_key": "Pixel 8",
+    "program_digest": DIGEST,
+    "value_ns": 1.0,
+    "fit": True,
+    "measured_at": NOW,
+}
 ERRAND = {"device_id": PHONE, "kind": "identify", "asked_by": "ann", "asked_at": NOW}
 HOST_ROW = {"state": "active", "auto_admit": True, "created_at": NOW}
 
@@ -77,7 +94,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.measurements, MEASUREMENT),
         (tables.measurements, {**MEASUREMENT, "attempt_id": 2}),
     ],
-    "uq_measurements_attempt_id": [
+    "uq_measurements_attempt_id_parser_version": [
         (tables.attempts, ATTEMPT),
         (tables.measurements, MEASUREMENT),
         (tables.measurements, {**MEASUREMENT, "accepted": False}),
@@ -136,6 +153,10 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "uq_errands_one_open_per_kind": [(tables.errands, ERRAND), (tables.errands, ERRAND)],
     "ck_access_tokens_role_known": [(tables.access_tokens, {**ACCESS_TOKEN, "role": "king"})],
     "uq_incidents_one_open_per_kind": [(tables.incidents, INCIDENT), (tables.incidents, INCIDENT)],
+    "uq_golden_runs_job_id": [(tables.golden_runs, GOLDEN), (tables.golden_runs, GOLDEN)],
+    "ck_alarms_kind_known": [(tables.alarms, {**ALARM, "kind": "boredom"})],
+    "ck_alarms_cleared_by_somebody": [(tables.alarms, {**ALARM, "cleared_at": NOW})],
+    "uq_alarms_one_open_per_kind": [(tables.alarms, ALARM), (tables.alarms, ALARM)],
     "ck_measurements_quality_known": [
         (tables.attempts, ATTEMPT),
         (tables.measurements, {**MEASUREMENT, "quality": "fine"}),

@@ -14,12 +14,14 @@ from farm.store.tables.fleet import (
     sessions,
 )
 from farm.store.tables.log import events
+from farm.store.tables.phones import alarms, golden_runs
 from farm.store.tables.results import measurements, series
 from farm.store.tables.work import attempts, cells, evidence, is_live, jobs, matrices
 
 __all__ = [
     "UtcTime",
     "access_tokens",
+    "alarms",
     "artifacts",
     "attempts",
     "cells",
@@ -30,6 +32,7 @@ __all__ = [
     "errands",
     "events",
     "evidence",
+    "golden_runs",
     "hosts",
     "incidents",
     "is_live",

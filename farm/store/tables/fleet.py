@@ -130,6 +130,10 @@ devices = sa.Table(
     #: The CPU it shares with other devices now. No part of its facts: the number changes when its host boots.
     sa.Column("cpu_domain", sa.Text),
     sa.Column("condition", sa.JSON),
+    #: Where the ladder of recovery stands, while it is climbed.
+    sa.Column("recovery", sa.JSON(none_as_null=True)),
+    #: What its settings are that a phone on a shelf needs, and what was set.
+    sa.Column("setup", sa.JSON(none_as_null=True)),
     #: The operator's name for it.
     sa.Column("label", sa.Text),
     sa.Column("tags", sa.JSON, nullable=False),

@@ -55,12 +55,22 @@ measurements = sa.Table(
     sa.Column("samples", sa.LargeBinary),
     #: Further figures that the harness printed: farm.core.measurement.Metric.
     sa.Column("metrics", sa.JSON, nullable=False),
+    #: Which hardware ran which part: farm.core.placement.
+    sa.Column("placement", sa.JSON(none_as_null=True)),
+    #: What was set on the phone, as read back: farm.core.controls.
+    sa.Column("controls", sa.JSON(none_as_null=True)),
+    #: farm.core.controls.ControlLevel.
+    sa.Column("control_level", sa.Integer, nullable=False, server_default="0"),
+    #: What the run used of the CPU.
+    sa.Column("cpu_s", sa.Double),
     sa.Column("parser_version", sa.Integer, nullable=False),
+    #: Since when another reading of the same evidence counts instead.
+    sa.Column("superseded_at", UtcTime),
     sa.Column("measured_at", UtcTime, nullable=False),
     one_of("quality", Quality),
     one_of("kind", SampleKind),
-    # An attempt yields one measurement.
-    sa.UniqueConstraint("attempt_id"),
+    # A version of the parser reads an attempt's evidence once.
+    sa.UniqueConstraint("attempt_id", "parser_version"),
     **NEVER_TWICE,
 )
 # I4: at most one accepted measurement per job.

@@ -1,0 +1,24 @@
+"""What somebody should look at, because the farm cannot mend it by itself."""
+
+from enum import StrEnum
+
+
+class AlarmKind(StrEnum):
+    """What an alarm is about; at most one of a kind is open for a subject."""
+
+    #: A phone of the pool has not been seen, or has been unusable, for longer than anybody should wait.
+    DEVICE_SILENT = "device_silent"
+    #: The ladder of recovery has come to its end.
+    RECOVERY_FAILED = "recovery_failed"
+    #: Only its owner can let this host in again.
+    DEVICE_UNAUTHORIZED = "device_unauthorized"
+    #: Two phones with one serial number, or one phone in two places.
+    IDENTITY_CLASH = "identity_clash"
+    #: A phone is slower, or faster, than its own history and its kind: battery, heat, or an update.
+    BAND_DRIFT = "band_drift"
+    #: The same work runs on other hardware than before.
+    PLACEMENT_CHANGED = "placement_changed"
+    #: A cell that had results regularly has none any more, though its phone could run it.
+    CELL_SILENT = "cell_silent"
+    #: The adb server of a host crashes again and again, does not answer, or its USB is exhausted.
+    HOST_TROUBLE = "host_trouble"

@@ -1,0 +1,117 @@
+"""What is known of phones: placement and controls of measurements, golden runs, alarms, recovery."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+KINDS = (
+    "device_silent",
+    "recovery_failed",
+    "device_unauthorized",
+    "identity_clash",
+    "band_drift",
+    "placement_changed",
+    "cell_silent",
+    "host_trouble",
+)
+OF_ATTEMPT = "uq_measurements_attempt_id"
+BY_PARSER = "uq_measurements_attempt_id_parser_version"
+
+
+def upgrade() -> None:
+    for column in (
+        sa.Column("placement", sa.JSON()),
+        sa.Column("controls", sa.JSON()),
+        sa.Column("control_level", sa.Integer(), nullable=False, server_default="0"),
+        sa.Column("cpu_s", sa.Double()),
+        sa.Column("superseded_at", sa.BigInteger()),
+    ):
+        op.add_column("measurements", column)
+    _unique(OF_ATTEMPT, BY_PARSER, ["attempt_id", "parser_version"])
+    op.add_column("devices", sa.Column("recovery", sa.JSON()))
+    op.add_column("devices", sa.Column("setup", sa.JSON()))
+    _golden_runs()
+    _alarms()
+
+
+def _unique(old: str, new: str, columns: list[str]) -> None:
+    with op.batch_alter_table("measurements", table_kwargs={"sqlite_autoincrement": True}) as batch:
+        batch.drop_constraint(old, type_="unique")
+        batch.create_unique_constraint(new, columns)
+
+
+def _golden_runs() -> None:
+    op.create_table(
+        "golden_runs",
+        sa.Column("golden_id", BIG_ID, nullable=False),
+        sa.Column("job_id", BIG_ID, nullable=False),
+        sa.Column("device_id", sa.Text(), nullable=False),
+        sa.Column("band_key", sa.Text(), nullable=False),
+        sa.Column("facts_id", BIG_ID),
+        sa.Column("program_digest", sa.Text(), nullable=False),
+        sa.Column("value_ns", sa.Double(), nullable=False),
+        sa.Column("fit", sa.Boolean(), nullable=False),
+        sa.Column("in_band", sa.Boolean()),
+        sa.Column("measured_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name=op.f("fk_golden_runs_job_id")),
+        sa.ForeignKeyConstraint(["device_id"], ["devices.device_id"], name=op.f("fk_golden_runs_device_id")),
+        sa.ForeignKeyConstraint(
+            ["facts_id"], ["device_facts.facts_id"], name=op.f("fk_golden_runs_facts_id")
+        ),
+        sa.PrimaryKeyConstraint("golden_id", name=op.f("pk_golden_runs")),
+        sa.UniqueConstraint("job_id", name=op.f("uq_golden_runs_job_id")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_golden_runs_band", "golden_runs", ["band_key", "program_digest", "measured_at"])
+    op.create_index("ix_golden_runs_device_id", "golden_runs", ["device_id", "measured_at"])
+
+
+def _alarms() -> None:
+    known = ", ".join(f"'{kind}'" for kind in KINDS)
+    op.create_table(
+        "alarms",
+        sa.Column("alarm_id", BIG_ID, nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("subject", sa.Text(), nullable=False),
+        sa.Column("subject_id", sa.Text(), nullable=False),
+        sa.Column("message", sa.Text(), nullable=False),
+        sa.Column("hint", sa.Text(), nullable=False),
+        sa.Column("raised_at", sa.BigInteger(), nullable=False),
+        sa.Column("cleared_at", sa.BigInteger()),
+        sa.Column("cleared_by", sa.Text()),
+        sa.CheckConstraint(f"kind IN ({known})", name=op.f("ck_alarms_kind_known")),
+        sa.CheckConstraint(
+            "(cleared_at IS NULL) = (cleared_by IS NULL)", name=op.f("ck_alarms_cleared_by_somebody")
+        ),
+        sa.PrimaryKeyConstraint("alarm_id", name=op.f("pk_alarms")),
+        sqlite_autoincrement=True,
+    )
+    is_open = sa.text("cleared_at IS NULL")
+    op.create_index(
+        "uq_alarms_one_open_per_kind",
+        "alarms",
+        ["kind", "subject", "subject_id"],
+        unique=True,
+        sqlite_where=is_open,
+        postgresql_where=is_open,
+    )
+
+
+def downgrade() -> None:
+    op.drop_index("uq_alarms_one_open_per_kind", table_name="alarms")
+    op.drop_table("alarms")
+    op.drop_index("ix_golden_runs_device_id", table_name="golden_runs")
+    op.drop_index("ix_golden_runs_band", table_name="golden_runs")
+    op.drop_table("golden_runs")
+    op.drop_column("devices", "setup")
+    op.drop_column("devices", "recovery")
+    # What was parsed again has no place in the older schema: what counts stays.
+    op.execute("DELETE FROM measurements WHERE superseded_at IS NOT NULL")
+    _unique(BY_PARSER, OF_ATTEMPT, ["attempt_id"])
+    for name in ("superseded_at", "cpu_s", "control_level", "controls", "placement"):
+        op.drop_column("measurements", name)
