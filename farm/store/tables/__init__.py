@@ -16,7 +16,16 @@ from farm.store.tables.fleet import (
 from farm.store.tables.log import events
 from farm.store.tables.phones import alarms, golden_runs
 from farm.store.tables.results import measurements, series
-from farm.store.tables.work import attempts, cells, evidence, is_live, jobs, matrices
+from farm.store.tables.work import (
+    attempts,
+    blueprints,
+    cells,
+    evidence,
+    is_live,
+    jobs,
+    matrices,
+    unfoldings,
+)
 
 __all__ = [
     "UtcTime",
@@ -24,6 +33,7 @@ __all__ = [
     "alarms",
     "artifacts",
     "attempts",
+    "blueprints",
     "cells",
     "database_epochs",
     "device_facts",
@@ -46,6 +56,7 @@ __all__ = [
     "programs",
     "series",
     "sessions",
+    "unfoldings",
     "variants",
     "word",
 ]

@@ -55,6 +55,45 @@ cells = sa.Table(
     sa.UniqueConstraint("matrix_id", "cell_index"),
 )
 
+#: What the rows of a large matrix are made from, while some of them are not there yet.
+blueprints = sa.Table(
+    "blueprints",
+    metadata,
+    sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), primary_key=True, autoincrement=False),
+    sa.Column("priority", sa.Integer, nullable=False),
+    #: What its cells need, those not stored yet among them.
+    sa.Column("variant_ids", sa.JSON, nullable=False),
+    sa.Column("program_ids", sa.JSON, nullable=False),
+    #: farm.core.blueprint, as JSON, zlib-compressed.
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+#: How far the jobs of a large matrix are queued on a device. The row goes with the last of them.
+unfoldings = sa.Table(
+    "unfoldings",
+    metadata,
+    sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), primary_key=True, autoincrement=False),
+    sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), primary_key=True),
+    sa.Column("jobs", sa.Integer, nullable=False),
+    #: The cursor: so many of them are queued, in the order in which the device runs them.
+    sa.Column("unfolded", sa.Integer, nullable=False),
+    #: Of the first round and of the last: farm.core.turn.
+    sa.Column("first_turn", sa.BigInteger, nullable=False),
+    sa.Column("last_turn", sa.BigInteger, nullable=False),
+    #: Since when the others are not to be queued any more.
+    sa.Column("cancelled_at", UtcTime),
+    # Nothing is queued twice, or without end.
+    sa.CheckConstraint("unfolded >= 0 AND unfolded < jobs", name="unfolded_some"),
+)
+# The cursor query: of a matrix, the devices that are behind the others.
+sa.Index(
+    "ix_unfoldings_next",
+    unfoldings.c.matrix_id,
+    unfoldings.c.unfolded,
+    unfoldings.c.device_id,
+    **where("cancelled_at IS NULL"),
+)
+
 jobs = sa.Table(
     "jobs",
     metadata,
