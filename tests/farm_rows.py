@@ -19,6 +19,7 @@ class FarmRows:
         self.hosts = self._by("hosts", "host_id")
         self.sessions = self._by("sessions", "session_id")
         self.incidents = self._by("incidents", "incident_id")
+        self.alarms = self._by("alarms", "alarm_id")
         self.devices = self._by("devices", "device_id")
         self.errands = self._by("errands", "errand_id")
         self.join_tokens = self._by("join_tokens", "token_hash", length=12)

@@ -28,11 +28,13 @@ _BEGINNINGS = {
     "session_opened",
     "host_enrolled",
     "incident_opened",
+    "alarm_raised",
     "join_token_created",
     "access_token_created",
 }
 _FROM_OPEN = {
     "incident_ended": "ended",
+    "alarm_cleared": "cleared",
     "join_token_used": "used",
     "join_token_revoked": "revoked",
     "access_token_revoked": "revoked",
@@ -44,6 +46,7 @@ _STATEFUL = (
     Subject.SESSION,
     Subject.HOST,
     Subject.INCIDENT,
+    Subject.ALARM,
     Subject.JOIN,
     Subject.ACCESS,
 )
@@ -179,6 +182,7 @@ def differences(history: History) -> Iterator[str]:
     for subject, of_kind in own_state.items():
         yield from _differing(history, subject, {key: row["state"] for key, row in of_kind.items()})
     yield from _differing(history, "incident", _ended(rows.incidents, "ended_at", "open", "ended"))
+    yield from _differing(history, "alarm", _ended(rows.alarms, "cleared_at", "open", "cleared"))
     yield from _differing(
         history, "access_token", _ended(rows.access_tokens, "revoked_at", "open", "revoked")
     )

@@ -22,3 +22,21 @@ class AlarmKind(StrEnum):
     CELL_SILENT = "cell_silent"
     #: The adb server of a host crashes again and again, does not answer, or its USB is exhausted.
     HOST_TROUBLE = "host_trouble"
+
+
+class AlarmSubject(StrEnum):
+    """What an alarm is told of."""
+
+    DEVICE = "device"
+    HOST = "host"
+    CELL = "cell"
+    SERIES = "series"
+
+
+class AlarmEvent(StrEnum):
+    """What becomes of an alarm."""
+
+    #: Something came up that somebody should look at.
+    RAISED = "alarm_raised"
+    #: It is over, or an operator says that it is seen to.
+    CLEARED = "alarm_cleared"

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from farm.core.admin import AdminEvent
+from farm.core.alarm import AlarmEvent
 from farm.core.attempt import AttemptEvent
 from farm.core.host_state import HostEvent, SessionEvent
 from farm.core.job import JobEvent
@@ -18,6 +19,7 @@ class Subject(StrEnum):
     HOST = "host"
     SESSION = "session"
     INCIDENT = "incident"
+    ALARM = "alarm"
     JOIN = "join_token"
     ACCESS = "access_token"
     PROGRAM = "program"
@@ -136,6 +138,7 @@ EventKind = (
     | HostEvent
     | SessionEvent
     | FleetEvent
+    | AlarmEvent
     | FarmEvent
 )
 """What an event may be called."""
@@ -151,6 +154,7 @@ KINDS: tuple[type[EventKind], ...] = (
     HostEvent,
     SessionEvent,
     FleetEvent,
+    AlarmEvent,
     FarmEvent,
 )
 

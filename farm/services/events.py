@@ -13,7 +13,15 @@ from farm.store.event_log import LoggedEvent, Which, events_after, newest_events
 from farm.wire.event_views import EventPage, LoggedEventView
 
 #: Things that are numbered; others have names.
-_NUMBERED = (Subject.MATRIX, Subject.JOB, Subject.ATTEMPT, Subject.SESSION, Subject.INCIDENT, Subject.PROGRAM)
+_NUMBERED = (
+    Subject.MATRIX,
+    Subject.JOB,
+    Subject.ATTEMPT,
+    Subject.SESSION,
+    Subject.INCIDENT,
+    Subject.ALARM,
+    Subject.PROGRAM,
+)
 _BIGGEST = 2**53
 
 

@@ -84,6 +84,9 @@ def _alarms() -> None:
         sa.Column("raised_at", sa.BigInteger(), nullable=False),
         sa.Column("cleared_at", sa.BigInteger()),
         sa.Column("cleared_by", sa.Text()),
+        sa.Column("told_at", sa.BigInteger()),
+        sa.Column("tell_tries", sa.Integer(), nullable=False, server_default="0"),
+        sa.Column("tell_again_at", sa.BigInteger()),
         sa.CheckConstraint(f"kind IN ({known})", name=op.f("ck_alarms_kind_known")),
         sa.CheckConstraint(
             "(cleared_at IS NULL) = (cleared_by IS NULL)", name=op.f("ck_alarms_cleared_by_somebody")

@@ -17,6 +17,7 @@ STATE_COLUMNS: Mapping[str, frozenset[str]] = {
     "hosts": frozenset({"state"}),
     "sessions": frozenset({"state"}),
     "incidents": frozenset({"ended_at"}),
+    "alarms": frozenset({"cleared_at"}),
     "devices": frozenset({"presence", "health", "admin", "held_by", "held_until"}),
     "errands": frozenset({"finished_at"}),
     "join_tokens": frozenset({"used_at", "used_by", "expires_at"}),

@@ -16,6 +16,7 @@ STATELESS = {
     "program_files": "part of a program",
     "cells": "part of a matrix",
     "device_facts": "a snapshot",
+    "golden_runs": "told by the end of its check",
     "series": "a name for what is measured",
     "measurements": "told by the end of its job",
 }

@@ -48,6 +48,10 @@ alarms = sa.Table(
     #: Since when it is over, or an operator says that it is seen to.
     sa.Column("cleared_at", UtcTime),
     sa.Column("cleared_by", sa.Text),
+    #: Since when the operators' command knows of it, and how it is tried until then.
+    sa.Column("told_at", UtcTime),
+    sa.Column("tell_tries", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("tell_again_at", UtcTime),
     one_of("kind", AlarmKind),
     # Somebody or something cleared it.
     sa.CheckConstraint("(cleared_at IS NULL) = (cleared_by IS NULL)", name="cleared_by_somebody"),

@@ -1,0 +1,38 @@
+"""Raises and clears alarms: what somebody should look at, because the farm cannot mend it by itself."""
+
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.alarm import AlarmKind, AlarmSubject
+from farm.store import alarms
+
+
+def raise_alarm(
+    connection: Connection,
+    kind: AlarmKind,
+    subject: AlarmSubject,
+    subject_id: str,
+    *,
+    message: str,
+    hint: str,
+    now: datetime,
+) -> bool:
+    """Have somebody look at something; False when an alarm of that kind is open for it already."""
+    if alarms.find_open_alarm(connection, kind, subject, subject_id) is not None:
+        return False
+    return alarms.add_alarm(connection, kind, subject, subject_id, message=message, hint=hint, now=now)
+
+
+def clear_alarm(
+    connection: Connection,
+    kind: AlarmKind,
+    subject: AlarmSubject,
+    subject_id: str,
+    *,
+    cause: str,
+    now: datetime,
+) -> bool:
+    """Clear an alarm, because what it was about is over; False when there is none."""
+    found = alarms.find_open_alarm(connection, kind, subject, subject_id)
+    return found is not None and alarms.clear_alarm(connection, found, now=now, actor="farm", cause=cause)
