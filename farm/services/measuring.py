@@ -6,7 +6,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.event import Subject, WorkEvent
 from farm.core.evidence import Evidence
-from farm.core.ids import CellId, SeriesId
+from farm.core.ids import CellId
 from farm.core.matrix import round_order
 from farm.core.measurement import Quality, Reading
 from farm.core.quality import judge
@@ -20,6 +20,7 @@ from farm.store.attempts import Attempt
 from farm.store.events import record_event
 from farm.store.job_work import Terms, Work
 from farm.store.jobs import Job, NewJob
+from farm.store.measurements import NewMeasurement, NewSeries
 from farm.store.queue_turns import first_turns
 from farm.store.same_work import killer_cells
 
@@ -27,39 +28,17 @@ from farm.store.same_work import killer_cells
 _CURABLE = (Quality.NOISY, Quality.THROTTLED, Quality.SHORT)
 
 
-def record_measurement(
-    connection: Connection,
-    job: Job,
-    work: Work,
-    attempt: Attempt,
-    evidence: Evidence,
-    reading: Reading,
-    *,
-    now: datetime,
-) -> None:
-    """Judge a reading and record it as the job's accepted measurement, whatever its quality.
-
-    A measurement that is not valid stays out of speedups; its whole block (every cell of that device and
-    round) is queued again, so that what is compared was measured side by side. For a cell that never was
-    valid that ends after a few blocks: it would have all others measured three times for nothing.
-    """
+def measurement_of(
+    job: Job, work: Work, attempt: Attempt, evidence: Evidence, reading: Reading, *, now: datetime
+) -> NewMeasurement:
+    """Judge a reading: it is its job's accepted measurement, whatever its quality."""
     figures = summary(reading)
-    judgement = judge(
-        reading,
-        figures,
-        requested_backend=work.cell.backend,
-        before=evidence.before,
-        after=evidence.after,
-        gates=attempt.plan.gates,
-        noise_limit=work.terms.spec["noise_limit"],
-    )
     harness = adapter_of(work.program)
-    measurements.add_measurement(
-        connection,
+    return NewMeasurement(
         job_id=job.job_id,
         attempt_id=attempt.attempt_id,
         cell_id=work.cell.cell_id,
-        series_id=_series(connection, work, harness),
+        series=_series(work, harness),
         round=job.round,
         repeat=job.repeat,
         variant_digest=None if work.variant is None else work.variant.manifest.digest,
@@ -67,12 +46,38 @@ def record_measurement(
         facts_id=attempt.facts_id,
         reading=reading,
         summary=figures,
-        judgement=judgement,
+        judgement=judge(
+            reading,
+            figures,
+            requested_backend=work.cell.backend,
+            before=evidence.before,
+            after=evidence.after,
+            gates=attempt.plan.gates,
+            noise_limit=work.terms.spec["noise_limit"],
+        ),
         parser_version=harness.parser_version,
-        now=now,
+        measured_at=now,
     )
-    if judgement.quality in _CURABLE and not _is_chronic(connection, work.cell.cell_id):
-        _repeat_block(connection, job, work.terms, cause=f"job {job.job_id} is {judgement.quality}", now=now)
+
+
+def may_be_repeated(measured: NewMeasurement) -> bool:
+    """Whether its block is queued again, unless that was done too often."""
+    return measured.judgement.quality in _CURABLE
+
+
+def record_measurement(
+    connection: Connection, job: Job, work: Work, measured: NewMeasurement, *, now: datetime
+) -> None:
+    """Record a measurement.
+
+    One that is not valid stays out of speedups; its whole block (every cell of that device and
+    round) is queued again, so that what is compared was measured side by side. For a cell that never was
+    valid that ends after a few blocks: it would have all others measured three times for nothing.
+    """
+    measurements.add_measurements(connection, [measured])
+    if may_be_repeated(measured) and not _is_chronic(connection, work.cell.cell_id):
+        cause = f"job {job.job_id} is {measured.judgement.quality}"
+        _repeat_block(connection, job, work.terms, cause=cause, now=now)
 
 
 def _is_chronic(connection: Connection, cell_id: CellId) -> bool:
@@ -80,11 +85,10 @@ def _is_chronic(connection: Connection, cell_id: CellId) -> bool:
     return len(qualities) > CHRONIC_AFTER and Quality.VALID not in qualities
 
 
-def _series(connection: Connection, work: Work, harness: Harness) -> SeriesId:
+def _series(work: Work, harness: Harness) -> NewSeries:
     cell, defaults = work.cell, flag_defaults(harness)
     recipe = None if work.variant is None else work.variant.manifest.recipe
-    return measurements.put_series(
-        connection,
+    return NewSeries(
         digest=series_digest(
             model=cell.model,
             recipe=recipe,

@@ -1,39 +1,39 @@
-"""Turns a report into what it means: outcome, measurement, health, retries; exactly once."""
+"""Turns reports into what they mean: outcomes, measurements, health, retries; each exactly once.
 
+Reports that come together are settled in one transaction, as if one came after the other. Good runs that
+follow each other are written by a handful of statements, however many they are; what has further consequences
+is settled alone, by what is known after all before it.
+"""
+
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-import structlog
-from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.engine import Connection
 
-from farm.core.attempt import AttemptEvent, AttemptState
-from farm.core.errors import Blame, Forbidden, InvalidInput, NotFound, ReportConflict
-from farm.core.evidence import Evidence
-from farm.core.ids import AttemptId, HostId, digest_of
+from farm.core.attempt import AttemptEvent
+from farm.core.errors import Blame, FarmError
+from farm.core.ids import AttemptId, HostId
 from farm.core.incident import may_be_the_hosts
 from farm.core.job import JobKind, JobState
-from farm.core.measurement import Outcome, Reading, RunFailure
-from farm.harness import device_check
-from farm.services.adapters import adapter_of
+from farm.core.measurement import Outcome
 from farm.services.checks import check_after_loss, watch_health
 from farm.services.ending import Ending, end_cancelled, finish_job, retry_or_finish
 from farm.services.incidents import HOST_INCIDENT, notice_trouble, was_the_hosts
+from farm.services.judging import Arrived, Taken, Verdict, answer_to, stored_answer, taken, verdict
 from farm.services.measuring import record_measurement
-from farm.services.refusals import ANOTHERS_HINT
 from farm.services.takeover import MOVED
-from farm.store import attempts, jobs
+from farm.store import attempts, successes
 from farm.store import evidence as reports
 from farm.store.attempts import Attempt
-from farm.store.job_work import Work, work_of
+from farm.store.evidence import NewReport
+from farm.store.job_work import work_of
 from farm.store.jobs import Job
-from farm.store.wakes import concerns
-from farm.wire.agent import Report, ReportAnswer
-from farm.wire.keepable import made_keepable
-
-_REPORT = TypeAdapter(Report)
-_BUGS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-_log = structlog.get_logger(__name__)
+from farm.store.measurements import add_measurements
+from farm.store.standings import standings_of
+from farm.store.successes import Success
+from farm.store.wakes import concerns, concerns_everybody
+from farm.wire.agent import ReportAnswer
 
 
 def settle(
@@ -49,52 +49,96 @@ def settle(
         ReportConflict: the attempt was settled by another report.
         InvalidInput: the body is no report, or quotes another fencing token.
     """
-    attempt = attempts.find_attempt(connection, attempt_id)
-    if attempt is None:
-        raise NotFound(f"there is no attempt {attempt_id}")
-    if attempt.host_id != host_id:
-        raise Forbidden(f"attempt {attempt_id} is not of host {host_id}", hint=ANOTHERS_HINT)
-    digest = digest_of(body)
-    if digest in reports.report_digests(connection, attempt_id):
-        return _answer(attempt)
-    if attempt.report_digest is not None:
-        raise ReportConflict(f"attempt {attempt_id} was settled by report {attempt.report_digest}")
-    evidence = _evidence(body, attempt)
-    if attempt.cpu_domain is None:
-        # Else phones of other hosts may have waited for that CPU.
-        concerns(connection, [host_id])
-    job = jobs.find_job(connection, attempt.job_id)
-    counted = job is not None and _counts(attempt, job)
-    reports.add_report(connection, attempt_id, digest=digest, body=body, counted=counted, now=now)
-    if job is None or not counted:
-        if job is not None and job.state is JobState.FINISHED:
-            attempt = _end_with_job(connection, attempt, now=now)
-        return _answer(attempt)
-    ending = _settle_counted(connection, job, attempt, evidence, digest, now=now)
-    return ReportAnswer(attempt_id=attempt_id, counted=True, outcome=ending.outcome, message=ending.message)
+    arrived = Arrived(host_id=host_id, attempt_id=attempt_id, body=body, at=now)
+    (answer,) = settle_together(connection, [arrived])
+    if isinstance(answer, FarmError):
+        raise answer
+    return answer
 
 
-def _evidence(body: bytes, attempt: Attempt) -> Evidence:
-    try:
-        evidence = _REPORT.validate_json(made_keepable(body)).evidence
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidInput(
-            f"the report of attempt {attempt.attempt_id} is malformed at {where}: {first['msg']}",
-            hint="run agent and farm of the same release",
-        ) from error
-    if evidence.fence != attempt.fence:
-        raise InvalidInput(f"the report quotes fence {evidence.fence}, the attempt has {attempt.fence}")
-    return evidence
+def settle_together(connection: Connection, arrived: Sequence[Arrived]) -> list[ReportAnswer | FarmError]:
+    """Settle reports in their order; for each its answer, or what `settle` would raise, harming no other."""
+    answers: list[ReportAnswer | FarmError] = []
+    while rest := arrived[len(answers) :]:
+        answers += _settle_first(connection, rest)
+    return answers
 
 
-def _counts(attempt: Attempt, job: Job) -> bool:
-    over = attempt.state in (AttemptState.FINISHED, AttemptState.GIVEN_BACK)
-    if job.kind is JobKind.CHECK and attempt.code == MOVED:
-        # It says nothing of the phone where that is now: on another cable, and handled on the way.
-        return False
-    return not over and job.attempt_id == attempt.attempt_id and job.state is not JobState.FINISHED
+def _settle_first(connection: Connection, arrived: Sequence[Arrived]) -> list[ReportAnswer | FarmError]:
+    """Settle good runs as far as nothing else comes between, or else one report; answers to those."""
+    standings = standings_of(connection, {each.attempt_id for each in arrived})
+    unsettled = [each.job for each in standings.values() if each.attempt.report_digest is None]
+    work = work_of(connection, unsettled)
+    answers: list[ReportAnswer | FarmError] = []
+    good: dict[AttemptId, Verdict] = {}
+    for each in arrived:
+        if each.attempt_id in good:
+            # The second one meets what the first has made of the attempt.
+            break
+        try:
+            kept = taken(each, standings.get(each.attempt_id))
+        except FarmError as refusal:
+            answers.append(refusal)
+            continue
+        if isinstance(kept, ReportAnswer):
+            answers.append(kept)
+            continue
+        means = verdict(kept, work) if kept.counted else None
+        if means is None or not means.is_plain:
+            if not good:
+                answers.append(_settle_alone(connection, kept, means))
+            break
+        good[each.attempt_id] = means
+        answers.append(answer_to(kept.attempt, means.ending))
+    _record_good(connection, list(good.values()))
+    return answers
+
+
+def _record_good(connection: Connection, verdicts: Sequence[Verdict]) -> None:
+    """Keep good reports, and end what they report of."""
+    if not verdicts:
+        return
+    _keep(connection, [each.taken for each in verdicts])
+    successes.end_well(
+        connection,
+        [
+            Success(attempt=kept.attempt, job=kept.job, report_digest=kept.digest, at=kept.arrived.at)
+            for kept in (each.taken for each in verdicts)
+        ],
+    )
+    add_measurements(connection, [each.measured for each in verdicts if each.measured is not None])
+
+
+def _settle_alone(connection: Connection, kept: Taken, means: Verdict | None) -> ReportAnswer:
+    _keep(connection, [kept])
+    if means is not None:
+        return answer_to(kept.attempt, _settle_counted(connection, means))
+    attempt = kept.attempt
+    if kept.job.state is JobState.FINISHED:
+        attempt = _end_with_job(connection, attempt, now=kept.arrived.at)
+    return stored_answer(attempt)
+
+
+def _keep(connection: Connection, kept: Sequence[Taken]) -> None:
+    """Keep the bytes of reports, and wake those to whom their ends may mean work."""
+    reports.add_reports(
+        connection,
+        [
+            NewReport(
+                attempt_id=each.attempt.attempt_id,
+                digest=each.digest,
+                body=each.arrived.body,
+                counted=each.counted,
+                at=each.arrived.at,
+            )
+            for each in kept
+        ],
+    )
+    if all(each.attempt.cpu_domain is None for each in kept):
+        concerns(connection, {each.attempt.host_id for each in kept})
+    else:
+        # Phones of other hosts may have waited for that CPU.
+        concerns_everybody(connection)
 
 
 def _end_with_job(connection: Connection, attempt: Attempt, *, now: datetime) -> Attempt:
@@ -104,21 +148,9 @@ def _end_with_job(connection: Connection, attempt: Attempt, *, now: datetime) ->
     return attempts.find_attempt(connection, attempt.attempt_id) or attempt
 
 
-def _answer(attempt: Attempt) -> ReportAnswer:
-    return ReportAnswer(
-        attempt_id=attempt.attempt_id,
-        counted=attempt.report_digest is not None,
-        outcome=attempt.outcome,
-        message=attempt.message or "",
-    )
-
-
-def _settle_counted(
-    connection: Connection, job: Job, attempt: Attempt, evidence: Evidence, digest: str, *, now: datetime
-) -> Ending:
-    work = work_of(connection, [job]).get(job.job_id)
-    reading = _read(work, attempt, evidence)
-    ending = _spared(connection, attempt, _ending(reading), now=now)
+def _settle_counted(connection: Connection, means: Verdict) -> Ending:
+    job, attempt, now = means.taken.job, means.taken.attempt, means.taken.arrived.at
+    ending = _spared(connection, attempt, means.ending, now=now)
     actor = f"agent:{attempt.host_id}"
     attempts.move_attempt(
         connection,
@@ -132,11 +164,11 @@ def _settle_counted(
             "blame": ending.blame,
             "code": ending.code,
             "message": ending.message,
-            "report_digest": digest,
+            "report_digest": means.taken.digest,
         },
     )
-    if work is not None and isinstance(reading, Reading):
-        record_measurement(connection, job, work, attempt, evidence, reading, now=now)
+    if means.work is not None and means.measured is not None:
+        record_measurement(connection, job, means.work, means.measured, now=now)
     _end_job(connection, job, ending, now=now, actor=actor)
     if job.kind is JobKind.BENCHMARK and ending.blame is Blame.DEVICE:
         watch_health(connection, attempt.device_id, now=now)
@@ -157,38 +189,6 @@ def _spared(connection: Connection, attempt: Attempt, ending: Ending, *, now: da
         return ending
     message = f"several phones of {attempt.host_id} were in trouble at once: {ending.message}"
     return replace(ending, blame=Blame.HOST, code=HOST_INCIDENT, message=message)
-
-
-def _read(work: Work | None, attempt: Attempt, evidence: Evidence) -> Reading | RunFailure | None:
-    """What the evidence says; None for a check that was passed."""
-    try:
-        if work is None:
-            return device_check.failure(attempt.plan, evidence)
-        return adapter_of(work.program).parse(attempt.plan, evidence)
-    except _BUGS as error:
-        # An adapter never raises. Should one do so, its phone must not be held until somebody mends it.
-        _log.error(
-            "adapter_failed", attempt_id=attempt.attempt_id, harness=attempt.plan.harness, exc_info=error
-        )
-        return RunFailure(
-            code="harness.adapter_failed",
-            outcome=Outcome.INCONCLUSIVE,
-            blame=Blame.FARM,
-            message=f"the adapter of {attempt.plan.harness} failed on this output: {type(error).__name__}",
-            hint="the evidence is kept; report this with it",
-        )
-
-
-def _ending(reading: Reading | RunFailure | None) -> Ending:
-    if not isinstance(reading, RunFailure):
-        return Ending(outcome=Outcome.SUCCEEDED)
-    message = f"{reading.message}: {reading.line}" if reading.line else reading.message
-    return Ending(
-        outcome=reading.outcome,
-        blame=reading.blame,
-        code=reading.code,
-        message=f"{message} ({reading.hint})",
-    )
 
 
 def _end_job(connection: Connection, job: Job, ending: Ending, *, now: datetime, actor: str) -> None:

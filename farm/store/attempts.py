@@ -1,6 +1,6 @@
 """Attempts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -139,13 +139,18 @@ def _insertion() -> sa.Insert:
 
 def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | None:
     """One attempt."""
-    row = connection.execute(_one(), {"attempt_id": attempt_id}).one_or_none()
-    return None if row is None else _attempt(row)
+    return find_attempts(connection, [attempt_id]).get(attempt_id)
+
+
+def find_attempts(connection: Connection, attempt_ids: Collection[AttemptId]) -> dict[AttemptId, Attempt]:
+    """Several at once; ids that nothing has are missing."""
+    rows = connection.execute(_several(), {"attempt_ids": list(attempt_ids)})
+    return {row.attempt_id: _attempt(row) for row in rows}
 
 
 @cache
-def _one() -> sa.Select[Any]:
-    return sa.select(attempts).where(attempts.c.attempt_id == sa.bindparam("attempt_id"))
+def _several() -> sa.Select[Any]:
+    return sa.select(attempts).where(attempts.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True)))
 
 
 def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | None:

@@ -1,6 +1,7 @@
 """The event log: one row for each change of state, in the change's own transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -11,6 +12,39 @@ from farm.store.tables import events
 
 #: Built once: every change of state appends one.
 _INSERT = events.insert()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvent:
+    """What happened (`kind`) to which thing (`subject`, `subject_id`)."""
+
+    at: datetime
+    actor: str
+    kind: EventKind
+    subject: Subject
+    subject_id: object
+    from_state: str | None
+    to_state: str | None
+    cause: str | None
+
+
+def record_events(connection: Connection, new: Sequence[NewEvent]) -> None:
+    """Append events, in their order."""
+    if new:
+        connection.execute(_INSERT, [_row(each) for each in new])
+
+
+def _row(new: NewEvent) -> dict[str, object]:
+    return {
+        "at": new.at,
+        "actor": new.actor,
+        "kind": new.kind,
+        "subject": new.subject,
+        "subject_id": str(new.subject_id),
+        "from_state": new.from_state,
+        "to_state": new.to_state,
+        "cause": new.cause,
+    }
 
 
 def record_event(

@@ -1,7 +1,7 @@
 """Reports as they came: the raw text behind measurements, kept until the rules of retention let it go."""
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -30,36 +30,48 @@ class StoredReport:
     expired_by: str | None
 
 
-def add_report(
-    connection: Connection,
-    attempt_id: AttemptId,
-    *,
-    digest: Digest,
-    body: bytes,
-    counted: bool,
-    now: datetime,
-) -> None:
-    """Keep a report's bytes."""
-    compressed = zlib.compress(body)
-    row = {
-        "attempt_id": attempt_id,
-        "report_digest": digest,
-        "counted": counted,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewReport:
+    """A report that is to be kept."""
+
+    attempt_id: AttemptId
+    digest: Digest
+    body: bytes
+    counted: bool
+    at: datetime
+
+
+def add_reports(connection: Connection, new: Sequence[NewReport]) -> None:
+    """Keep the bytes of reports, in their order."""
+    connection.execute(_INSERT, [_row(each) for each in new])
+
+
+def _row(new: NewReport) -> dict[str, object]:
+    compressed = zlib.compress(new.body)
+    return {
+        "attempt_id": new.attempt_id,
+        "report_digest": new.digest,
+        "counted": new.counted,
         "body": compressed,
         "body_bytes": len(compressed),
-        "received_at": now,
+        "received_at": new.at,
     }
-    connection.execute(_INSERT, row)
 
 
-def report_digests(connection: Connection, attempt_id: AttemptId) -> set[Digest]:
-    """The reports of an attempt that came, counted or not, expired or not."""
-    return set(connection.execute(_digests(), {"attempt_id": attempt_id}).scalars())
+def digests_by_attempt(
+    connection: Connection, attempt_ids: Collection[AttemptId]
+) -> dict[AttemptId, set[Digest]]:
+    """The reports of attempts that came, counted or not, expired or not."""
+    found: dict[AttemptId, set[Digest]] = {}
+    for row in connection.execute(_digests(), {"attempt_ids": list(attempt_ids)}):
+        found.setdefault(row.attempt_id, set()).add(row.report_digest)
+    return found
 
 
 @cache
 def _digests() -> sa.Select[Any]:
-    return sa.select(evidence.c.report_digest).where(evidence.c.attempt_id == sa.bindparam("attempt_id"))
+    asked = evidence.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True))
+    return sa.select(evidence.c.attempt_id, evidence.c.report_digest).where(asked)
 
 
 def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredReport]:

@@ -1,10 +1,10 @@
 """Jobs, and their moves: each a compare-and-set with its event row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -66,9 +66,8 @@ def job_of(row: sa.Row[Any]) -> Job:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
-    """A benchmark job to be queued, in the order it is to run on its device."""
+class NewJob(NamedTuple):
+    """A benchmark job to be queued, in the order it is to run on its device; a plain tuple, as `NewCell`."""
 
     device_id: DeviceId
     cell_id: CellId
@@ -89,8 +88,8 @@ def add_jobs(
     insert_rows(
         connection,
         jobs,
-        ("device_id", "cell_id", "round", "repeat", "turn"),
-        [(job.device_id, job.cell_id, job.round, job.repeat, job.turn) for job in new_jobs],
+        NewJob._fields,
+        new_jobs,
         same={
             "kind": JobKind.BENCHMARK,
             "matrix_id": matrix_id,
@@ -144,13 +143,18 @@ def add_check(
 
 def find_job(connection: Connection, job_id: JobId) -> Job | None:
     """One job."""
-    row = connection.execute(_one(), {"job_id": job_id}).one_or_none()
-    return None if row is None else job_of(row)
+    return find_jobs(connection, [job_id]).get(job_id)
+
+
+def find_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, Job]:
+    """Several at once; ids that nothing has are missing."""
+    rows = connection.execute(_several(), {"job_ids": list(job_ids)})
+    return {row.job_id: job_of(row) for row in rows}
 
 
 @cache
-def _one() -> sa.Select[Any]:
-    return sa.select(jobs).where(jobs.c.job_id == sa.bindparam("job_id"))
+def _several() -> sa.Select[Any]:
+    return sa.select(jobs).where(jobs.c.job_id.in_(sa.bindparam("job_ids", expanding=True)))
 
 
 def list_jobs(connection: Connection, matrix_id: MatrixId) -> list[Job]:

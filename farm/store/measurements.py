@@ -1,6 +1,6 @@
 """Measurements and the series they belong to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
+from sqlalchemy.sql.dml import ReturningInsert
 
 from farm.core.ids import AttemptId, CellId, DeviceId, Digest, FactsId, JobId, MatrixId, SeriesId
 from farm.core.measurement import Judgement, Quality, Reading, SampleKind, Summary
@@ -43,78 +44,99 @@ class Measurement:
 _COLUMNS = [measurements.c[name] for name in Measurement.__dataclass_fields__]
 
 
-def put_series(
-    connection: Connection,
-    *,
-    digest: Digest,
-    model: str | None,
-    recipe: Recipe | None,
-    backend: str,
-    harness: str,
-    settings: Mapping[str, SettingValue],
-    device_id: DeviceId,
-) -> SeriesId:
-    """The series with this identity, made where it is new."""
-    found = connection.execute(_series_id(), {"digest": digest}).scalar_one_or_none()
-    if found is not None:
-        return SeriesId(found)
-    inserted = connection.execute(
-        series.insert()
-        .values(
-            series_digest=digest,
-            model=model,
-            recipe=None if recipe is None else _RECIPE.dump_python(recipe, mode="json"),
-            backend=backend,
-            harness=harness,
-            settings=dict(settings),
-            device_id=device_id,
-        )
-        .returning(series.c.series_id)
-    )
-    return SeriesId(inserted.scalar_one())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSeries:
+    """What a series is, with the digest that identifies it."""
+
+    digest: Digest
+    model: str | None
+    recipe: Recipe | None
+    backend: str
+    harness: str
+    settings: Mapping[str, SettingValue]
+    device_id: DeviceId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMeasurement:
+    """A reading that is to be its job's accepted measurement."""
+
+    job_id: JobId
+    attempt_id: AttemptId
+    cell_id: CellId
+    series: NewSeries
+    round: int
+    repeat: int
+    variant_digest: Digest | None
+    program_digest: Digest
+    facts_id: FactsId | None
+    reading: Reading
+    summary: Summary
+    judgement: Judgement
+    parser_version: int
+    measured_at: datetime
+
+
+def put_series(connection: Connection, asked: Iterable[NewSeries]) -> dict[Digest, SeriesId]:
+    """The series with these identities, made where they are new."""
+    by_digest = {each.digest: each for each in asked}
+    found = {
+        row.series_digest: row.series_id for row in connection.execute(_known(), {"digests": [*by_digest]})
+    }
+    for digest, each in by_digest.items():
+        if digest not in found:
+            found[digest] = connection.execute(_new_series(), _series_row(each)).scalar_one()
+    return found
 
 
 @cache
-def _series_id() -> sa.Select[Any]:
-    return sa.select(series.c.series_id).where(series.c.series_digest == sa.bindparam("digest"))
+def _known() -> sa.Select[Any]:
+    asked = series.c.series_digest.in_(sa.bindparam("digests", expanding=True))
+    return sa.select(series.c.series_digest, series.c.series_id).where(asked)
 
 
-def add_measurement(
-    connection: Connection,
-    *,
-    job_id: JobId,
-    attempt_id: AttemptId,
-    cell_id: CellId,
-    series_id: SeriesId,
-    round: int,
-    repeat: int,
-    variant_digest: Digest | None,
-    program_digest: Digest,
-    facts_id: FactsId | None,
-    reading: Reading,
-    summary: Summary,
-    judgement: Judgement,
-    parser_version: int,
-    now: datetime,
-) -> None:
-    """Record an accepted measurement.
+@cache
+def _new_series() -> ReturningInsert[Any]:
+    return series.insert().returning(series.c.series_id)
+
+
+def _series_row(new: NewSeries) -> dict[str, object]:
+    return {
+        "series_digest": new.digest,
+        "model": new.model,
+        "recipe": None if new.recipe is None else _RECIPE.dump_python(new.recipe, mode="json"),
+        "backend": new.backend,
+        "harness": new.harness,
+        "settings": dict(new.settings),
+        "device_id": new.device_id,
+    }
+
+
+def add_measurements(connection: Connection, new: Sequence[NewMeasurement]) -> None:
+    """Record accepted measurements, in their order.
 
     Raises:
-        sqlalchemy.exc.IntegrityError: the job has an accepted measurement already.
+        sqlalchemy.exc.IntegrityError: a job has an accepted measurement already; none is recorded.
     """
-    row = {
-        "job_id": job_id,
-        "attempt_id": attempt_id,
-        "cell_id": cell_id,
+    series_ids = put_series(connection, (each.series for each in new))
+    connection.execute(_INSERT, [_row(each, series_ids[each.series.digest]) for each in new])
+
+
+def _row(new: NewMeasurement, series_id: SeriesId) -> dict[str, object]:
+    reading, summary = new.reading, new.summary
+    return {
+        "job_id": new.job_id,
+        "attempt_id": new.attempt_id,
+        "cell_id": new.cell_id,
         "series_id": series_id,
-        "round": round,
-        "repeat": repeat,
-        "variant_digest": variant_digest,
-        "program_digest": program_digest,
-        "facts_id": facts_id,
+        "round": new.round,
+        "repeat": new.repeat,
+        "variant_digest": new.variant_digest,
+        "program_digest": new.program_digest,
+        "facts_id": new.facts_id,
         "accepted": True,
-        "quality": judgement.quality,
-        "quality_reasons": list(judgement.reasons),
+        "quality": new.judgement.quality,
+        "quality_reasons": list(new.judgement.reasons),
         "actual_backend": reading.actual_backend,
         "accelerator": reading.accelerator,
         "proof": reading.proof,
@@ -128,10 +150,9 @@ def add_measurement(
         "scatter": summary.scatter,
         "samples": encode(list(reading.samples_ns)) if reading.samples_ns else None,
         "metrics": [asdict(metric) for metric in reading.metrics],
-        "parser_version": parser_version,
-        "measured_at": now,
+        "parser_version": new.parser_version,
+        "measured_at": new.measured_at,
     }
-    connection.execute(_INSERT, row)
 
 
 def accepted_measurements(connection: Connection, matrix_id: MatrixId) -> list[Measurement]:

@@ -36,17 +36,24 @@ class Wake:
 
 
 EVERYBODY = Wake()
+NOBODY = Wake(frozenset())
 
 
 @dataclass(slots=True)
 class Waking:
     """What one transaction says so far of whom it concerns."""
 
+    #: Whom to wake where it says nothing.
+    otherwise: Wake = EVERYBODY
     hosts: set[HostId] = field(default_factory=set)
+    #: Whatever else is said.
+    everybody: bool = False
 
     def wake(self) -> Wake:
-        """Whom to wake: everybody where nothing was said."""
-        return Wake(frozenset(self.hosts)) if self.hosts else EVERYBODY
+        """Whom to wake."""
+        if self.everybody:
+            return EVERYBODY
+        return Wake(frozenset(self.hosts)) if self.hosts else self.otherwise
 
 
 def concerns(connection: Connection, hosts: Iterable[HostId]) -> None:
@@ -54,6 +61,13 @@ def concerns(connection: Connection, hosts: Iterable[HostId]) -> None:
     waking = connection.get_execution_options().get("farm_waking")
     if isinstance(waking, Waking):
         waking.hosts.update(hosts)
+
+
+def concerns_everybody(connection: Connection) -> None:
+    """Say that the present transaction may mean work to any agent, whatever else is said of it."""
+    waking = connection.get_execution_options().get("farm_waking")
+    if isinstance(waking, Waking):
+        waking.everybody = True
 
 
 def concerns_devices(connection: Connection, device_ids: Collection[DeviceId]) -> None:
@@ -65,7 +79,7 @@ def concerns_devices(connection: Connection, device_ids: Collection[DeviceId]) -
 
 def notify(connection: Connection, wake: Wake, *, process: str) -> None:
     """Have PostgreSQL tell the other processes when, and only if, the transaction is committed."""
-    if connection.dialect.name != "sqlite":
+    if connection.dialect.name != "sqlite" and wake != NOBODY:
         connection.exec_driver_sql("SELECT pg_notify(%s, %s)", (CHANNEL, _payload(wake, process)))
 
 

@@ -20,7 +20,7 @@ from farm.services.registering import list_variants, register_variant
 from farm.services.retention import BATCH, Swept, sweep_storage
 from farm.store.artifacts import mark_used
 from farm.store.database import free_bytes_inside
-from farm.store.evidence import add_report
+from farm.store.evidence import NewReport, add_reports
 from farm.store.programs import put_program
 from farm.wire.agent import Assignment
 
@@ -334,9 +334,10 @@ def test_the_room_of_output_that_went_is_free_for_what_comes(farm: FarmRig, host
     attempt_id = AttemptId(kept_attempt(farm))
     for number in range(60):
         body = random.Random(number).randbytes(1500)
-        farm.write(
-            add_report, attempt_id, digest=digest_of(body), body=body, counted=False, now=farm.clock.now()
+        new = NewReport(
+            attempt_id=attempt_id, digest=digest_of(body), body=body, counted=False, at=farm.clock.now()
         )
+        farm.write(add_reports, [new])
     free_bytes = farm.read(free_bytes_inside)
     farm.clock.advance(timedelta(days=3).total_seconds())
     assert sweep(farm, StorageRules(evidence_keep_days=1)).report_bytes > 90_000

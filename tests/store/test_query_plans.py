@@ -117,7 +117,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "attempts_1 (device_id=?)",
     ),
     "the reports of an attempt": (
-        lambda c: evidence.report_digests(c, AttemptId(1)),
+        lambda c: evidence.digests_by_attempt(c, [AttemptId(1)]),
         "evidence_1 (attempt_id=?)",
     ),
     "the phones of a host": (lambda c: devices.list_devices(c, host_id=HOST), "ix_devices_host_id"),
