@@ -53,7 +53,8 @@ def run_lines(run: RunView) -> Iterator[str]:
 
 def _made_of(run: RunView) -> str:
     if run.sample_count:
-        return f"median of {run.sample_count} samples" if run.kind == "samples" else "the tool's own mean"
+        said = f"{run.sample_count} samples"
+        return f"median of {said}" if run.kind == "samples" else f"the tool's own mean of {said}"
     return "the tool's own mean"
 
 

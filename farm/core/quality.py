@@ -67,8 +67,8 @@ def _coarse(reading: Reading, summary: Summary) -> Iterator[_Finding]:
 
 
 def _short(reading: Reading) -> Iterator[_Finding]:
-    count = len(reading.samples_ns)
-    if reading.mean_ns is None and count < reading.expected_samples:
+    count = len(reading.samples_ns) if reading.mean_ns is None else reading.summed_samples
+    if count is not None and count < reading.expected_samples:
         yield Quality.SHORT, f"{count} samples, {reading.expected_samples} were asked for"
 
 

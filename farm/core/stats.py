@@ -11,7 +11,7 @@ _QUANTILES_PCT = (25.0, 50.0, 75.0, 90.0)
 def summary(reading: Reading) -> Summary:
     """Sum a reading up. Quantiles are interpolated between order statistics (Hyndman and Fan's type 7).
 
-    A tool's own mean yields kind `summary` with a count of 0: nobody knows how many samples are behind it.
+    A tool's own mean yields kind `summary`, with a count of 0 where the tool does not say how many it is of.
 
     Raises:
         ValueError: the reading has neither samples nor a mean, or has both.
@@ -20,7 +20,8 @@ def summary(reading: Reading) -> Summary:
         raise ValueError("a reading has either samples or a mean")
     if reading.mean_ns is not None:
         mean_ns = reading.mean_ns
-        return Summary(kind=SampleKind.SUMMARY, count=0, value_ns=mean_ns, mean_ns=mean_ns)
+        count = reading.summed_samples or 0
+        return Summary(kind=SampleKind.SUMMARY, count=count, value_ns=mean_ns, mean_ns=mean_ns)
     return _summary_of_samples(reading.samples_ns)
 
 

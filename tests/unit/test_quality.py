@@ -13,6 +13,7 @@ def judged(
     samples_ns: tuple[int, ...] = STEADY,
     *,
     mean_ns: float | None = None,
+    summed: int | None = None,
     expected: int = 5,
     actual: str = "cpu",
     requested: str = "cpu",
@@ -25,6 +26,7 @@ def judged(
         samples_ns=samples_ns,
         mean_ns=mean_ns,
         expected_samples=expected,
+        summed_samples=summed,
         actual_backend=actual,
         accelerator="cpu",
         proof="Running on CPU",
@@ -87,6 +89,15 @@ def test_fewer_samples_than_asked_for_are_short() -> None:
 
 def test_a_tools_mean_is_not_short_for_want_of_samples() -> None:
     assert judged((), mean_ns=1e6, expected=30).quality is Quality.VALID
+
+
+def test_a_tools_mean_of_fewer_runs_than_asked_for_is_short() -> None:
+    answer = judged((), mean_ns=1e6, summed=24, expected=30)
+    assert answer == Judgement(quality=Quality.SHORT, reasons=("24 samples, 30 were asked for",))
+
+
+def test_a_tool_may_do_more_runs_than_it_was_asked_for() -> None:
+    assert judged((), mean_ns=1e6, summed=75, expected=30).quality is Quality.VALID
 
 
 def test_a_phone_that_got_hot_during_the_run_was_throttled() -> None:
