@@ -40,3 +40,111 @@ class Placement:
     total_nodes: int | None = None
     #: What speaks against it, or qualifies it: a fall back, a delegate that was not created, each as a line.
     warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actual:
+    """What ran, as a reading says it: `cpu` where another backend was asked for is a fall back."""
+
+    backend: str
+    accelerator: Accelerator
+    proof: str
+
+
+#: Backends that are the CPU's, whichever library computes.
+CPU_BACKENDS = frozenset(
+    {"cpu", "xnnpack", "cpuacc", "cpuref", "armnn-cpu", "portable", "acl", "mlas", "neon"}
+)
+_XNNPACK = "xnnpack"
+#: A backend is what ran when at least this part of the counted nodes did not come back to the CPU.
+LEAST_SHARE = 0.5
+
+
+def actual(placement: Placement | None, requested: str) -> Actual:
+    """What a placement says of the backend that was asked for.
+
+    All on the CPU, or more than half of the counted nodes, is a fall back; no share, or shares of unknown
+    hardware, leave the accelerator unknown.
+    """
+    if placement is None:
+        return Actual(
+            backend=requested,
+            accelerator=Accelerator.UNKNOWN,
+            proof="nothing in the evidence shows where it ran",
+        )
+    proof = placement_proof(placement)
+    if requested in CPU_BACKENDS:
+        return _on_cpu(placement, requested, proof)
+    if _is_mostly(placement, Accelerator.CPU):
+        return Actual(backend="cpu", accelerator=Accelerator.CPU, proof=proof)
+    elsewhere = [share for share in placement.shares if _took(share) and share.accelerator != Accelerator.CPU]
+    main = max(elsewhere, key=lambda share: share.nodes or 0, default=None)
+    kind = main.accelerator if main is not None else Accelerator.UNKNOWN
+    return Actual(backend=requested, accelerator=kind, proof=proof)
+
+
+def accelerators(placement: Placement) -> frozenset[Accelerator]:
+    """All hardware that took a part."""
+    return frozenset(share.accelerator for share in placement.shares if _took(share))
+
+
+def nodes_by_accelerator(placement: Placement) -> dict[Accelerator, int | None]:
+    """Nodes each kind of hardware took, most first; None where one of its shares is not counted."""
+    counts: dict[Accelerator, int | None] = {}
+    for share in filter(_took, placement.shares):
+        so_far = counts.get(share.accelerator, 0)
+        counts[share.accelerator] = None if so_far is None or share.nodes is None else so_far + share.nodes
+    return dict(sorted(counts.items(), key=lambda item: (-(item[1] or 0), item[0])))
+
+
+def placement_words(placement: Placement) -> str:
+    """In short, as tables show it: `dsp 136/139, cpu 3`; `unknown` where no share is."""
+    counts = nodes_by_accelerator(placement)
+    total = placement.total_nodes
+    words = [
+        kind.value if nodes is None else f"{kind} {nodes}/{total}" if total and not at else f"{kind} {nodes}"
+        for at, (kind, nodes) in enumerate(counts.items())
+    ]
+    return ", ".join(words) or Accelerator.UNKNOWN
+
+
+def placement_proof(placement: Placement) -> str:
+    """The lines that show it, after what they add up to; the warning alone where nothing took anything."""
+    lines = list(dict.fromkeys(share.line for share in placement.shares if share.line))
+    said = [*lines[:3], *list(placement.warnings)[: 1 if lines else 2]]
+    return (
+        f"{placement_words(placement)}: {'; '.join(dict.fromkeys(said))}"
+        if said
+        else placement_words(placement)
+    )
+
+
+def _on_cpu(placement: Placement, requested: str, proof: str) -> Actual:
+    elsewhere = accelerators(placement) - {Accelerator.CPU}
+    took = [share.by.lower() for share in placement.shares if _took(share)]
+    if requested == _XNNPACK and not elsewhere and took and not any(_XNNPACK in by for by in took):
+        return Actual(backend="cpu", accelerator=Accelerator.CPU, proof=proof)
+    if not elsewhere and took:
+        return Actual(backend=requested, accelerator=Accelerator.CPU, proof=proof)
+    main = max(elsewhere - {Accelerator.UNKNOWN}, default=None)
+    if main is None:
+        return Actual(backend=requested, accelerator=Accelerator.UNKNOWN, proof=proof)
+    return Actual(backend=main.value, accelerator=main, proof=proof)
+
+
+def _is_mostly(placement: Placement, kind: Accelerator) -> bool:
+    took = [share for share in placement.shares if _took(share)]
+    if not took:
+        return False
+    if all(share.accelerator == kind for share in took):
+        return True
+    counted = [share.nodes for share in took]
+    if None in counted:
+        return False
+    of_kind = sum(share.nodes or 0 for share in took if share.accelerator == kind)
+    return of_kind > (1 - LEAST_SHARE) * sum(nodes or 0 for nodes in counted)
+
+
+def _took(share: Share) -> bool:
+    """A share of no node took nothing, whatever was created for it."""
+    return share.nodes is None or share.nodes > 0

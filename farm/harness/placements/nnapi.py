@@ -1,0 +1,95 @@
+"""What Android's NNAPI runtime logs with `debug.nn.vlog`: which driver got which operations.
+
+The wording of its partitioner is the same from Android 8.1 on; MediaTek's has a class name of its own. Lists
+of the drivers that there are, `Found interface`, prove nothing.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from farm.core.placement import Accelerator, Placement, Share
+from farm.harness.placements.accelerators import accelerator_of
+from farm.harness.placements.log_lines import LogLine, log_lines, matching
+
+_BEST = re.compile(r"findBestDeviceForEachOperation\([^()\n]*\)\s*=\s*-?\d+\s*\(([^()\n]+)\)")
+_ONLY = re.compile(r"only one best device:\s*-?\d+\s*=\s*(\S[^\n]*)")
+_STEP = re.compile(r"Step#?\s*\d+:\s*execute on (\S[^\n]*)")
+_COMPILED = re.compile(
+    r"ExecutionStep::finish(?:Sub|Step)Model, compilation on (\S[^\n]*)|\bSIMPLE for (\S[^\n]*)"
+)
+_COUNT = re.compile(r"operationCount\s*=\s*(\d{1,7})")
+#: The partitioner's index -1 is its own interpreter of control flow.
+_INTERPRETER = "NNAPI"
+_AGAINST = re.compile(
+    r"ANEURALNETWORKS_(?!NO_ERROR)[A-Z_]+|No driver can do|not in the (?:device )?manifest"
+    r"|in either framework or device manifest|fall(?:ing)?[ _-]?back|cpuFallback"
+    r"|unable to open library libneuralnetworks|Failed to load libneuralnetworks"
+)
+_MOST_WARNINGS = 5
+
+
+def nnapi_placement(log: str, pid: int | None = None) -> Placement | None:
+    """Where the NNAPI runtime put the operations of all models it compiled; None where it tells nothing.
+
+    Args:
+        log: of the phone, or what a tool prints of it.
+        pid: the process that counts; None takes all where they agree on one process.
+    """
+    lines, said = _of_process(log_lines(log), pid)
+    warnings = tuple(line.quoted for line, _ in matching(lines, _AGAINST))[:_MOST_WARNINGS]
+    shares = _operations(lines) or _devices(lines, _ONLY) or _devices(lines, _STEP)
+    shares = shares or _devices(lines, _COMPILED)
+    if not shares and not warnings and said is None:
+        return None
+    counts = [share.nodes for share in shares]
+    total = None if None in counts or not counts else sum(count or 0 for count in counts)
+    return Placement(shares=shares, total_nodes=total, warnings=(*warnings, *((said,) if said else ())))
+
+
+def accelerator_of_driver(name: str) -> Accelerator:
+    """Of a name as the NNAPI runtime lists it."""
+    return Accelerator.CPU if name in ("CPU", _INTERPRETER) else accelerator_of(name)
+
+
+def _of_process(lines: Sequence[LogLine], pid: int | None) -> tuple[list[LogLine], str | None]:
+    """The lines that count, and why there are none where several processes placed models."""
+    if pid is not None:
+        return [line for line in lines if line.pid in (pid, None)], None
+    writers = {line.pid for pattern in (_BEST, _ONLY, _STEP) for line, _ in matching(lines, pattern)}
+    if len(writers) > 1:
+        return [], f"{len(writers)} processes placed models, and nothing tells which is the run"
+    return list(lines), None
+
+
+def _operations(lines: Sequence[LogLine]) -> tuple[Share, ...]:
+    counts: Counter[str] = Counter()
+    first: dict[str, LogLine] = {}
+    for line, match in matching(lines, _BEST):
+        name = match[1].strip()
+        counts[name] += line.times
+        first.setdefault(name, line)
+    steps = Counter(match[1].strip() for _, match in matching(lines, _STEP))
+    return tuple(
+        _share(name, first[name], nodes=count, partitions=steps.get(name)) for name, count in counts.items()
+    )
+
+
+def _devices(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> tuple[Share, ...]:
+    """Without a line for each operation: the devices, with the count where one took all."""
+    partitions: Counter[str] = Counter()
+    first: dict[str, LogLine] = {}
+    for line, match in matching(lines, pattern):
+        name = next(group for group in match.groups() if group is not None).strip()
+        partitions[name] += 1
+        first.setdefault(name, line)
+    counted = [int(match[1]) for _, match in matching(lines, _COUNT)]
+    nodes = sum(counted) if len(partitions) == 1 and counted else None
+    return tuple(_share(name, line, nodes=nodes, partitions=partitions[name]) for name, line in first.items())
+
+
+def _share(name: str, line: LogLine, *, nodes: int | None, partitions: int | None) -> Share:
+    by = "NNAPI's interpreter" if name == _INTERPRETER else name
+    return Share(
+        accelerator=accelerator_of_driver(name), by=by, nodes=nodes, partitions=partitions, line=line.quoted
+    )

@@ -1,0 +1,132 @@
+"""The lines in which TFLite and LiteRT tools say what a delegate took, in all wordings since 2019."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from farm.harness.placements.log_lines import LogLine, matching
+
+_REPLACING = re.compile(
+    r"Replacing (\d{1,7})(?: out of (\d{1,7}))? node\(s\) with delegate \((\w+)\) node, "
+    r"yielding (\d{1,6}) partitions?(?: for subgraph (\d{1,5}))?"
+)
+_DELEGATED = re.compile(
+    r"(\w+) delegate: (\d{1,7}) nodes delegated out of (\d{1,7}) nodes with (\d{1,6}) partitions?"
+)
+APPLIED = re.compile(
+    r"Explicitly applied (\w+) delegate, and the model graph will be (completely|partially) executed"
+    r"(?: by the delegate)?(?: w/ (\d{1,6}) delegate kernels?)?"
+)
+_SPLIT = re.compile(
+    r"(\d{1,7}) operations will run on the GPU, and the remaining (\d{1,7}) operations will run"
+)
+_KERNELS = re.compile(r"Created (\d{1,6}) GPU delegate kernels")
+_PROFILE = re.compile(r"^\s*(TfLite\w*Delegate\w*)\s+(\d{1,6})\s+[\d.]+\s+[\d.]+%")
+XNNPACK = "XNNPACK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What one delegate took of one subgraph."""
+
+    software: str
+    subgraph: int | None = None
+    nodes: int | None = None
+    total: int | None = None
+    partitions: int | None = None
+    #: The tool says that nothing is left for the CPU.
+    is_all: bool = False
+    line: str
+
+
+def taken(lines: Sequence[LogLine]) -> list[Taken]:
+    """What each delegate took, in all; 0 nodes where it was applied and took nothing."""
+    return _merged(_by_line(lines))
+
+
+def _by_line(lines: Sequence[LogLine]) -> list[Taken]:
+    found = [
+        Taken(
+            software=delegate_name(match[3]),
+            subgraph=int(match[5]) if match[5] else None,
+            nodes=int(match[1]),
+            total=int(match[2]) if match[2] else None,
+            partitions=int(match[4]),
+            line=line.quoted,
+        )
+        for line, match in matching(lines, _REPLACING)
+    ]
+    found += [
+        Taken(
+            software=delegate_name(match[1]),
+            nodes=int(match[2]),
+            total=int(match[3]),
+            partitions=int(match[4]),
+            line=line.quoted,
+        )
+        for line, match in matching(lines, _DELEGATED)
+    ]
+    found += [
+        Taken(
+            software=delegate_name(match[1]),
+            partitions=int(match[3]) if match[3] else None,
+            is_all=match[2] == "completely",
+            line=line.quoted,
+        )
+        for line, match in matching(lines, APPLIED)
+    ]
+    found += [
+        Taken(software="GPU", nodes=int(match[1]), total=int(match[1]) + int(match[2]), line=line.quoted)
+        for line, match in matching(lines, _SPLIT)
+    ]
+    found += [
+        Taken(software="GPU", partitions=int(match[1]), line=line.quoted)
+        for line, match in matching(lines, _KERNELS)
+        if int(match[1]) > 0
+    ]
+    profile = [(line, match) for line, match in matching(lines, _PROFILE)]
+    return found or [
+        Taken(software=delegate_name(match[1]), partitions=int(match[2]), line=line.quoted)
+        for line, match in profile
+    ]
+
+
+def _merged(taken: Sequence[Taken]) -> list[Taken]:
+    """One for each delegate: what several lines say of it is put together, subgraphs are added up."""
+    by_software: dict[str, list[Taken]] = {}
+    names = {each.software for each in taken}
+    real = next((name for name in sorted(names) if name not in ("EXTERNAL", XNNPACK)), None)
+    for each in taken:
+        # The tool says EXTERNAL where the delegate itself says its name.
+        software = real if each.software == "EXTERNAL" and real else each.software
+        by_software.setdefault(software, []).append(replace(each, software=software))
+    return [_one(each) for each in by_software.values()]
+
+
+def _one(parts: Sequence[Taken]) -> Taken:
+    whole = [each for each in parts if each.nodes is not None and each.total is not None]
+    counted = [each for each in parts if each.nodes is not None]
+    subgraphs = {each.subgraph: each for each in whole if each.subgraph is not None}
+    is_all = any(each.is_all for each in parts)
+    if len(subgraphs) > 1:
+        first = next(iter(subgraphs.values()))
+        return replace(
+            first,
+            nodes=sum(each.nodes or 0 for each in subgraphs.values()),
+            total=sum(each.total or 0 for each in subgraphs.values()),
+            partitions=sum(each.partitions or 0 for each in subgraphs.values()),
+            is_all=is_all,
+        )
+    # The delegate's own count of partitions leaves out what lies between them, so it goes before others.
+    best = next((each for each in reversed(parts) if each in whole and each.subgraph is None), None)
+    best = best or (whole or counted or list(parts))[-1]
+    total = best.total if best.total is not None or not is_all else best.nodes
+    partitions = best.partitions or next((each.partitions for each in parts if each.partitions), None)
+    return replace(best, total=total, partitions=partitions, is_all=is_all)
+
+
+def delegate_name(software: str) -> str:
+    """`TfLiteXNNPackDelegate` is XNNPACK, `TfLiteGpuDelegateV2` GPU."""
+    name = re.sub(r"^TfLite|Delegate(V\d)?$", "", software) or software
+    known = {"xnnpack": XNNPACK, "nnapi": "NNAPI", "gpu": "GPU", "hexagon": "Hexagon", "qnn": "QNN"}
+    return known.get(name.lower(), name)
