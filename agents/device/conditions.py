@@ -7,10 +7,14 @@ from shlex import quote
 from agents.adb.client import AdbDevice
 from farm.core.condition import Condition
 from farm.phone.battery import battery
+from farm.phone.busiest import cpu_use
+from farm.phone.clocks import clocks
 from farm.phone.proc import load_1m, memory_bytes, uptime_s
+from farm.phone.screen import screen_on
 from farm.phone.sections import output_by_section, section_command
 from farm.phone.storage import storage_free_bytes
 from farm.phone.thermal import thermal
+from farm.phone.thermal_limits import skin_limit_c
 
 _DEADLINE_S = 20.0
 #: Where the phone's boot id stands, for its shell: a virtual phone says where its own is.
@@ -19,6 +23,23 @@ BOOT_ID = '"${BENCHFARM_BOOT_ID:-/proc/sys/kernel/random/boot_id}"'
 _MEMORY = (
     'while read -r line; do case $line in MemAvailable:*) echo "$line"; break ;; esac; done </proc/meminfo'
 )
+#: Where sysfs is; a virtual phone says where its own is.
+SYS = '"${BENCHFARM_SYS:-/sys}"'
+#: One process for all of it: the shell would read these files a byte at a time, and each read asks the driver
+#: anew. Kernels before 4 have no folders of policies, but one in each core's.
+_CLOCKS = (
+    f"cd {SYS}/devices/system/cpu && "
+    "{ [ -e cpufreq/policy0 ] && p='cpufreq/policy*' || p='cpu[0-9]*/cpufreq'; "
+    "grep -H . online $p/related_cpus $p/scaling_governor $p/scaling_cur_freq $p/scaling_m??_freq "
+    f"$p/cpuinfo_m??_freq $p/stats/time_in_state {SYS}/class/kgsl/kgsl-3d0/gpu_busy_percentage "
+    f"{SYS}/kernel/gpu/gpu_busy {SYS}/class/misc/mali0/device/*util* "
+    f"{SYS}/class/devfreq/*gpu*/load {SYS}/class/devfreq/*mali*/load; }}"
+)
+#: Its tables take a phone long to make: they are asked for where its load (a minute's) has two digits.
+_BUSIEST = (
+    "read -r load rest </proc/loadavg; case ${load%%.*} in ?) ;; *) dumpsys cpuinfo | head -n 8 ;; esac"
+)
+_BUSIEST_NAMED = 3
 
 
 async def read_condition(device: AdbDevice, work_root: str, now: datetime) -> Condition:
@@ -46,9 +67,13 @@ def condition_commands(work_root: str) -> dict[str, str]:
     return {
         "thermal": "dumpsys thermalservice",
         "battery": "dumpsys battery",
+        # Of a dump of several hundred lines.
+        "power": "dumpsys power | grep -E 'akefulness=|Display Power'",
+        "clocks": f"({_CLOCKS})",
         "boot_id": _first_line(BOOT_ID),
         "uptime": _first_line("/proc/uptime"),
         "load": _first_line("/proc/loadavg"),
+        "busiest": _BUSIEST,
         "memory": _MEMORY,
         "storage": f"df -k {quote(work_root)}",
     }
@@ -57,19 +82,27 @@ def condition_commands(work_root: str) -> dict[str, str]:
 def condition(said: Mapping[str, str], now: datetime) -> Condition:
     """What a phone's answers to `condition_commands` mean; `now` is what the condition is dated with."""
     heat, power = thermal(said.get("thermal", "")), battery(said.get("battery", ""))
+    cpu, busiest = clocks(said.get("clocks", "")), cpu_use(said.get("busiest", "")).users
     return Condition(
         taken_at=now,
         boot_id=said.get("boot_id", "").strip() or None,
         uptime_s=uptime_s(said.get("uptime", "")),
         thermal_status=heat.status,
         skin_c=heat.skin_c,
+        skin_limit_c=skin_limit_c(said.get("thermal", "")),
         temperatures_c=heat.temperatures_c,
         battery_level_pct=power.level_pct,
         battery_c=power.temperature_c,
         charging=power.charging,
+        plugged=power.plugged,
+        screen_on=screen_on(said.get("power", "")),
         load_1m=load_1m(said.get("load", "")),
         memory_available_bytes=memory_bytes(said.get("memory", ""), "MemAvailable"),
         storage_free_bytes=storage_free_bytes(said.get("storage", "")),
+        cpus=cpu.cpus,
+        online_cores=cpu.online,
+        gpu_busy_pct=cpu.gpu_busy_pct,
+        busiest_pct={user.name: user.busy_pct for user in busiest[:_BUSIEST_NAMED]},
     )
 
 

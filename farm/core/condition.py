@@ -31,6 +31,7 @@ class CpuPolicy:
     #: The limit now (scaling_max_freq): thermal throttling lowers it on many phones.
     max_hz: int | None = None
     #: What the hardware can do.
+    hardware_min_hz: int | None = None
     hardware_max_hz: int | None = None
     #: Time spent at each frequency since boot, milliseconds by hertz; two looks give what a run ran at.
     time_in_state_ms: Mapping[int, int] = field(default_factory=dict)
@@ -46,6 +47,8 @@ class Condition:
     thermal_status: ThermalStatus | None = None
     #: The hottest current skin temperature the thermal HAL reports.
     skin_c: float | None = None
+    #: From which skin temperature on the phone itself begins to throttle, where it says so.
+    skin_limit_c: float | None = None
     #: Current HAL temperatures by sensor name.
     temperatures_c: Mapping[str, float] = field(default_factory=dict)
     battery_level_pct: int | None = None
@@ -59,6 +62,10 @@ class Condition:
     #: Free bytes on the file system that holds the work root.
     storage_free_bytes: int | None = None
     cpus: tuple[CpuPolicy, ...] = ()
+    #: Cores that are switched on.
+    online_cores: tuple[int, ...] = ()
+    #: Who kept it busy lately, in percent of one core by process; asked only where its load is high.
+    busiest_pct: Mapping[str, float] = field(default_factory=dict)
     #: How busy the GPU says it was just now, where its driver tells.
     gpu_busy_pct: float | None = None
 

@@ -6,6 +6,13 @@ from farm.phone.text import lines, whole_number
 
 #: android.os.BatteryManager: BATTERY_STATUS_CHARGING, DISCHARGING, NOT_CHARGING, FULL; 1 is unknown.
 _CHARGING_BY_STATUS = {2: True, 3: False, 4: False, 5: True}
+#: In the order in which Android decides what a phone is plugged into.
+_PLUG_BY_KEY = {
+    "AC powered": "ac",
+    "USB powered": "usb",
+    "Wireless powered": "wireless",
+    "Dock powered": "dock",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,13 +23,20 @@ class Battery:
     temperature_c: float | None = None
     #: Full and on the charger counts as charging.
     charging: bool | None = None
+    #: `ac`, `usb`, `wireless`, `dock`, or `none`.
+    plugged: str | None = None
 
 
 def battery(text: str) -> Battery:
-    """The first value of each key counts: vendors add keys of their own behind. No battery, no values."""
-    if any(line.strip() == "present: false" for line in lines(text)):
-        return Battery()
-    values = _numbers(text)
+    """The first value of each key counts: vendors add keys of their own behind.
+
+    Without a battery there are no values but what the phone is plugged into.
+    """
+    said = _said(text)
+    plugged = _plugged(said)
+    if said.get("present") == "false":
+        return Battery(plugged=plugged)
+    values = {key: number for key, value in said.items() if (number := whole_number(value)) is not None}
     level, scale = values.get("level"), values.get("scale", 100)
     tenths = values.get("temperature")
     # A voltage of 0 is what emulators without a battery say; their temperature of 0 is no reading either.
@@ -31,16 +45,27 @@ def battery(text: str) -> Battery:
         level_pct=_percentage(level, scale),
         temperature_c=tenths / 10 if tenths is not None and real and abs(tenths) < 2000 else None,
         charging=_CHARGING_BY_STATUS.get(values.get("status", 1)),
+        plugged=plugged,
     )
 
 
-def _numbers(text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _said(text: str) -> dict[str, str]:
+    """Values by key; keys may be whole sentences, and values missing."""
+    found: dict[str, str] = {}
     for line in lines(text):
         key, colon, value = line.strip().partition(":")
-        if colon and (number := whole_number(value)) is not None:
-            found.setdefault(key, number)
+        if colon and value.strip():
+            found.setdefault(key, value.strip())
     return found
+
+
+def _plugged(said: dict[str, str]) -> str | None:
+    """None without any plug, unless the lines of both kinds that every Android has say so."""
+    plugs = [plug for key, plug in _PLUG_BY_KEY.items() if said.get(key) == "true"]
+    if plugs:
+        return plugs[0]
+    is_told = all(said.get(key) == "false" for key in ("AC powered", "USB powered"))
+    return "none" if is_told else None
 
 
 def _percentage(level: int | None, scale: int) -> int | None:

@@ -3,6 +3,9 @@
 from farm.core.evidence import ExitRecord
 from farm.phone.text import decimal_number, lines, whole_number
 
+#: The kernel shows CPU time in steps of 10 ms (USER_HZ), whatever its own tick is.
+_STEPS_PER_S = 100
+
 
 def exit_record(text: str) -> ExitRecord | None:
     """The record; None when it is missing or not whole."""
@@ -18,4 +21,11 @@ def exit_record(text: str) -> ExitRecord | None:
         code=code,
         timed_out=values.get("timed_out") == "1",
         duration_s=round(ended_s - started_s, 2),
+        cpu_s=_cpu_s(values.get("cpu_steps", "")),
     )
+
+
+def _cpu_s(steps: str) -> float | None:
+    """None where the supervisor is older than this, or could not read it."""
+    number = whole_number(steps)
+    return None if number is None or number < 0 else number / _STEPS_PER_S

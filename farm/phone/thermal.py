@@ -1,20 +1,26 @@
 """What `dumpsys thermalservice` prints (AOSP: ThermalManagerService.dumpInternal), HAL 1.0 to AIDL."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from farm.core.condition import ThermalStatus
 from farm.phone.text import lines
 
-_STATUS = re.compile(r"\s*Thermal Status:\s*(\d)")
+_STATUS = re.compile(r"\s*Thermal Status:\s*(\d)", re.ASCII)
 _TEMPERATURE = re.compile(
-    r"\s*Temperature\{mValue=(-?\d+(?:\.\d+)?(?:E-?\d+)?), mType=(-?\d+), mName=(.+), mStatus=\d+\}"
+    r"\s*Temperature\{mValue=(-?\d{1,9}(?:\.\d{1,12})?(?:E-?\d{1,2})?), mType=(-?\d{1,4}), "
+    r"mName=(.+), mStatus=-?\d{1,4}\}",
+    re.ASCII,
 )
 _NOT_READY = "HAL Ready: false"
-_CURRENT, _CACHED = "Current temperatures from HAL:", "Cached temperatures:"
+#: Headings that values of now, and values of some time ago, stand under.
+_CURRENT, _CACHED = "Current temperatures", "Cached temperatures"
 #: android.os.Temperature: TYPE_SKIN. Volts, amperes and percent are types 6 (BCL_VOLTAGE) to 8.
 _SKIN, _NO_TEMPERATURES = 3, range(6, 9)
+#: Where a vendor counts types in its own way, as old Samsungs do, names say more than numbers.
+_NAMED_SKIN = re.compile(r"\bskin\b", re.ASCII | re.IGNORECASE)
+_NAMED_OTHERWISE = re.compile(r"(ap|cp|pa|cpu|gpu|npu|usb|(sub)?bat(tery)?)\d*", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +47,7 @@ def thermal(text: str) -> Thermal:
     return Thermal(
         status=thermal_status(text),
         temperatures_c={sensor.name: sensor.value_c for sensor in sensors},
-        skin_c=max((sensor.value_c for sensor in sensors if sensor.kind == _SKIN), default=None),
+        skin_c=max((sensor.value_c for sensor in _skin(sensors)), default=None),
     )
 
 
@@ -65,8 +71,13 @@ def _sensors(text: str, heading: str) -> Iterator[_Sensor]:
             sensor = _Sensor(match[3], int(match[2]), float(match[1]))
             if inside and _is_reading(sensor):
                 yield sensor
-        elif line.strip():
-            inside = line.strip() == heading
+        elif line.strip().endswith(":"):
+            inside = line.strip().startswith(heading)
+
+
+def _skin(sensors: Sequence[_Sensor]) -> list[_Sensor]:
+    numbered = [each for each in sensors if each.kind == _SKIN and not _NAMED_OTHERWISE.fullmatch(each.name)]
+    return numbered or [each for each in sensors if _NAMED_SKIN.search(each.name)]
 
 
 def _is_reading(sensor: _Sensor) -> bool:

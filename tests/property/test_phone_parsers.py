@@ -8,14 +8,18 @@ from hypothesis import strategies as st
 
 from farm.phone import facts
 from farm.phone.battery import battery
+from farm.phone.busiest import cpu_use
+from farm.phone.clocks import clocks
 from farm.phone.digests import digest_by_path
 from farm.phone.exit_record import exit_record
 from farm.phone.proc import core_count, core_count_of_nproc, load_1m, memory_bytes, uptime_s
 from farm.phone.properties import properties
+from farm.phone.screen import screen_on
 from farm.phone.sections import output_by_section
 from farm.phone.storage import storage_free_bytes
 from farm.phone.text import decimal_number, decoded, whole_number
 from farm.phone.thermal import thermal
+from farm.phone.thermal_limits import skin_limit_c, thermal_limits
 
 SCRAPS = st.sampled_from(
     [
@@ -34,12 +38,23 @@ SCRAPS = st.sampled_from(
         *["Temperature{mValue=", "31.5", ", mType=3", ", mName=skin", ", mStatus=0}", "E-5", "NaN"],
         *["MemTotal: ", " kB", "1.0 2.0 3.0 4/5 6", "/dev/a 1 2 3 4% /", "1G 2.5M 3K 4% /b", "processor : 0"],
         *["code=", "started_s=", "ended_s=", "@@benchfarm@@ a", "0123456789abcdef" * 4 + "  x"],
+        *["AC powered: true", "USB powered: false", "mWakefulness=", "Awake", "Display Power: state=", "ON"],
+        *["TemperatureThreshold{mType=3, mName=a, mHotThrottlingThresholds=[", "NaN, ", "40.0", "]}"],
+        *[
+            "cpufreq/policy0/",
+            "cpu1/cpufreq/",
+            "related_cpus:0 1",
+            "scaling_max_freq:",
+            "stats/time_in_state:7 7",
+        ],
+        *["online:0-3", "gpubusy: 1 2", "load:5@6Hz", "% 12/a: 3% user + 4% kernel", "9% TOTAL: 1% user"],
         *["\n", "\r\n", "\r", "\0", "\ufeff", " ", "\t", "-", "9" * 30, "²", "٣", "0", "7", "255"],
     ]
 )
 TEXTS = st.one_of(st.text(), st.lists(SCRAPS, max_size=60).map("".join))
 PARSERS = [
     *[battery, thermal, properties, digest_by_path, exit_record, storage_free_bytes, output_by_section],
+    *[clocks, cpu_use, screen_on, thermal_limits, skin_limit_c],
     *[core_count, core_count_of_nproc, load_1m, uptime_s, whole_number, decimal_number, facts.abi_of_machine],
 ]
 
@@ -60,6 +75,8 @@ def test_what_is_read_keeps_to_its_range(text: str) -> None:
     power, heat = battery(text), thermal(text)
     assert power.level_pct is None or 0 <= power.level_pct <= 100
     assert heat.skin_c is None or -50 < heat.skin_c < 200
+    assert 0 <= (clocks(text).gpu_busy_pct or 0) <= 100
+    assert all(policy.name.startswith("policy") for policy in clocks(text).cpus)
     assert (storage_free_bytes(text) or 0) >= 0
     assert (memory_bytes(text, "MemTotal") or 0) >= 0
 

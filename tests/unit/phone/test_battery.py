@@ -22,7 +22,7 @@ LLB MAN:
 
 @pytest.mark.parametrize("text", [DUMP, DUMP.replace("\n", "\r\n")])
 def test_level_temperature_and_charging_are_read(text: str) -> None:
-    assert battery(text) == Battery(level_pct=81, temperature_c=28.7, charging=True)
+    assert battery(text) == Battery(level_pct=81, temperature_c=28.7, charging=True, plugged="usb")
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,24 @@ def test_level_temperature_and_charging_are_read(text: str) -> None:
 )
 def test_status_says_whether_it_charges(status: int, charging: bool | None) -> None:
     assert battery(f"  status: {status}\n").charging is charging
+
+
+@pytest.mark.parametrize("plug", ["AC", "USB", "Wireless", "Dock"])
+def test_what_it_is_plugged_into_is_read(plug: str) -> None:
+    text = "".join(
+        f"  {each} powered: {str(each == plug).lower()}\n" for each in ("AC", "USB", "Wireless", "Dock")
+    )
+    assert battery(text).plugged == plug.lower()
+
+
+def test_a_phone_on_no_plug_says_so_and_a_cut_dump_says_nothing() -> None:
+    text = "  AC powered: false\n  USB powered: false\n  Wireless powered: false\n"
+    assert battery(text).plugged == "none"
+    assert battery(text[: text.index("USB")]).plugged is None
+
+
+def test_the_first_of_a_key_counts_whatever_case_vendors_repeat_it_in() -> None:
+    assert battery("  level: 40\n  Level: 7\n  level: 9\n").level_pct == 40
 
 
 def test_an_emulators_zeros_are_no_reading() -> None:
@@ -53,3 +71,5 @@ def test_a_missing_service_says_nothing() -> None:
 def test_a_phone_without_a_battery_says_nothing_of_one() -> None:
     text = "Current Battery Service state:\n  status: 2\n  present: false\n  level: 100\n  scale: 100\n"
     assert battery(text) == Battery()
+    # A box without a battery is plugged in all the same.
+    assert battery(text + "  AC powered: true\n") == Battery(plugged="ac")

@@ -105,11 +105,11 @@ def test_a_build_prop_names_its_phone() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("emulator_2016", Battery(level_pct=89, charging=True)),
+        ("emulator_2016", Battery(level_pct=89, charging=True, plugged="ac")),
         ("galaxy_zflip4_a16_trimmed", Battery(level_pct=96, temperature_c=30.4)),
-        ("nexus5_crlf", Battery(level_pct=45, temperature_c=18.0, charging=True)),
-        ("pixel8pro_a17", Battery(level_pct=22, temperature_c=28.0, charging=True)),
-        ("samsung_swelling", Battery(level_pct=100, temperature_c=30.9, charging=True)),
+        ("nexus5_crlf", Battery(level_pct=45, temperature_c=18.0, charging=True, plugged="usb")),
+        ("pixel8pro_a17", Battery(level_pct=22, temperature_c=28.0, charging=True, plugged="usb")),
+        ("samsung_swelling", Battery(level_pct=100, temperature_c=30.9, charging=True, plugged="usb")),
     ],
 )
 def test_a_battery_dump_has_its_phones_state(name: str, expected: Battery) -> None:

@@ -70,3 +70,26 @@ def test_no_throttling_is_no_statement_while_no_hal_reports() -> None:
     text = "IsStatusOverride: false\nThermal Status: {}\nCached temperatures:\nHAL Ready: false\n"
     assert thermal_status(text.format(0)) is None
     assert thermal_status(text.format(3)) is ThermalStatus.SEVERE
+
+
+def test_names_say_what_is_skin_where_a_vendor_counts_types_in_its_own_way() -> None:
+    text = """\
+Current temperatures from HAL:
+\tTemperature{mValue=41.0, mType=3, mName=BAT, mStatus=0}
+\tTemperature{mValue=36.5, mType=5, mName=SKIN, mStatus=0}
+\tTemperature{mValue=52.0, mType=1, mName=AP, mStatus=0}
+"""
+    assert thermal(text).skin_c == 36.5
+
+
+def test_what_vendors_call_their_skin_sensors_does_not_matter_where_the_type_says_it() -> None:
+    text = "Current temperatures from HAL:\n\tTemperature{mValue=33.0, mType=3, mName=quiet, mStatus=0}\n"
+    # A virtual sensor of another type has the word in its name, and is not what a hand feels.
+    text += "\tTemperature{mValue=61.0, mType=-1, mName=VIRTUAL-SKIN-CPU, mStatus=0}\n"
+    assert thermal(text).skin_c == 33.0
+
+
+def test_sections_that_are_empty_or_missing_take_no_readings_from_others() -> None:
+    text = "Cached temperatures:\nHAL Ready: true\nCurrent temperatures from HAL:\n"
+    text += "Current cooling devices from HAL:\n\tTemperature{mValue=50.0, mType=3, mName=x, mStatus=0}\n"
+    assert thermal(text).temperatures_c == {}
