@@ -6,12 +6,15 @@
 #   sh supervisor.sh stop   WORK FENCE           end it; its exit record follows
 #   sh supervisor.sh clean  WORK FENCE           end all of every run up to FENCE, remove their folders
 #
+# A last word PART names a further command of the run, in WORK/runs/FENCE/PART. System properties that it sets
+# are put back from WORK/properties, NAME=VALUE as it was.
+#
 # For POSIX sh with the applets of Android 8: mksh as sh, toybox, no GNU options. All paths are absolute.
 # Numbers stay below 2^31, which is where mksh's arithmetic ends: hence tenths of a second, not ticks.
 #
 # A run's folder: run.sh (by the agent), lock (held while the supervisor lives), supervisor and harness ("PID
-# BORN BOOT_ID"), stdout, stderr, timed_out, exit (how it ended; there once everything in its session is gone).
-# A recorded pid counts only while the process there has the recorded start time, in the same boot.
+# BORN BOOT_ID"), stdout, stderr, timed_out, exit (how it ended; there once everything in its session is gone
+# and what controls.sh had set is put back). A recorded pid counts only while the process there has the recorded start time, in the same boot.
 
 set -u
 umask 022
@@ -21,8 +24,8 @@ readonly NAP_TENTHS=300
 readonly PATIENCE_STEPS=20
 
 # A shell that reads this with `.` says where it is; that spares it one process.
-self=${BENCHFARM_SELF:-$0} command=$1 work=$2 fence=$3 argument=${4:-0}
-run=$work/runs/$fence
+self=${BENCHFARM_SELF:-$0} command=$1 work=$2 fence=$3 argument=${4:-0} part=${5:-}
+run=$work/runs/$fence${part:+/$part}
 boot=unknown
 # A virtual phone says in its environment where its own boot id stands.
 { read -r boot <"${BENCHFARM_BOOT_ID:-/proc/sys/kernel/random/boot_id}"; } 2>/dev/null
@@ -113,7 +116,7 @@ marked() {
 
 # Prints the processes of the run in folder $1, its supervisor not among them.
 of_run() {
-  marked "BENCHFARM_MARK=$mark${1##*/}:"
+  marked "BENCHFARM_MARK=$mark$fence:"
   around "$1"
 }
 
@@ -138,8 +141,11 @@ folders() {
 # Prints all processes of runs up to this fence, their supervisors too, and those whose folder is gone.
 leftovers() {
   folders -le | while read -r folder; do
-    around "$folder"
-    look_up "$folder/supervisor" && in_session "$pid"
+    for part in "$folder" "$folder"/*; do
+      [ ! -s "$part/supervisor" ] && [ "$part" != "$folder" ] && continue
+      around "$part"
+      look_up "$part/supervisor" && in_session "$pid"
+    done
   done
   set -- $(folders -gt | while read -r folder; do marked "BENCHFARM_MARK=$mark${folder##*/}:"; done)
   newer=" $* "
@@ -195,15 +201,34 @@ end_strays() {
   [ -z "$left" ] || put_down in_session "$harness" || say "some of session $harness live on"
 }
 
+# Sets `spent` to what those of our children that are over used of the CPU, in steps of 10 ms on every kernel.
+add_up() {
+  read -r line <"/proc/$$/stat"
+  set -- ${line##*) }
+  spent=$((${14} + ${15}))
+}
+
+# Puts the phone's clocks and cores back, if controls.sh set any for a run up to this one.
+put_back() {
+  number "$work/controls"
+  [ "$held" = 0 ] || [ "$held" -gt "$fence" ] || sh "$work/controls.sh" restore "$work"
+}
+
 record_exit() {
   timed_out=0
   [ ! -e "$run/timed_out" ] || timed_out=1
-  for line in "code=$1" "timed_out=$timed_out" "started_s=$2" "ended_s=$3" "boot_id=$boot"; do
+  for line in "code=$1" "timed_out=$timed_out" "started_s=$2" "ended_s=$3" "cpu_steps=$4" "boot_id=$boot"; do
     echo "$line"
   done >"$run/exit.new"
   # Android 8 has no fsync, and its sync takes no file.
   fsync "$run/exit.new" 2>/dev/null || sync "$run/exit.new" 2>/dev/null
   mv -f "$run/exit.new" "$run/exit"
+}
+
+put_properties_back() {
+  [ -s "$work/properties" ] || return 0
+  while IFS='=' read -r name value; do setprop "$name" "$value"; done <"$work/properties"
+  rm -f "$work/properties"
 }
 
 # In a session of its own, holding the lock on descriptor 9. It keeps its current folder out of the run's.
@@ -216,6 +241,8 @@ supervise() {
   number "$work/fence"
   [ "$held" -le "$fence" ] || exit "$REFUSED"
   find_mark
+  add_up
+  spent_before=$spent
   read -r started rest </proc/uptime
   # Here setsid does not fork: a background process of a script leads no group.
   BENCHFARM_RUN=$fence BENCHFARM_MARK=$mark$fence: setsid sh "$run/run.sh" \
@@ -233,9 +260,12 @@ supervise() {
   wait "$harness"
   code=$?
   read -r ended rest </proc/uptime
+  add_up
+  spent=$((spent - spent_before))
   # After a time-out the watchdog is at work and ends by itself.
   if [ -e "$run/timed_out" ]; then wait "$watchdog"; else dismiss "$watchdog"; fi
   end_strays
+  put_properties_back
   record_exit "$code" "$started" "$ended"
 }
 
@@ -247,7 +277,7 @@ start() {
   [ ! -s "$run/supervisor" ] || return 0
   trap '' HUP
   # Ends when the supervisor has closed its output, not when it ends.
-  answer=$(setsid sh "$self" supervise "$work" "$fence" "$argument" </dev/null 2>>"$run/supervisor.log" &)
+  answer=$(setsid sh "$self" supervise "$work" "$fence" "$argument" "$part" </dev/null 2>>"$run/supervisor.log" &)
   [ "$answer" = started ] || { say "not started: see $run/supervisor.log"; exit "$LOST"; }
 }
 
@@ -265,6 +295,8 @@ clean() {
   find_mark
   raise "$work/cleaned" "$fence"
   put_down leftovers || { say "live on: $left"; exit "$UNCLEAN"; }
+  put_back || { say "clocks or cores stay as they were set"; exit "$UNCLEAN"; }
+  put_properties_back
   folders -le | while read -r folder; do rm -rf "$folder"; done
   [ -z "$(folders -le)" ] || { say "folders stay: $(folders -le)"; exit "$UNCLEAN"; }
 }
