@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from farm.core.device import Presence
 from farm.core.errors import AdbdRestarted, Blame, DeviceRebooted
+from farm.core.golden import GOLDEN_CODES
 from farm.core.ids import DeviceId
 
 #: Trouble of several phones within this time is one thing.
@@ -15,8 +16,8 @@ WINDOW = timedelta(seconds=60)
 AT_LEAST = 2
 #: An incident whose phones stay away ends after so long without further trouble.
 QUIET_AFTER = timedelta(minutes=10)
-#: What a phone does of itself; no cable, hub or adb server makes a phone start anew.
-_OWN_DOING = frozenset({DeviceRebooted.code, AdbdRestarted.code})
+#: What a phone does of itself; no cable, hub or adb server makes a phone start anew, or slow.
+_OWN_DOING = frozenset({DeviceRebooted.code, AdbdRestarted.code}) | GOLDEN_CODES
 
 
 class IncidentKind(StrEnum):

@@ -8,6 +8,7 @@ from itertools import count, islice
 
 from sqlalchemy.engine import Connection
 
+from farm.core.check_times import is_due
 from farm.core.device import Admin, Health, Presence
 from farm.core.errors import Blame
 from farm.core.health import is_boot_loop, is_suspicious
@@ -15,16 +16,15 @@ from farm.core.ids import DeviceId, digest_of
 from farm.core.killer import DEVICE_KILLER, WENT_AWAY
 from farm.core.measurement import Outcome
 from farm.core.plan import PlanFile
+from farm.services.golden import standing_of_check, tell_of_golden_run
 from farm.services.incidents import find_incident, without_incidents
 from farm.store import device_moves, devices, jobs, troubles
 from farm.store.devices import Device
-from farm.store.endings import endings_since_check, last_check_finished_at
+from farm.store.endings import endings_since_check, last_check_id, last_checks
 
 _PAYLOAD_BYTES = 1024 * 1024
 #: How many of a device's last attempts are looked at.
 RECENT_ATTEMPTS = 5
-#: How long after a check that gave no answer the next one begins.
-CHECK_AGAIN_AFTER = timedelta(seconds=60)
 #: Starts of a phone that are longer ago are no part of a boot loop of today.
 _BOOTS_WITHIN = timedelta(hours=1)
 
@@ -66,31 +66,28 @@ def judge_check(
     if outcome is Outcome.INCONCLUSIVE and blame is not Blame.DEVICE:
         return
     passed = outcome is Outcome.SUCCEEDED
-    device_moves.move_health(
-        connection,
-        device_id,
-        sources=list(Health),
-        to=Health.GOOD if passed else Health.BAD,
-        now=now,
-        cause="it passed its check" if passed else cause,
-    )
+    to, cause = (Health.GOOD, "it passed its check") if passed else (Health.BAD, cause)
+    job_id = last_check_id(connection, device_id)
+    standing = None if job_id is None else standing_of_check(connection, job_id)
+    if standing is not None:
+        to, cause = standing.health, f"{cause}: {standing.words}" if passed else cause
+        tell_of_golden_run(connection, device_id, standing, now=now)
+    device_moves.move_health(connection, device_id, sources=list(Health), to=to, now=now, cause=cause)
 
 
 def check_where_needed(connection: Connection, device: Device, *, arrived: bool, now: datetime) -> None:
     """Queue a check of an online phone whose health only a check can tell.
 
     A phone that failed its check is checked again when it comes back: somebody may have seen to it. Others
-    are checked again some time after a check that ended without an answer.
+    are checked again some time after a check that ended without an answer; the more in a row, the later.
 
     Args:
         device: the phone, online now.
         arrived: it was not online before.
     """
-    unknown = device.health in (Health.UNKNOWN, Health.SUSPECT)
-    if device.admin is not Admin.ACTIVE or not (unknown or (device.health is Health.BAD and arrived)):
+    if device.admin is not Admin.ACTIVE or device.health is Health.GOOD:
         return
-    last = last_check_finished_at(connection, device.device_id)
-    if arrived or last is None or now - last >= CHECK_AGAIN_AFTER:
+    if is_due(device.health, last_checks(connection, device.device_id), arrived=arrived, now=now):
         jobs.add_check(connection, device.device_id, now=now, cause=f"its health is {device.health}")
 
 

@@ -19,6 +19,7 @@ from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome
 from farm.services.checks import check_after_loss, watch_health
 from farm.services.ending import Ending, end_cancelled, finish_job, retry_or_finish
+from farm.services.golden_ending import by_golden_run
 from farm.services.incidents import HOST_INCIDENT, notice_trouble, was_the_hosts
 from farm.services.judging import Arrived, Taken, Verdict, answer_to, stored_answer, taken, verdict
 from farm.services.measuring import record_measurement
@@ -151,6 +152,8 @@ def _end_with_job(connection: Connection, attempt: Attempt, *, now: datetime) ->
 def _settle_counted(connection: Connection, means: Verdict) -> Ending:
     job, attempt, now = means.taken.job, means.taken.attempt, means.taken.arrived.at
     ending = _spared(connection, attempt, means.ending, now=now)
+    if means.work is None and ending.outcome is Outcome.SUCCEEDED:
+        ending = by_golden_run(connection, attempt, means.taken.evidence, now=now) or ending
     actor = f"agent:{attempt.host_id}"
     attempts.move_attempt(
         connection,

@@ -7,11 +7,12 @@ from itertools import takewhile
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.check_times import LAST_CHECKS, PastCheck
 from farm.core.errors import Blame
-from farm.core.ids import DeviceId, HostId
-from farm.core.job import JobKind
+from farm.core.ids import DeviceId, HostId, JobId
+from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome
-from farm.store.tables import attempts, jobs
+from farm.store.tables import attempts, jobs, word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +66,25 @@ def endings_since_check(connection: Connection, device_id: DeviceId, count: int)
     ]
 
 
-def last_check_finished_at(connection: Connection, device_id: DeviceId) -> datetime | None:
-    """When the last check of a device ended."""
+def last_checks(connection: Connection, device_id: DeviceId) -> list[PastCheck]:
+    """The last ended checks of a device, newest first."""
     query = (
-        sa.select(jobs.c.finished_at)
-        .where(jobs.c.device_id == device_id, jobs.c.kind == JobKind.CHECK)
+        sa.select(jobs.c.outcome, jobs.c.code, jobs.c.finished_at)
+        .where(
+            jobs.c.device_id == device_id,
+            jobs.c.kind == word(JobKind.CHECK),
+            jobs.c.state == JobState.FINISHED,
+        )
         .order_by(jobs.c.job_id.desc())
-        .limit(1)
+        .limit(LAST_CHECKS)
     )
-    return connection.execute(query).scalar()
+    return [
+        PastCheck(outcome=Outcome(row.outcome), code=row.code, finished_at=row.finished_at)
+        for row in connection.execute(query)
+    ]
+
+
+def last_check_id(connection: Connection, device_id: DeviceId) -> JobId | None:
+    """The newest check of a device, ended or not."""
+    query = sa.select(jobs.c.job_id).where(jobs.c.device_id == device_id, jobs.c.kind == word(JobKind.CHECK))
+    return connection.execute(query.order_by(jobs.c.job_id.desc()).limit(1)).scalar()

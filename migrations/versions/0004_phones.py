@@ -1,5 +1,7 @@
 """What is known of phones: placement and controls of measurements, golden runs, alarms, recovery."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -19,6 +21,7 @@ KINDS = (
     "cell_silent",
     "host_trouble",
 )
+VERDICTS = ("unfit", "learning", "in_band", "slow", "fast", "drifted")
 OF_ATTEMPT = "uq_measurements_attempt_id"
 BY_PARSER = "uq_measurements_attempt_id_parser_version"
 
@@ -37,6 +40,7 @@ def upgrade() -> None:
     op.add_column("devices", sa.Column("setup", sa.JSON()))
     _golden_runs()
     _alarms()
+    op.create_index("ix_jobs_checks", "jobs", ["device_id", "job_id"], **only("kind = 'check'"))
 
 
 def _unique(old: str, new: str, columns: list[str]) -> None:
@@ -46,6 +50,7 @@ def _unique(old: str, new: str, columns: list[str]) -> None:
 
 
 def _golden_runs() -> None:
+    verdicts = ", ".join(f"'{verdict}'" for verdict in VERDICTS)
     op.create_table(
         "golden_runs",
         sa.Column("golden_id", BIG_ID, nullable=False),
@@ -55,9 +60,9 @@ def _golden_runs() -> None:
         sa.Column("facts_id", BIG_ID),
         sa.Column("program_digest", sa.Text(), nullable=False),
         sa.Column("value_ns", sa.Double(), nullable=False),
-        sa.Column("fit", sa.Boolean(), nullable=False),
-        sa.Column("in_band", sa.Boolean()),
+        sa.Column("verdict", sa.Text(), nullable=False),
         sa.Column("measured_at", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint(f"verdict IN ({verdicts})", name=op.f("ck_golden_runs_verdict_known")),
         sa.ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name=op.f("fk_golden_runs_job_id")),
         sa.ForeignKeyConstraint(["device_id"], ["devices.device_id"], name=op.f("fk_golden_runs_device_id")),
         sa.ForeignKeyConstraint(
@@ -94,18 +99,21 @@ def _alarms() -> None:
         sa.PrimaryKeyConstraint("alarm_id", name=op.f("pk_alarms")),
         sqlite_autoincrement=True,
     )
-    is_open = sa.text("cleared_at IS NULL")
     op.create_index(
         "uq_alarms_one_open_per_kind",
         "alarms",
         ["kind", "subject", "subject_id"],
         unique=True,
-        sqlite_where=is_open,
-        postgresql_where=is_open,
+        **only("cleared_at IS NULL"),
     )
 
 
+def only(condition: str) -> dict[str, Any]:
+    return {"sqlite_where": sa.text(condition), "postgresql_where": sa.text(condition)}
+
+
 def downgrade() -> None:
+    op.drop_index("ix_jobs_checks", table_name="jobs")
     op.drop_index("uq_alarms_one_open_per_kind", table_name="alarms")
     op.drop_table("alarms")
     op.drop_index("ix_golden_runs_device_id", table_name="golden_runs")

@@ -7,7 +7,7 @@ from farm.core.attempt import AttemptState
 from farm.core.device import Presence
 from farm.core.errors import Blame
 from farm.core.retry import MAX_GIVE_BACKS
-from farm.services.checks import CHECK_AGAIN_AFTER
+from farm.core.check_times import AGAIN_AFTER
 from farm.wire.agent import Assignment
 
 
@@ -28,7 +28,7 @@ def test_a_check_that_the_host_spoiled_says_nothing_and_is_made_again_later(farm
     assert host.run(lambda check: device_trouble(check, Blame.HOST)) == 4
     assert health(farm) == "unknown"
     assert host.exchange().assignments == ()
-    farm.clock.advance(CHECK_AGAIN_AFTER.total_seconds())
+    farm.clock.advance(AGAIN_AFTER.total_seconds())
     host.exchange()
     host.earn_health()
     assert health(farm) == "good"
@@ -43,7 +43,7 @@ def test_a_check_that_is_put_off_too_often_is_made_again_later(farm: FarmRig) ->
         host.clean(check)
         host.exchange([phase(check, AttemptState.GIVEN_BACK, "the phone is away")])
     assert health(farm) == "unknown"
-    farm.clock.advance(CHECK_AGAIN_AFTER.total_seconds())
+    farm.clock.advance(AGAIN_AFTER.total_seconds())
     host.exchange()
     host.earn_health()
     assert health(farm) == "good"

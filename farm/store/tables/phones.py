@@ -3,7 +3,9 @@
 import sqlalchemy as sa
 
 from farm.core.alarm import AlarmKind
+from farm.core.golden import GoldenVerdict
 from farm.store.tables.columns import NEVER_TWICE, BigId, UtcTime, metadata, one_of, where
+from farm.store.tables.work import jobs
 
 golden_runs = sa.Table(
     "golden_runs",
@@ -18,11 +20,10 @@ golden_runs = sa.Table(
     #: SHA-256 of the program that was timed: another program has another history.
     sa.Column("program_digest", sa.Text, nullable=False),
     sa.Column("value_ns", sa.Double, nullable=False),
-    #: Whether it may teach a band, by the conditions that it ran in.
-    sa.Column("fit", sa.Boolean, nullable=False),
-    #: Within the band of that time; None while there was none.
-    sa.Column("in_band", sa.Boolean),
+    #: By the band of that time.
+    sa.Column("verdict", sa.Text, nullable=False),
     sa.Column("measured_at", UtcTime, nullable=False),
+    one_of("verdict", GoldenVerdict),
     # A check has one golden run.
     sa.UniqueConstraint("job_id"),
     **NEVER_TWICE,
@@ -33,6 +34,9 @@ sa.Index(
 )
 # A phone's own history, for its drift.
 sa.Index("ix_golden_runs_device_id", golden_runs.c.device_id, golden_runs.c.measured_at)
+
+# A device's last checks.
+sa.Index("ix_jobs_checks", jobs.c.device_id, jobs.c.job_id, **where("kind = 'check'"))
 
 alarms = sa.Table(
     "alarms",

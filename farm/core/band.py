@@ -1,0 +1,106 @@
+"""What a kind of phone usually takes for the golden run, learned from its history; robust, in logarithms."""
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+
+#: Fewer runs than this teach nothing.
+MIN_RUNS = 8
+#: A phone that is checked more often than others does not teach more than they do.
+RUNS_OF_ONE = 8
+#: No band is narrower than this factor to either side, however alike its runs are.
+FLOOR = 1.15
+#: Half the width of a band, in robust standard deviations of runs from their own phone's median.
+WIDTH = 4.0
+#: A median absolute deviation times this is the standard deviation, where deviations are normal.
+_MAD_TO_SD = 1.4826
+
+#: A phone's drift: its newest runs against those from before a week ago.
+DRIFT_AFTER = timedelta(days=7)
+RECENT_WITHIN = timedelta(days=3)
+RECENT_RUNS, PAST_RUNS = 3, 5
+#: Slower than this factor against itself is a drift.
+DRIFT = 1.10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """One fit golden run of a phone of the kind; `phone` is anything that tells phones apart."""
+
+    phone: Hashable
+    value_ns: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """Where a golden run of this kind of phone is expected; from `lower_ns` to `upper_ns`, both included."""
+
+    center_ns: float
+    lower_ns: float
+    upper_ns: float
+    #: How many runs it is learned from, of how many phones.
+    runs: int
+    phones: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """How a phone's newest runs compare to its own of before: medians, and how many runs each is of."""
+
+    recent_ns: float
+    recent_runs: int
+    past_ns: float
+    past_runs: int
+
+    @property
+    def factor(self) -> float:
+        """Above 1: slower than before."""
+        return self.recent_ns / self.past_ns
+
+
+def band(runs: Sequence[PastRun]) -> Band | None:
+    """Learn a band; None from too few runs. The order of runs of different phones does not matter.
+
+    The center is the median of all; the width is that of each phone's runs around the phone's own median, so
+    that two phones that differ do not hide each other.
+    """
+    logs_by_phone: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: (run.at, run.value_ns), reverse=True):
+        if len(own := logs_by_phone[run.phone]) < RUNS_OF_ONE:
+            own.append(math.log(run.value_ns))
+    logs = [value for own in logs_by_phone.values() for value in own]
+    if len(logs) < MIN_RUNS:
+        return None
+    center = median(logs)
+    off = [abs(value - median(own)) for own in logs_by_phone.values() for value in own]
+    half = max(math.log(FLOOR), WIDTH * _MAD_TO_SD * median(off))
+    return Band(
+        center_ns=math.exp(center),
+        lower_ns=math.exp(center - half),
+        upper_ns=math.exp(center + half),
+        runs=len(logs),
+        phones=len(logs_by_phone),
+    )
+
+
+def drift(runs: Sequence[PastRun], *, now: datetime) -> Drift | None:
+    """Compare a phone's newest runs with those from before a week ago; None where either are too few.
+
+    `runs` are the one phone's own, the newest among them.
+    """
+    newest_first = sorted(runs, key=lambda run: (run.at, run.value_ns), reverse=True)
+    recent = [run.value_ns for run in newest_first if run.at >= now - RECENT_WITHIN][:RECENT_RUNS]
+    past = [run.value_ns for run in newest_first if run.at <= now - DRIFT_AFTER]
+    if len(recent) < RECENT_RUNS or len(past) < PAST_RUNS:
+        return None
+    return Drift(
+        recent_ns=_middle(recent), recent_runs=len(recent), past_ns=_middle(past), past_runs=len(past)
+    )
+
+
+def _middle(values: Sequence[float]) -> float:
+    return math.exp(median(map(math.log, values)))

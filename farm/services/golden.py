@@ -1,0 +1,116 @@
+"""Golden runs of checks: kept, judged by the band of their kind, and what they mean for a phone's health."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.alarm import AlarmKind, AlarmSubject
+from farm.core.device import Health
+from farm.core.evidence import Evidence
+from farm.core.golden import (
+    MAX_UNFIT,
+    GoldenVerdict,
+    Judgement,
+    band_key,
+    health_after,
+    judge,
+    unfit_because,
+)
+from farm.core.ids import DeviceId, JobId
+from farm.harness.device_check import golden_time
+from farm.services.alarms import clear_alarm, raise_alarm
+from farm.store import devices, golden_runs
+from farm.store.attempts import Attempt
+from farm.store.devices import Device
+from farm.store.golden_runs import GoldenRun
+
+_PROGRAM = "program"
+#: More than a phone can be unfit in a row.
+_LAST_RUNS = 4 * MAX_UNFIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What golden runs make of a phone's health, and why."""
+
+    health: Health
+    verdict: GoldenVerdict
+    words: str
+
+
+def keep_golden_run(connection: Connection, attempt: Attempt, evidence: Evidence, *, now: datetime) -> None:
+    """Keep and judge what a check that was passed took; nothing is kept where its golden run did not end."""
+    took = golden_time(evidence)
+    device = devices.get_device(connection, attempt.device_id)
+    if took is None or device.facts is None:
+        return
+    run = GoldenRun(
+        job_id=attempt.job_id,
+        device_id=attempt.device_id,
+        band_key=band_key(device.facts, attempt.host_id),
+        facts_id=attempt.facts_id,
+        program_digest=attempt.plan.file(_PROGRAM).digest,
+        value_ns=took.value_ns,
+        verdict=GoldenVerdict.LEARNING,
+        measured_at=now,
+    )
+    found = _judged(connection, run, unfit_because(evidence.before, evidence.after, device.facts))
+    golden_runs.add_golden_run(connection, replace(run, verdict=found.verdict))
+
+
+def standing_of_check(connection: Connection, job_id: JobId) -> Standing | None:
+    """What the golden run of a check makes of its phone; None where it has none."""
+    run = golden_runs.find_golden_run(connection, job_id)
+    if run is None:
+        return None
+    verdicts = golden_runs.verdicts_in_band(golden_runs.own_runs(connection, run.device_id, limit=_LAST_RUNS))
+    unfit = ("see the conditions of its check",) if run.verdict is GoldenVerdict.UNFIT else ()
+    words = _judged(connection, run, unfit).words
+    return Standing(health=health_after(verdicts), verdict=run.verdict, words=words)
+
+
+def tell_of_golden_run(
+    connection: Connection, device_id: DeviceId, standing: Standing, *, now: datetime
+) -> None:
+    """Raise or clear the alarm of a phone that is not what its band says. A bad phone's is for sure."""
+    name = devices.get_device(connection, device_id).name
+    kind, subject = AlarmKind.BAND_DRIFT, AlarmSubject.DEVICE
+    if standing.verdict in (GoldenVerdict.IN_BAND, GoldenVerdict.LEARNING):
+        clear_alarm(connection, kind, subject, device_id, cause=standing.words, now=now)
+    elif standing.health is Health.BAD or standing.verdict is GoldenVerdict.FAST:
+        raise_alarm(
+            connection,
+            kind,
+            subject,
+            device_id,
+            message=f"{name}: {standing.words}",
+            hint=_hint(standing, name),
+            now=now,
+        )
+
+
+def golden_words(connection: Connection, device: Device) -> str | None:
+    """What a phone's last golden run took, and how that compares; None before its first."""
+    last = golden_runs.own_runs(connection, device.device_id, limit=1)
+    if not last:
+        return None
+    run = last[0]
+    found = _judged(connection, run, ("it was not fit",) if run.verdict is GoldenVerdict.UNFIT else ())
+    return f"{run.verdict.replace('_', ' ')}: {found.words}"
+
+
+def _judged(connection: Connection, run: GoldenRun, unfit: tuple[str, ...]) -> Judgement:
+    return judge(
+        run.value_ns,
+        unfit=unfit,
+        kind=golden_runs.runs_of_kind(connection, run.band_key, run.program_digest, before=run.measured_at),
+        own=golden_runs.own_fit_runs(connection, run),
+        now=run.measured_at,
+    )
+
+
+def _hint(standing: Standing, name: str) -> str:
+    if standing.verdict is GoldenVerdict.FAST:
+        return f"what changed on {name}? Another governor, or an update; numbers from before do not compare"
+    return f"look at the battery of {name}, its power mode and its heat; then farm device check {name}"
