@@ -63,6 +63,10 @@ class PhoneMemory:
         """Keep what the phone was like right after a run, until that has been cleaned up."""
         self._after, self._after_at_s = condition, at_s
 
+    def forget_after(self) -> None:
+        """Something ran since then: what the phone was like is no longer what it is like."""
+        self._after = None
+
     def note_cleaned(self, state_by_digest: Mapping[Digest, str]) -> None:
         """Keep how the cache is now that nothing of a run lives; with the condition after it, a look."""
         if (after := self._after) is not None:

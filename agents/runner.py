@@ -18,6 +18,7 @@ from agents.device.prepare import Tell, untold
 from agents.device.supervisor import PhoneNotClean, supervisor_file
 from agents.ending import AWAY_S, WAIT_MARGIN_S, Ending
 from agents.journal import Entry, Phase
+from agents.passes import cut_off, wants_passes, with_passes
 from agents.patience import Patience
 from agents.preparation import Preparation
 from agents.watch import Phone, PhoneWatch
@@ -112,7 +113,7 @@ class Runner:
 
         try:
             if adopt:
-                return await self._adopted(entry, draft)
+                return await self._adopted(entry, draft, remember)
             return await self._run(entry, remember, tell)
         except FarmError as error:
             self._doubt_memory(entry.device_id)
@@ -195,9 +196,23 @@ class Runner:
         env = _filled(lambda: filled_env(plan, work=work, path_by_name=ready.path_by_name))
         await advance(AttemptState.MEASURING, draft)
         await self._start(replace(entry, draft=draft), phone, env)
-        return await self._ending.finished(entry, phone, draft)
+        ended = await self._ending.finished(entry, phone, draft)
+        return await self._explained(entry, phone, ended, advance)
 
-    async def _adopted(self, entry: Entry, draft: Evidence) -> Evidence:
+    async def _explained(self, entry: Entry, phone: Phone, evidence: Evidence, advance: Advance) -> Evidence:
+        """With the plan's uncounted passes, once the run's own evidence is on disk."""
+        if not wants_passes(entry, evidence):
+            return evidence
+        try:
+            await advance(AttemptState.MEASURING, evidence)
+        except HostDiskFull as error:
+            log.warning("passes_left_out", reason=error.message, hint=error.hint)
+            return evidence
+        return await with_passes(entry, phone, evidence)
+
+    async def _adopted(self, entry: Entry, draft: Evidence, advance: Advance) -> Evidence:
+        if draft.exit is not None:
+            return cut_off(entry, draft)
         try:
             async with asyncio.timeout(self._away_s):
                 phone = await self._phones.wait(entry.device_id)
@@ -209,7 +224,8 @@ class Runner:
 
         if await self._patience.call(look, away_s=self._away_s) is RunStatus.UNKNOWN:
             await self._start_late(entry, phone)
-        return await self._ending.finished(entry, phone, draft)
+        ended = await self._ending.finished(entry, phone, draft)
+        return await self._explained(entry, phone, ended, advance)
 
     async def _start_late(self, entry: Entry, phone: Phone) -> None:
         """Start a run that an earlier life had only just noted; one that it did start is left as it is."""
@@ -252,6 +268,9 @@ class Runner:
             phone.memory.forget()
 
     def _troubled(self, draft: Evidence, error: FarmError) -> Evidence:
+        if draft.exit is not None:
+            # The run itself had ended well: only a pass is lost.
+            return draft
         trouble = Trouble(
             code=error.code,
             blame=error.blame,

@@ -54,10 +54,13 @@ async def ensure_supervisor(device: AdbDevice, work_root: str) -> CacheResult:
     return await ensure_cached(device, work_root, [supervisor_file()], local_path)
 
 
-def supervisor_command(work_root: str, command: str, fence: int, argument: int = 0) -> str:
-    """A command line for the phone's shell, which reads the script itself: one process less."""
+def supervisor_command(work_root: str, command: str, fence: int, argument: int = 0, part: str = "") -> str:
+    """A command line for the phone's shell, which reads the script itself: one process less.
+
+    `part` names a further command of the run, in a folder of its own below the run's.
+    """
     script = quote(cache_path(work_root, supervisor_file().digest))
-    words = f"{command} {quote(work_folder(work_root))} {fence} {argument}"
+    words = f"{command} {quote(work_folder(work_root))} {fence} {argument} {quote(part)}"
     return f"(BENCHFARM_SELF={script}; set -- {words}; . {script})"
 
 

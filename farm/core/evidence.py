@@ -45,6 +45,8 @@ class PassEvidence:
     stderr: str = ""
     #: What the phone's log said meanwhile, in logcat's form `threadtime`.
     log: str = ""
+    #: Of the command: which lines of the log are its own. None where the phone does not say.
+    pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
