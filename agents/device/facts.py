@@ -6,15 +6,36 @@ from agents.adb.client import AdbDevice
 from farm.core.device import DeviceFacts
 from farm.core.errors import DeviceProtocol, DeviceUnfit
 from farm.phone import facts
-from farm.phone.proc import core_count, core_count_of_nproc, memory_bytes
 from farm.phone.properties import properties
 from farm.phone.sections import output_by_section, section_command
+from farm.phone.whole import device_facts
 
 #: Android 8.0, the first with sha256sum.
 MIN_API_LEVEL = 26
 #: What the supervisor and the cache are made with, beyond what any shell brings along.
 _TOOLS = ("sha256sum", "setsid", "flock", "timeout", "grep", "env")
-_DEADLINE_S = 20.0
+#: What may hang has a time-out of its own below, and all of them may.
+_DEADLINE_S = 45.0
+_ASK = "timeout 5"
+_NN = "neuralnetworks"
+_VINTF = " ".join(
+    f"/{partition}/etc/vintf/{files}"
+    for partition in ("vendor", "odm")
+    for files in ("*.xml", "manifest/*.xml")
+)
+_FILES = ("related_cpus", "cpuinfo_min_freq", "cpuinfo_max_freq")
+#: Beside another file, grep says which file a line is of. Kernels before 4.2 have no policies, only cores.
+_CPUFREQ = " || ".join(
+    f"(cd /sys/devices/system/cpu && grep . /dev/null {' '.join(f'{folder}/{name}' for name in _FILES)})"
+    for folder in ("cpufreq/policy*", "cpu[0-9]*/cpufreq")
+)
+#: Magisk's su takes -c and may ask on the screen; that of AOSP takes a user. A virtual phone's user is the
+#: host's, which says nothing of the phone.
+_ROOT = (
+    '[ "$(getprop ro.benchfarm.virtual)" = 1 ] || id -u; '
+    "if command -v su >/dev/null; then "
+    "timeout 3 su -c 'id -u' </dev/null || timeout 3 su 0 id -u </dev/null; fi"
+)
 
 FACTS_COMMAND = section_command(
     {
@@ -23,11 +44,22 @@ FACTS_COMMAND = section_command(
         "kernel": "uname -r",
         "system": "uname -s",
         "cpuinfo": "cat /proc/cpuinfo",
+        "possible": "cat /sys/devices/system/cpu/possible",
+        "cpufreq": _CPUFREQ,
+        "soc_machine": "cat /sys/devices/soc0/machine",
         "nproc": "nproc",
         "meminfo": "cat /proc/meminfo",
+        "gles": f"{_ASK} dumpsys SurfaceFlinger | grep GLES:",
+        "vkjson": f"{_ASK} cmd gpu vkjson | grep -E '\"(apiVersion|driverVersion|driverInfo|deviceName)\"'",
+        "features": f"{_ASK} cmd package list features | grep vulkan.version",
+        "services": f"{_ASK} service list | grep {_NN}",
+        "lshal": f"if command -v lshal; then {_ASK} lshal 2>&1; fi | grep {_NN}",
+        "vintf": f'for f in {_VINTF}; do grep -q {_NN} "$f" && cat "$f"; done',
+        "root": _ROOT,
         # The first folder that can be written; a virtual phone names its own.
         "work_root": 'for d in "$(getprop ro.benchfarm.work_root)" /data/local/tmp "$TMPDIR" /tmp; do '
         'if [ -d "$d" ] && [ -w "$d" ]; then echo "$d"; break; fi; done',
+        "storage": 'df -k "$d"',
         "missing": f"for t in {' '.join(_TOOLS)}; do command -v $t >/dev/null || echo $t; done; echo checked",
         # The supervisor waits for a process that setsid must not put a fork in front of.
         "setsid": "setsid sh -c 'echo $$' & echo $!; wait",
@@ -64,25 +96,3 @@ def unfitness(said: Mapping[str, str]) -> str | None:
     if len(set(said["setsid"].split())) != 1:
         return "has a setsid that forks, so that no exit code could be had"
     return None
-
-
-def device_facts(said: Mapping[str, str], serial: str) -> DeviceFacts:
-    """What a phone is, by its answers; `serial` stands in where it has no number of its own."""
-    known = properties(said["getprop"])
-    machine = facts.abi_of_machine(said["machine"])
-    return DeviceFacts(
-        serialno=facts.serialno(known) or serial,
-        device_model=facts.device_model(known) or f"{said['system']} {said['machine']}".strip() or "unknown",
-        manufacturer=facts.manufacturer(known),
-        soc=facts.soc(known),
-        android=facts.android_release(known),
-        api_level=facts.api_level(known),
-        abis=facts.abis(known) or ((machine,) if machine else ()),
-        build_fingerprint=facts.build_fingerprint(known),
-        kernel=said["kernel"].strip() or None,
-        cores=core_count(said["cpuinfo"]) or core_count_of_nproc(said["nproc"]),
-        memory_bytes=memory_bytes(said["meminfo"], "MemTotal"),
-        work_root=said["work_root"].rstrip("/"),
-        virtual=facts.is_virtual(known),
-        cpu_domain=facts.cpu_domain(known),
-    )

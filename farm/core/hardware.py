@@ -23,8 +23,10 @@ class Gpu:
     vendor: str | None = None
     #: `Adreno (TM) 750`, `Mali-G715`.
     renderer: str | None = None
-    #: OpenGL ES driver, as it names itself.
+    #: OpenGL ES driver's version in its maker's form: `V@0762.10`, `r38p1`.
     driver: str | None = None
+    #: All that the driver says of itself, which tells builds of one version apart.
+    driver_text: str | None = None
     #: `1.3.0`, and the driver's own version.
     vulkan: str | None = None
     vulkan_driver: str | None = None

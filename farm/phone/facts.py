@@ -1,15 +1,43 @@
-"""What a phone's properties say it is."""
+"""What a phone's properties say it is, and which of them said it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from farm.phone.properties import Properties
+from farm.phone.soc import chip
 from farm.phone.text import whole_number
 
 #: ro.product.model is missing where the dump is cut, or where a vendor fills its own partition's only.
 _PARTITIONS = ("", "vendor.", "odm.", "product.", "system.", "system_ext.")
-#: Newest first. ro.soc.* came with Android 12; ro.chipname is Samsung's, where the platform of every
-#: Exynos up to the S9 says exynos5; ro.hardware may be the chip's vendor (qcom) or the phone's code name.
-_SOC_FALLBACKS = ("ro.chipname", "ro.hardware.chipname", "ro.board.platform", "ro.hardware")
+#: Makers say what they sell a phone as in properties of their own.
+_MARKET_NAMES = (
+    "ro.product.marketname",
+    "ro.product.vendor.marketname",
+    "ro.product.odm.marketname",
+    "ro.vendor.oplus.market.enname",
+    "ro.vendor.oplus.market.name",
+    "ro.oplus.market.name",
+    "ro.oppo.market.name",
+    "ro.oneplus.market.name",
+    "ro.config.marketing_name",
+    "ro.vivo.market.name",
+    "ro.vendor.vivo.market.name",
+    "ro.semc.product.name",
+)
+_NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "device_model": [f"ro.product.{partition}model" for partition in _PARTITIONS],
+        "manufacturer": [f"ro.product.{partition}manufacturer" for partition in _PARTITIONS],
+        "market_name": _MARKET_NAMES,
+        "android": ["ro.build.version.release", "ro.system.build.version.release"],
+        "api_level": ["ro.build.version.sdk", "ro.system.build.version.sdk"],
+        "build_fingerprint": ["ro.build.fingerprint", "ro.system.build.fingerprint"],
+        "security_patch": ["ro.build.version.security_patch"],
+        "serialno": ["ro.serialno", "ro.boot.serialno"],
+        "egl": ["ro.hardware.egl"],
+    }
+)
+_ABI_LISTS = ("ro.product.cpu.abilist", "ro.system.product.cpu.abilist", "ro.vendor.product.cpu.abilist")
 _ABI_BY_MACHINE = {
     "aarch64": "arm64-v8a",
     "arm64": "arm64-v8a",
@@ -22,36 +50,39 @@ _ABI_BY_MACHINE = {
 
 def device_model(properties: Properties) -> str | None:
     """The model as its maker calls it, e.g. `Pixel 8`."""
-    return _first(properties, [f"ro.product.{partition}model" for partition in _PARTITIONS])
+    return _first(properties, _NAMES["device_model"])
 
 
 def manufacturer(properties: Properties) -> str | None:
     """Who made the phone."""
-    return _first(properties, [f"ro.product.{partition}manufacturer" for partition in _PARTITIONS])
+    return _first(properties, _NAMES["manufacturer"])
+
+
+def market_name(properties: Properties) -> str | None:
+    """What it is sold as, where that is not the model."""
+    model = device_model(properties)
+    named = _first(properties, _NAMES["market_name"])
+    return None if named is None or model is None or named.casefold() == model.casefold() else named
 
 
 def soc(properties: Properties) -> str | None:
     """Maker and model of the chip; its platform's name where the phone says no more."""
-    model = _first(properties, ["ro.soc.model"])
-    if model is None:
-        return _first(properties, _SOC_FALLBACKS)
-    maker = _first(properties, ["ro.soc.manufacturer"])
-    return model if maker is None or model.startswith(maker) else f"{maker} {model}"
+    return chip(properties).text
 
 
 def android_release(properties: Properties) -> str | None:
     """Android's version, e.g. `8.1.0`."""
-    return _first(properties, ["ro.build.version.release"])
+    return _first(properties, _NAMES["android"])
 
 
 def api_level(properties: Properties) -> int | None:
     """The SDK version, e.g. 34."""
-    return whole_number(properties.get("ro.build.version.sdk", ""))
+    return whole_number(_first(properties, _NAMES["api_level"]) or "")
 
 
 def abis(properties: Properties) -> tuple[str, ...]:
     """Preferred ABI first; empty when the phone does not say."""
-    listed = _first(properties, ["ro.product.cpu.abilist", "ro.system.product.cpu.abilist"])
+    listed = _first(properties, _ABI_LISTS)
     single = [properties.get("ro.product.cpu.abi", ""), properties.get("ro.product.cpu.abi2", "")]
     names = listed.split(",") if listed else single
     return tuple(name.strip() for name in names if name.strip())
@@ -59,12 +90,22 @@ def abis(properties: Properties) -> tuple[str, ...]:
 
 def build_fingerprint(properties: Properties) -> str | None:
     """What changes with every system update."""
-    return _first(properties, ["ro.build.fingerprint", "ro.system.build.fingerprint"])
+    return _first(properties, _NAMES["build_fingerprint"])
+
+
+def security_patch(properties: Properties) -> str | None:
+    """Of the system's security patches: `2026-05-05`."""
+    return _first(properties, _NAMES["security_patch"])
+
+
+def egl(properties: Properties) -> str | None:
+    """What the maker calls the OpenGL ES driver: `adreno`, `mali`, `meow`."""
+    return _first(properties, _NAMES["egl"])
 
 
 def serialno(properties: Properties) -> str | None:
     """The phone's own serial number, which adb shows for USB transports only."""
-    return _first(properties, ["ro.serialno", "ro.boot.serialno"])
+    return _first(properties, _NAMES["serialno"])
 
 
 def is_virtual(properties: Properties) -> bool:
@@ -81,6 +122,12 @@ def abi_of_machine(machine: str) -> str | None:
     """Android's name for what `uname -m` says."""
     name = machine.strip()
     return _ABI_BY_MACHINE.get(name, name) or None
+
+
+def source(properties: Properties, fact: str) -> str | None:
+    """The property that a fact was read off; None for one that no property holds."""
+    names = _ABI_LISTS if fact == "abis" else _NAMES.get(fact, ())
+    return next((name for name in names if properties.get(name, "").strip()), None)
 
 
 def _first(properties: Properties, names: Sequence[str]) -> str | None:

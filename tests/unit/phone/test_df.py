@@ -1,6 +1,6 @@
 import pytest
 
-from farm.phone.storage import storage_free_bytes
+from farm.phone.storage import storage_free_bytes, storage_size_bytes
 
 HEAD = "Filesystem       1K-blocks     Used Available Use% Mounted on\n"
 
@@ -36,3 +36,17 @@ def test_free_bytes_are_read_off_every_form_of_df(text: str, free_bytes: int) ->
 )
 def test_no_single_file_system_is_no_answer(text: str) -> None:
     assert storage_free_bytes(text) is None
+
+
+def test_a_whole_listing_has_the_users_data_among_others() -> None:
+    listing = (
+        HEAD + "tmpfs 9 1 8 12% /dev\n/dev/block/dm-9 100 40 60 40% /data\n/dev/fuse 100 40 61 40% /storage\n"
+    )
+    assert storage_free_bytes(listing) == 60 * 1024
+    assert storage_size_bytes(listing) == 100 * 1024
+
+
+def test_magisk_of_old_shows_the_users_data_in_a_mirror() -> None:
+    listing = HEAD + "/sbin/.magisk/block/system 2G 1G 1G 50% /sbin/.magisk/mirror/system\n"
+    listing += "/sbin/.magisk/block/data 3.5G 1G 2.5G 29% /sbin/.magisk/mirror/data\n"
+    assert storage_size_bytes(listing) == int(3.5 * 1024**3)

@@ -34,32 +34,104 @@ def test_no_parser_raises_on_any_capture(parse: Callable[[str], object]) -> None
 @pytest.mark.parametrize(
     ("name", "count", "model", "maker", "soc", "android", "api_level", "abi"),
     [
-        ("galaxy_j1_2016_sc8830_a5", 363, "SM-J120H", "samsung", "SC7727SE", "5.1.1", 22, "armeabi-v7a"),
-        ("galaxy_s25plus_sm8750_a16_utf16", 1257, "SM-S936B", "samsung", "QTI SM8750", "16", 36, "arm64-v8a"),
-        ("galaxy_s9_exynos9810_a8", 590, "SM-G960F", "samsung", "exynos9810", "8.0.0", 26, "arm64-v8a"),
-        ("galaxy_s9us_sdm845_a8", 739, "SM-G960U", "samsung", "SDM845", "8.0.0", 26, "arm64-v8a"),
+        (
+            "galaxy_j1_2016_sc8830_a5",
+            363,
+            "SM-J120H",
+            "samsung",
+            "Unisoc SC7727SE",
+            "5.1.1",
+            22,
+            "armeabi-v7a",
+        ),
+        (
+            "galaxy_s25plus_sm8750_a16_utf16",
+            1257,
+            "SM-S936B",
+            "samsung",
+            "Qualcomm SM8750 (Snapdragon 8 Elite)",
+            "16",
+            36,
+            "arm64-v8a",
+        ),
+        (
+            "galaxy_s9_exynos9810_a8",
+            590,
+            "SM-G960F",
+            "samsung",
+            "Samsung exynos9810",
+            "8.0.0",
+            26,
+            "arm64-v8a",
+        ),
+        (
+            "galaxy_s9us_sdm845_a8",
+            739,
+            "SM-G960U",
+            "samsung",
+            "Qualcomm SDM845 (Snapdragon 845)",
+            "8.0.0",
+            26,
+            "arm64-v8a",
+        ),
         (
             "infinix_x670_mt6781_a13",
             1137,
             "Infinix X670",
             "INFINIX",
-            "Mediatek MT6781V/CDZAMB-H",
+            "MediaTek MT6781V/CDZAMB-H (Helio G96)",
             "13",
             33,
             "arm64-v8a",
         ),
-        ("leagoo_t5c_sc9853i_x86_a7", 417, "T5c", "LEAGOO", "sp9853i", "7.0", 24, "x86_64"),
-        ("oneplus7t_sm8150p_a10", 684, "HD1903", "OnePlus", "msmnile", "10", 29, "arm64-v8a"),
-        ("oneplus_nord2_mt6893_a11", 838, "DN2103", "OnePlus", "mt6893", "11", 30, "arm64-v8a"),
-        ("pixel2xl_msm8998_a8", 453, "Pixel 2 XL", "Google", "msm8998", "8.1.0", 27, "arm64-v8a"),
-        ("pixel8_tensor_g3_a14", 207, "Pixel 8", "Google", "zuma", "14", 34, "arm64-v8a"),
-        ("poco_f6_sm8635_a15", 1067, "24069PC21I", "Xiaomi", "QTI SM8635", "15", 35, "arm64-v8a"),
+        ("leagoo_t5c_sc9853i_x86_a7", 417, "T5c", "LEAGOO", "Unisoc SC9853I", "7.0", 24, "x86_64"),
+        (
+            "oneplus7t_sm8150p_a10",
+            684,
+            "HD1903",
+            "OnePlus",
+            "Qualcomm SM8150 (Snapdragon 855/855+/860)",
+            "10",
+            29,
+            "arm64-v8a",
+        ),
+        (
+            "oneplus_nord2_mt6893_a11",
+            838,
+            "DN2103",
+            "OnePlus",
+            "MediaTek MT6893 (Dimensity 1200/1300)",
+            "11",
+            30,
+            "arm64-v8a",
+        ),
+        (
+            "pixel2xl_msm8998_a8",
+            453,
+            "Pixel 2 XL",
+            "Google",
+            "Qualcomm MSM8998 (Snapdragon 835)",
+            "8.1.0",
+            27,
+            "arm64-v8a",
+        ),
+        ("pixel8_tensor_g3_a14", 207, "Pixel 8", "Google", "Google Tensor G3", "14", 34, "arm64-v8a"),
+        (
+            "poco_f6_sm8635_a15",
+            1067,
+            "24069PC21I",
+            "Xiaomi",
+            "Qualcomm SM8635 (Snapdragon 8s Gen 3)",
+            "15",
+            35,
+            "arm64-v8a",
+        ),
         (
             "redmi_note14_5g_mt6855_a15",
             1236,
             "24094RAD4G",
             "Xiaomi",
-            "Mediatek MT6855",
+            "MediaTek MT6855 (Dimensity 930/7020/7025)",
             "15",
             35,
             "arm64-v8a",
@@ -98,7 +170,7 @@ def test_a_build_prop_names_its_phone() -> None:
         "7.0",
         24,
     )
-    assert facts.soc(found) == "exynos8895"
+    assert facts.soc(found) == "Samsung exynos8895"
 
 
 @needs_captures
@@ -152,4 +224,4 @@ def test_every_cpuinfo_lists_its_cores() -> None:
 def test_df_has_its_phones_free_storage() -> None:
     assert storage_free_bytes(read("device-state/df_quest2_data.txt")) == 161196764 * 1024
     assert storage_free_bytes(read("device-state/df_h_full_99pct_a11.txt")) == int(1.6 * 1024**3)
-    assert storage_free_bytes(read("device-state/df_h_android7_magisk.txt")) is None
+    assert storage_free_bytes(read("device-state/df_h_android7_magisk.txt")) == int(2.3 * 1024**3)

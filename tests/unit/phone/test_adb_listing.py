@@ -1,0 +1,82 @@
+"""Rows of `adb devices -l`, invented and captured."""
+
+from pathlib import Path
+
+import pytest
+
+from farm.phone.adb_listing import ListedPhone, listed_phones
+from farm.phone.text import decoded
+
+CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
+needs_captures = pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures beside the checkout")
+
+
+@pytest.mark.parametrize(
+    ("row", "phone"),
+    [
+        (
+            "A1B2\tdevice usb:1-4.2 product:one model:One_9 device:one transport_id:7",
+            ListedPhone(
+                serial="A1B2",
+                state="device",
+                usb_path="1-4.2",
+                product="one",
+                model="One_9",
+                device="one",
+                transport_id=7,
+            ),
+        ),
+        ("A1B2       recovery 2-7 new:thing", ListedPhone(serial="A1B2", state="recovery", usb_path="2-7")),
+        ("10.1.2.3:5555\toffline", ListedPhone(serial="10.1.2.3:5555", state="offline")),
+        (
+            "adb-99 (3)._adb-tls-connect._tcp offline transport_id:9",
+            ListedPhone(serial="adb-99 (3)._adb-tls-connect._tcp", state="offline", transport_id=9),
+        ),
+        (
+            "A1B2 no permissions (user x is not in plugdev); see [http://a.b] usb:3-1 transport_id:1",
+            ListedPhone(
+                serial="A1B2",
+                state="no permissions (user x is not in plugdev); see [http://a.b]",
+                usb_path="3-1",
+                transport_id=1,
+            ),
+        ),
+        ("????????????\tno permissions", ListedPhone(serial="????????????", state="no permissions")),
+    ],
+)
+def test_a_row_is_a_phone(row: str, phone: ListedPhone) -> None:
+    assert listed_phones(f"List of devices attached\r\n{row}\r\n\r\n") == (phone,)
+
+
+def test_what_adb_tells_of_itself_is_no_phone() -> None:
+    text = "* daemon not running; starting now at tcp:5037\nList of devices attached\nA\tdevice\n"
+    text += (
+        "adb server version (99) doesn't match this client (41); killing...\n* daemon started successfully\n"
+    )
+    assert [phone.serial for phone in listed_phones(text)] == ["A"]
+
+
+@needs_captures
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("adb_devices_l_crlf", [("0123456789abcdef", "device", "2-1"), ("192.168.1.1:5555", "device", None)]),
+        ("adb_devices_l_devpath_without_colon", [("12345678", "device", "3-1")]),
+        (
+            "adb_devices_l_mdns_serial_with_spaces",
+            [("adb-0123456789AB-CDdefg (2)._adb-tls-connect._tcp", "device", None)],
+        ),
+        ("adb_devices_l_recovery_twrp_line", [("KB00A000000", "recovery", None)]),
+        (
+            "adb_devices_l_version_mismatch_mixed",
+            [("0123456789abcdef", "unauthorized", "1-1"), ("87654321", "device", "2-1")],
+        ),
+        ("adb_devices_offline_cf264b8f", [("cf264b8f", "offline", None)]),
+        ("adb_err_insufficient_permissions", []),
+        ("adb_sideload_device_offline", []),
+        ("adb_push_ok_and_skipped", []),
+    ],
+)
+def test_a_captured_listing_has_its_phones(name: str, rows: list[tuple[str, str, str | None]]) -> None:
+    found = listed_phones(decoded((CAPTURES / f"device-state/{name}.txt").read_bytes()))
+    assert [(phone.serial, phone.state, phone.usb_path) for phone in found] == rows

@@ -1,0 +1,79 @@
+"""GPUs of invented phones."""
+
+import pytest
+
+from farm.core.hardware import Gpu
+from farm.phone.gpu import gpu
+
+
+@pytest.mark.parametrize(
+    ("line", "vendor", "renderer", "driver"),
+    [
+        (
+            "GLES: Qualcomm, Adreno (TM) 999, OpenGL ES 3.2 V@0999.1 (GIT@abc, I1, 17) (Date:02/02/26)",
+            "Qualcomm",
+            "Adreno (TM) 999",
+            "V@0999.1",
+        ),
+        ("GLES: ARM, Mali-G99, OpenGL ES 3.2 v1.r77p2-01eac0.abcdef", "ARM", "Mali-G99", "r77p2-01eac0"),
+        (
+            "  GLES: Imagination Technologies, PowerVR A99, OpenGL ES 3.2 build 9.9@1234567\r\n",
+            "Imagination Technologies",
+            "PowerVR A99",
+            "9.9@1234567",
+        ),
+        (
+            "GLES: Samsung Electronics Co., Ltd., ANGLE (Xclipse 999) on Vulkan 1.4.1, "
+            "OpenGL ES 3.2 ANGLE git hash: abc",
+            "Samsung Electronics Co., Ltd.",
+            "ANGLE (Xclipse 999) on Vulkan 1.4.1",
+            "ANGLE git hash: abc",
+        ),
+        (
+            "GLES: Google Inc. (Acme), ANGLE (Acme, Card 1, OpenGL ES 3.2), OpenGL ES 3.2 (ANGLE 2.1)",
+            "Google Inc. (Acme)",
+            "ANGLE (Acme, Card 1, OpenGL ES 3.2)",
+            "(ANGLE 2.1)",
+        ),
+    ],
+)
+def test_a_gles_line_is_vendor_renderer_and_driver(
+    line: str, vendor: str, renderer: str, driver: str
+) -> None:
+    found = gpu(f"dumpsys SurfaceFlinger\n{line}", "")
+    assert found is not None
+    assert (found.vendor, found.renderer, found.driver) == (vendor, renderer, driver)
+
+
+def test_builds_of_one_driver_version_differ_in_what_it_says() -> None:
+    one, other = (gpu(f"GLES: A, B, OpenGL ES 3.2 V@0512.1 (GIT@{git})", "") for git in ("aaa", "bbb"))
+    assert one is not None
+    assert other is not None
+    assert one.driver == other.driver
+    assert one != other
+
+
+VKJSON = """            "apiVersion": 4206592,
+            "driverVersion": 2150105089,
+            "deviceName": "Acme 9",
+    "driverInfo": "build 7",
+            "apiVersion": 1,
+"""
+
+
+def test_vulkan_and_its_driver_are_read_off_the_first_device() -> None:
+    assert gpu("", VKJSON) == Gpu(renderer="Acme 9", vulkan="1.3.0", vulkan_driver="512.640.1, build 7")
+
+
+def test_a_document_on_one_line_says_the_same() -> None:
+    assert gpu("", "{" + "".join(line.strip() for line in VKJSON.splitlines()) + "}") == gpu("", VKJSON)
+
+
+def test_features_tell_the_version_of_vulkan_where_nothing_else_does() -> None:
+    found = gpu("", "", "feature:android.hardware.vulkan.version=4198400\n", egl="acme")
+    assert found == Gpu(vendor="acme", vulkan="1.1.0")
+
+
+@pytest.mark.parametrize("text", ["", "GLES: ", "GLES: one", "Permission Denial: can't dump SurfaceFlinger"])
+def test_no_gpu_is_no_answer(text: str) -> None:
+    assert gpu(text, "") is None
