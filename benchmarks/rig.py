@@ -37,7 +37,7 @@ from farm.core.job import JobState
 from farm.services.identity import create_join_token
 from farm.store.artifacts import put_artifact
 from farm.store.database import Database
-from farm.store.jobs import list_jobs
+from farm.store.job_pages import list_jobs
 from farm.store.opening import open_database
 from farm.store.programs import put_program
 from farm.wire.views import AttemptView

@@ -1,6 +1,6 @@
 """The farm over HTTP, for people and scripts: typed answers, and errors of our own tree."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -33,7 +33,9 @@ from farm.wire.result_views import ResultView
 from farm.wire.storage_views import StorageView, SweepView
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
 from farm.wire.views import (
+    MAX_JOBS_PAGE,
     AttemptView,
+    CellView,
     FarmView,
     JobView,
     MatrixSummary,
@@ -159,8 +161,25 @@ class FarmClient(FarmConnection):
         """Every cell of a matrix with its values over rounds."""
         return self._get(list[ResultView], f"/matrices/{matrix_id}/results")
 
+    def cells(self, matrix_id: MatrixId) -> Iterator[CellView]:
+        """All cells of a matrix, page by page; of a large one, `matrix` has but the first."""
+        after = -1
+        while page := self._get(list[CellView], f"/matrices/{matrix_id}/cells", after=str(after)):
+            yield from page
+            after = page[-1].index
+
     def jobs(self, matrix_id: MatrixId) -> list[JobView]:
-        return self._get(list[JobView], "/jobs", matrix_id=str(matrix_id))
+        """All jobs of a matrix, of however many pages."""
+        return [job for page in self.job_pages(matrix_id) for job in page]
+
+    def job_pages(self, matrix_id: MatrixId, *, limit: int = MAX_JOBS_PAGE) -> Iterator[list[JobView]]:
+        """The jobs of a matrix in the order they were queued, page by page."""
+        after, page = 0, None
+        while page is None or len(page) == limit:
+            asked = {"matrix_id": str(matrix_id), "after": str(after), "limit": str(limit)}
+            page = self._get(list[JobView], "/jobs", **asked)
+            yield page
+            after = page[-1].job_id if page else after
 
     def job(self, job_id: JobId) -> JobDetail:
         return self._get(JobDetail, f"/jobs/{job_id}")

@@ -35,7 +35,7 @@ from farm.services.sweeper import Sweeper
 from farm.store.migrate import upgrade
 from farm.store.opening import check_server, open_database
 from farm.store.outlasting import outlasting_busy
-from farm.ticks import sweeping, ticking
+from farm.ticks import reminding, sweeping, ticking
 
 _log = structlog.get_logger(__name__)
 
@@ -145,6 +145,7 @@ async def _beside(
     async with (
         ticking(context.database, duties, after=context.waiters.wake),
         sweeping(sweep, every_s=options.config.sweep_every_s, whenever=lambda: duties.are_held),
+        reminding(context.to_unfold, every_s=duties.every_s, whenever=lambda: duties.are_held),
     ):
         addresses = await asyncio.to_thread(_phones, options.virtual, folder / "virtual")
         tasks: list[asyncio.Task[None]] = []

@@ -40,6 +40,24 @@ async def sweeping(
 
 
 @asynccontextmanager
+async def reminding(
+    asked: asyncio.Event, *, every_s: float, whenever: Callable[[], bool]
+) -> AsyncIterator[None]:
+    """Have somebody look for what another life of the farm left half done, while the block runs.
+
+    Args:
+        whenever: whether it is this process's turn.
+    """
+
+    async def tick() -> None:
+        if whenever():
+            asked.set()
+
+    async with _every(every_s, tick):
+        yield
+
+
+@asynccontextmanager
 async def ticking(database: Database, duties: Duties, *, after: Callable[[], None]) -> AsyncIterator[None]:
     """Run the periodic duties while the block runs; `after` is called on the event loop after each."""
 

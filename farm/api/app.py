@@ -28,6 +28,7 @@ from farm.api.description import DescribedApp
 from farm.api.gate import Gate
 from farm.api.origins import LoopbackOnly, SameOriginOnly
 from farm.api.problems import install_problem_handlers
+from farm.api.unfolding import unfolding
 from farm.api.waking import waking
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
@@ -74,7 +75,10 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
             outlasting_busy(partial(register_own_programs, database, context.blobs, now=clock.now()))
             outlasting_busy(partial(database.read, context.clock_check.look, clock))
             app.state.context = context
-            async with waking(database, context.waiters):
+            async with (
+                waking(database, context.waiters),
+                unfolding(database, clock, context.to_unfold),
+            ):
                 yield
         finally:
             database.close()

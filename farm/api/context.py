@@ -98,6 +98,8 @@ class Context:
     started_at: datetime
     waiters: Waiters = field(default_factory=Waiters)
     clock_check: ClockCheck = field(default_factory=ClockCheck)
+    #: Set when there may be a matrix to unfold.
+    to_unfold: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 def _context(request: Request) -> Context:

@@ -1,6 +1,8 @@
 """Matrices and their jobs: planned, submitted, watched, cancelled, run again."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from farm.api.callers import Submitter, Viewer
 from farm.api.context import Farm
@@ -8,25 +10,31 @@ from farm.core.ids import CellId, JobId, MatrixId
 from farm.services.cancel import cancel_matrix
 from farm.services.explain_cell import explain_cell
 from farm.services.explain_job import explain_job, job_detail
-from farm.services.matrices import list_job_views, list_matrix_summaries, matrix_view
+from farm.services.matrices import list_cell_views, list_job_views, list_matrix_summaries, matrix_view
 from farm.services.plan_matrix import plan_matrix
 from farm.services.rerun import rerun_matrix
-from farm.services.submit import submit_matrix
+from farm.services.submit import prepare_matrix, queue_prepared
 from farm.wire.base import Count
 from farm.wire.explain_views import CellExplanation, JobDetail, JobExplanation
 from farm.wire.matrix import matrix_spec
 from farm.wire.matrix_views import Cancellation, CancelledView, MatrixPlanView, Rerun
-from farm.wire.views import JobView, MatrixSubmission, MatrixSummary, MatrixView
+from farm.wire.views import MAX_JOBS_PAGE, CellView, JobView, MatrixSubmission, MatrixSummary, MatrixView
 
 router = APIRouter(prefix="/api/v1")
+
+#: A place before which nothing more is wanted; -1: from the first on.
+After = Annotated[int, Query(ge=-1, lt=2**31)]
+PageSize = Annotated[int, Query(ge=1, le=MAX_JOBS_PAGE)]
 
 
 @router.post("/matrices", status_code=201)
 async def post_matrix(submission: MatrixSubmission, caller: Submitter, farm: Farm) -> MatrixView:
-    """Submit a matrix; its jobs are queued when this returns."""
+    """Submit a matrix; it is kept when this returns. The jobs of a large one are queued piece by piece."""
     spec = matrix_spec(submission.spec)
+    ready = await farm.database.read_async(prepare_matrix, spec)
     now = farm.clock.now()
-    matrix_id = await farm.database.change_async(submit_matrix, spec, now=now, actor=caller.actor)
+    matrix_id = await farm.database.change_async(queue_prepared, ready, now=now, actor=caller.actor)
+    farm.to_unfold.set()
     return await farm.database.read_async(matrix_view, matrix_id, now=now)
 
 
@@ -69,13 +77,23 @@ async def post_rerun(matrix_id: Count, rerun: Rerun, caller: Submitter, farm: Fa
     again = await farm.database.change_async(
         rerun_matrix, MatrixId(matrix_id), failed=rerun.failed, now=now, actor=caller.actor
     )
+    farm.to_unfold.set()
     return await farm.database.read_async(matrix_view, again, now=now)
 
 
+@router.get("/matrices/{matrix_id}/cells")
+async def get_cells(matrix_id: Count, _: Viewer, farm: Farm, after: After = -1) -> tuple[CellView, ...]:
+    """Cells of a matrix behind an index, page by page; an empty page is the end."""
+    return await farm.database.read_async(list_cell_views, MatrixId(matrix_id), after=after)
+
+
 @router.get("/jobs")
-async def get_jobs(matrix_id: Count, _: Viewer, farm: Farm) -> list[JobView]:
-    """The jobs of a matrix, in the order they were queued."""
-    return await farm.database.read_async(list_job_views, MatrixId(matrix_id))
+async def get_jobs(
+    matrix_id: Count, _: Viewer, farm: Farm, after: Count = 0, limit: PageSize = MAX_JOBS_PAGE
+) -> list[JobView]:
+    """The jobs of a matrix in the order they were queued, those after one, page by page: a page that is not
+    full is the last."""
+    return await farm.database.read_async(list_job_views, MatrixId(matrix_id), after=after, limit=limit)
 
 
 @router.get("/jobs/{job_id}")

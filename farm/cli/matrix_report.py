@@ -8,7 +8,7 @@ from rich.text import Text
 
 from farm.cli.next_steps import farm_command
 from farm.cli.render import add_row, listing
-from farm.cli.words import counts, duration_or_nothing, plural, time_left
+from farm.cli.words import counts, duration_or_nothing, plural, state_words, time_left
 from farm.core.ids import DeviceId
 from farm.core.job import JobState
 from farm.core.measurement import Outcome, Quality
@@ -24,13 +24,16 @@ def matrix_report(view: MatrixView) -> RenderableType:
     if view.finished_at is None:
         parts += [Text(progress_line(device)) for device in view.progress]
     parts += [Text(""), cell_table(view.cell_list)]
+    if len(view.cell_list) < view.cells:
+        parts += [Text(f"These are {len(view.cell_list)} of {plural(view.cells, 'cell')}.")]
     parts += [Text(line) for line in failures(view)]
     return Group(*parts)
 
 
 def headline(view: MatrixView) -> str:
     """Which matrix it is, and how far."""
-    return f"matrix {view.matrix_id} ({view.name}): {view.state}"
+    state = state_words(view.state, jobs=view.jobs, not_queued=view.not_queued)
+    return f"matrix {view.matrix_id} ({view.name}): {state}"
 
 
 def _summary(view: MatrixView) -> str:

@@ -65,6 +65,8 @@ def matrix_table(matrices: Sequence[MatrixSummary]) -> Table:
         if view.rerun_of is not None:
             so_far += f"; a rerun of matrix {view.rerun_of}"
         numbers = (str(view.cells), str(view.rounds), str(view.jobs))
+        if view.not_queued:
+            so_far += f"; {plural(view.not_queued, 'job')} to unfold"
         add_row(table, str(view.matrix_id), view.name, view.state, *numbers, so_far)
     return table
 

@@ -41,12 +41,14 @@ class WaitingReport:
 
     def matrix(self, view: MatrixWaitingView) -> Iterator[str]:
         """What is left of a matrix, phone by phone."""
-        if not view.devices:
+        if not view.devices and not view.not_queued:
             yield f"matrix {view.matrix_id} ({view.name}) waits for nothing: all of its jobs are finished"
             return
         moved = f"; a job last began or ended{self._ago(view.moved_at)}" if view.moved_at else ""
         left, phones = plural(view.left, "job"), plural(len(view.devices), "phone")
         yield f"matrix {view.matrix_id} ({view.name}): {left} left on {phones}{moved}"
+        if view.not_queued:
+            yield f"- {plural(view.not_queued, 'job')} of it are still to be queued: the farm is unfolding it"
         for device in view.devices:
             yield from self._device(device)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from farm.cli.matrix_report import doing, measured_again, progress_line
 from farm.cli.next_steps import farm_command
-from farm.cli.words import time_left
+from farm.cli.words import plural, time_left
 from farm.core.errors import FarmTrouble
 from farm.core.units import elapsed_text
 from farm.wire.views import MatrixView
@@ -157,7 +157,8 @@ def status_line(view: MatrixView, *, answers: bool = True, still_s: float = 0.0)
     if still_s >= STILL_S:
         why = f"{farm_command()} matrix why {view.matrix_id}"
         still = f"; nothing began or ended for {elapsed_text(still_s)}: {why}"
-    return f"{said}, {time_left(view.eta_s, view.without_eta)}{still}"
+    later = f", {plural(view.not_queued, 'job')} to unfold" if view.not_queued else ""
+    return f"{said}{later}, {time_left(view.eta_s, view.without_eta)}{still}"
 
 
 class _ChangedLines:

@@ -55,6 +55,12 @@ def time_left(eta_s: float | None, without: Sequence[str] = ()) -> str:
     return f"about {elapsed_text(eta_s)} left" + (f" without {names}" if without else "")
 
 
+def state_words(state: str, *, jobs: int, not_queued: int) -> str:
+    """`running`, or `running, unfolding: 40 % of its jobs are queued`."""
+    queued = 100 * (jobs - not_queued) // max(jobs, 1)
+    return f"{state}, unfolding: {queued} % of its jobs are queued" if not_queued else state
+
+
 def joined(parts: Iterable[str]) -> str:
     """Parts as one text; `-` where there are none."""
     return "; ".join(parts) or NOTHING

@@ -72,7 +72,7 @@ def _keys(kind: RunKind) -> Sequence[tuple[Basis, Hashable]]:
 
 
 #: Ends of jobs that tell a phone's pace; older ones tell how it was.
-_PACE_OVER = 30
+PACE_OVER = 30
 
 
 def pace_s(ends: Sequence[datetime]) -> float | None:
@@ -81,7 +81,7 @@ def pace_s(ends: Sequence[datetime]) -> float | None:
     The median: a phone that was away for an hour in between is no slower for it. Jobs that ended together
     were cancelled together.
     """
-    last = sorted(set(ends))[-_PACE_OVER:]
+    last = sorted(set(ends))[-PACE_OVER:]
     gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(last)]
     return median(gaps) if gaps else None
 

@@ -10,6 +10,7 @@ from farm.core.matrix import (
     BACKEND_AXIS,
     MAX_CELLS,
     MAX_JOBS,
+    MAX_KEYS,
     VARIANT_AXES,
     Key,
     KnownHarness,
@@ -115,13 +116,15 @@ def check_size(plan: MatrixPlan, words: Words, *, devices: int) -> None:
     """Refuse what is too much before anything is multiplied out.
 
     Raises:
-        MatrixInvalid: more than `MAX_CELLS` or `MAX_JOBS`, excluded cells and twins counted.
+        MatrixInvalid: more than `MAX_KEYS`, `MAX_CELLS` or `MAX_JOBS`, excluded cells and twins counted.
     """
     keys = math.prod(map(len, words.axes.values())) + len(words.include)
     cells = keys * devices * (2 if plan.aa else 1)
     jobs = cells * plan.rounds
     if cells > MAX_CELLS:
         raise _too_much("axes", f"{keys} keys on {devices} devices are {cells} cells, at most {MAX_CELLS}")
+    if keys > MAX_KEYS:
+        raise _too_much("axes", f"{keys} keys are more than a device may have cells, at most {MAX_KEYS}")
     if jobs > MAX_JOBS:
         raise _too_much(
             "rounds", f"{cells} cells in {plan.rounds} rounds are {jobs} jobs, at most {MAX_JOBS}"

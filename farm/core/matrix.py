@@ -23,6 +23,8 @@ DEFAULT_NOISE_LIMIT = 0.25
 MAX_ROUNDS = 100
 #: All devices together, excluded ones too.
 MAX_CELLS = 1_000_000
+#: Of one device: each is held in memory while a matrix is expanded.
+MAX_KEYS = 200_000
 #: Cells times rounds.
 MAX_JOBS = 1_000_000
 
@@ -173,7 +175,7 @@ class RejectedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """What a matrix comes to on this farm. Its cells are slots on devices: of a million, the slots are few."""
+    """What a matrix comes to on this farm: slots on devices, which are few where cells are a million."""
 
     slots: tuple[Slot, ...]
     placements: tuple[Placement, ...]

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptEvent, AttemptState
 from farm.core.errors import Blame
-from farm.core.ids import DeviceId
+from farm.core.ids import DeviceId, MatrixId
 from farm.core.job import JobEvent, JobKind
 from farm.core.killer import DEVICE_KILLER
 from farm.core.measurement import Outcome
@@ -109,14 +109,25 @@ def retry_or_finish(connection: Connection, job: Job, ending: Ending, *, now: da
 def _end_killer(
     connection: Connection, job: Job, killed: Sequence[DeviceId], *, now: datetime, actor: str
 ) -> None:
-    message = killers.said_of(killed)
-    ending = Ending(outcome=Outcome.FAILED, blame=Blame.VARIANT, code=DEVICE_KILLER, message=message)
+    ending = _killer_ending(killed)
     finish_job(connection, job, ending, now=now, actor=actor)
     for job_id in killers.others_queued(connection, job):
         other = jobs.find_job(connection, job_id)
         if other is not None:
             finish_job(connection, other, ending, now=now, actor=actor)
     killers.check_killed(connection, killed, now=now)
+
+
+def _killer_ending(killed: Sequence[DeviceId]) -> Ending:
+    message = killers.said_of(killed)
+    return Ending(outcome=Outcome.FAILED, blame=Blame.VARIANT, code=DEVICE_KILLER, message=message)
+
+
+def end_killers_queued(connection: Connection, matrix_id: MatrixId, *, now: datetime) -> None:
+    """End what was queued of work that is known to make phones go away, before it reaches the next."""
+    for job in killers.queued_killers(connection, matrix_id):
+        if killed := killers.killed_by(connection, job):
+            finish_job(connection, job, _killer_ending(killed), now=now, actor="farm")
 
 
 def finish_job(connection: Connection, job: Job, ending: Ending, *, now: datetime, actor: str) -> None:

@@ -1,7 +1,7 @@
 """What a matrix comes to on this farm as it is now; nothing is stored."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy.engine import Connection
 
@@ -19,24 +19,50 @@ from farm.wire.matrix import MatrixSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What the farm has that a matrix is expanded over; two that are equal give the same cells."""
+
+    devices: Sequence[KnownDevice]
+    variants: Sequence[KnownVariant]
+    #: In use, by ABI.
+    programs: Mapping[str, Program]
+    #: ABIs for whose program a file is gone.
+    expired: frozenset[str]
+    #: Follows from its programs, with functions that are never equal.
+    harness: KnownHarness = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expanded:
     """A matrix with all that its cells refer to."""
 
     spec: MatrixSpec
     plan: MatrixPlan
     expansion: Expansion
-    harness: KnownHarness
-    devices: Sequence[KnownDevice]
-    variants: Sequence[KnownVariant]
-    #: In use, by ABI.
-    programs: Mapping[str, Program]
+    ground: Ground
     #: The axes by which cells are told from each other: of the whole matrix, whatever part of it is run.
     varying: frozenset[str]
 
-    def program_by_device(self) -> dict[DeviceId, Program]:
+    @property
+    def harness(self) -> KnownHarness:
+        """What the cells run."""
+        return self.ground.harness
+
+    @property
+    def devices(self) -> Sequence[KnownDevice]:
+        """All of the farm, whether a selector fits them or not."""
+        return self.ground.devices
+
+    @property
+    def variants(self) -> Sequence[KnownVariant]:
+        """All of the farm."""
+        return self.ground.variants
+
+    def program_by_device(self) -> dict[DeviceId, int]:
         """What each device runs; one that can run none is missing."""
-        abis = {device.device_id: abi_to_run(device.facts.abis, self.programs) for device in self.devices}
-        return {device_id: self.programs[abi] for device_id, abi in abis.items() if abi is not None}
+        programs = self.ground.programs
+        abis = {device.device_id: abi_to_run(device.facts.abis, programs) for device in self.devices}
+        return {device_id: programs[abi].program_id for device_id, abi in abis.items() if abi is not None}
 
 
 def expand_here(connection: Connection, spec: MatrixSpec) -> Expanded:
@@ -47,19 +73,25 @@ def expand_here(connection: Connection, spec: MatrixSpec) -> Expanded:
         SelectorEmpty: a selector fits no device.
     """
     plan = spec.plan()
-    harness, known = known_harness(connection, plan.harness), _known_devices(connection)
-    variants = _known_variants(connection)
-    expansion = expand(plan, variants=variants, harness=harness, devices=known)
-    keys = [cell.key for cell in expansion.cells] + [cell.key for cell in expansion.rejected]
-    return Expanded(
-        spec=spec,
-        plan=plan,
-        expansion=expansion,
-        harness=harness,
-        devices=known,
-        variants=variants,
-        programs=current_programs(connection, plan.harness),
-        varying=varying_axes(keys),
+    ground = ground_of(connection, plan.harness)
+    expansion = expand(plan, variants=ground.variants, harness=ground.harness, devices=ground.devices)
+    keys = [slot.key for slot in expansion.slots] + [cell.key for cell in expansion.rejected]
+    return Expanded(spec=spec, plan=plan, expansion=expansion, ground=ground, varying=varying_axes(keys))
+
+
+def ground_of(connection: Connection, harness: str) -> Ground:
+    """What matrices of a harness are expanded over now.
+
+    Raises:
+        MatrixInvalid: there is no such harness.
+    """
+    known = known_harness(connection, harness)
+    return Ground(
+        devices=_known_devices(connection),
+        variants=_known_variants(connection),
+        programs=current_programs(connection, harness),
+        expired=known.expired,
+        harness=known,
     )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.device import Admin
-from farm.core.ids import DeviceId, JobId
+from farm.core.ids import DeviceId, JobId, MatrixId
 from farm.core.killer import DEVICE_KILLER, killed_devices
 from farm.store import devices, jobs, same_work
 from farm.store.jobs import Job
@@ -26,6 +26,13 @@ def others_queued(connection: Connection, job: Job) -> Sequence[JobId]:
         return ()
     found = same_work.queued_of(connection, job.matrix_id, same_work.cells_alike(connection, job.cell_id))
     return [job_id for job_id in found if job_id != job.job_id]
+
+
+def queued_killers(connection: Connection, matrix_id: MatrixId) -> list[Job]:
+    """The jobs of a matrix that nobody has begun, of work that it runs no more."""
+    cells = same_work.killer_cells(connection, matrix_id)
+    found = same_work.queued_of(connection, matrix_id, sorted(cells)) if cells else []
+    return [job for job_id in found if (job := jobs.find_job(connection, job_id)) is not None]
 
 
 def check_killed(connection: Connection, killed: Sequence[DeviceId], *, now: datetime) -> None:

@@ -9,18 +9,21 @@ from sqlalchemy.engine import Connection
 
 from farm.core.errors import NotFound
 from farm.core.ids import AttemptId, CellId, MatrixId
+from farm.core.job import JobState
 from farm.core.measurement import Outcome, Quality
-from farm.services.devices import waiting_reasons
-from farm.services.progress import Eta, device_progress, eta_of, etas
-from farm.store import job_counts, jobs, matrices, measurements
+from farm.services.progress import Eta, device_progress, eta_of, etas, work_by_device
+from farm.store import job_counts, job_pages, matrices, measurements, unfoldings
 from farm.store.job_counts import Tally
 from farm.store.jobs import Job
 from farm.store.matrices import CellRow, Matrix
 from farm.store.measurements import Measurement
+from farm.store.unfoldings import Left
 from farm.wire.views import CellView, JobView, MatrixSummary, MatrixView, RejectedView
 
 #: Only what a person ended has neither message nor code.
 _BY_A_PERSON = "by a person"
+#: Of the cells that are shown together.
+_PAGE_JOBS = 50_000
 
 
 def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
@@ -39,53 +42,97 @@ def list_matrix_summaries(connection: Connection, *, now: datetime) -> list[Matr
     """All matrices, newest first."""
     tallies = job_counts.tallies(connection)
     cells = matrices.cell_counts(connection)
+    not_queued = unfoldings.left_by_matrix(connection)
+    for matrix_id, left in not_queued.items():
+        _add_not_queued(tallies.setdefault(matrix_id, Tally()), left)
     remaining = etas(
-        connection, [matrix_id for matrix_id, tally in tallies.items() if tally.is_open], now=now
+        connection,
+        [matrix_id for matrix_id, tally in tallies.items() if tally.is_open],
+        not_queued,
+        now=now,
     )
     return [
         _summary(
             matrix,
             tallies.get(matrix.matrix_id, Tally()),
-            cells.get(matrix.matrix_id, 0),
+            _cell_count(
+                connection, matrix, cells.get(matrix.matrix_id, 0), not_queued.get(matrix.matrix_id, ())
+            ),
             remaining.get(matrix.matrix_id, Eta()),
+            not_queued.get(matrix.matrix_id, ()),
         )
         for matrix in matrices.list_matrices(connection)
     ]
 
 
 def matrix_view(connection: Connection, matrix_id: MatrixId, *, now: datetime) -> MatrixView:
-    """A matrix with its progress and cells.
+    """A matrix with its progress and its first cells.
 
     Raises:
         NotFound: there is none.
     """
     matrix = get_matrix(connection, matrix_id)
-    own_jobs = jobs.list_jobs(connection, matrix_id)
-    cells = matrices.list_cells(connection, matrix_id)
-    measured = measurements.accepted_measurements(connection, matrix_id)
-    progress = device_progress(own_jobs, cells, waiting_reasons(connection), now=now)
+    not_queued = unfoldings.left_of(connection, matrix_id)
+    work = work_by_device(connection, matrix_id, not_queued)
+    progress = device_progress(connection, matrix_id, work, now=now)
+    tally = Tally()
+    for own in work.values():
+        tally.merge(own.tally)
+    count = _cell_count(connection, matrix, matrices.count_cells(connection, matrix_id), not_queued)
     return MatrixView(
-        **dict(_summary(matrix, _tally(own_jobs), len(cells), eta_of(progress))),
+        **dict(_summary(matrix, tally, count, eta_of(progress), not_queued)),
         harness=matrix.harness,
         progress=progress,
-        cell_list=_cell_views(cells, own_jobs, measured),
+        cell_list=_cell_page(connection, matrix, after=-1, limit=cells_shown(matrix)),
         rejected_list=tuple(RejectedView.model_validate(rejected) for rejected in matrix.rejected),
     )
 
 
-def list_job_views(connection: Connection, matrix_id: MatrixId) -> list[JobView]:
-    """The jobs of a matrix in the order they were queued.
+def cells_shown(matrix: Matrix) -> int:
+    """How many cells a page has at most: what it costs goes by their jobs."""
+    return max(1, _PAGE_JOBS // matrix.rounds)
+
+
+def list_cell_views(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[CellView, ...]:
+    """A page of the cells of a matrix by their indexes: those behind one, and none at the end.
+
+    Raises:
+        NotFound: there is no such matrix.
+    """
+    matrix = get_matrix(connection, matrix_id)
+    return _cell_page(connection, matrix, after=after, limit=cells_shown(matrix))
+
+
+def list_job_views(
+    connection: Connection, matrix_id: MatrixId, *, after: int = 0, limit: int | None = None
+) -> list[JobView]:
+    """Jobs of a matrix in the order they were queued: so many at most of those after one.
 
     Raises:
         NotFound: there is no such matrix.
     """
     get_matrix(connection, matrix_id)
-    label_by_cell = {cell.cell_id: cell.label for cell in matrices.list_cells(connection, matrix_id)}
-    attempts_by_job = job_counts.attempt_ids_of(connection, matrix_id)
+    found = job_pages.list_jobs(connection, matrix_id, after=after, limit=limit)
+    labels = matrices.labels_of(connection, {job.cell_id for job in found if job.cell_id is not None})
+    attempts_by_job = job_counts.attempt_ids_of(connection, [job.job_id for job in found])
     return [
-        job_view(job, label_by_cell[job.cell_id] if job.cell_id else "", attempts_by_job.get(job.job_id, ()))
-        for job in jobs.list_jobs(connection, matrix_id)
+        job_view(job, labels[job.cell_id] if job.cell_id else "", attempts_by_job.get(job.job_id, ()))
+        for job in found
     ]
+
+
+def _add_not_queued(tally: Tally, not_queued: Iterable[Left]) -> None:
+    for left in not_queued:
+        tally.add(Outcome.CANCELLED if left.is_cancelled else JobState.QUEUED, left.count, None)
+
+
+def _cell_count(connection: Connection, matrix: Matrix, stored: int, not_queued: Sequence[Left]) -> int:
+    """All cells, those not stored yet among them."""
+    if not not_queued:
+        return stored
+    behind = {left.device_id for left in not_queued}
+    whole = sum(left.jobs for left in not_queued) // matrix.rounds
+    return stored - matrices.count_cells(connection, matrix.matrix_id, behind) + whole
 
 
 def _tally(own_jobs: Iterable[Job]) -> Tally:
@@ -95,7 +142,7 @@ def _tally(own_jobs: Iterable[Job]) -> Tally:
     return tally
 
 
-def _summary(matrix: Matrix, tally: Tally, cells: int, eta: Eta) -> MatrixSummary:
+def _summary(matrix: Matrix, tally: Tally, cells: int, eta: Eta, not_queued: Sequence[Left]) -> MatrixSummary:
     return MatrixSummary(
         matrix_id=matrix.matrix_id,
         name=matrix.name,
@@ -103,8 +150,9 @@ def _summary(matrix: Matrix, tally: Tally, cells: int, eta: Eta) -> MatrixSummar
         rounds=matrix.rounds,
         cells=cells,
         rejected=len(matrix.rejected),
-        jobs=sum(tally.jobs_by_outcome.values()),
+        jobs=tally.total,
         jobs_by_outcome=tally.jobs_by_outcome,
+        not_queued=sum(left.count for left in not_queued if not left.is_cancelled),
         created_at=matrix.created_at,
         finished_at=None if tally.is_open else tally.last_finished_at or matrix.created_at,
         rerun_of=matrix.rerun_of,
@@ -120,19 +168,21 @@ def _state(tally: Tally) -> str:
     return "cancelled" if tally.jobs_by_outcome.get(Outcome.CANCELLED) else "finished"
 
 
-def _cell_views(
-    cells: Sequence[CellRow], own_jobs: Sequence[Job], measured: Sequence[Measurement]
-) -> tuple[CellView, ...]:
+def _cell_page(connection: Connection, matrix: Matrix, *, after: int, limit: int) -> tuple[CellView, ...]:
+    cells = matrices.page_of_cells(connection, matrix.matrix_id, after=after, limit=limit)
+    if not cells:
+        return ()
+    first, last = cells[0].index, cells[-1].index
     jobs_by_cell: defaultdict[CellId | None, list[Job]] = defaultdict(list)
-    for job in own_jobs:
+    for job in job_pages.jobs_of_cells(connection, matrix.matrix_id, first, last):
         jobs_by_cell[job.cell_id].append(job)
     measured_by_cell: defaultdict[CellId, list[Measurement]] = defaultdict(list)
-    for measurement in measured:
+    for measurement in measurements.accepted_measurements(connection, matrix.matrix_id, of=(first, last)):
         measured_by_cell[measurement.cell_id].append(measurement)
-    label_by_index = {cell.index: cell.label for cell in cells}
+    baselines = {cell.baseline_index for cell in cells if cell.baseline_index is not None}
+    labels = matrices.labels(connection, matrix.matrix_id, baselines)
     return tuple(
-        _cell_view(cell, jobs_by_cell[cell.cell_id], measured_by_cell[cell.cell_id], label_by_index)
-        for cell in cells
+        _cell_view(cell, jobs_by_cell[cell.cell_id], measured_by_cell[cell.cell_id], labels) for cell in cells
     )
 
 
@@ -152,6 +202,7 @@ def _cell_view(
     ]
     return CellView(
         cell_id=cell.cell_id,
+        index=cell.index,
         device_id=cell.device_id,
         label=cell.label,
         variant=cell.variant_name,

@@ -15,6 +15,7 @@ from farm.core.series import non_default_settings, series_digest
 from farm.core.stats import summary
 from farm.harness.adapter import Harness, flag_defaults
 from farm.services.adapters import adapter_of
+from farm.services.unfolding import unfold_rounds
 from farm.store import jobs, matrices, measurements
 from farm.store.attempts import Attempt
 from farm.store.events import record_event
@@ -114,6 +115,7 @@ def _repeat_block(connection: Connection, job: Job, matrix: Terms, *, cause: str
         connection, matrix.matrix_id, job.device_id, round=job.round, repeat=repeat
     ):
         return
+    unfold_rounds(connection, matrix.matrix_id, job.device_id, rounds=job.round, now=now)
     killers = killer_cells(connection, matrix.matrix_id)
     own = matrices.list_cells(connection, matrix.matrix_id, device_id=job.device_id)
     cells = [cell for cell in own if cell.cell_id not in killers]

@@ -13,7 +13,7 @@ from farm.core.job import JobEvent
 from farm.core.measurement import Outcome
 from farm.services.checks import check_where_needed
 from farm.services.devices import device_named, device_view
-from farm.store import device_moves, device_work, devices, jobs
+from farm.store import device_moves, device_work, devices, jobs, unfoldings
 from farm.store.devices import Device
 from farm.wire.device_views import (
     MAX_TAGS,
@@ -58,10 +58,12 @@ def retirement_plan(connection: Connection, name: str) -> RetirementPlan:
     """
     device = device_named(connection, name)
     queued = device_work.queued_jobs(connection, device.device_id)
+    not_queued = unfoldings.left_on(connection, device.device_id)
+    matrices = {job.matrix_id for job in queued if job.matrix_id is not None} | not_queued.keys()
     return RetirementPlan(
         device=device_view(connection, device),
-        queued_jobs=len(queued),
-        matrices=tuple(sorted({job.matrix_id for job in queued if job.matrix_id is not None})),
+        queued_jobs=len(queued) + sum(not_queued.values()),
+        matrices=tuple(sorted(matrices)),
     )
 
 
@@ -83,7 +85,8 @@ def retire(connection: Connection, name: str, asked: Asked, *, now: datetime) ->
     _move(connection, device, AdminEvent.RETIRED, asked, now=now)
     actor = f"user:{asked.by}"
     device_moves.end_hold(connection, device, now=now, actor=actor, cause="it is retired")
-    cancelled = _cancel_jobs(connection, device.device_id, now=now, actor=actor)
+    cancelled = unfoldings.cancel_unfolding(connection, device_id=device.device_id, now=now)
+    cancelled += _cancel_jobs(connection, device.device_id, now=now, actor=actor)
     after = devices.get_device(connection, device.device_id)
     said = f"{after.name} is retired now; {cancelled} queued jobs were cancelled"
     said += "" if after.job_id is None else f", and job {after.job_id} runs to its end"

@@ -1,6 +1,5 @@
 """How far a matrix is on each device, and how long it will still take."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,19 +7,18 @@ from statistics import median
 
 from sqlalchemy.engine import Connection
 
-from farm.core.estimate import left_s, pace_s
-from farm.core.ids import CellId, DeviceId, MatrixId
+from farm.core.estimate import PACE_OVER, left_s, pace_s
+from farm.core.ids import DeviceId, MatrixId
 from farm.core.job import JobState
+from farm.core.measurement import Outcome
 from farm.core.waiting import PASSING
 from farm.services.devices import waiting_reasons
-from farm.store import job_counts
-from farm.store.jobs import Job
-from farm.store.matrices import CellRow
+from farm.store import job_counts, job_pages
+from farm.store.job_counts import Tally
+from farm.store.unfoldings import Left
 from farm.wire.views import DeviceProgress
 
 _PASSING = {blocker.value for blocker in PASSING}
-#: When each of a device's jobs ended; None for those that are left.
-_Ends = Sequence[datetime | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,29 +30,53 @@ class Eta:
     without: tuple[DeviceId, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceWork:
+    """What a matrix has on a device, queued by now or not."""
+
+    tally: Tally
+    #: When the last of its jobs ended.
+    ends: Sequence[datetime]
+
+    @property
+    def left(self) -> int:
+        """Jobs that have not ended."""
+        return self.tally.total - self.tally.finished
+
+
+def work_by_device(
+    connection: Connection, matrix_id: MatrixId, not_queued: Sequence[Left]
+) -> dict[DeviceId, DeviceWork]:
+    """What a matrix has on each of its devices; no job is read whole."""
+    tallies = job_counts.tally_by_device(connection, matrix_id)
+    ends = job_counts.last_ends(connection, matrix_id, limit=PACE_OVER)
+    for left in not_queued:
+        # What is queued later waits like the rest, and what never will be ended with its matrix.
+        state = Outcome.CANCELLED if left.is_cancelled else JobState.QUEUED
+        tallies.setdefault(left.device_id, Tally()).add(state, left.count, None)
+    return {
+        device_id: DeviceWork(tally=tally, ends=ends.get(device_id, ()))
+        for device_id, tally in sorted(tallies.items())
+    }
+
+
 def device_progress(
-    own_jobs: Sequence[Job],
-    cells: Sequence[CellRow],
-    waiting: Mapping[DeviceId, tuple[str, ...]],
-    *,
-    now: datetime,
+    connection: Connection, matrix_id: MatrixId, work: Mapping[DeviceId, DeviceWork], *, now: datetime
 ) -> tuple[DeviceProgress, ...]:
     """By device, in the order of their ids."""
-    label_by_cell = {cell.cell_id: cell.label for cell in cells}
-    by_device: defaultdict[DeviceId, list[Job]] = defaultdict(list)
-    for job in own_jobs:
-        by_device[job.device_id].append(job)
-    ends = {device_id: [job.finished_at for job in own] for device_id, own in by_device.items()}
-    eta_by_device = _device_etas(ends, waiting, now)
+    waiting = waiting_reasons(connection)
+    eta_by_device = _device_etas(work, waiting, now)
+    running = job_pages.running_of(connection, matrix_id)
     return tuple(
-        _device_progress(
-            device_id,
-            by_device[device_id],
-            label_by_cell,
-            waiting.get(device_id, ()),
-            eta_by_device[device_id],
+        DeviceProgress(
+            device_id=device_id,
+            total=own.tally.total,
+            finished=own.tally.finished,
+            current=running.get(device_id),
+            waiting_for=() if device_id in running or not own.left else waiting.get(device_id, ()),
+            eta_s=eta_by_device[device_id],
         )
-        for device_id in sorted(by_device)
+        for device_id, own in work.items()
     )
 
 
@@ -63,59 +85,43 @@ def eta_of(progress: Sequence[DeviceProgress]) -> Eta:
     return _slowest({device.device_id: device.eta_s for device in progress})
 
 
-def etas(connection: Connection, matrix_ids: Sequence[MatrixId], *, now: datetime) -> dict[MatrixId, Eta]:
+def etas(
+    connection: Connection,
+    matrix_ids: Sequence[MatrixId],
+    not_queued: Mapping[MatrixId, Sequence[Left]],
+    *,
+    now: datetime,
+) -> dict[MatrixId, Eta]:
     """How long matrices will still take, without reading their jobs whole."""
     waiting = waiting_reasons(connection) if matrix_ids else {}
     return {
-        matrix_id: _slowest(_device_etas(job_counts.ends_by_device(connection, matrix_id), waiting, now))
+        matrix_id: _slowest(
+            _device_etas(work_by_device(connection, matrix_id, not_queued.get(matrix_id, ())), waiting, now)
+        )
         for matrix_id in matrix_ids
     }
 
 
-def _device_progress(
-    device_id: DeviceId,
-    own: Sequence[Job],
-    label_by_cell: Mapping[CellId, str],
-    waiting: tuple[str, ...],
-    eta_s: float | None,
-) -> DeviceProgress:
-    active = next((job for job in own if job.state is JobState.ACTIVE), None)
-    finished = sum(1 for job in own if job.state is JobState.FINISHED)
-    current = None
-    if active is not None and active.cell_id is not None:
-        current = f"round {active.round}, {label_by_cell[active.cell_id]}"
-    return DeviceProgress(
-        device_id=device_id,
-        total=len(own),
-        finished=finished,
-        current=current,
-        waiting_for=() if active is not None or finished == len(own) else waiting,
-        eta_s=eta_s,
-    )
-
-
 def _device_etas(
-    ends_by_device: Mapping[DeviceId, _Ends], waiting: Mapping[DeviceId, tuple[str, ...]], now: datetime
+    work: Mapping[DeviceId, DeviceWork], waiting: Mapping[DeviceId, tuple[str, ...]], now: datetime
 ) -> dict[DeviceId, float | None]:
     """A device that has shown no pace yet is taken to have the others'."""
-    paces = {device_id: pace_s(list(filter(None, ends))) for device_id, ends in ends_by_device.items()}
+    paces = {device_id: pace_s(own.ends) for device_id, own in work.items()}
     known = [pace for pace in paces.values() if pace is not None]
     usual = median(known) if known else None
     return {
-        device_id: _device_eta(ends, paces[device_id] or usual, waiting.get(device_id, ()), now)
-        for device_id, ends in ends_by_device.items()
+        device_id: _device_eta(own, paces[device_id] or usual, waiting.get(device_id, ()), now)
+        for device_id, own in work.items()
     }
 
 
-def _device_eta(ends: _Ends, pace: float | None, waiting: Sequence[str], now: datetime) -> float | None:
-    ended = [end for end in ends if end is not None]
-    left = len(ends) - len(ended)
-    if left == 0:
+def _device_eta(work: DeviceWork, pace: float | None, waiting: Sequence[str], now: datetime) -> float | None:
+    if work.left == 0:
         return 0.0
     if pace is None or not _PASSING.issuperset(waiting):
         return None
-    since_last_end_s = (now - max(ended)).total_seconds() if ended else 0.0
-    return left_s(left, pace, since_last_end_s)
+    since_last_end_s = (now - max(work.ends)).total_seconds() if work.ends else 0.0
+    return left_s(work.left, pace, since_last_end_s)
 
 
 def _slowest(eta_by_device: Mapping[DeviceId, float | None]) -> Eta:

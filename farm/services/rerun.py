@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.errors import Conflict
-from farm.core.ids import CellId, MatrixId
+from farm.core.ids import CellId, DeviceId, MatrixId
 from farm.core.matrix import Cell
 from farm.core.measurement import Quality
 from farm.core.narrowing import comparisons_of, narrowed
@@ -18,8 +18,8 @@ from farm.core.series import non_default_settings
 from farm.core.variant import variant_name
 from farm.services.expanding import Expanded, expand_here
 from farm.services.matrices import get_matrix
-from farm.services.submit import queue_matrix
-from farm.store import matrices, measurements
+from farm.services.submit import prepared, queue_matrix
+from farm.store import matrices, measurements, unfoldings
 from farm.store.matrices import CellRow, Matrix
 from farm.wire.matrix import matrix_spec
 
@@ -43,13 +43,14 @@ def rerun_matrix(
         NotFound: there is no such matrix.
         MatrixInvalid: the farm no longer has what it names.
         SelectorEmpty: a selector fits no device any more.
-        Conflict: only failed cells are asked for, and there are none, or none of them can run now.
+        Conflict: only failed cells are asked for, and there are none, none of them can run now, or the
+            matrix is still being queued.
     """
     matrix = get_matrix(connection, matrix_id)
     expanded = expand_here(connection, matrix_spec(matrix.spec))
     if failed:
         expanded = _failed_part(connection, matrix, expanded)
-    return queue_matrix(connection, expanded, rerun_of=matrix_id, now=now, actor=actor)
+    return queue_matrix(connection, prepared(expanded), rerun_of=matrix_id, now=now, actor=actor)
 
 
 def _failed_part(connection: Connection, matrix: Matrix, expanded: Expanded) -> Expanded:
@@ -57,7 +58,8 @@ def _failed_part(connection: Connection, matrix: Matrix, expanded: Expanded) -> 
     rows = matrices.list_cells(connection, matrix.matrix_id)
     defaults = expanded.harness.defaults
     failed = {_of_row(row, defaults) for row in rows if valid[row.cell_id] < matrix.rounds}
-    if not failed:
+    never = _never_queued(connection, matrix)
+    if not failed and not never:
         raise Conflict(
             f"every cell of matrix {matrix.matrix_id} has a valid measurement in each round",
             hint=f"`farm matrix rerun {matrix.matrix_id}` runs all of it again",
@@ -67,12 +69,13 @@ def _failed_part(connection: Connection, matrix: Matrix, expanded: Expanded) -> 
         for variant in expanded.variants
     }
     cells = expanded.expansion.cells
-    wanted = {
-        cell.index
-        for cell in cells
-        if _of_cell(cell, None if cell.variant_id is None else name_by_id[cell.variant_id], defaults)
-        in failed
-    }
+    known = {_of_row(row, defaults) for row in rows}
+    wanted: set[int] = set()
+    for cell in cells:
+        name = None if cell.variant_id is None else name_by_id[cell.variant_id]
+        identity = _of_cell(cell, name, defaults)
+        if identity in failed or (cell.device_id in never and identity not in known):
+            wanted.add(cell.index)
     if not wanted:
         raise Conflict(
             f"none of the failed cells of matrix {matrix.matrix_id} can run now",
@@ -80,6 +83,21 @@ def _failed_part(connection: Connection, matrix: Matrix, expanded: Expanded) -> 
         )
     kept = comparisons_of(cells, wanted)
     return replace(expanded, expansion=narrowed(expanded.expansion, kept))
+
+
+def _never_queued(connection: Connection, matrix: Matrix) -> set[DeviceId]:
+    """Devices on which a matrix has cells that were cancelled before they were stored.
+
+    Raises:
+        Conflict: some are still to be stored.
+    """
+    left = unfoldings.left_of(connection, matrix.matrix_id)
+    if not all(each.is_cancelled for each in left):
+        raise Conflict(
+            f"matrix {matrix.matrix_id} is still being queued: nobody knows which of its cells will fail",
+            hint=f"`farm matrix show {matrix.matrix_id}` says how far it is",
+        )
+    return {each.device_id for each in left}
 
 
 def _valid_rounds(connection: Connection, matrix_id: MatrixId) -> Counter[CellId]:

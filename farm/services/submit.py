@@ -1,52 +1,107 @@
-"""Turns a matrix into cells and jobs, in one transaction."""
+"""Turns a matrix into cells and jobs: small ones at once, large ones in pieces."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
+from farm.core.blueprint import Blueprint, blueprint_of
 from farm.core.event import Subject, WorkEvent
-from farm.core.ids import CellId, DeviceId, MatrixId
-from farm.core.matrix import Cell, MatrixPlan, RejectedCell, label_by, round_order
+from farm.core.ids import DeviceId, MatrixId
+from farm.core.matrix import RejectedCell, label_by
 from farm.core.turn import round_turn
-from farm.services.expanding import Expanded, expand_here
-from farm.store import jobs, matrices
+from farm.services.expanding import Expanded, expand_here, ground_of
+from farm.services.unfolding import CHUNK_JOBS, ChunkMaker, put_rows
+from farm.store import matrices, unfoldings
 from farm.store.events import record_event
-from farm.store.jobs import NewJob
-from farm.store.matrices import NewCell
 from farm.store.queue_turns import first_turns
+from farm.store.unfoldings import NewUnfolding
 from farm.store.wakes import concerns_devices
 from farm.wire.matrix import MatrixSpec
 
 _MAX_SEED = 2**31
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A matrix that is ready to be stored, and what takes long of it done."""
+
+    expanded: Expanded
+    blueprint: Blueprint
+    #: As it is stored, where its jobs are queued in pieces.
+    packed: bytes | None
+
+    @property
+    def job_count(self) -> int:
+        """Of all devices and rounds."""
+        return self.expanded.expansion.cell_count * self.blueprint.rounds
+
+
 def submit_matrix(connection: Connection, spec: MatrixSpec, *, now: datetime, actor: str) -> MatrixId:
-    """Expand a matrix over what the farm has now and queue its jobs.
+    """Expand a matrix over what the farm has now and queue its jobs, or have them queued.
 
     Raises:
         MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
         SelectorEmpty: a selector fits no device.
     """
-    return queue_matrix(connection, expand_here(connection, spec), now=now, actor=actor)
+    return queue_matrix(connection, prepare_matrix(connection, spec), now=now, actor=actor)
+
+
+def prepare_matrix(connection: Connection, spec: MatrixSpec) -> Prepared:
+    """Expand a matrix; nothing is stored. Of a large one this takes seconds, so it holds no lock.
+
+    Raises:
+        MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
+        SelectorEmpty: a selector fits no device.
+    """
+    return prepared(expand_here(connection, spec))
+
+
+def prepared(expanded: Expanded, *, inline_jobs: int = CHUNK_JOBS) -> Prepared:
+    """Make the blueprint of an expanded matrix; of no more than `inline_jobs` jobs, it is not kept."""
+    plan = expanded.plan
+    blueprint = blueprint_of(
+        expanded.expansion,
+        rounds=plan.rounds,
+        seed=secrets.randbelow(_MAX_SEED) if plan.seed is None else plan.seed,
+        varying=expanded.varying,
+        # Cells on devices without a program were rejected by the expansion.
+        program_by_device=expanded.program_by_device(),
+    )
+    is_large = expanded.expansion.cell_count * plan.rounds > inline_jobs
+    return Prepared(
+        expanded=expanded,
+        blueprint=blueprint,
+        packed=unfoldings.packed(blueprint) if is_large else None,
+    )
+
+
+def queue_prepared(connection: Connection, ready: Prepared, *, now: datetime, actor: str) -> MatrixId:
+    """Store a matrix that was prepared over what the farm had; where that changed since, it is made anew.
+
+    Raises:
+        MatrixInvalid: it names what the farm has no more.
+        SelectorEmpty: a selector fits no device any more.
+    """
+    if ground_of(connection, ready.expanded.plan.harness) != ready.expanded.ground:
+        ready = prepare_matrix(connection, ready.expanded.spec)
+    return queue_matrix(connection, ready, now=now, actor=actor)
 
 
 def queue_matrix(
     connection: Connection,
-    expanded: Expanded,
+    ready: Prepared,
     *,
     rerun_of: MatrixId | None = None,
     now: datetime,
     actor: str,
 ) -> MatrixId:
-    """Store an expanded matrix and queue its jobs."""
-    plan, cells = expanded.plan, expanded.expansion.cells
-    seed = secrets.randbelow(_MAX_SEED) if plan.seed is None else plan.seed
-    matrix_id = _store_matrix(connection, expanded, seed, rerun_of=rerun_of, now=now, actor=actor)
-    id_by_index = _store_cells(connection, matrix_id, expanded)
-    count = _queue_jobs(connection, matrix_id, id_by_index, plan, cells, seed, submitted_by=actor, now=now)
-    concerns_devices(connection, {cell.device_id for cell in cells})
+    """Store an expanded matrix, and queue its jobs where they are few; else they are to be unfolded."""
+    matrix_id = _store_matrix(connection, ready, rerun_of=rerun_of, now=now, actor=actor)
+    _queue_jobs(connection, matrix_id, ready, submitted_by=actor, now=now)
+    concerns_devices(connection, {part.device_id for part in ready.blueprint.parts})
     again = "" if rerun_of is None else f", a rerun of matrix {rerun_of}"
     record_event(
         connection,
@@ -56,29 +111,23 @@ def queue_matrix(
         subject=Subject.MATRIX,
         subject_id=matrix_id,
         to_state="queued",
-        cause=f"{len(cells)} cells, {count} jobs{again}",
+        cause=f"{ready.expanded.expansion.cell_count} cells, {ready.job_count} jobs{again}",
     )
     return matrix_id
 
 
 def _store_matrix(
-    connection: Connection,
-    expanded: Expanded,
-    seed: int,
-    *,
-    rerun_of: MatrixId | None,
-    now: datetime,
-    actor: str,
+    connection: Connection, ready: Prepared, *, rerun_of: MatrixId | None, now: datetime, actor: str
 ) -> MatrixId:
-    plan, varying = expanded.plan, expanded.varying
+    expanded = ready.expanded
     return matrices.add_matrix(
         connection,
-        name=plan.name,
-        harness=plan.harness,
+        name=expanded.plan.name,
+        harness=expanded.plan.harness,
         spec=expanded.spec.model_dump(mode="json"),
-        rounds=plan.rounds,
-        seed=seed,
-        rejected=[_rejected(cell, varying) for cell in expanded.expansion.rejected],
+        rounds=expanded.plan.rounds,
+        seed=ready.blueprint.seed,
+        rejected=[_rejected(cell, expanded.varying) for cell in expanded.expansion.rejected],
         rerun_of=rerun_of,
         submitted_by=actor,
         now=now,
@@ -93,54 +142,37 @@ def _rejected(cell: RejectedCell, varying: frozenset[str]) -> dict[str, object]:
     }
 
 
-def _store_cells(connection: Connection, matrix_id: MatrixId, expanded: Expanded) -> dict[int, CellId]:
-    programs, varying = expanded.program_by_device(), expanded.varying
-    rows = [
-        NewCell(
-            cell_index=cell.index,
-            device_id=cell.device_id,
-            variant_id=cell.variant_id,
-            # Cells on devices without a program were rejected by the expansion.
-            program_id=programs[cell.device_id].program_id,
-            backend=cell.backend,
-            settings=dict(cell.settings),
-            replica=cell.replica,
-            label=label_by(cell.key, varying, replica=cell.replica),
-            baseline_index=cell.baseline_index,
-        )
-        for cell in expanded.expansion.cells
-    ]
-    return matrices.add_cells(connection, matrix_id, rows)
-
-
 def _queue_jobs(
-    connection: Connection,
-    matrix_id: MatrixId,
-    id_by_index: Mapping[int, CellId],
-    plan: MatrixPlan,
-    cells: Sequence[Cell],
-    seed: int,
-    *,
-    submitted_by: str,
-    now: datetime,
-) -> int:
+    connection: Connection, matrix_id: MatrixId, ready: Prepared, *, submitted_by: str, now: datetime
+) -> None:
     """Queue each device's rounds one after the other, every round in an order of its own."""
-    by_device: dict[DeviceId, list[Cell]] = {}
-    for cell in cells:
-        by_device.setdefault(cell.device_id, []).append(cell)
-    first_by_device = first_turns(
-        connection, list(by_device), priority=plan.priority, submitted_by=submitted_by
+    blueprint, priority = ready.blueprint, ready.expanded.plan.priority
+    device_ids = [part.device_id for part in blueprint.parts]
+    turns = first_turns(connection, device_ids, priority=priority, submitted_by=submitted_by)
+    if ready.packed is None:
+        maker = ChunkMaker(blueprint, matrix_id=matrix_id, priority=priority, created_at=now)
+        put_rows(connection, maker, maker.whole(turns))
+        return
+    unfoldings.add_unfolding(
+        connection,
+        matrix_id,
+        ready.packed,
+        _cursors(blueprint, turns),
+        priority=priority,
+        variant_ids={slot.variant_id for slot in blueprint.slots if slot.variant_id is not None},
+        program_ids={part.program_id for part in blueprint.parts},
     )
-    new_jobs = [
-        NewJob(
-            device_id=device_id,
-            cell_id=id_by_index[cell.index],
-            round=round,
-            turn=round_turn(first_by_device[device_id], round=round, cells=len(own)),
+
+
+def _cursors(blueprint: Blueprint, turns: Mapping[DeviceId, int]) -> list[NewUnfolding]:
+    return [
+        NewUnfolding(
+            device_id=part.device_id,
+            jobs=blueprint.job_count(part),
+            first_turn=turns[part.device_id],
+            last_turn=round_turn(
+                turns[part.device_id], round=blueprint.rounds, cells=blueprint.cell_count(part)
+            ),
         )
-        for device_id, own in by_device.items()
-        for round in range(1, plan.rounds + 1)
-        for cell in round_order(own, round=round, seed=seed)
+        for part in blueprint.parts
     ]
-    jobs.add_jobs(connection, matrix_id, new_jobs, priority=plan.priority, now=now)
-    return len(new_jobs)

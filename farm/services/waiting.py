@@ -25,7 +25,7 @@ from farm.core.waiting import (
 from farm.services.devices import Load, load_of
 from farm.services.matrices import get_matrix
 from farm.services.since import since
-from farm.store import attempts, devices, hosts, incidents, jobs, queue_places
+from farm.store import attempts, devices, hosts, incidents, jobs, queue_places, unfoldings
 from farm.store.attempts import Attempt
 from farm.store.devices import Device
 from farm.store.jobs import Job
@@ -81,6 +81,9 @@ def matrix_waiting(connection: Connection, matrix_id: MatrixId) -> MatrixWaiting
     matrix = get_matrix(connection, matrix_id)
     load = load_of(connection)
     left = queue_places.open_jobs(connection, matrix_id)
+    not_queued = sum(
+        each.count for each in unfoldings.left_of(connection, matrix_id) if not each.is_cancelled
+    )
     views = [
         _device_waiting(connection, devices.get_device(connection, device_id), own, load)
         for device_id, own in left.items()
@@ -88,7 +91,8 @@ def matrix_waiting(connection: Connection, matrix_id: MatrixId) -> MatrixWaiting
     return MatrixWaitingView(
         matrix_id=matrix_id,
         name=matrix.name,
-        left=sum(view.queued + (view.active is not None) for view in views),
+        left=sum(view.queued + (view.active is not None) for view in views) + not_queued,
+        not_queued=not_queued,
         moved_at=queue_places.last_moved_at(connection, matrix_id),
         devices=tuple(sorted(views, key=_is_getting_on)),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,6 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.event import FarmEvent, Subject
 from farm.core.ids import Digest
 from farm.core.job import JobState
+from farm.store import unfoldings
 from farm.store.events import record_event
 from farm.store.tables import (
     artifacts,
@@ -59,7 +61,13 @@ def find_artifact(connection: Connection, digest: Digest) -> Artifact | None:
 
 def mark_used(connection: Connection, digests: Collection[Digest], *, now: datetime) -> None:
     """Note that somebody needs these bytes now."""
-    connection.execute(artifacts.update().where(artifacts.c.digest.in_(digests)).values(used_at=now))
+    connection.execute(_use(), {"digests": sorted(digests), "used_at": now})
+
+
+@cache
+def _use() -> sa.Update:
+    """Built once: every claim notes what it needs."""
+    return artifacts.update().where(artifacts.c.digest.in_(sa.bindparam("digests", expanding=True)))
 
 
 def kept_artifacts(connection: Connection, among: Collection[Digest] | None = None) -> list[Artifact]:
@@ -96,7 +104,15 @@ def needed_digests(connection: Connection) -> set[Digest]:
         jobs.c.matrix_id == matrices.c.matrix_id, is_one_of(jobs.c.state, _UNFINISHED)
     )
     open_matrices = sa.select(matrices.c.matrix_id).where(unfinished)
-    return _digests_of_cells(connection, cells.c.matrix_id.in_(open_matrices))
+    return _digests_of_cells(connection, cells.c.matrix_id.in_(open_matrices)) | _digests_to_come(connection)
+
+
+def _digests_to_come(connection: Connection) -> set[Digest]:
+    """What cells need that are not stored yet."""
+    variant_ids, program_ids = unfoldings.needs(connection)
+    models = sa.select(variants.c.digest).where(variants.c.variant_id.in_(variant_ids))
+    files = sa.select(program_files.c.digest).where(program_files.c.program_id.in_(program_ids))
+    return set(connection.execute(sa.union(models, files)).scalars())
 
 
 def measured_digests(connection: Connection) -> set[Digest]:

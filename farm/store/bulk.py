@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 
@@ -15,14 +16,16 @@ def insert_rows(
     rows: Sequence[Sequence[object]],
     *,
     same: Mapping[str, object],
+    unless: Sequence[str] = (),
 ) -> None:
     """Insert rows in their order; the database numbers them in it.
 
-    Several times as quick as a parameter for each value: a matrix has a hundred thousand rows.
+    Several times as quick as a parameter for each value: a matrix has a million rows.
 
     Args:
         columns: of the table, of numbers, texts or JSON; what each row has, in that order.
         same: columns that all rows have alike, of any type.
+        unless: columns that are unique together: what is there already with the same values stays.
     """
     if not rows:
         return
@@ -30,9 +33,11 @@ def insert_rows(
     text = sa.bindparam("rows", json.dumps(rows, separators=(",", ":")), type_=sa.Text())
     query = taken_apart(text, [table.c[name] for name in columns])
     constants = [sa.bindparam(name, value, type_=table.c[name].type) for name, value in same.items()]
-    connection.execute(
-        table.insert().from_select([*columns, *same], query.add_columns(*constants), include_defaults=False)
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    insert = dialect.insert(table).from_select(
+        [*columns, *same], query.add_columns(*constants), include_defaults=False
     )
+    connection.execute(insert.on_conflict_do_nothing(index_elements=unless) if unless else insert)
 
 
 def _sqlite(text: sa.BindParameter[str], columns: Sequence[sa.Column[Any]]) -> sa.Select[Any]:

@@ -1,5 +1,6 @@
 """What a device did last, and what waits for it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -65,6 +66,13 @@ def queued_jobs(connection: Connection, device_id: DeviceId) -> list[QueuedJob]:
         jobs.c.device_id == device_id, jobs.c.state == word(JobState.QUEUED)
     )
     return [QueuedJob(job_id=row.job_id, matrix_id=row.matrix_id) for row in connection.execute(query)]
+
+
+def without_queue(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceId]:
+    """Those of some devices for which nothing waits."""
+    waits = sa.exists().where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
+    query = sa.select(devices.c.device_id).where(devices.c.device_id.in_(device_ids), ~waits)
+    return list(connection.execute(query).scalars())
 
 
 def retired_with_jobs(connection: Connection) -> list[DeviceId]:

@@ -157,12 +157,6 @@ def _several() -> sa.Select[Any]:
     return sa.select(jobs).where(jobs.c.job_id.in_(sa.bindparam("job_ids", expanding=True)))
 
 
-def list_jobs(connection: Connection, matrix_id: MatrixId) -> list[Job]:
-    """The jobs of a matrix, in the order they were queued."""
-    query = sa.select(jobs).where(jobs.c.matrix_id == matrix_id).order_by(jobs.c.job_id)
-    return [job_of(row) for row in connection.execute(query)]
-
-
 def has_block(
     connection: Connection, matrix_id: MatrixId, device_id: DeviceId, *, round: int, repeat: int
 ) -> bool:

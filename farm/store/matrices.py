@@ -1,10 +1,10 @@
 """Matrices and their cells."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -54,9 +54,8 @@ class CellRow:
     baseline_index: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewCell:
-    """A cell that is to get jobs."""
+class NewCell(NamedTuple):
+    """A cell that is to get jobs; a plain tuple, for there may be a million."""
 
     cell_index: int
     device_id: DeviceId
@@ -67,9 +66,6 @@ class NewCell:
     replica: int
     label: str
     baseline_index: int | None
-
-
-_NEW_CELL = tuple(field.name for field in fields(NewCell))
 
 
 def add_matrix(
@@ -85,7 +81,7 @@ def add_matrix(
     submitted_by: str,
     now: datetime,
 ) -> MatrixId:
-    """A new matrix; its cells and jobs follow in the same transaction."""
+    """A new matrix; its cells and jobs follow in the same transaction, or its blueprint."""
     inserted = connection.execute(
         matrices.insert()
         .values(
@@ -104,11 +100,17 @@ def add_matrix(
     return MatrixId(inserted.scalar_one())
 
 
-def add_cells(connection: Connection, matrix_id: MatrixId, rows: Sequence[NewCell]) -> dict[int, CellId]:
-    """The cells of a matrix in one insert; their ids by index."""
-    values = [tuple(getattr(row, name) for name in _NEW_CELL) for row in rows]
-    insert_rows(connection, cells, _NEW_CELL, values, same={"matrix_id": matrix_id})
-    query = sa.select(cells.c.cell_index, cells.c.cell_id).where(cells.c.matrix_id == matrix_id)
+def add_cells(connection: Connection, matrix_id: MatrixId, rows: Sequence[NewCell]) -> None:
+    """Cells of a matrix in one insert; those that are there already stay as they are."""
+    same = {"matrix_id": matrix_id}
+    insert_rows(connection, cells, NewCell._fields, rows, same=same, unless=("matrix_id", "cell_index"))
+
+
+def cell_ids(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> dict[int, CellId]:
+    """By index, cells of a matrix."""
+    query = sa.select(cells.c.cell_index, cells.c.cell_id).where(
+        cells.c.matrix_id == matrix_id, cells.c.cell_index.in_(indexes)
+    )
     return {row.cell_index: row.cell_id for row in connection.execute(query)}
 
 
@@ -144,9 +146,19 @@ def _matrix(row: sa.Row[Any]) -> Matrix:
 
 
 def cell_counts(connection: Connection) -> dict[MatrixId, int]:
-    """How many cells each matrix has; one without is missing."""
+    """How many cells each matrix has stored; one without is missing."""
     query = sa.select(cells.c.matrix_id, sa.func.count().label("cell_count")).group_by(cells.c.matrix_id)
     return {row.matrix_id: row.cell_count for row in connection.execute(query)}
+
+
+def count_cells(
+    connection: Connection, matrix_id: MatrixId, device_ids: Collection[DeviceId] | None = None
+) -> int:
+    """How many cells a matrix has stored, in all or on some devices."""
+    query = sa.select(sa.func.count()).select_from(cells).where(cells.c.matrix_id == matrix_id)
+    if device_ids is not None:
+        query = query.where(cells.c.device_id.in_(device_ids))
+    return connection.execute(query).scalar_one()
 
 
 def list_cells(
@@ -157,6 +169,31 @@ def list_cells(
     if device_id is not None:
         query = query.where(cells.c.device_id == device_id)
     return [cell_of(row) for row in connection.execute(query)]
+
+
+def page_of_cells(connection: Connection, matrix_id: MatrixId, *, after: int, limit: int) -> list[CellRow]:
+    """So many cells of a matrix at most of those behind an index, by index."""
+    query = (
+        cells_with_models()
+        .where(cells.c.matrix_id == matrix_id, cells.c.cell_index > after)
+        .order_by(cells.c.cell_index)
+        .limit(limit)
+    )
+    return [cell_of(row) for row in connection.execute(query)]
+
+
+def labels(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> dict[int, str]:
+    """By index, what cells of a matrix are called."""
+    query = sa.select(cells.c.cell_index, cells.c.label).where(
+        cells.c.matrix_id == matrix_id, cells.c.cell_index.in_(indexes)
+    )
+    return {row.cell_index: row.label for row in connection.execute(query)}
+
+
+def labels_of(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, str]:
+    """By id, what cells are called."""
+    query = sa.select(cells.c.cell_id, cells.c.label).where(cells.c.cell_id.in_(cell_ids))
+    return {row.cell_id: row.label for row in connection.execute(query)}
 
 
 def get_cell(connection: Connection, cell_id: CellId) -> CellRow:

@@ -155,14 +155,18 @@ def _row(new: NewMeasurement, series_id: SeriesId) -> dict[str, object]:
     }
 
 
-def accepted_measurements(connection: Connection, matrix_id: MatrixId) -> list[Measurement]:
-    """The accepted measurements of a matrix, oldest first."""
+def accepted_measurements(
+    connection: Connection, matrix_id: MatrixId, *, of: tuple[int, int] | None = None
+) -> list[Measurement]:
+    """The accepted measurements of a matrix, oldest first; of cells from one index to another only."""
     query = (
         sa.select(*_COLUMNS)
         .join(cells, cells.c.cell_id == measurements.c.cell_id)
         .where(cells.c.matrix_id == matrix_id, measurements.c.accepted)
         .order_by(measurements.c.measurement_id)
     )
+    if of is not None:
+        query = query.where(cells.c.cell_index.between(*of))
     return [_measurement(row) for row in connection.execute(query)]
 
 

@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 from farm.core.ids import DeviceId
 from farm.core.job import JobState
 from farm.core.turn import first_turn
+from farm.store import unfoldings
 from farm.store.tables import devices, jobs, matrices, word
 
 
@@ -16,7 +17,12 @@ def first_turns(
 ) -> dict[DeviceId, int]:
     """By device, the turn at which somebody's next jobs of a priority join its queue."""
     heads = _heads(connection, device_ids, priority)
-    tails = {} if submitted_by is None else _own_tails(connection, device_ids, priority, submitted_by)
+    tails: dict[DeviceId, int] = {}
+    if submitted_by is not None:
+        tails = _own_tails(connection, device_ids, priority, submitted_by)
+        # What is not queued yet has its turns already.
+        later = unfoldings.last_turns(connection, device_ids, priority=priority, submitted_by=submitted_by)
+        tails |= {device_id: max(turn, tails.get(device_id, 0)) for device_id, turn in later.items()}
     return {device_id: first_turn(heads.get(device_id), tails.get(device_id)) for device_id in device_ids}
 
 

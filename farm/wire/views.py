@@ -14,6 +14,9 @@ from farm.core.verdict import Verdict
 from farm.wire.base import Wire
 from farm.wire.reading_views import ReadingView
 
+#: Jobs that one answer lists at most.
+MAX_JOBS_PAGE = 5000
+
 
 class FarmView(Wire):
     """GET /api/v1/farm: who answers here."""
@@ -86,6 +89,8 @@ class MatrixSummary(Wire):
     jobs: int
     #: Jobs by state or, when finished, by outcome.
     jobs_by_outcome: dict[str, int]
+    #: Of those that are queued, so many take no part yet: the farm is still writing a large matrix down.
+    not_queued: int = 0
     created_at: datetime
     finished_at: datetime | None
     #: The matrix that this one runs again.
@@ -110,6 +115,8 @@ class CellView(Wire):
     """One cell of a matrix with what came of it."""
 
     cell_id: CellId
+    #: Its place in the matrix, from 0.
+    index: int = 0
     device_id: DeviceId
     label: str
     variant: str | None
@@ -132,6 +139,7 @@ class MatrixView(MatrixSummary):
 
     harness: str
     progress: tuple[DeviceProgress, ...]
+    #: The first ones; of a large matrix `GET /api/v1/matrices/{id}/cells?after=INDEX` tells of the others.
     cell_list: tuple[CellView, ...]
     rejected_list: tuple[RejectedView, ...]
 

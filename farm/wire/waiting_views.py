@@ -80,6 +80,8 @@ class MatrixWaitingView(Wire):
     name: str
     #: Jobs that are left, on all phones.
     left: Count
+    #: Of those, what the farm has yet to put into their queues.
+    not_queued: Count = 0
     #: When a job of it last began or ended.
     moved_at: datetime | None
     devices: tuple[DeviceWaitingView, ...]

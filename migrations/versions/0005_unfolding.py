@@ -44,9 +44,13 @@ def upgrade() -> None:
         sqlite_where=is_open,
         postgresql_where=is_open,
     )
+    op.drop_index("ix_jobs_matrix_id", "jobs")
+    op.create_index("ix_jobs_matrix_id", "jobs", ["matrix_id", "state", "job_id"])
 
 
 def downgrade() -> None:
+    op.drop_index("ix_jobs_matrix_id", "jobs")
+    op.create_index("ix_jobs_matrix_id", "jobs", ["matrix_id", "state"])
     # What was not queued yet never will be: an older release knows nothing of it.
     op.drop_index("ix_unfoldings_next", table_name="unfoldings")
     op.drop_table("unfoldings")

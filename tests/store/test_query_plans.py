@@ -23,6 +23,7 @@ from farm.store import (
     history,
     hosts,
     job_counts,
+    job_pages,
     jobs,
     leftovers,
     matrices,
@@ -32,6 +33,7 @@ from farm.store import (
     queues,
     readings,
     story,
+    unfoldings,
 )
 from farm.store.database import Database
 
@@ -134,7 +136,22 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: hosts.sessions_beaten_before(c, SessionState.LIVE, NOW),
         "uq_sessions_one_live_per_host",
     ),
-    "the jobs of a matrix": (lambda c: jobs.list_jobs(c, MatrixId(1)), "ix_jobs_matrix_id"),
+    "the jobs of a matrix": (
+        lambda c: job_pages.list_jobs(c, MatrixId(1), after=7, limit=100),
+        "ix_jobs_matrix_id (matrix_id=? AND state=? AND job_id>?)",
+    ),
+    "the jobs of a page of cells": (
+        lambda c: job_pages.jobs_of_cells(c, MatrixId(1), 10, 20),
+        "cells_1 (matrix_id=? AND cell_index>? AND cell_index<?)",
+    ),
+    "a page of cells": (
+        lambda c: matrices.page_of_cells(c, MatrixId(1), after=7, limit=100),
+        "cells_1 (matrix_id=? AND cell_index>?)",
+    ),
+    "what is to be unfolded next": (
+        lambda c: unfoldings.next_pieces(c, MatrixId(1), jobs=2000),
+        "ix_unfoldings_next (matrix_id=?)",
+    ),
     "the cells of a matrix": (lambda c: matrices.list_cells(c, MatrixId(1)), "cells_1 (matrix_id=?)"),
     "what an agent is to stop": (
         lambda c: attempts.unwanted_attempts(c, SessionId(1)),
@@ -144,8 +161,12 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: jobs.cancel_jobs(c, MatrixId(1), JobState.QUEUED, now=NOW, actor="user"),
         "ix_jobs_matrix_id",
     ),
+    "how far a matrix is on its devices": (
+        lambda c: job_counts.tally_by_device(c, MatrixId(1)),
+        "ix_jobs_matrix_id",
+    ),
     "when the jobs of a matrix ended": (
-        lambda c: job_counts.ends_by_device(c, MatrixId(1)),
+        lambda c: job_counts.last_ends(c, MatrixId(1), limit=30),
         "ix_jobs_matrix_id",
     ),
     "the queues before a new job": (lambda c: history.queue_lengths(c, min_priority=0), "ix_jobs_queue"),
@@ -182,8 +203,10 @@ def test_a_hot_query_uses_its_index_and_scans_no_table(sqlite_filled: Database, 
 
 
 def is_table_scan(step: str) -> bool:
-    """A scan that no index narrows; a scan of a small partial index is one row for each thing alive."""
-    return step.startswith("SCAN") and "INDEX" not in step and step != "SCAN CONSTANT ROW"
+    """A scan that no index narrows; a scan of a small partial index is one row for each thing alive, one of
+    a subquery (`anon`) reads what that found."""
+    rows = ("SCAN CONSTANT ROW", "SCAN anon_", "SCAN (subquery")
+    return step.startswith("SCAN") and "INDEX" not in step and not step.startswith(rows)
 
 
 @pytest.mark.parametrize("look", [queues.queue_heads, queues.queued_checks])

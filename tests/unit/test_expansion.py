@@ -317,6 +317,10 @@ def test_a_setting_of_the_wrong_kind_is_refused(settings: dict[str, Any], messag
         ({"baseline": {"threads": 1}}, "baseline: every cell has {threads: 1}"),
         ({"aa": True}, "aa: an A/A pair is a baseline and its twin"),
         ({"axes": {**AXES, "iter": tuple(range(1, 300_000))}}, "1199996 cells, at most 1000000"),
+        (
+            {"axes": {**AXES, "iter": tuple(range(1, 60_000))}},
+            "239996 keys are more than a device may have cells, at most 200000",
+        ),
         ({"axes": {**AXES, "iter": tuple(range(1, 20_000))}, "rounds": 100}, "jobs, at most 1000000"),
         (
             {"variants": [variant(1, "mobilenet_v2", "float32", "lite", target="vulkan")]},

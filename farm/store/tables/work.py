@@ -145,8 +145,8 @@ sa.Index(
     unique=True,
     **where("kind = 'check' AND state <> 'finished'"),
 )
-# Progress and results of a matrix.
-sa.Index("ix_jobs_matrix_id", jobs.c.matrix_id, jobs.c.state)
+# Progress and results of a matrix; a page of its jobs is a range for each state.
+sa.Index("ix_jobs_matrix_id", jobs.c.matrix_id, jobs.c.state, jobs.c.job_id)
 
 attempts = sa.Table(
     "attempts",

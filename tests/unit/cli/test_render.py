@@ -63,6 +63,7 @@ def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
         "",
         "cell  device   what          jobs                   measurements     time",
         "1     phone-1  float32 lite  4 succeeded, 1 failed  4 valid       43.1 ms",
+        "These are 1 of 8 cells.",
         "phone-1, float32 lite: 1 failed (the program died of signal 11)",
         "phone-2, float32 lite: no jobs, excluded",
     ]

@@ -1,0 +1,67 @@
+"""Large matrices are unfolded by the process that took them, or by whoever finds one that was left."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Never
+
+import structlog
+
+from farm.clock import Clock
+from farm.core.errors import FarmError
+from farm.core.ids import MatrixId
+from farm.services.unfolding import CHUNK_JOBS, open_maker, put_chunk
+from farm.store.database import Database
+from farm.store.unfoldings import next_pieces, open_matrices
+
+_log = structlog.get_logger(__name__)
+
+
+@contextlib.asynccontextmanager
+async def unfolding(database: Database, clock: Clock, asked: asyncio.Event) -> AsyncIterator[None]:
+    """Unfold, while the block runs, whenever somebody asks; in the end, what is left stays for the next."""
+    task = asyncio.create_task(_whenever(Unfolder(database, clock), asked))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _whenever(unfold: "Unfolder", asked: asyncio.Event) -> Never:
+    while True:
+        await asked.wait()
+        asked.clear()
+        try:
+            await unfold()
+        except FarmError as error:
+            # A busy database, or one that went away: the next tick asks again.
+            _log.warning("unfolding_broke_off", code=error.code, message=error.message)
+
+
+class Unfolder:
+    """Unfolds what there is to unfold whenever called; other writers have their turn between two chunks."""
+
+    def __init__(self, database: Database, clock: Clock, *, chunk_jobs: int = CHUNK_JOBS) -> None:
+        self._database = database
+        self._clock = clock
+        self._chunk_jobs = chunk_jobs
+
+    async def __call__(self) -> None:
+        """Go on until nothing is left, also of what is submitted meanwhile."""
+        while found := await self._database.read_async(open_matrices):
+            for matrix_id in found:
+                await self.unfold(matrix_id)
+
+    async def unfold(self, matrix_id: MatrixId) -> None:
+        """Queue all jobs of one matrix."""
+        maker = await self._database.read_async(open_maker, matrix_id)
+        if maker is None:
+            return
+        size = self._chunk_jobs
+        while pieces := await self._database.read_async(next_pieces, matrix_id, jobs=size):
+            # On a thread, and before the lock is asked for: to put a round in order takes a while.
+            chunk = await asyncio.to_thread(maker.chunk, pieces)
+            # A lost race is no trouble: the next look finds where the other one left it.
+            await self._database.write_async(put_chunk, maker, chunk, now=self._clock.now())
+        _log.info("matrix_unfolded", matrix_id=matrix_id)
