@@ -14,7 +14,8 @@
 #
 # A run's folder: run.sh (by the agent), lock (held while the supervisor lives), supervisor and harness ("PID
 # BORN BOOT_ID"), stdout, stderr, timed_out, exit (how it ended; there once everything in its session is gone
-# and what controls.sh had set is put back). A recorded pid counts only while the process there has the recorded start time, in the same boot.
+# and what was set for it is put back). A recorded pid counts only while the process there has the recorded
+# start time, in the same boot.
 
 set -u
 umask 022
@@ -265,8 +266,9 @@ supervise() {
   # After a time-out the watchdog is at work and ends by itself.
   if [ -e "$run/timed_out" ]; then wait "$watchdog"; else dismiss "$watchdog"; fi
   end_strays
+  put_back 2>/dev/null
   put_properties_back
-  record_exit "$code" "$started" "$ended"
+  record_exit "$code" "$started" "$ended" "$spent"
 }
 
 start() {
