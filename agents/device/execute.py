@@ -9,6 +9,7 @@ from shlex import quote
 
 from agents.adb.client import AdbDevice
 from agents.adb.shell_v2 import ShellResult
+from agents.device.binding import bind_lines
 from agents.device.layout import run_folder
 from agents.device.links import link_command, link_lines, linked
 from agents.device.supervisor import Said, answer, ensure_supervisor, supervisor_command
@@ -67,12 +68,13 @@ async def start_run(
     timeout_s: float,
     files: Sequence[PlanFile] = (),
     *,
+    cores: Sequence[int] = (),
     checked: bool = False,
 ) -> None:
     """Start a command, detached; a run that was started before is left as it is.
 
     Its current folder is the run's own, in which those of its cached files that have a path are linked. It is
-    killed, with all it started, when `timeout_s` are over. `checked` says that the supervisor was found right
+    killed, with all it started, when `timeout_s` are over. It is bound to `cores`, if any. `checked` says that the supervisor was found right
     on this phone just now.
 
     Raises:
@@ -88,14 +90,14 @@ async def start_run(
         f"mkdir -p {quote(folder)} && {links}cat >{script}.new && [ -s {script}.new ] && "
         f"mv -f {script}.new {script} && "
         + supervisor_command(work_root, "start", fence, ceil(timeout_s * 10)),
-        stdin=((link_lines(files) if links else "") + run_script(folder, argv, env)).encode(),
+        stdin=((link_lines(files) if links else "") + run_script(folder, argv, env, cores)).encode(),
         deadline_s=_DEADLINE_S,
     )
     if (said := answer(device, result)) is not Said.DONE:
         raise DeviceProtocol(f"{device.serial}: run {fence} did not start ({said.name})")
 
 
-def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
+def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str], cores: Sequence[int] = ()) -> str:
     """What the supervisor runs: the command, in place of the shell that reads this.
 
     A connection that breaks while this is sent may leave a part of it on the phone. A shell reads a list in
@@ -103,7 +105,8 @@ def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
     """
     exports = [f"export {name}={quote(value)}" for name, value in env.items()]
     command = " ".join(quote(word) for word in argv)
-    return "\n".join(["{", f"cd {quote(folder)} || exit 126", *exports, f"exec {command}", "}", ""])
+    enter = f"cd {quote(folder)} || exit 126"
+    return "\n".join(["{", enter, *bind_lines(cores), *exports, f"exec {command}", "}", ""])
 
 
 async def wait_run(

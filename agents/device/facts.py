@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from agents.adb.client import AdbDevice
+from agents.device.conditions import SYS
 from farm.core.device import DeviceFacts
 from farm.core.errors import DeviceProtocol, DeviceUnfit
 from farm.phone import facts
@@ -26,7 +27,7 @@ _VINTF = " ".join(
 _FILES = ("related_cpus", "cpuinfo_min_freq", "cpuinfo_max_freq")
 #: Beside another file, grep says which file a line is of. Kernels before 4.2 have no policies, only cores.
 _CPUFREQ = " || ".join(
-    f"(cd /sys/devices/system/cpu && grep . /dev/null {' '.join(f'{folder}/{name}' for name in _FILES)})"
+    f"(cd {SYS}/devices/system/cpu && grep . /dev/null {' '.join(f'{folder}/{name}' for name in _FILES)})"
     for folder in ("cpufreq/policy*", "cpu[0-9]*/cpufreq")
 )
 #: Magisk's su takes -c and may ask on the screen; that of AOSP takes a user. A virtual phone's user is the
@@ -44,7 +45,7 @@ FACTS_COMMAND = section_command(
         "kernel": "uname -r",
         "system": "uname -s",
         "cpuinfo": "cat /proc/cpuinfo",
-        "possible": "cat /sys/devices/system/cpu/possible",
+        "possible": f"cat {SYS}/devices/system/cpu/possible",
         "cpufreq": _CPUFREQ,
         "soc_machine": "cat /sys/devices/soc0/machine",
         "nproc": "nproc",

@@ -13,6 +13,11 @@ def stay_on_record(work_root: str) -> str:
     return f"{work_folder(work_root)}/stay_on"
 
 
+def controls_record(work_root: str) -> str:
+    """What the phone's clocks and cores were before they were set; there only while they are."""
+    return f"{work_folder(work_root)}/controls"
+
+
 def cache_folder(work_root: str) -> str:
     """Verified files, named by their digests."""
     return f"{work_folder(work_root)}/cache"

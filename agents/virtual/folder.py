@@ -3,6 +3,7 @@
 bin/                Android's commands, found first on PATH
 properties          what getprop prints
 dumpsys/ settings/  what those answer
+sys/                its part of sysfs
 data/local/tmp/     the work root
 boot_id boots       which boot this is
 phone.json port lock faults.json faults-taken.json journal.jsonl journal.jsonl.1
@@ -19,6 +20,7 @@ from pathlib import Path
 from agents.virtual import profile
 from agents.virtual.boot import BOOT_ID_FILE, BOOT_ID_VARIABLE
 from agents.virtual.faults import Faults
+from agents.virtual.sysfs import SYS_FOLDER, SYS_VARIABLE, lay_out_sysfs
 from agents.virtual.watch import PHONE_VARIABLE
 
 
@@ -38,6 +40,7 @@ def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell:
         "ANDROID_DATA": str(state / "data"),
         PHONE_VARIABLE: serial,
         BOOT_ID_VARIABLE: str(state / BOOT_ID_FILE),
+        SYS_VARIABLE: str(state / SYS_FOLDER),
     }
 
 
@@ -46,6 +49,7 @@ def lay_out(state: Path, serial: str, *, shared_cpu: bool = True) -> dict[str, s
     work_root = state / "data" / "local" / "tmp"
     for folder in (work_root, state / "tmp", state / "bin", state / "dumpsys", state / "settings"):
         folder.mkdir(parents=True, exist_ok=True)
+    lay_out_sysfs(state)
     for script in files("agents.virtual").joinpath("bin").iterdir():
         _install(state / "bin" / script.name, script.read_text())
     # A shebang takes no path with spaces, nor one that is not known before; a name on PATH serves.

@@ -28,6 +28,7 @@ FarmError
 │   ├── AdbdRestarted            device.adbd_restarted
 │   ├── DeviceTimeout            device.timeout
 │   ├── DeviceUnfit              device.unfit
+│   ├── ControlImpossible        device.control_impossible
 │   ├── DeviceProtocol           device.protocol
 │   ├── PushFailed               device.push_failed
 │   └── PushCorrupted            device.push_corrupted
@@ -72,6 +73,7 @@ from farm.core.errors.keeping import (
 )
 from farm.core.errors.phones import (
     AdbdRestarted,
+    ControlImpossible,
     DeviceError,
     DeviceLost,
     DeviceOffline,
@@ -101,6 +103,7 @@ __all__ = [
     "BackupDamaged",
     "Blame",
     "Conflict",
+    "ControlImpossible",
     "DeviceError",
     "DeviceLost",
     "DeviceOffline",

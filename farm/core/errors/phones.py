@@ -52,6 +52,15 @@ class DeviceUnfit(DeviceError):
     transient = False
 
 
+class ControlImpossible(DeviceError):
+    """The phone cannot be set as the matrix wants it: no root, no such cores, no such clock."""
+
+    code = "device.control_impossible"
+    blame = Blame.USER
+    transient = False
+    default_hint = "`controls:` of the matrix has what was asked for; leave it out, or choose other devices"
+
+
 class DeviceProtocol(DeviceError):
     """The adb connection said something that cannot be."""
 

@@ -1,0 +1,51 @@
+"""Binds a run to cores before its program begins, so that all of its threads are bound."""
+
+from collections.abc import Sequence
+
+from farm.core.controls import CORES, ControlState
+from farm.core.core_list import core_list, core_mask, core_text
+
+#: In the run's folder: the cores that the kernel says it is bound to.
+FILE = "cores"
+#: Of a run that could not be bound, and did not begin.
+UNBOUND = 125
+
+
+def bind_lines(cores: Sequence[int]) -> list[str]:
+    """What a run's shell is to do before it becomes the program; it ends with UNBOUND where that fails.
+
+    Toybox, busybox and Debian have the same words for it. What counts is what the kernel says afterwards.
+    """
+    if not cores:
+        return []
+    wanted = core_text(cores)
+    told = f'[ "$key" != Cpus_allowed_list: ] || echo "$held" >{FILE}'
+    return [
+        f"taskset -p {core_mask(cores)} $$ >/dev/null 2>&1",
+        f"while read -r key held; do {told}; done </proc/$$/status",
+        f"read -r held <{FILE} && [ \"$held\" = '{wanted}' ] || exit {UNBOUND}",
+    ]
+
+
+def asked_cores(cores: Sequence[int]) -> ControlState:
+    """What is to be bound, before it is."""
+    return ControlState(name=CORES, asked=core_text(cores))
+
+
+def bound_cores(state: ControlState, said: str, online: Sequence[int]) -> ControlState:
+    """The same once the run is over.
+
+    Args:
+        state: as `asked_cores` made it.
+        said: what the run's shell wrote down right before the program began.
+        online: the cores that are online after the run, empty where that is not known: one that was switched
+            off meanwhile took nothing of the run.
+    """
+    held = core_list(said)
+    after = None if held is None or not online else core_text(set(held) & set(online))
+    return ControlState(
+        name=state.name,
+        asked=state.asked,
+        held_before=None if held is None else core_text(held),
+        held_after=after or None,
+    )
