@@ -1,11 +1,12 @@
 """Figures over the samples of one measurement, and the quantiles that intervals are made of."""
 
-import numpy as np
+from collections.abc import Sequence
+
 from scipy.special import stdtrit
 
 from farm.core.measurement import Reading, SampleKind, Summary
 
-_QUANTILES_PCT = (25.0, 50.0, 75.0, 90.0)
+_SHARES = (0.25, 0.5, 0.75, 0.9)
 
 
 def summary(reading: Reading) -> Summary:
@@ -26,7 +27,8 @@ def summary(reading: Reading) -> Summary:
 
 
 def _summary_of_samples(samples_ns: tuple[int, ...]) -> Summary:
-    q25, median, q75, p90 = (float(q) for q in np.percentile(np.asarray(samples_ns), _QUANTILES_PCT))
+    ordered = sorted(samples_ns)
+    q25, median, q75, p90 = (quantile(ordered, share) for share in _SHARES)
     return Summary(
         kind=SampleKind.SAMPLES,
         count=len(samples_ns),
@@ -37,6 +39,25 @@ def _summary_of_samples(samples_ns: tuple[int, ...]) -> Summary:
         p90_ns=p90,
         scatter=(q75 - q25) / median if median > 0 else None,
     )
+
+
+def quantile(ordered: Sequence[int], share: float) -> float:
+    """The value that a share of samples stays below: Hyndman and Fan's type 7, to the last bit as numpy's.
+
+    Without numpy, whose call takes longer than all else that settling a report computes.
+
+    Args:
+        ordered: the samples, the lowest first; at least one.
+        share: from 0 to 1.
+    """
+    place = (len(ordered) - 1) * share
+    below = min(int(place), len(ordered) - 1)
+    lower, upper = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
+    part = place - below
+    # From the nearer end, as numpy does: it rounds otherwise.
+    if part < 0.5:
+        return lower + (upper - lower) * part
+    return upper - (upper - lower) * (1 - part)
 
 
 def t_quantile(probability: float, degrees: int) -> float:

@@ -15,7 +15,7 @@ from farm.harness import device_check
 from farm.harness.adapter import RunRequest
 from farm.services.adapters import adapter_of
 from farm.services.checks import check_files
-from farm.services.devices import load_of
+from farm.services.devices import Load, load_of
 from farm.store import attempts, devices, jobs
 from farm.store.artifacts import mark_used
 from farm.store.attempts import NewAttempt
@@ -53,7 +53,7 @@ def _chosen(connection: Connection, host_id: HostId, going_on: int) -> list[tupl
         # Mostly every phone is busy, and then nobody asks which CPUs are.
         return []
     job_by_device = _next_jobs(connection, free)
-    load = load_of(connection)
+    load = load_of(connection) if any(map(_shares, free)) else Load()
     load.runs_by_host[host_id] += going_on
     chosen = []
     for device in sorted(free, key=lambda device: device.last_attempt_id or 0):
@@ -63,6 +63,11 @@ def _chosen(connection: Connection, host_id: HostId, going_on: int) -> list[tupl
         chosen.append((device, job))
         load.take(device)
     return chosen
+
+
+def _shares(device: Device) -> bool:
+    """Whether others' runs may keep a device waiting: mostly none does, and nobody asks for them."""
+    return device.cpu_domain is not None or device.host_max_runs is not None
 
 
 def _next_jobs(connection: Connection, free: Sequence[Device]) -> dict[DeviceId, Job]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from shlex import quote
 
 from sqlalchemy.engine import Connection
@@ -54,8 +54,8 @@ def device_named(connection: Connection, name: str) -> Device:
 class Load:
     """What devices share, as far as it is taken."""
 
-    busy_cpus: set[str]
-    runs_by_host: Counter[HostId]
+    busy_cpus: set[str] = field(default_factory=set)
+    runs_by_host: Counter[HostId] = field(default_factory=Counter)
 
     def state_of(self, device: Device) -> DeviceState:
         """All that decides whether a device can be given work."""

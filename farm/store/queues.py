@@ -34,6 +34,8 @@ def queue_heads(connection: Connection, device_ids: Collection[DeviceId]) -> dic
 
 def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, Job]:
     """The check that waits for each device; devices without one are missing."""
+    if not device_ids:
+        return {}
     query = sa.select(jobs).where(
         jobs.c.device_id.in_(list(device_ids)),
         jobs.c.kind == word(JobKind.CHECK),
@@ -41,7 +43,7 @@ def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> d
         jobs.c.state != word(JobState.FINISHED),
         jobs.c.state == word(JobState.QUEUED),
     )
-    return {row.device_id: job_of(row) for row in connection.execute(query)} if device_ids else {}
+    return {row.device_id: job_of(row) for row in connection.execute(query)}
 
 
 def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:

@@ -1,7 +1,10 @@
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from farm.core.measurement import Reading, SampleKind
-from farm.core.stats import summary, t_quantile
+from farm.core.stats import quantile, summary, t_quantile
 
 
 def reading(samples_ns: tuple[int, ...] = (), mean_ns: float | None = None) -> Reading:
@@ -50,3 +53,8 @@ def test_a_reading_has_either_samples_or_a_mean(impossible: Reading) -> None:
 @pytest.mark.parametrize(("degrees", "expected"), [(1, 12.706), (4, 2.776), (9, 2.262), (1000, 1.962)])
 def test_t_quantiles_are_those_of_the_printed_tables(degrees: int, expected: float) -> None:
     assert t_quantile(0.975, degrees) == pytest.approx(expected, abs=5e-4)
+
+
+@given(st.lists(st.integers(0, 10**15), min_size=1), st.sampled_from([0.0, 0.25, 0.5, 0.75, 0.9, 1.0]))
+def test_quantiles_are_numpys_to_the_last_bit(samples_ns: list[int], share: float) -> None:
+    assert quantile(sorted(samples_ns), share) == float(np.percentile(np.asarray(samples_ns), 100 * share))
