@@ -8,11 +8,16 @@ from pathlib import Path
 
 from farm.core.errors import VariantInvalid
 from farm.core.foreign_file import HEAD_BYTES, foreign_file, looks_like_text
+from farm.core.mnn_file import is_mnn
+from farm.core.ncnn_file import is_ncnn
 from farm.core.onnx_file import check_weights_inside, is_onnx
 from farm.core.variant import Format
 from farm.core.variant_file import flatbuffer_format, format_of
 
-_FORMATS = "TorchScript, lite, torch's flatbuffer, TensorFlow Lite, ONNX, ORT and ExecuTorch files are known"
+_FORMATS = (
+    "TorchScript, lite, torch's flatbuffer, TensorFlow Lite, ONNX, ORT, ExecuTorch, ncnn and MNN files"
+    " are known"
+)
 
 
 def check_model_file(path: Path, *, called: str | None = None) -> Format:
@@ -53,6 +58,10 @@ def _format(content: memoryview, path: Path) -> Format:
         return format_of(_record_names(path, len(content)))
     if (foreign := foreign_file(head)) is not None:
         raise VariantInvalid(f"not a model file: it is {foreign.what}", hint=foreign.hint)
+    if is_ncnn(head):
+        return Format.NCNN
+    if is_mnn(content):
+        return Format.MNN
     if is_onnx(content):
         check_weights_inside(content)
         return Format.ONNX

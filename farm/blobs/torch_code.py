@@ -32,7 +32,7 @@ def _names(path: Path, format: Format, word: bytes) -> bool:
         case Format.FLATBUFFER:
             with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 return content.find(word) >= 0
-        case Format.TFLITE | Format.ONNX | Format.ORT | Format.EXECUTORCH:
+        case Format.TFLITE | Format.ONNX | Format.ORT | Format.EXECUTORCH | Format.NCNN | Format.MNN:
             return False
         case _:
             assert_never(format)

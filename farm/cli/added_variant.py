@@ -29,9 +29,11 @@ BACKENDS_BY_FORMAT: dict[Format, tuple[str, ...]] = {
     Format.LITE: ("cpu",),
     Format.FLATBUFFER: ("cpu",),
     Format.EXECUTORCH: ("cpu",),
-    Format.TFLITE: ("cpu", "xnnpack", "gpu", "nnapi", "hexagon", "qnn"),
-    Format.ONNX: ("cpu", "xnnpack", "nnapi", "qnn"),
-    Format.ORT: ("cpu", "xnnpack", "nnapi", "qnn"),
+    Format.TFLITE: ("cpu", "xnnpack", "gpu", "nnapi", "hexagon", "qnn", "npu", "external"),
+    Format.ONNX: ("cpu", "xnnpack", "nnapi", "qnn", "acl", "webgpu"),
+    Format.ORT: ("cpu", "xnnpack", "nnapi", "qnn", "acl", "webgpu"),
+    Format.NCNN: ("cpu", "vulkan"),
+    Format.MNN: ("cpu", "opencl", "nnapi", "opengl", "vulkan"),
 }
 _TORCH_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
 

@@ -33,8 +33,8 @@ _LFS_POINTER = ForeignFile(
     hint="`git lfs pull` in that repository fetches it",
 )
 _NCNN = ForeignFile(
-    what="a network of ncnn (.param)",
-    hint="its weights are in a .bin beside it, and no harness here runs it: add the file it was made from",
+    what="a network of ncnn in binary (.param.bin)",
+    hint="benchncnn reads the text form: add the .param that `ncnn2mem` made it from",
 )
 _PROGRAM = ForeignFile(
     what="a program (ELF), not a model", hint="`farm harness add NAME --abi ABI PATH` registers programs"
@@ -46,7 +46,7 @@ _SIGNS: tuple[tuple[re.Pattern[bytes], ForeignFile], ...] = tuple(
     for pattern, file in (
         (rb"(?i:(\xef\xbb\xbf)?\s*(<!--.*?-->\s*)?<(!doctype\s+html|html|head)\b)", _WEB_PAGE),
         (rb"version https://git-lfs\.github\.com/spec/", _LFS_POINTER),
-        (rb"7767517\r?\n", _NCNN),
+        (rb"\xdd\x85\x76\x00", _NCNN),
         (rb"\x7fELF", _PROGRAM),
         (rb"\x1f\x8b|BZh[1-9]|\xfd7zXZ\x00|7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|.{257}ustar", _PACKED),
         # A protocol-2 pickle; the first value of an old torch.save is a magic number of ten bytes.

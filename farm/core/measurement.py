@@ -71,7 +71,7 @@ class Reading:
     mean_ns: float | None = None
     #: How many iterations the plan asked for.
     expected_samples: int
-    #: How many are behind the tool's own mean; None where it does not say. A tool may do more than it was asked.
+    #: How many are behind the tool's own mean, which may be more than was asked; None where it does not say.
     summed_samples: int | None = None
     #: What ran, as far as the adapter can tell, and the line or fact that shows it.
     actual_backend: str

@@ -38,6 +38,10 @@ class Format(StrEnum):
     ORT = "ort"
     #: A program of ExecuTorch (`.pte`).
     EXECUTORCH = "executorch"
+    #: A network of ncnn as text (`.param`), without its weights.
+    NCNN = "ncnn"
+    #: A flatbuffer of MNN.
+    MNN = "mnn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,8 @@ class Harness(Protocol):
     flags: Mapping[str, Flag]
     #: Whether a run needs a model file; where not, matrices of it have no variant axes.
     needs_model: bool
+    #: Whether the program knows its flags by the names they have here; some tools go by place, or by letters.
+    flags_are_words: bool
     #: Every backend the tool has a word for; `unsupported` says which of them cannot be measured.
     backends: Sequence[str]
     #: What the measurement's clock covers, in one line, shown where harnesses are compared.

@@ -11,9 +11,13 @@ from farm.core.errors import Blame
 from farm.core.evidence import Evidence, ExitRecord, Trouble
 from farm.core.ids import is_digest
 from farm.core.measurement import Outcome, RunFailure
-from farm.harness.failure_signs import ENDED, KIND_BY_EXIT_CODE, LAST_WORDS, NAME_BY_SIGNAL, SIGNS, Kind, Sign
+from farm.harness.failure_kinds import CRASHED, ENDED, UNKNOWN_FLAG, Kind
+from farm.harness.failure_signs import CRASH, KIND_BY_EXIT_CODE, LAST_WORDS, NAME_BY_SIGNAL, SIGNS
+from farm.harness.sign import Sign
 
 _LONGEST_LINE = 400
+#: Android's linker warns of what it does not mind.
+_LINKERS_WARNING = re.compile(r"^.{0,200}WARNING: linker: .*$", re.MULTILINE)
 _NOT_THIS_HARNESS = "`farm attempt show ID` has its output: is the registered program really this harness?"
 
 
@@ -55,6 +59,21 @@ def unreadable(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HARNESS) -
     )
 
 
+def explained(evidence: Evidence, signs: Sequence[Sign] = SIGNS) -> RunFailure | None:
+    """Of a program that ended well without numbers: the failure its output shows; None without a sign."""
+    found = _sign_in(evidence.stderr, signs) or _sign_in(evidence.stdout, signs)
+    if found is None or evidence.exit is None:
+        return None
+    return _failure(found[0], evidence, evidence.exit, found[1])
+
+
+def unknown_flag(evidence: Evidence, flag: str) -> RunFailure:
+    """Of a program that said that it does not know a flag, and went on without: it ran something else."""
+    ended = evidence.exit or ExitRecord(code=0, duration_s=0.0)
+    kind = replace(UNKNOWN_FLAG, what=UNKNOWN_FLAG.what.format(flag=flag))
+    return _failure(kind, evidence, ended, None, said="; it went on without")
+
+
 def _troubled(trouble: Trouble) -> RunFailure:
     return RunFailure(
         code=trouble.code,
@@ -92,11 +111,15 @@ def _failed(evidence: Evidence, ended: ExitRecord, signs: Sequence[Sign]) -> Run
     if found is not None:
         kind, line = found
         return _failure(kind, evidence, ended, line)
-    return _failure(KIND_BY_EXIT_CODE.get(ended.code, ENDED), evidence, ended, _telling_line(evidence))
+    telling = _telling_line(evidence)
+    by_code = KIND_BY_EXIT_CODE.get(ended.code, CRASHED if telling and CRASH.search(telling) else ENDED)
+    said = "" if telling else ", and it printed nothing"
+    return _failure(by_code, evidence, ended, telling, said=said)
 
 
-def _failure(kind: Kind, evidence: Evidence, ended: ExitRecord, line: str | None) -> RunFailure:
-    said = "" if line else ", and it printed nothing"
+def _failure(
+    kind: Kind, evidence: Evidence, ended: ExitRecord, line: str | None, *, said: str = ""
+) -> RunFailure:
     return RunFailure(
         code=kind.code,
         outcome=kind.outcome,
@@ -108,6 +131,7 @@ def _failure(kind: Kind, evidence: Evidence, ended: ExitRecord, line: str | None
 
 
 def _sign_in(text: str, signs: Sequence[Sign]) -> tuple[Kind, str] | None:
+    text = _LINKERS_WARNING.sub("", text) if "WARNING: linker" in text else text
     for sign in signs:
         match = sign.pattern.search(text)
         if match is not None:

@@ -16,7 +16,7 @@ from farm.harness.generic_reading import clock_covers, reading
 class GenericHarness:
     """Calls a program as its definition says, and reads what it prints at the places the definition names."""
 
-    parser_version: int = 1
+    parser_version: int = 2
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
@@ -26,6 +26,7 @@ class GenericHarness:
             for name, flag in definition.flags.items()
         }
         self.needs_model: bool = definition.needs_model
+        self.flags_are_words: bool = False
         self.backends: Sequence[str] = tuple(definition.backends)
         self.clock_covers: str = clock_covers(definition)
 

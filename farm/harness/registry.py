@@ -4,9 +4,23 @@ from difflib import get_close_matches
 
 from farm.core.errors import NotFound
 from farm.harness.adapter import Harness
+from farm.harness.benchmark_model import BenchmarkModel
+from farm.harness.benchncnn import Benchncnn
+from farm.harness.executor_runner import ExecutorRunner
+from farm.harness.litert_benchmark import LitertBenchmark
+from farm.harness.mnn_benchmark import MnnBenchmark
+from farm.harness.onnxruntime_perf_test import OnnxruntimePerfTest
 from farm.harness.speed_benchmark_torch import SpeedBenchmarkTorch
 
-_HARNESSES: tuple[Harness, ...] = (SpeedBenchmarkTorch(),)
+_HARNESSES: tuple[Harness, ...] = (
+    SpeedBenchmarkTorch(),
+    BenchmarkModel(),
+    LitertBenchmark(),
+    ExecutorRunner(),
+    OnnxruntimePerfTest(),
+    Benchncnn(),
+    MnnBenchmark(),
+)
 
 
 def harness_names() -> list[str]:

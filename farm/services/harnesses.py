@@ -59,7 +59,7 @@ def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> Insp
         ArtifactMissing: a file was not uploaded.
     """
     definition = _checked_definition(registration)
-    flags = () if definition is not None else tuple(get_harness(registration.name).flags)
+    flags = () if definition is not None else _words_known(registration.name)
     bundle = Bundle(
         files=tuple(_bundle_file(file, blobs) for file in registration.files),
         entry=registration.entry,
@@ -180,6 +180,11 @@ def _checked_definition(registration: ProgramRegistration) -> dict[str, Any] | N
         message = f"the definition is that of `{definition.name}`, not of `{name}`"
         raise InvalidInput(message, hint="use one name for both")
     return definition.model_dump(mode="json")
+
+
+def _words_known(name: str) -> tuple[str, ...]:
+    adapter = get_harness(name)
+    return tuple(adapter.flags) if adapter.flags_are_words else ()
 
 
 def _bundle_file(file: BundleFileSpec, blobs: DiskBlobs) -> BundleFile:

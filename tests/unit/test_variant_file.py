@@ -142,6 +142,33 @@ def packed_tar() -> bytes:
     return buffer.getvalue()
 
 
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_a_network_of_ncnn_is_known_by_its_number_and_its_counts(tmp_path: Path, ends: bytes) -> None:
+    lines = (b"7767517", b"2 2", b"Input data 0 1 data", b"ReLU relu 1 1 data out", b"")
+    assert taken(tmp_path / "net.param", ends.join(lines)) is Format.NCNN
+
+
+def test_a_model_of_mnn_is_known_by_its_operators_and_its_tensors_names(tmp_path: Path) -> None:
+    assert taken(tmp_path / "net.mnn", mnn_model()) is Format.MNN
+
+
+@pytest.mark.parametrize("kept", range(0, 60, 4))
+def test_a_model_of_mnn_that_was_cut_short_is_refused(tmp_path: Path, kept: int) -> None:
+    assert refused(tmp_path / "net.mnn", mnn_model()[:kept]).message
+
+
+def mnn_model() -> bytes:
+    """A table of eight fields with one operator (empty here) and one tensor, `data`, and nothing else."""
+    fields = [0, 0, 0, 4, 0, 0, 0, 8]
+    vtable = struct.pack("<HH8H", 20, 12, *fields)
+    head = struct.pack("<I", 24) + vtable
+    operators, names = 36, 44
+    table = struct.pack("<iII", 24 - 4, operators - 28, names - 32)
+    of_operators = struct.pack("<II", 1, 0)
+    of_names = struct.pack("<II", 1, 4)
+    return head + table + of_operators + of_names + struct.pack("<I", 4) + b"data\0\0\0\0" + b"\0" * 16
+
+
 @pytest.mark.parametrize(
     ("content", "said", "hint"),
     [
@@ -151,7 +178,8 @@ def packed_tar() -> bytes:
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "Git LFS pointer", "git lfs pull"),
         (b"PK\x03\x04 and no end", "its end is missing", "cut short"),
         (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", "checkpoint of torch.save", "torch.jit.script"),
-        (b"7767517\n3 3\nInput data 0 1 data\n", "ncnn", "it was made from"),
+        (b"\xdd\x85\x76\x00\x03\x00\x00\x00", "ncnn in binary", "text form"),
+        (b"7767517\nthree\n", "a text", "are known"),
         (b"\x1f\x8b\x08\x00rest", "a packed archive", "unpack"),
         (packed_tar(), "a packed archive", "unpack"),
         (struct.pack("<Q", 40) + b'{"w":{"dtype":"F32"}}', "weights without the network", "export"),

@@ -1,0 +1,98 @@
+"""ExecuTorch's `executor_runner` and its kin: the command line, and what the output means."""
+
+from collections.abc import Mapping, Sequence
+
+from farm.core.evidence import Evidence
+from farm.core.measurement import Reading, RunFailure
+from farm.core.plan import RunPlan
+from farm.core.variant import Format, Manifest
+from farm.harness.adapter import Flag, RunRequest
+from farm.harness.executorch_output import executed, executions
+from farm.harness.failures import classify
+from farm.harness.placements.executorch import executorch_placement
+from farm.harness.runtime_signs import RUNTIME_SIGNS
+from farm.harness.tool import count_setting, file_refusal, setting, spelled, tool_plan
+from farm.harness.tool_reading import Times, output_of, time_reading, without_times
+
+FLAGS: Mapping[str, Flag] = {
+    "num_executions": Flag(default=50, help="timed executions, all in one process", minimum=1),
+    "cpu_threads": Flag(default=1, help="threads of the CPU; -1 leaves it to the program", minimum=-1),
+    "iteration": Flag(default=0, help="qnn: timed executions; 0 takes num_executions", minimum=0),
+    "warm_up": Flag(default=0, help="qnn: executions before the clock counts", minimum=0),
+    "htp_performance_mode": Flag(
+        default=0, help="qnn: 0 leaves it; else as Qualcomm numbers them", minimum=0
+    ),
+}
+_QNN = "qnn"
+_NO_TIME = "this runner is older than the one that times executions: it only says that they were successful"
+
+
+class ExecutorRunner:
+    """Runs `.pte` files. Which backend a file runs on was decided when it was exported."""
+
+    name: str = "executor_runner"
+    parser_version: int = 1
+    flags: Mapping[str, Flag] = FLAGS
+    needs_model: bool = True
+    flags_are_words: bool = True
+    backends: Sequence[str] = ("cpu", "xnnpack", "vulkan", _QNN, "neuropilot", "enn")
+    clock_covers: str = (
+        "Method::execute() only, on inputs of ones; the value is the mean of all executions, the first among"
+        " them: there is no warm-up but qnn's"
+    )
+
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Why this harness cannot run the variant on the backend; None when it can."""
+        return file_refusal(self.name, variant, backend, backends=self.backends, formats=(Format.EXECUTORCH,))
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """The command line of the runner; Qualcomm's has flags of its own."""
+        names = (
+            ("iteration", "warm_up", "htp_performance_mode") if request.backend == _QNN else ("cpu_threads",)
+        )
+        words = ["--model_path=${file_model}"]
+        if request.backend != _QNN:
+            words.append(f"--num_executions={count_setting(request.settings, FLAGS, 'num_executions')}")
+        for name in names:
+            value = setting(request.settings, FLAGS, name)
+            if name == "iteration":
+                words.append(f"--iteration={_asked(request.settings, request.backend)}")
+            elif name not in request.lacks and (name == "cpu_threads" or value != FLAGS[name].default):
+                words.append(f"--{name}={spelled(value)}")
+        return tool_plan(self.name, request, words)
+
+    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """The mean of the executions, over all sets of inputs."""
+        failure = classify(evidence, signs=RUNTIME_SIGNS)
+        if failure is not None:
+            return failure
+        text = output_of(evidence)
+        found = executions(text)
+        count = sum(each.count for each in found)
+        if count == 0:
+            why = (
+                _NO_TIME
+                if executed(text)
+                else "no line says `Model executed successfully N time(s) in ... ms`"
+            )
+            return without_times(evidence, why)
+        times = Times(
+            mean_ns=sum(each.total_ms for each in found) / count * 1e6,
+            expected=_asked(plan.settings, plan.backend),
+            summed=count,
+        )
+        return time_reading(plan, evidence, times, placement=executorch_placement(text), on_cpu=_on_cpu(plan))
+
+
+def _asked(settings: Mapping[str, object], backend: str) -> int:
+    known = {name: value for name, value in settings.items() if isinstance(value, int | float | str)}
+    if backend == _QNN and setting(known, FLAGS, "iteration"):
+        return count_setting(known, FLAGS, "iteration")
+    return count_setting(known, FLAGS, "num_executions")
+
+
+def _on_cpu(plan: RunPlan) -> str:
+    """A file names its backend; the portable and XNNPACK kernels are the CPU's."""
+    if plan.backend in ("cpu", "xnnpack"):
+        return f"cpu by construction: the file was exported for {plan.backend}"
+    return ""

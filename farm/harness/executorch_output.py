@@ -1,0 +1,113 @@
+"""What ExecuTorch prints: its runner, Qualcomm's, the benchmark app's JSON, Inspector's table."""
+
+import json
+import re
+from dataclasses import dataclass
+
+from farm.harness.log_lines import plain_lines
+
+_NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?"
+#: executor_runner: what its clock showed for all of them together.
+_TOTAL = re.compile(rf"Model executed successfully ([0-9]{{1,9}}) time\(s\) in ({_NUMBER}) ms")
+#: qnn_executor_runner, one line for each set of inputs.
+_OF_SET = re.compile(rf"([0-9]{{1,9}}) inference took ({_NUMBER}) ms, avg ({_NUMBER}) ms")
+_SUCCESS = re.compile(r"Model executed successfully")
+_APPS_MEAN, _APPS_LOAD, _APPS_STATUS = "avg_inference_latency(ms)", "model_load_time(ms)", "load_status"
+_ROW = re.compile(
+    rf"(\S.{{0,60}}?)\s{{2,}}(\S.{{0,200}}?)\s{{2,}}({_NUMBER})\s{{2,}}(.{{0,300}}?)\s+(True|False)$"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executions:
+    """How long a model's executions took together."""
+
+    count: int
+    total_ms: float
+    line: str
+
+    @property
+    def mean_ms(self) -> float:
+        """Of one."""
+        return self.total_ms / max(1, self.count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppBenchmark:
+    """What the Android benchmark app writes of one model; its field `arch` holds the phone's model."""
+
+    model: str
+    phone: str
+    os: str
+    mean_ms: float | None
+    load_ms: float | None
+    #: 0 where the model was loaded.
+    load_status: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectorRow:
+    """One event of a profile, as Inspector's table shows it."""
+
+    block: str
+    event: str
+    average_ms: float
+    delegated: bool
+
+
+def executions(text: str) -> list[Executions]:
+    """Each line that says how long executions took; older runners say only that they were successful."""
+    lines = plain_lines(text)
+    return [
+        Executions(count=int(match[1]), total_ms=float(match[2]), line=line)
+        for line in lines
+        if (match := _TOTAL.search(line) or _OF_SET.search(line)) is not None
+    ]
+
+
+def executed(text: str) -> bool:
+    """Whether a runner said that it executed the model, with or without a time."""
+    return _SUCCESS.search(text) is not None
+
+
+def app_benchmark(text: str) -> AppBenchmark | None:
+    """The benchmark app's JSON; None where the text is something else."""
+    try:
+        records = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        return None
+    value_by_metric = {record.get("metric"): record.get("actualValue") for record in records}
+    if not value_by_metric.keys() & {_APPS_MEAN, _APPS_LOAD, _APPS_STATUS}:
+        return None
+    phone, model = (_part(records[0], key) for key in ("deviceInfo", "benchmarkModel"))
+    status = _number(value_by_metric.get(_APPS_STATUS))
+    return AppBenchmark(
+        model=str(model.get("name", "")),
+        phone=str(phone.get("arch", "")),
+        os=str(phone.get("os", "")),
+        mean_ms=_number(value_by_metric.get(_APPS_MEAN)),
+        load_ms=_number(value_by_metric.get(_APPS_LOAD)),
+        load_status=None if status is None else round(status),
+    )
+
+
+def inspector_rows(text: str) -> list[InspectorRow]:
+    """The rows of Inspector's table, in its order."""
+    rows = (_ROW.match(line) for line in text.splitlines())
+    return [
+        InspectorRow(block=row[1], event=row[2], average_ms=float(row[3]), delegated=row[5] == "True")
+        for row in rows
+        if row is not None
+    ]
+
+
+def _part(record: dict[str, object], key: str) -> dict[str, object]:
+    found = record.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _number(value: object) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(float(value)) < 1e15 else None  # type: ignore[arg-type]

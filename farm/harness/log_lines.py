@@ -1,0 +1,48 @@
+"""What a program said, without what loggers put before each line.
+
+Outputs come by many ways: from the program itself, TensorFlow Lite's own log (`INFO: `), ExecuTorch's, logcat
+in its forms `brief`, `tag`, `time` and `threadtime`, Android Studio's columns.
+"""
+
+import re
+
+_LEVEL = r"[VDIWEFA]"
+#: A tag may have blanks inside, and is padded: at most what Android allows for one is gone through.
+_TAG = r"[^\s:(\]][^:(\n]{0,60}?"
+_DAY = r"(?:\d{4}-)?\d\d-\d\d"
+_TIME = r"\d\d:\d\d:\d\d\.\d{3,9}"
+_PREFIXES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # threadtime: `08-13 17:35:52.069  1234  1250 I tflite  : text`; Studio of old has `1234-1250/app I/`.
+        rf"{_DAY} {_TIME}\s+\d+\s+\d+ {_LEVEL} {_TAG}\s*: ?",
+        rf"{_DAY} {_TIME}\s+\d+-\d+/\S+ {_LEVEL}/{_TAG}\s*: ?",
+        # Studio's padded columns: `2023-04-05 12:00:00.123 19036-19036 tflite  com.example.app  I  text`.
+        rf"{_DAY} {_TIME}\s+\d+-\d+\s+\S.{{0,100}}?\s{_LEVEL}\s{{1,3}}(?=\S|$)",
+        # time, brief and tag: `I/tflite  ( 1234): text`, `I tflite  : text`.
+        rf"(?:{_DAY} {_TIME}\s+)?{_LEVEL}/{_TAG}\s*(?:\(\s*\d+\))?: ?",
+        rf"{_LEVEL} {_TAG}\s*: (?=\S)",
+        rf"{_LEVEL} {_TAG}\s*:$",
+        # Of TensorFlow Lite's own log, which other prefixes may stand before.
+        r"(?:INFO|VERBOSE|WARN(?:ING)?|ERROR|FATAL): ",
+    )
+)
+#: ExecuTorch's: `I 00:00:00.043703 executorch:executor_runner.cpp:379] text`.
+_EXECUTORCH = re.compile(rf"{_LEVEL} {_TIME} [\w./-]{{1,100}}:[\w./-]{{1,200}}:\d+\] ")
+
+
+def plain_line(line: str) -> str:
+    """A line without the prefixes of loggers; blanks at both ends are gone, too."""
+    found = line.strip().lstrip("\ufeff")
+    if (match := _EXECUTORCH.match(found)) is not None:
+        return found[match.end() :]
+    for pattern in _PREFIXES:
+        if (match := pattern.match(found)) is not None and match.end() > 0:
+            found = found[match.end() :].strip()
+    return found
+
+
+def plain_lines(text: str) -> list[str]:
+    """Every line of a text that is not empty, without the prefixes of loggers."""
+    plain = (plain_line(line) for line in text.replace("\0", "").splitlines())
+    return [line for line in plain if line]

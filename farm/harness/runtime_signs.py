@@ -1,0 +1,54 @@
+"""What TensorFlow Lite, ExecuTorch, ONNX Runtime, ncnn and MNN say when they cannot run a model.
+
+As in `failure_signs`: the first sign found decides, and a pattern repeats nothing without a limit.
+"""
+
+from farm.harness import failure_kinds as kinds
+from farm.harness.failure_signs import SIGNS
+from farm.harness.sign import Sign, sign
+
+_TFLITE: tuple[Sign, ...] = (
+    sign(r"unrecognized commandline flag: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG),
+    sign(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)\w+", kinds.NNAPI_REFUSES),
+    sign(r"Encountered unresolved custom op|Didn't find op for builtin opcode", kinds.MISSING_OPERATOR),
+    sign(r"Node number \d+ \(TfLite\w{1,60}Delegate\w{0,10}\) failed to prepare", kinds.DELEGATE_REFUSED),
+    sign(r"Node number \d+ \([^)\n]{1,100}\) failed to prepare", kinds.NODE_REFUSED),
+    sign(r"Disallowed CPU fallback detected|not fully accelerated but", kinds.NOT_ALL_DELEGATED),
+    sign(r"Some ops are not accelerated", kinds.NOT_ALL_DELEGATED),
+    sign(r"Failed to initialize WebGPU|Can not open OpenCL library", kinds.BACKEND_FAILED),
+    sign(r"Failed to apply \w{1,40} delegate|[Dd]elegate could not be applied", kinds.DELEGATE_REFUSED),
+    sign(r"Failed to (?:mmap|load) model|not a valid [Ff]latbuffer|has model identifier", kinds.UNREADABLE),
+    sign(r"Model file not found", kinds.UNREADABLE),
+    sign(r"require the input (?:shape|tensor)|is missing a shape", kinds.NO_INPUT),
+)
+
+_EXECUTORCH: tuple[Sign, ...] = (
+    sign(r"Backend \w{1,100} is not (?:registered|available)", kinds.MISSING_BACKEND),
+    sign(r"Missing operator: |don't have corresponding operator registered", kinds.MISSING_OPERATOR),
+    sign(r"Program identifier '\w{0,8}' != expected|Program version .{0,60}not supported", kinds.TOO_NEW),
+    sign(r"Failed to (?:load|parse) (?:model|program)|loading program: 0x", kinds.UNREADABLE),
+    sign(r"Memory allocation failed|MemoryAllocationFailed", kinds.OUT_OF_MEMORY),
+)
+
+_ORT: tuple[Sign, ...] = (
+    sign(r"Could not find an implementation for|is not a registered function/op", kinds.MISSING_OPERATOR),
+    sign(r"[\w/ ]{1,40} (?:is|are) not supported in this build|Unknown provider", kinds.MISSING_BACKEND),
+    sign(
+        r"Unsupported model IR version|ONNX Runtime only \*?guarantees\*? support for models", kinds.TOO_NEW
+    ),
+    sign(r"Protobuf parsing failed|Load model from .{0,300} failed", kinds.UNREADABLE),
+    sign(r"(?i:there is no test data)|test_data_set|no input data", kinds.NO_INPUT),
+)
+
+_NCNN_MNN: tuple[Sign, ...] = (
+    sign(r"layer [\w.]{1,100} not exists or registered", kinds.MISSING_OPERATOR),
+    sign(r"param is too old, please regenerate", kinds.TOO_NEW),
+    sign(r"no vulkan device|invalid gpu[_ ]device|vkCreateInstance failed", kinds.BACKEND_FAILED),
+    sign(r"Don't support type \[?\w{1,60}|Not support \w{1,60} op", kinds.MISSING_OPERATOR),
+    sign(r"Invalid (?:MNN )?[Mm]odel|[Cc]reate (?:[Nn]et|[Ii]nterpreter) (?:failed|error)", kinds.UNREADABLE),
+)
+
+#: Of every runtime that an adapter speaks for; those of programs and phones in general come after.
+RUNTIME_SIGNS: tuple[Sign, ...] = (*_TFLITE, *_EXECUTORCH, *_ORT, *_NCNN_MNN, *SIGNS)
+#: Last of all, since harmless lines say it as well.
+RUNTIME_SIGNS += (sign(r"Permission denied", kinds.DENIED),)

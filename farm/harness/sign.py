@@ -1,0 +1,19 @@
+"""A text that shows a kind of failure."""
+
+import re
+from dataclasses import dataclass
+
+from farm.harness.failure_kinds import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign:
+    """A pattern, and what has happened where it is found."""
+
+    pattern: re.Pattern[str]
+    kind: Kind
+
+
+def sign(pattern: str, kind: Kind) -> Sign:
+    """A sign by its pattern."""
+    return Sign(pattern=re.compile(pattern), kind=kind)
