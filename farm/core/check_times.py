@@ -1,4 +1,4 @@
-"""When a phone is checked again: soon while its health is open, rarely once it fails, daily while it is good."""
+"""When a phone is checked again: soon while its health is open, later once it fails, daily while good."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,0 +1,237 @@
+"""Golden runs: what a phone that got slower, hotter or another system comes to."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from farm_rig import FarmRig, HostRig, ended, good_evidence, plan_of
+
+from farm.core.band import MIN_RUNS
+from farm.core.check_times import AGAIN_AFTER
+from farm.core.condition import Condition, ThermalStatus
+from farm.core.evidence import Evidence
+from farm.core.golden import COOL_AFTER, MAX_UNFIT
+from farm.services.device_checks import check_now
+from farm.wire.agent import Assignment
+from farm.wire.device_views import Asked
+
+DAY_S = 86400.0
+REAL = {
+    "virtual": False,
+    "abis": ("arm64-v8a",),
+    "device_model": "Nimbus 5",
+    "build_fingerprint": "n/5:14/A1",
+}
+
+
+def golden(assignment: Assignment, ms: float, *, status: ThermalStatus = ThermalStatus.NONE) -> Evidence:
+    """A check that passes all but what its golden run says; `ms` is what that takes."""
+    good = good_evidence(assignment)
+    if plan_of(assignment).harness != "device_check":
+        return good
+    begun = 1779870001112233445
+    lines = [f"golden 4 {begun} {begun + int(4e6 * ms * slower)}" for slower in (1.02, 1.0, 1.4)]
+    look = Condition(taken_at=datetime(2026, 11, 1, tzinfo=UTC), thermal_status=status)
+    done = ended(assignment, good.stdout + "\n".join(lines) + "\n", code=23)
+    return Evidence(
+        fence=done.fence, argv=done.argv, exit=done.exit, stdout=done.stdout, before=look, after=look
+    )
+
+
+def answer(ms: float, status: ThermalStatus = ThermalStatus.NONE) -> Callable[[Assignment], Evidence]:
+    return lambda assignment: golden(assignment, ms, status=status)
+
+
+def health(farm: FarmRig, device_id: str = "phone-1") -> str:
+    return farm.rows("SELECT health FROM devices WHERE device_id = :id", id=device_id)[0]["health"]
+
+
+def last_cause(farm: FarmRig, device_id: str = "phone-1") -> str:
+    return farm.rows(
+        "SELECT cause FROM events WHERE kind = 'device_health_changed' AND subject_id = :id"
+        " ORDER BY event_id DESC LIMIT 1",
+        id=device_id,
+    )[0]["cause"]
+
+
+def alarms(farm: FarmRig) -> list[str]:
+    rows = farm.rows("SELECT kind, subject_id FROM alarms WHERE cleared_at IS NULL ORDER BY alarm_id")
+    return [f"{row['kind']} {row['subject_id']}" for row in rows]
+
+
+def replugged(host: HostRig, device_id: str = "phone-1") -> None:
+    """The phone is away, and comes back in somebody's hands' distance: with its health open."""
+    phone = host.phones.pop(device_id)
+    host.exchange()
+    host.phones[device_id] = phone
+
+
+def check_again(host: HostRig, ms: float, status: ThermalStatus = ThermalStatus.NONE) -> None:
+    """Have an operator ask for a check."""
+    host.farm.clock.advance(DAY_S)
+    host.exchange()
+    host.farm.write(check_now, "phone-1", Asked(by="ann"), now=host.farm.clock.now())
+    assert host.run(answer(ms, status)) == 1
+
+
+@pytest.fixture
+def phone(farm: FarmRig) -> HostRig:
+    """A real phone with a band: so many checks of 20 ms, a little up and down."""
+    host = farm.host()
+    host.plug_in("phone-1", **REAL)
+    assert host.run(answer(20.0)) == 1
+    for number in range(MIN_RUNS - 1):
+        check_again(host, 20.0 + 0.1 * (number % 3))
+    assert health(farm) == "good"
+    return host
+
+
+def test_a_run_in_the_band_keeps_the_phone_good(farm: FarmRig, phone: HostRig) -> None:
+    check_again(phone, 21.5)
+    assert health(farm) == "good"
+    verdicts = [row["verdict"] for row in farm.rows("SELECT verdict FROM golden_runs ORDER BY golden_id")]
+    assert verdicts == ["learning"] * MIN_RUNS + ["in_band"]
+
+
+@pytest.mark.fault("46")
+def test_a_phone_a_third_slower_is_suspect_and_bad_once_it_is_slow_again_when_cool(
+    farm: FarmRig, phone: HostRig
+) -> None:
+    check_again(phone, 26.0)
+    assert health(farm) == "suspect"
+    assert "26.0 ms, 30 % slower than the median of 8 runs of 1 phone of its kind" in last_cause(farm)
+    assert alarms(farm) == []
+    farm.clock.advance(COOL_AFTER.total_seconds() - 5)
+    assert phone.exchange().assignments == ()
+    farm.clock.advance(5)
+    phone.exchange()
+    assert phone.run(answer(26.2)) == 1
+    assert health(farm) == "bad"
+    assert alarms(farm) == ["band_drift phone-1"]
+    assert farm.rows("SELECT code FROM jobs WHERE kind = 'check' ORDER BY job_id DESC LIMIT 1") == [
+        {"code": "check.slow"}
+    ]
+
+
+def test_a_phone_that_was_slow_once_only_is_good_again(farm: FarmRig, phone: HostRig) -> None:
+    check_again(phone, 26.0)
+    farm.clock.advance(COOL_AFTER.total_seconds())
+    phone.exchange()
+    phone.run(answer(20.1))
+    assert health(farm) == "good"
+
+
+def test_a_bad_phone_that_is_as_fast_as_its_kind_again_is_good_and_its_alarm_over(
+    farm: FarmRig, phone: HostRig
+) -> None:
+    check_again(phone, 30.0)
+    farm.clock.advance(COOL_AFTER.total_seconds())
+    phone.exchange()
+    phone.run(answer(30.0))
+    assert alarms(farm) == ["band_drift phone-1"]
+    replugged(phone)
+    phone.run(answer(20.0))
+    assert (health(farm), alarms(farm)) == ("good", [])
+
+
+def test_a_warm_phone_is_not_judged(farm: FarmRig, phone: HostRig) -> None:
+    check_again(phone, 40.0, ThermalStatus.LIGHT)
+    assert health(farm) == "good"
+    row = farm.rows("SELECT verdict FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
+    assert row == [{"verdict": "unfit"}]
+
+
+def test_a_suspect_phone_that_never_cools_is_bad_after_a_bounded_number_of_checks(
+    farm: FarmRig, phone: HostRig
+) -> None:
+    check_again(phone, 26.0)
+    done = 0
+    while health(farm) == "suspect":
+        farm.clock.advance(COOL_AFTER.total_seconds())
+        phone.exchange()
+        done += phone.run(answer(26.0, ThermalStatus.MODERATE))
+        assert done <= MAX_UNFIT
+    assert (health(farm), done) == ("bad", MAX_UNFIT)
+
+
+def test_a_phone_that_is_faster_than_its_kind_is_told_of_and_stays_good(
+    farm: FarmRig, phone: HostRig
+) -> None:
+    check_again(phone, 15.0)
+    assert health(farm) == "good"
+    assert alarms(farm) == ["band_drift phone-1"]
+    check_again(phone, 20.0)
+    assert alarms(farm) == []
+
+
+@pytest.mark.fault("48")
+def test_a_phone_that_gets_slower_week_by_week_within_its_band_is_suspect_then_bad_with_its_trend(
+    farm: FarmRig, phone: HostRig
+) -> None:
+    for _ in range(10):
+        check_again(phone, 20.0)
+    check_again(phone, 22.4)
+    assert health(farm) == "good"
+    check_again(phone, 22.5)
+    assert health(farm) == "suspect"
+    farm.clock.advance(COOL_AFTER.total_seconds())
+    phone.exchange()
+    phone.run(answer(22.6))
+    assert health(farm) == "bad"
+    assert "it gets slower: 22.5 ms in its last 3 runs, 20.0 ms in" in last_cause(farm)
+
+
+def test_a_new_system_begins_a_new_band(farm: FarmRig, phone: HostRig) -> None:
+    phone.plug_in("phone-1", **{**REAL, "build_fingerprint": "n/5:15/B2"})
+    check_again(phone, 40.0)
+    assert health(farm) == "good"
+    last = farm.rows("SELECT verdict, band_key FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
+    assert last == [{"verdict": "learning", "band_key": "Nimbus 5 / host CPU / n/5:15/B2"}]
+
+
+def test_virtual_phones_teach_phones_nothing_nor_those_of_other_hosts(farm: FarmRig) -> None:
+    for name in ("bench-1", "bench-2"):
+        host = farm.host(name)
+        host.plug_in(f"virtual-{name}", device_model="Nimbus 5", build_fingerprint="n/5:14/A1")
+        host.plug_in(f"real-{name}", **REAL)
+        host.run(answer(20.0))
+    keys = farm.rows("SELECT device_id, band_key FROM golden_runs ORDER BY device_id")
+    assert [row["band_key"] for row in keys] == [
+        "Nimbus 5 / host CPU / n/5:14/A1",
+        "Nimbus 5 / host CPU / n/5:14/A1",
+        "virtual phone on bench-1",
+        "virtual phone on bench-2",
+    ]
+
+
+def test_a_slow_phone_fails_alone_whatever_happens_beside_it(farm: FarmRig, phone: HostRig) -> None:
+    phone.plug_in("phone-2", **REAL)
+    phone.run(answer(20.0))
+    check_again(phone, 26.0)
+    assert (health(farm, "phone-1"), health(farm, "phone-2")) == ("suspect", "good")
+    assert farm.rows("SELECT count(*) n FROM incidents") == [{"n": 0}]
+
+
+def test_a_phone_that_keeps_failing_is_checked_ever_more_rarely(farm: FarmRig) -> None:
+    host = farm.host()
+    host.plug_in("phone-1", **REAL)
+
+    def broken(assignment: Assignment) -> Evidence:
+        return ended(assignment, "shell_exit 0\n", code=1)
+
+    assert host.run(broken) == 1
+    assert health(farm) == "bad"
+    done = 0
+    for _ in range(7 * 24 * 4):
+        farm.clock.advance(900)
+        done += host.run(broken)
+    # After 1, 2, 4, 8, 16 hours, and daily from then on.
+    assert 9 <= done <= 11
+    for _ in range(60):
+        farm.clock.advance(AGAIN_AFTER.total_seconds())
+        replugged(host)
+        done += host.run(broken)
+    assert done <= 13
+    farm.clock.advance(DAY_S)
+    host.run(answer(20.0))
+    assert health(farm) == "good"
