@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from farm.core.ids import FactsId
 from farm.core.measurement import Quality, SampleKind
 
 
@@ -14,3 +15,4 @@ class MeasuredValue:
     value_ns: float
     kind: SampleKind
     quality: Quality
+    facts_id: FactsId | None = None

@@ -10,7 +10,7 @@ from farm.cli.next_steps import farm_command
 from farm.cli.output import out, talk
 from farm.cli.render import add_row, listing
 from farm.cli.speedups import print_speedups
-from farm.cli.words import NOTHING, duration_or_nothing, phone
+from farm.cli.words import NOTHING, duration_or_nothing, phone, plural
 from farm.core.measurement import Quality
 from farm.core.units import duration_text
 from farm.core.verdict import MIN_ROUNDS
@@ -108,6 +108,11 @@ def legend(results: Sequence[ResultView]) -> Iterator[str]:
         yield f"The clock covers {covers}."
     if any(result.counted not in (None, Quality.VALID) for result in results):
         yield "Where no round is valid, the times are of those there are, and enter no comparison."
+    if others := sum(result.other_builds for result in results):
+        yield (
+            f"{plural(others, 'round')} measured on another build of the phone left out: "
+            "`farm events --kind device_updated` says what changed."
+        )
     by_kind = sorted({(phone(r.device_model, r.soc, virtual=r.virtual), r.device_id) for r in results})
     for kind, group in groupby(by_kind, key=lambda pair: pair[0]):
         yield f"{', '.join(device for _, device in group)}: {kind}"

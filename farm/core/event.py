@@ -61,6 +61,8 @@ class DeviceEvent(StrEnum):
     HEALTH_CHANGED = "device_health_changed"
     #: Its fencing token rose without a claim: something runs there that the database does not know.
     FENCE_RAISED = "device_fence_raised"
+    #: Its system build or its drivers are others than before; from and to are of the first that changed.
+    UPDATED = "device_updated"
     #: An operator named it, or took its name away.
     LABELLED = "device_labelled"
     #: An operator gave it other tags.

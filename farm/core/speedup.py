@@ -2,10 +2,11 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from farm.core.ids import FactsId
 from farm.core.measurement import Quality, SampleKind
 from farm.core.stats import t_quantile
 from farm.core.verdict import DEFAULT_MARGIN, MIN_ROUNDS, Verdict
@@ -30,6 +31,9 @@ class MeasuredValue(Protocol):
     def kind(self) -> SampleKind: ...
     @property
     def quality(self) -> Quality: ...
+    @property
+    def facts_id(self) -> FactsId | None:
+        """What its phone was then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,7 @@ class Speedup:
         return self.candidate_ns - self.baseline_ns
 
 
+OTHER_BUILD = "measured on another build of the phone than most rounds"
 _RUN_AGAIN = "the block was run again, and a later repeat counts"
 #: Baseline and candidate of a pair that can count.
 _Sides = tuple[MeasuredValue, MeasuredValue]
@@ -96,13 +101,22 @@ class _Interval:
 
 
 def paired_rounds(
-    baseline: Sequence[MeasuredValue], candidate: Sequence[MeasuredValue]
+    baseline: Sequence[MeasuredValue],
+    candidate: Sequence[MeasuredValue],
+    *,
+    builds: Mapping[FactsId, int] | None = None,
 ) -> tuple[list[RoundPair], list[Exclusion]]:
     """Pair two cells of one device by round.
 
     A round's blocks are repeated as a whole, so only values of the same repeat are paired. The latest repeat
     in which both sides are valid counts for its round, every other one is an exclusion. Each side holds at
-    most one value for a round and repeat.
+    most one value for a round and repeat. Where the phone was updated meanwhile, only rounds of one build
+    count: of the one that most rounds were measured on, the later of equals.
+
+    Args:
+        baseline: the one cell.
+        candidate: the other.
+        builds: numbers of the phone's builds, by what it was; without a number all builds are one.
     """
     pairs: dict[int, RoundPair] = {}
     excluded: list[Exclusion] = []
@@ -113,7 +127,9 @@ def paired_rounds(
             continue
         reason = sides if isinstance(sides, str) else _RUN_AGAIN
         excluded.append(Exclusion(round=pair.round, repeat=repeat, reason=reason))
-    return sorted(pairs.values(), key=lambda pair: pair.round), sorted(excluded, key=_position)
+    paired = sorted(pairs.values(), key=lambda pair: pair.round)
+    counted, of_others = _of_one_build(paired, builds or {})
+    return counted, sorted([*excluded, *of_others], key=_position)
 
 
 def speedup(
@@ -167,6 +183,24 @@ def _blocks(
         (RoundPair(round=key[0], baseline=sides[0].get(key), candidate=sides[1].get(key)), key[1])
         for key in keys
     ]
+
+
+def _of_one_build(
+    pairs: Sequence[RoundPair], builds: Mapping[FactsId, int]
+) -> tuple[list[RoundPair], list[Exclusion]]:
+    """Split into pairs that both sides of ran on one build, and the rest."""
+    of_pairs = [_builds(pair, builds) for pair in pairs]
+    of_one = [min(each) for each in of_pairs if len(each) == 1]
+    most = max(of_one, key=lambda build: (of_one.count(build), build), default=None)
+    counted = [pair for pair, each in zip(pairs, of_pairs, strict=True) if each <= {most}]
+    others = [pair for pair, each in zip(pairs, of_pairs, strict=True) if not each <= {most}]
+    return counted, [_exclusion(pair, OTHER_BUILD) for pair in others]
+
+
+def _builds(pair: RoundPair, builds: Mapping[FactsId, int]) -> set[int]:
+    """The builds that a pair was measured on."""
+    sides = [side.facts_id for side in (pair.baseline, pair.candidate) if side is not None]
+    return {builds.get(facts_id, 0) for facts_id in sides if facts_id is not None}
 
 
 def _sides(pair: RoundPair) -> _Sides | str:

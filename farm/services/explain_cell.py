@@ -7,10 +7,11 @@ from sqlalchemy.engine import Connection
 
 from farm.core.condition import Gates
 from farm.core.errors import NotFound
-from farm.core.ids import CellId, JobId
+from farm.core.ids import CellId, FactsId, JobId
 from farm.core.speedup import CONFIDENCE, Exclusion, RoundPair, paired_rounds, speedup
 from farm.services.explained_side import explained_device, explained_side
 from farm.services.speedups import list_speedups
+from farm.services.updates import builds_of
 from farm.store import matrices, provenance
 from farm.store.matrices import CellRow, Matrix
 from farm.store.provenance import MeasuredRun
@@ -39,7 +40,8 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
     runs = provenance.runs_of_cells(connection, [cell.cell_id, *([baseline.cell_id] if baseline else [])])
     own = [run for run in runs if run.cell_id == cell.cell_id]
     its = [run for run in runs if run.cell_id != cell.cell_id]
-    pairs, left_out = used_rounds(matrix, its, own) if baseline else ([], [])
+    builds = builds_of(connection, {run.facts_id for run in runs})
+    pairs, left_out = used_rounds(matrix, its, own, builds) if baseline else ([], [])
     view, aa = _views(connection, cell, baseline)
     return CellExplanation(
         matrix_id=matrix.matrix_id,
@@ -67,10 +69,13 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
 
 
 def used_rounds(
-    matrix: Matrix, baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]
+    matrix: Matrix,
+    baseline: Sequence[MeasuredRun],
+    candidate: Sequence[MeasuredRun],
+    builds: Mapping[FactsId, int],
 ) -> tuple[list[RoundPair], Sequence[Exclusion]]:
     """The rounds that a speedup is made of, and the blocks that it leaves out."""
-    pairs, excluded = paired_rounds(baseline, candidate)
+    pairs, excluded = paired_rounds(baseline, candidate, builds=builds)
     found = speedup(pairs, excluded=excluded, margin=matrix.spec["equivalence_margin"])
     unusable = {(each.round, each.repeat) for each in found.excluded}
     return [pair for pair in pairs if (pair.round, _repeat(pair)) not in unusable], found.excluded

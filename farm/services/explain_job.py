@@ -10,6 +10,7 @@ from farm.core.measurement import Quality
 from farm.services.explain_cell import places_in_blocks, used_rounds
 from farm.services.explained_side import evidence_of, explained_device, explained_side, run_view
 from farm.services.matrices import job_view
+from farm.services.updates import builds_of
 from farm.store import attempts, jobs, matrices, provenance
 from farm.store.jobs import Job
 from farm.store.matrices import CellRow, Matrix
@@ -108,7 +109,9 @@ def _use(connection: Connection, matrix: Matrix, cell: CellRow, run: MeasuredRun
     baseline = next(each for each in cells if each.index == cell.baseline_index)
     runs = provenance.runs_of_cells(connection, [baseline.cell_id, cell.cell_id])
     sides = [[each for each in runs if each.cell_id == side.cell_id] for side in (baseline, cell)]
-    _, left_out = used_rounds(matrix, *sides)
+    _, left_out = used_rounds(
+        matrix, sides[0], sides[1], builds_of(connection, {each.facts_id for each in runs})
+    )
     reasons = [each.reason for each in left_out if (each.round, each.repeat) == (run.round, run.repeat)]
     return f"left out: {reasons[0]}" if reasons else "it counts, as one round"
 

@@ -14,6 +14,7 @@ from farm.services.fences import raise_fences
 from farm.services.incidents import notice_trouble
 from farm.services.refusals import note_second_claim
 from farm.services.takeover import stays, take_over
+from farm.services.updates import note_update
 from farm.store import device_facts, device_moves, devices, hosts, sightings
 from farm.store.device_units import give_unit
 from farm.store.devices import Device
@@ -81,6 +82,8 @@ def _note_device(
         if report.facts
         else device.facts_id
     )
+    if report.facts:
+        note_update(connection, device, report.facts, host_id, now=now)
     if report.facts and device.unit is None:
         give_unit(connection, device.device_id, report.facts.device_model, now=now)
     # Without facts nothing can be planned for it, so it is not online yet.

@@ -8,11 +8,12 @@ from statistics import median
 from sqlalchemy.engine import Connection
 
 from farm.core.device import DeviceFacts
-from farm.core.ids import CellId, DeviceId, MatrixId
+from farm.core.ids import CellId, DeviceId, FactsId, MatrixId
 from farm.core.level import level
 from farm.core.measurement import Metric, Quality
 from farm.services.adapters import adapter_of
 from farm.services.matrices import get_matrix
+from farm.services.updates import builds_of
 from farm.store import devices, matrices, programs
 from farm.store.figures import Figures, list_figures
 from farm.store.matrices import CellRow
@@ -35,17 +36,23 @@ def list_results(connection: Connection, matrix_id: MatrixId) -> list[ResultView
     measured: defaultdict[CellId, list[Figures]] = defaultdict(list)
     for figures in list_figures(connection, matrix_id):
         measured[figures.cell_id].append(figures)
-    return [_view(cell, measured[cell.cell_id], facts, covers[cell.program_id]) for cell in cells]
+    builds = {cell_id: builds_of(connection, {e.facts_id for e in own}) for cell_id, own in measured.items()}
+    return [
+        _view(cell, measured[cell.cell_id], builds.get(cell.cell_id, {}), facts, covers[cell.program_id])
+        for cell in cells
+    ]
 
 
 def _view(
     cell: CellRow,
     measured: Sequence[Figures],
+    builds: Mapping[FactsId, int],
     facts: Mapping[DeviceId, DeviceFacts | None],
     clock_covers: str,
 ) -> ResultView:
     rounds = _of_rounds(measured)
-    counted = _counted(rounds)
+    fit = _counted(rounds)
+    counted = _of_one_build(fit, builds)
     known = facts.get(cell.device_id)
     return ResultView(
         cell_id=cell.cell_id,
@@ -63,6 +70,7 @@ def _view(
         metrics=_metrics(counted),
         rounds_by_quality=dict(Counter(str(figures.quality) for figures in rounds)),
         counted=_qualities(counted),
+        other_builds=len(fit) - len(counted),
         accelerator=counted[-1].accelerator if counted else None,
         proof=counted[-1].proof if counted else None,
     )
@@ -81,6 +89,13 @@ def _counted(rounds: Sequence[Figures]) -> list[Figures]:
     valid = [figures for figures in rounds if figures.quality is Quality.VALID] or list(rounds)
     kinds = Counter(figures.kind for figures in valid).most_common(1)
     return [figures for figures in valid if figures.kind is kinds[0][0]]
+
+
+def _of_one_build(rounds: Sequence[Figures], builds: Mapping[FactsId, int]) -> list[Figures]:
+    """The rounds on the build of the phone that most are of, the later of equals."""
+    numbers = [builds.get(each.facts_id, 0) if each.facts_id is not None else 0 for each in rounds]
+    most = max(numbers, key=lambda number: (numbers.count(number), number), default=0)
+    return [each for each, number in zip(rounds, numbers, strict=True) if number == most]
 
 
 def _qualities(counted: Sequence[Figures]) -> str | None:

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.device import DeviceFacts
 from farm.core.errors import NotFound
-from farm.core.ids import CellId, DeviceId, MatrixId, SeriesId
+from farm.core.ids import CellId, DeviceId, FactsId, MatrixId, SeriesId
 from farm.core.plan import SettingValue
 from farm.core.problem import name_hint
 from farm.core.series import non_default_settings
@@ -17,6 +17,7 @@ from farm.core.speedup import Speedup, paired_rounds, speedup
 from farm.services.adapters import default_of_flags
 from farm.services.devices import device_named
 from farm.services.matrices import get_matrix
+from farm.services.updates import builds_of
 from farm.store import catalog, devices, matrices, measurements
 from farm.store.matrices import CellRow, Matrix
 from farm.store.measurements import Measurement
@@ -92,8 +93,20 @@ def _rows(connection: Connection, matrix: Matrix, facts: Mapping[DeviceId, Devic
     for measurement in measurements.accepted_measurements(connection, matrix.matrix_id):
         measured[measurement.cell_id].append(measurement)
     defaults = default_of_flags(connection, matrix.harness)
+    snapshots: defaultdict[DeviceId, set[FactsId | None]] = defaultdict(set)
+    for cell in cells:
+        snapshots[cell.device_id] |= {each.facts_id for each in measured.get(cell.cell_id, ())}
+    builds = {device_id: builds_of(connection, found) for device_id, found in snapshots.items()}
     return [
-        _row(matrix, cell_by_index[cell.baseline_index], cell, measured, facts.get(cell.device_id), defaults)
+        _row(
+            matrix,
+            cell_by_index[cell.baseline_index],
+            cell,
+            measured,
+            builds[cell.device_id],
+            facts.get(cell.device_id),
+            defaults,
+        )
         for cell in cells
         if cell.baseline_index is not None
     ]
@@ -104,11 +117,12 @@ def _row(
     baseline: CellRow,
     candidate: CellRow,
     measured: Mapping[CellId, Sequence[Measurement]],
+    builds: Mapping[FactsId, int],
     facts: DeviceFacts | None,
     defaults: Mapping[str, SettingValue],
 ) -> _Row:
     sides = [measured.get(cell.cell_id, ()) for cell in (baseline, candidate)]
-    pairs, excluded = paired_rounds(*sides)
+    pairs, excluded = paired_rounds(*sides, builds=builds)
     found = speedup(pairs, excluded=excluded, margin=matrix.spec["equivalence_margin"])
     until = max((m.measured_at for side in sides for m in side), default=matrix.created_at)
     series = [side[-1].series_id if side else None for side in sides]

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
-from farm.core.ids import AttemptId, CellId, MatrixId
+from farm.core.ids import AttemptId, CellId, FactsId, MatrixId
 from farm.core.measurement import Metric, Quality, SampleKind
 from farm.store.tables import cells, measurements
 
@@ -33,6 +33,7 @@ class Figures:
     metrics: tuple[Metric, ...]
     accelerator: str
     proof: str
+    facts_id: FactsId | None
 
 
 _COLUMNS = [measurements.c[name] for name in Figures.__dataclass_fields__]
@@ -65,4 +66,5 @@ def _figures(row: sa.Row[Any]) -> Figures:
         metrics=_METRICS.validate_python(row.metrics),
         accelerator=row.accelerator,
         proof=row.proof,
+        facts_id=row.facts_id,
     )

@@ -38,6 +38,7 @@ class Measurement:
     quality_reasons: Sequence[str]
     kind: SampleKind
     value_ns: float
+    facts_id: FactsId | None
     measured_at: datetime
 
 
@@ -194,5 +195,6 @@ def _measurement(row: sa.Row[Any]) -> Measurement:
         quality_reasons=row.quality_reasons,
         kind=SampleKind(row.kind),
         value_ns=row.value_ns,
+        facts_id=row.facts_id,
         measured_at=row.measured_at,
     )

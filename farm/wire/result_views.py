@@ -50,6 +50,8 @@ class ResultView(Wire):
     #: Rounds by quality, repeats left out.
     rounds_by_quality: dict[str, int]
     counted: str | None
+    #: Rounds that would count, had the phone not been on another build of its system or drivers.
+    other_builds: int = 0
     #: What the work ran on, and what shows it.
     accelerator: str | None
     proof: str | None

@@ -3,6 +3,7 @@
 import pytest
 from farm_rig import FarmRig, HostRig
 
+from farm.core.hardware import Gpu, NnapiDriver
 from farm.services.operators import retire
 from farm.wire.device_views import Asked
 
@@ -52,3 +53,50 @@ def test_a_phones_number_stays_its_own_when_it_is_retired_or_updated(farm: FarmR
     host.exchange()
     found = units(farm)
     assert (found["a"], found["b"]) == (1, 2)
+
+
+def updates(farm: FarmRig) -> list[dict[str, object]]:
+    return farm.rows("SELECT * FROM events WHERE kind = 'device_updated' ORDER BY event_id")
+
+
+def open_checks(farm: FarmRig) -> list[dict[str, object]]:
+    return farm.rows("SELECT device_id FROM jobs WHERE kind = 'check' AND state <> 'finished'")
+
+
+def test_an_update_is_told_and_checked_before_the_next_job(farm: FarmRig, host: HostRig) -> None:
+    host.plug_in("phone-1", build_fingerprint="maker/phone/16:old", kernel="5.1")
+    host.exchange()
+    host.run()
+    farm.submit(devices=[{"device_id": "phone-1"}])
+    host.plug_in("phone-1", build_fingerprint="maker/phone/17:new", kernel="5.1")
+    assigned = host.exchange().assignments
+    assert updates(farm)[-1]["from_state"] == "maker/phone/16:old"
+    assert updates(farm)[-1]["to_state"] == "maker/phone/17:new"
+    assert updates(farm)[-1]["cause"] == "build maker/phone/16:old to maker/phone/17:new"
+    kinds = farm.rows("SELECT kind FROM jobs WHERE job_id = :job", job=assigned[0].job_id)
+    assert [row["kind"] for row in kinds] == ["check"]
+
+
+def test_a_driver_that_came_without_a_system_release_is_an_update(farm: FarmRig, host: HostRig) -> None:
+    host.plug_in("phone-1", build_fingerprint="one", gpu=Gpu(driver="V@1", driver_text="V@1 (a)"))
+    host.exchange()
+    host.run()
+    host.plug_in("phone-1", build_fingerprint="one", gpu=Gpu(driver="V@1", driver_text="V@1 (b)"))
+    host.exchange()
+    assert [event["cause"] for event in updates(farm)] == ["GPU driver V@1 (a) to V@1 (b)"]
+    assert [row["device_id"] for row in open_checks(farm)] == ["phone-1"]
+
+
+def test_the_same_phone_seen_again_was_not_updated(farm: FarmRig, host: HostRig) -> None:
+    host.plug_in("phone-1", build_fingerprint="one", gpu=Gpu(driver="V@1"))
+    host.exchange()
+    host.run()
+    for changed in (
+        {"memory_bytes": 17},
+        {"gpu": None},
+        {"nnapi": (NnapiDriver(name="npu", running=False),)},
+    ):
+        host.plug_in("phone-1", **{"build_fingerprint": "one", "gpu": Gpu(driver="V@1"), **changed})
+        host.exchange()
+    assert updates(farm) == []
+    assert open_checks(farm) == []

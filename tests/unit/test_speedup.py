@@ -3,8 +3,9 @@ import math
 import pytest
 from measured_value import MeasuredValue
 
+from farm.core.ids import FactsId
 from farm.core.measurement import Quality, SampleKind
-from farm.core.speedup import RoundPair, Speedup, Verdict, paired_rounds, speedup
+from farm.core.speedup import OTHER_BUILD, RoundPair, Speedup, Verdict, paired_rounds, speedup
 
 
 def value(
@@ -14,8 +15,16 @@ def value(
     repeat: int = 0,
     kind: SampleKind = SampleKind.SAMPLES,
     quality: Quality = Quality.VALID,
+    facts_id: int | None = None,
 ) -> MeasuredValue:
-    return MeasuredValue(round=round, repeat=repeat, value_ns=value_ns, kind=kind, quality=quality)
+    return MeasuredValue(
+        round=round,
+        repeat=repeat,
+        value_ns=value_ns,
+        kind=kind,
+        quality=quality,
+        facts_id=None if facts_id is None else FactsId(facts_id),
+    )
 
 
 def pairs_of(*sides_ns: tuple[float, float]) -> list[RoundPair]:
@@ -179,3 +188,31 @@ def test_a_value_that_is_no_time_is_excluded(nonsense: float) -> None:
 def test_a_round_given_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="each round counts once"):
         speedup([*pairs_of((1, 1)), *pairs_of((1, 1))])
+
+
+def test_rounds_on_another_build_of_the_phone_are_left_out() -> None:
+    side = [value(index, facts_id=1 if index < 2 else 2) for index in range(5)]
+    pairs, excluded = paired_rounds(side, side, builds={FactsId(1): 0, FactsId(2): 1})
+    assert [pair.round for pair in pairs] == [2, 3, 4]
+    assert [(each.round, each.reason) for each in excluded] == [(0, OTHER_BUILD), (1, OTHER_BUILD)]
+
+
+def test_of_two_builds_with_as_many_rounds_the_later_counts() -> None:
+    side = [value(index, facts_id=1 if index < 2 else 2) for index in range(4)]
+    pairs, _ = paired_rounds(side, side, builds={FactsId(1): 0, FactsId(2): 1})
+    assert [pair.round for pair in pairs] == [2, 3]
+
+
+def test_a_round_whose_sides_saw_two_builds_is_no_pair() -> None:
+    before, after = value(0, facts_id=1), value(0, facts_id=2)
+    whole = value(1, facts_id=1)
+    pairs, excluded = paired_rounds([before, whole], [after, whole], builds={FactsId(1): 0, FactsId(2): 1})
+    assert [pair.round for pair in pairs] == [1]
+    assert [each.reason for each in excluded] == [OTHER_BUILD]
+
+
+def test_snapshots_of_one_build_are_compared() -> None:
+    pairs, excluded = paired_rounds(
+        [value(0, facts_id=1)], [value(0, facts_id=2)], builds={FactsId(1): 0, FactsId(2): 0}
+    )
+    assert (len(pairs), excluded) == (1, [])
