@@ -143,7 +143,7 @@ async def _beside(
     sweep = Sweeper(context.database, context.blobs, options.config.storage_rules, clock)
     duties = _duties(options.config, context)
     async with (
-        ticking(context.database, duties, after=context.waiters.wake),
+        ticking(context.database, duties),
         sweeping(sweep, every_s=options.config.sweep_every_s, whenever=lambda: duties.are_held),
         reminding(context.to_unfold, every_s=duties.every_s, whenever=lambda: duties.are_held),
     ):

@@ -58,8 +58,8 @@ async def reminding(
 
 
 @asynccontextmanager
-async def ticking(database: Database, duties: Duties, *, after: Callable[[], None]) -> AsyncIterator[None]:
-    """Run the periodic duties while the block runs; `after` is called on the event loop after each."""
+async def ticking(database: Database, duties: Duties) -> AsyncIterator[None]:
+    """Run the periodic duties while the block runs."""
 
     async def tick() -> None:
         try:
@@ -70,7 +70,6 @@ async def ticking(database: Database, duties: Duties, *, after: Callable[[], Non
         except FarmError as error:
             # A busy database: the next tick finds the same work.
             _log.warning("tick_failed", code=error.code, message=error.message)
-        after()
 
     try:
         async with _every(duties.every_s, tick):

@@ -1,18 +1,18 @@
 """What agents call."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, Request
 
 from farm.api.bodies import arriving_within
-from farm.api.context import CallingHost, Context, Farm, authenticated
+from farm.api.context import CallingHost, Context, CredentialHash, Farm, authenticated
+from farm.api.exchanging import answer
 from farm.core.errors import AuthError, Forbidden, TooLarge
 from farm.core.ids import AttemptId, HostId, SessionId
-from farm.services.exchange import Exchanged, exchange, look
 from farm.services.identity import check_join_token, enroll
 from farm.services.refusals import note_refusal
+from farm.services.roll_call import Call
 from farm.services.sessions import open_session
 from farm.services.settle import settle
 from farm.wire.agent import (
@@ -53,35 +53,14 @@ async def post_session(opening: SessionOpening, host: CallingHost, farm: Farm) -
 
 
 @router.post("/sessions/{session_id}/exchange")
-async def post_exchange(session_id: Count, said: Exchange, host: CallingHost, farm: Farm) -> ExchangeAnswer:
+async def post_exchange(
+    session_id: Count, said: Exchange, host: CallingHost, farm: Farm, shown: CredentialHash
+) -> ExchangeAnswer:
     """The agent's loop call; held for `wait_s` while there is nothing to say."""
     session = SessionId(session_id)
-    async with _told_if_refused(farm, host), farm.waiters.listening(host, session) as changed:
-        found = await farm.database.write_async(
-            exchange, host, session, said, now=farm.clock.now(), patience=farm.config.patience
-        )
-        deadline = asyncio.get_running_loop().time() + said.wait_s
-        while not (found.is_news or farm.waiters.closed) and await _changed_before(changed, deadline):
-            if not farm.waiters.is_latest(host, session, changed):
-                break
-            changed.clear()
-            found = await _look(farm, host, session, said)
-    return found.answer
-
-
-async def _look(farm: Context, host: HostId, session: SessionId, said: Exchange) -> Exchanged:
-    return await farm.database.write_async(
-        look, host, session, said, now=farm.clock.now(), patience=farm.config.patience
-    )
-
-
-async def _changed_before(changed: asyncio.Event, deadline: float) -> bool:
-    try:
-        async with asyncio.timeout_at(deadline):
-            await changed.wait()
-    except TimeoutError:
-        return False
-    return True
+    call = Call(host_id=host, session_id=session, credential_hash=shown, said=said)
+    async with _told_if_refused(farm, host):
+        return await answer(farm, call)
 
 
 @router.post("/attempts/{attempt_id}/report")

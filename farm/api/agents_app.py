@@ -9,6 +9,7 @@ from farm.api.context import Context
 from farm.api.description import DescribedApp
 from farm.api.gate import Gate
 from farm.api.problems import install_problem_handlers
+from farm.api.quiet_line import QuietLine
 
 
 def create_agents_app(context: Context) -> FastAPI:
@@ -18,6 +19,7 @@ def create_agents_app(context: Context) -> FastAPI:
     app.state.context = context
     app.add_middleware(SoundBodies)
     app.add_middleware(Gate, state=app.state, let_in=known_host)
+    app.add_middleware(QuietLine, state=app.state)
     install_problem_handlers(app)
     return app
 

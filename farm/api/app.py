@@ -28,6 +28,7 @@ from farm.api.description import DescribedApp
 from farm.api.gate import Gate
 from farm.api.origins import LoopbackOnly, SameOriginOnly
 from farm.api.problems import install_problem_handlers
+from farm.api.quiet_line import QuietLine
 from farm.api.unfolding import unfolding
 from farm.api.waking import waking
 from farm.blobs.disk import DiskBlobs
@@ -88,6 +89,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     app.add_middleware(SoundBodies)
     if config.needs_tokens:
         app.add_middleware(Gate, state=app.state, let_in=known)
+    app.add_middleware(QuietLine, state=app.state)
     app.add_middleware(SameOriginOnly if config.needs_tokens else LoopbackOnly)
     install_problem_handlers(app)
     return app

@@ -40,7 +40,7 @@ class SoundBodies:
                     document = await _document(scope, receive)
                 if document is None:
                     return
-                receive = _again(document, receive)
+                receive = again(document, receive)
         except FarmError as error:
             await problem_response(problem_document(error))(scope, receive, send)
             return
@@ -102,7 +102,7 @@ def _too_large() -> TooLarge:
     return TooLarge(f"a document has at most {MAX_DOCUMENT_BYTES} bytes")
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def again(body: bytes, receive: Receive) -> Receive:
     """What was read, as the application expects to receive it; then whatever else comes."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
+from farm.api.roll_call import RollCall
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
@@ -17,6 +18,7 @@ from farm.core.errors import AuthError
 from farm.core.ids import HostId, SessionId
 from farm.core.role import Caller, Role
 from farm.services.identity import NOBODYS_CREDENTIAL, authenticate
+from farm.services.secret import hash_of
 from farm.store.clock_check import ClockCheck
 from farm.store.database import Database
 from farm.store.wakes import EVERYBODY, Wake
@@ -100,9 +102,14 @@ class Context:
     clock_check: ClockCheck = field(default_factory=ClockCheck)
     #: Set when there may be a matrix to unfold.
     to_unfold: asyncio.Event = field(default_factory=asyncio.Event)
+    roll_call: RollCall = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "roll_call", RollCall(self.database, self.clock))
 
 
-def _context(request: Request) -> Context:
+async def _context(request: Request) -> Context:
+    # Not a plain function: those are run on a thread each time.
     context: Context = request.app.state.context
     return context
 
@@ -151,3 +158,11 @@ async def calling_host(request: Request, farm: Farm) -> HostId:
 
 
 CallingHost = Annotated[HostId, Depends(calling_host)]
+
+
+async def _credential_hash(request: Request) -> str:
+    return hash_of(bearer(request.headers) or "")
+
+
+#: Of what a request bears, as the farm keeps it.
+CredentialHash = Annotated[str, Depends(_credential_hash)]

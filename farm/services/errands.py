@@ -14,6 +14,7 @@ from farm.services.devices import device_named
 from farm.store import devices, errands, leftovers, occupancy
 from farm.store.devices import Device
 from farm.store.errands import Errand, ErrandId
+from farm.store.wakes import concerns_devices
 from farm.wire import agent
 from farm.wire.device_views import Asked, ErrandView
 
@@ -93,7 +94,9 @@ def expire_errands(connection: Connection, *, now: datetime, up_since: datetime)
             waited_for = _waiting_for(connection, errand) or "its agent did not report it"
             minutes = EXPIRES_AFTER.total_seconds() / 60
             error = f"not done within {minutes:.0f} min: {waited_for}"
-            errands.end_errand(connection, errand, now=now, actor="farm", error=error)
+            if errands.end_errand(connection, errand, now=now, actor="farm", error=error):
+                # The phone may have its next job.
+                concerns_devices(connection, [errand.device_id])
 
 
 def errand_view(connection: Connection, errand: Errand) -> ErrandView:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy.engine import Connection
 
@@ -87,6 +88,20 @@ def look(
     return _answered(connection, session, said, (), patience, is_latest=is_latest, now=now)
 
 
+def nothing_to_say(said: Exchange, patience: Patience = PATIENCE) -> Exchanged:
+    """The answer to an exchange that asks nothing, while there is nothing to do."""
+    return Exchanged(answer=_answer(said, patience), is_news=False)
+
+
+def _answer(said: Exchange, patience: Patience, **values: Any) -> ExchangeAnswer:
+    return ExchangeAnswer(
+        seq=said.seq,
+        start_within_s=patience.start_within.total_seconds(),
+        lost_after_s=patience.lost_after.total_seconds(),
+        **values,
+    )
+
+
 def _answered(
     connection: Connection,
     session: Session,
@@ -99,19 +114,19 @@ def _answered(
 ) -> Exchanged:
     host_id, session_id = session.host_id, session.session_id
     live = attempts.live_attempts(connection, session_id)
+    # What is claimed below is wanted.
+    unwanted = attempts.unwanted_attempts(connection, session_id) if live else set()
     begun = continuing(connection, host_id, said.attempts, live={attempt.attempt_id for attempt in live})
     if is_latest and said.pressure is None:
         claimed = claim_jobs(connection, host_id, session_id, going_on=len(begun), now=now)
         live = attempts.live_attempts(connection, session_id) if claimed else live
-    unwanted = attempts.unwanted_attempts(connection, session_id)
     # What is no longer wanted is left out, and thereby stopped.
     owned = [attempt for attempt in live if attempt.attempt_id not in unwanted]
     at_work = {attempt.device_id for attempt in begun}
-    answer = ExchangeAnswer(
-        seq=said.seq,
+    answer = _answer(
+        said,
+        patience,
         assignments=tuple(_assignment(attempt) for attempt in (*owned, *begun)),
-        start_within_s=patience.start_within.total_seconds(),
-        lost_after_s=patience.lost_after.total_seconds(),
         facts_wanted=tuple(wanted),
         prefetch=upcoming_files(connection, host_id),
         errands=errands_of_host(connection, host_id),

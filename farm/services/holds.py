@@ -10,6 +10,7 @@ from farm.services.devices import device_named
 from farm.services.operators import device_change
 from farm.store import device_moves, devices, hosts, jobs
 from farm.store.devices import Device
+from farm.store.wakes import concerns
 from farm.wire.device_views import AdbAccess, DeviceChange, HoldRequest, ReleaseRequest
 
 _HANDLED = "somebody had it in hand"
@@ -63,7 +64,8 @@ def end_overdue_holds(connection: Connection, *, now: datetime) -> None:
     """Give back to the pool what was held until now."""
     for device_id in device_moves.overdue_holds(connection, now):
         device = devices.get_device(connection, device_id)
-        _end(connection, device, now=now, actor="farm", cause="its time is over")
+        if _end(connection, device, now=now, actor="farm", cause="its time is over"):
+            concerns(connection, [device.host_id])
 
 
 def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:

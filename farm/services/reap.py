@@ -11,6 +11,7 @@ from farm.services.incidents import end_incidents
 from farm.services.stranding import strand
 from farm.store import attempts, hosts
 from farm.store.hosts import Session
+from farm.store.wakes import concerns
 
 
 def reap(connection: Connection, *, now: datetime, up_since: datetime, patience: Patience = PATIENCE) -> None:
@@ -26,6 +27,7 @@ def reap(connection: Connection, *, now: datetime, up_since: datetime, patience:
     if now - up_since >= patience.unstarted_after:
         for attempt in attempts.unstarted_attempts(connection, claimed_before=now - patience.unstarted_after):
             give_back(connection, attempt, now=now, actor="farm", reason="the agent did not start it")
+            concerns(connection, [attempt.host_id])
     for session in _overdue(connection, SessionState.LIVE, now, up_since, patience.silent_after):
         hosts.move_session(connection, session, SessionState.SILENT, now=now, cause="no exchange in time")
     for session in _overdue(connection, SessionState.SILENT, now, up_since, patience.lost_after):

@@ -16,6 +16,7 @@ from farm.store import attempts, epochs, hosts
 from farm.store.attempts import Attempt
 from farm.store.awaited import awaited_reports
 from farm.store.epochs import DatabaseEpoch
+from farm.store.wakes import concerns
 from farm.wire.agent import AttemptReport, Order, SessionAnswer, SessionOpening
 
 #: How often an agent calls at least.
@@ -40,6 +41,9 @@ def open_session(
     heed_fences(connection, host_id, opening.attempts, now=now)
     older = hosts.current_session(connection, host_id)
     owned = attempts.live_attempts(connection, older.session_id) if older else []
+    if all(attempt.cpu_domain is None for attempt in owned):
+        # Else phones of other hosts may have waited for that CPU.
+        concerns(connection, [host_id])
     unwanted = attempts.unwanted_attempts(connection, older.session_id) if older else set()
     if older:
         hosts.move_session(connection, older, SessionState.CLOSED, now=now, cause="a newer session opened")

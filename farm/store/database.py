@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from farm.store.database_errors import curable_as_busy, is_out_of_order
 from farm.store.tables import database_epochs
-from farm.store.wakes import Wake, Waking, notify
+from farm.store.wakes import EVERYBODY, NOBODY, Wake, Waking, notify
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,14 +75,14 @@ class Database:
         self._closing = threading.Lock()
 
     def write(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a service that may write, and wait for its commit."""
-        return self._submit_write(service, *args, **kwargs).result()
+        """Run a service that may write, and wait for its commit; whom it says it concerns looks again."""
+        return self._submit(NOBODY, service, *args, **kwargs).result()
 
     async def write_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """As `write`; a cancelled caller does not undo a transaction that has begun."""
-        return await asyncio.wrap_future(self._submit_write(service, *args, **kwargs))
+        return await asyncio.wrap_future(self._submit(NOBODY, service, *args, **kwargs))
 
     async def change_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -90,7 +91,13 @@ class Database:
 
         That is everybody, unless the service says whom it concerns.
         """
-        return await asyncio.wrap_future(self._submit_change(service, *args, **kwargs))
+        return await asyncio.wrap_future(self.submit_change(service, *args, **kwargs))
+
+    def submit_change(
+        self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> Future[T]:
+        """As `change_async`, waiting for nothing."""
+        return self._submit(EVERYBODY, service, *args, **kwargs)
 
     def read(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a service that only reads, on one snapshot, in the caller's thread; it cannot write."""
@@ -110,24 +117,18 @@ class Database:
             self._readers.shutdown(wait=True)
             self.engine.dispose()
 
-    def _submit_write(
-        self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    def _submit(
+        self,
+        otherwise: Wake,
+        service: Callable[Concatenate[Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> Future[T]:
-        asked_s = time.monotonic()
-
-        def run() -> T:
-            with self._writing(None, asked_s) as connection:
-                return service(connection, *args, **kwargs)
-
-        return self._writer.submit(self._in_some_order, run)
-
-    def _submit_change(
-        self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> Future[T]:
+        """Have a service run, and whom it concerns told: `otherwise` where it does not say."""
         asked_s = time.monotonic()
 
         def run() -> tuple[T, Wake]:
-            waking = Waking()
+            waking = Waking(otherwise)
             with self._writing(waking, asked_s) as connection:
                 result = service(connection, *args, **kwargs)
                 notify(connection, waking.wake(), process=self.process)
@@ -135,13 +136,14 @@ class Database:
 
         def run_and_tell() -> T:
             result, wake = self._in_some_order(run)
-            self.on_change(wake)
+            if wake != NOBODY:
+                self.on_change(wake)
             return result
 
         return self._writer.submit(run_and_tell)
 
     @contextmanager
-    def _writing(self, waking: Waking | None, asked_s: float) -> Iterator[Connection]:
+    def _writing(self, waking: Waking, asked_s: float) -> Iterator[Connection]:
         # Counted from the question: behind a held lock, writers must not wait one after the other.
         left_ms = max(0, self._busy_ms - round(1000 * (time.monotonic() - asked_s)))
         options = {"farm_writes": True, "farm_waking": waking, "farm_busy_ms": left_ms}
@@ -258,11 +260,26 @@ def _prepare_sqlite(raw: Any, busy_ms: int) -> None:
 def _begin_sqlite(connection: Connection, busy_ms: int) -> None:
     options = connection.get_execution_options()
     writes = options.get("farm_writes", False)
-    connection.exec_driver_sql(f"PRAGMA busy_timeout={options.get('farm_busy_ms', busy_ms)}")
+    # Most transactions are shorter than SQLAlchemy takes for three statements.
+    run = _of_driver(connection)
+    run(f"PRAGMA busy_timeout={options.get('farm_busy_ms', busy_ms)}")
     # A write on a reader's connection would be rolled back without a word.
-    connection.exec_driver_sql(f"PRAGMA query_only={'OFF' if writes else 'ON'}")
+    run(f"PRAGMA query_only={'OFF' if writes else 'ON'}")
     # Taking the write lock at once: a lock taken halfway could not wait for another writer.
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    run("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _of_driver(connection: Connection) -> Callable[[str], object]:
+    """Runs statements past SQLAlchemy; errors leave as its own."""
+    raw: Any = connection.connection.driver_connection
+
+    def run(statement: str) -> object:
+        try:
+            return raw.execute(statement)
+        except sqlite3.Error as error:
+            raise sa.exc.DBAPIError.instance(statement, None, error, sqlite3.Error) from error
+
+    return run
 
 
 def _begin_postgres(connection: Connection) -> None:

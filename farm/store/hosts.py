@@ -1,5 +1,6 @@
 """Hosts, their credentials, and the sessions of the agents on them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -86,12 +87,16 @@ def find_adb_port(connection: Connection, host_id: HostId) -> int | None:
 
 def find_host_by_credential(connection: Connection, credential_hash: str) -> HostId | None:
     """The host a credential's hash belongs to, unless it is retired."""
-    found = connection.execute(
-        sa.select(hosts.c.host_id).where(
-            hosts.c.credential_hash == credential_hash, hosts.c.state != HostState.RETIRED
-        )
-    ).scalar_one_or_none()
+    found = connection.execute(_of_credential(), {"credential_hash": credential_hash}).scalar_one_or_none()
     return None if found is None else HostId(found)
+
+
+@cache
+def _of_credential() -> sa.Select[Any]:
+    """Built once: every call of an agent asks."""
+    return sa.select(hosts.c.host_id).where(
+        hosts.c.credential_hash == sa.bindparam("credential_hash"), hosts.c.state != HostState.RETIRED
+    )
 
 
 def _session(row: sa.Row[tuple[object, ...]]) -> Session:
@@ -213,6 +218,17 @@ def record_beat(connection: Connection, session_id: SessionId, *, seq: int, now:
     """
     said = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + TOLERATED}
     return connection.execute(_beat(), said).rowcount == 1
+
+
+def record_beats(connection: Connection, seq_by_session: Mapping[SessionId, int], *, now: datetime) -> None:
+    """As `record_beat`, of many sessions."""
+    ahead = now + TOLERATED
+    said = [
+        {"of_session": session_id, "seq": seq, "moment": now, "ahead": ahead}
+        for session_id, seq in sorted(seq_by_session.items())
+    ]
+    if said:
+        connection.execute(_beat(), said)
 
 
 @cache

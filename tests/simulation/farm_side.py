@@ -11,15 +11,17 @@ from sqlalchemy.engine import Connection
 
 from farm.api.agent_routes import post_exchange, post_session
 from farm.api.context import Context
+from farm.api.exchanging import answer_if_quiet
 from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.core.errors import FarmBusy, FarmUnreachable
 from farm.core.ids import AttemptId, HostId, SessionId
 from farm.services.duties import Duties, serving_since
+from farm.services.roll_call import Call
 from farm.services.settle import settle
 from farm.store.clock_check import ClockCheck
 from farm.store.database import Database
-from farm.store.wakes import Wake
+from farm.store.wakes import EVERYBODY, Wake
 from farm.wire.agent import Exchange, ExchangeAnswer, ReportAnswer, SessionAnswer, SessionOpening
 
 Value = TypeVar("Value")
@@ -34,7 +36,7 @@ class AtOnce(Database):
         self.processes: list[Process] = []
 
     async def write_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
-        return self.write(service, *args, **kwargs)
+        return self.telling(self.write, service, *args, **kwargs)
 
     async def read_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
         return self.read(service, *args, **kwargs)
@@ -44,9 +46,17 @@ class AtOnce(Database):
 
     def change(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
         """A write that every process hears of, as PostgreSQL tells them."""
+
+        def run() -> Value:
+            return self._submit(EVERYBODY, service, *args, **kwargs).result()
+
+        return self.telling(run)
+
+    def telling(self, write: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
+        """Have every process hear whom a write concerns."""
         told: list[Wake] = []
         self.on_change = told.append
-        result = self._submit_change(service, *args, **kwargs).result()
+        result = write(*args, **kwargs)
         for wake in told:
             for process in self.processes:
                 process.context.waiters.wake(wake)
@@ -109,7 +119,16 @@ class Process:
         return await self._answered(lambda: post_session(opening, host, self.context))
 
     async def exchange(self, host: HostId, session: SessionId, said: Exchange) -> ExchangeAnswer:
-        return await self._answered(lambda: post_exchange(session, said, host, self.context))
+        """As `QuietLine`, then the route."""
+        (row,) = self.rig.rows("SELECT credential_hash FROM hosts WHERE host_id = :host", host=host)
+        shown = row["credential_hash"]
+        call = Call(host_id=host, session_id=session, credential_hash=shown, said=said)
+
+        async def answered() -> ExchangeAnswer:
+            quiet = await answer_if_quiet(self.context, call)
+            return quiet or await post_exchange(session, said, host, self.context, shown)
+
+        return await self._answered(answered)
 
     async def report(self, host: HostId, attempt: AttemptId, body: bytes) -> ReportAnswer:
         async def settled() -> ReportAnswer:
@@ -119,8 +138,7 @@ class Process:
 
     def tick(self) -> None:
         """The periodic duties, once."""
-        self.database.write(self.duties.tick)
-        self.context.waiters.wake()
+        self.database.telling(self.database.write, self.duties.tick)
 
     async def ticking(self) -> None:
         """Tick while up, now and then late."""
