@@ -6,6 +6,7 @@ import structlog
 
 from agents.adb.client import AdbClient, AdbDevice
 from agents.device.conditions import read_condition
+from agents.device.controls import restore_controls
 from agents.device.execute import RunStatus, clean_run, run_status
 from agents.device.facts import read_facts
 from agents.device.mark import read_mark
@@ -93,6 +94,9 @@ class Admission:
         if fence > wanted and await run_status(device, work_root, fence) is RunStatus.RUNNING:
             # On TCP another host may be at work there. Where nobody is, the farm asks for the run's end.
             fence -= 1
+        else:
+            # Of an attempt that ended before its run began, too, whoever's that was.
+            await restore_controls(device, work_root)
         if fence > 0:
             await clean_run(device, work_root, fence)
         await restore_awake(device, sighting.facts.work_root)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from agents.adb.shell_v2 import ShellResult
+from agents.device.binding import bound_cores
 from agents.device.collect import CollectedRun, collect_command, collect_run
 from agents.device.conditions import read_boot_id
 from agents.device.execute import RunGone, RunStatus, Waited, run_status, wait_run
@@ -12,8 +13,10 @@ from agents.journal import Entry
 from agents.patience import Patience
 from agents.watch import Phone
 from farm.clock import Clock
+from farm.core.controls import CORES, ControlState
 from farm.core.errors import (
     AdbdRestarted,
+    ControlImpossible,
     DeviceError,
     DeviceLost,
     DeviceOffline,
@@ -21,6 +24,7 @@ from farm.core.errors import (
     DeviceTimeout,
 )
 from farm.core.evidence import Evidence
+from farm.phone.control_rows import held_afterwards
 
 log = structlog.get_logger(__name__)
 
@@ -92,6 +96,7 @@ class Ending:
             after=collected.after,
             finished_at=finished_at,
             away_s=round(waited.away_s, 1),
+            controls=_controls(phone, draft, collected),
         )
 
     async def _cause(self, error: RunGone, phone: Phone, draft: Evidence) -> DeviceError:
@@ -110,7 +115,7 @@ class Ending:
                 fence,
                 deadline_s=entry.plan.timeout_s + self.wait_margin_s,
                 grace_s=self.away_s,
-                then=collect_command(work_root, fence),
+                then=collect_command(work_root, fence, with_controls=bool(entry.draft.controls)),
             )
         except DeviceTimeout as error:
             if await run_status(device, work_root, fence) is not RunStatus.FINISHED:
@@ -118,9 +123,30 @@ class Ending:
             # A phone that does not say how it is spoils no finished run.
             log.warning("condition_unread", code=error.code, reason=error.message)
         said = await device.shell(
-            collect_command(work_root, fence, with_condition=False), deadline_s=_UNASKED_DEADLINE_S
+            collect_command(work_root, fence, with_condition=False, with_controls=True),
+            deadline_s=_UNASKED_DEADLINE_S,
         )
         return Waited(said=said, away_s=0.0)
+
+
+def _controls(phone: Phone, draft: Evidence, collected: CollectedRun) -> tuple[ControlState, ...]:
+    """What was set, as it was read back around the run.
+
+    Raises:
+        ControlImpossible: the run could not be bound to its cores, and did not begin.
+    """
+    online = collected.after.online_cores if collected.after else ()
+    states = [
+        bound_cores(state, collected.cores, online) if state.name == CORES else state
+        for state in held_afterwards(draft.controls, collected.held)
+    ]
+    for state in states:
+        if state.name == CORES and state.held_before != state.asked:
+            held = state.held_before or "none that it tells"
+            raise ControlImpossible(
+                f"{phone.device.serial} binds no run to cores {state.asked}: it is bound to {held}"
+            )
+    return tuple(states)
 
 
 def whose_doing(gone: RunGone, boot_id_before: str | None, boot_id: str | None) -> DeviceError:

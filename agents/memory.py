@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from agents.device.look import Look, is_executable
 from farm.core.condition import Condition
+from farm.core.controls import Screen
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile
 
@@ -32,8 +33,8 @@ class PhoneMemory:
     """
 
     verified_by_digest: dict[Digest, Verified] = field(default_factory=dict)
-    #: The screen was turned on by us, and not let go.
-    is_awake: bool = False
+    #: As what the phone was last set, wakefulness and screen, and not let go.
+    kept_as: tuple[bool, Screen] | None = None
     #: Held while somebody looks, so that nobody looks at a phone that has begun to measure.
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: Held while the screen's setting is changed.
@@ -44,6 +45,11 @@ class PhoneMemory:
     #: The phone right after the last run.
     _after: Condition | None = None
     _after_at_s: float = 0.0
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether its screen, or what that is to do, was set by us, and not let go."""
+        return self.kept_as is not None
 
     def note_verified(self, state_by_digest: Mapping[Digest, str], at_s: float) -> None:
         """These files had their digests."""
@@ -99,7 +105,7 @@ class PhoneMemory:
     def forget(self) -> None:
         """Something went wrong on the phone: believe nothing."""
         self.verified_by_digest.clear()
-        self.is_awake, self._look, self._after = False, None, None
+        self.kept_as, self._look, self._after = None, None, None
 
     def _holds(self, file: PlanFile, look: Look, now_s: float) -> bool:
         known, state = self.verified_by_digest.get(file.digest), look.state_by_digest.get(file.digest)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from shlex import quote
@@ -11,6 +11,7 @@ from shlex import quote
 import structlog
 
 from agents.blobs import BlobCache
+from agents.device.controls import restore_controls, set_controls
 from agents.device.files import CacheResult, ensure_cached
 from agents.device.layout import cache_folder, cache_path
 from agents.device.look import Look, look
@@ -23,6 +24,7 @@ from agents.patience import Patience
 from agents.watch import Phone
 from farm.clock import Clock
 from farm.core.condition import Condition, closed_gates
+from farm.core.controls import Controls, ControlState, Screen, unheld
 from farm.core.errors import FarmTrouble
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile, RunPlan
@@ -46,6 +48,8 @@ class Ready:
     waited_s: float
     #: Why the run must be put off, for a person; empty when the phone is fit.
     shut: tuple[str, ...]
+    #: What was set for this run that needs root.
+    controls: tuple[ControlState, ...] = ()
 
 
 class Preparation:
@@ -73,15 +77,18 @@ class Preparation:
         Raises:
             FarmError: as `ensure_cached` does, or the farm does not give out a file.
         """
-        await self._wake(phone)
+        await self._wake(phone, plan.controls)
         async with phone.memory.looking:
             seen = phone.memory.take_look(self._clock.monotonic()) or await self._look(phone)
-        pushed_bytes, is_fit = 0, not closed_gates(seen.condition, plan.gates)
+        pushed_bytes, is_fit = 0, not closed_gates(seen.condition, plan.gates, plan.controls)
+        if plan.controls.screen is Screen.ON and seen.condition.screen_on is False:
+            # Somebody has pressed its button since.
+            await self._wake(phone, plan.controls, again=True)
         if not self._has_all(phone, plan, seen):
             async with self._pushing:
                 pushed_bytes, is_fit = await self._bring(phone, plan, fence), False
         if is_fit:
-            return _ready(phone, plan, fence, seen.condition)
+            return await self._set(phone, plan, fence, _ready(phone, plan, fence, seen.condition))
         phone.memory.note_used(plan.files, fence)
         paths = _path_by_name(phone, plan)
         ready = await wait_for_gates(
@@ -91,22 +98,26 @@ class Preparation:
             clock=self._clock,
             interval_s=GATE_INTERVAL_S,
             tell=tell,
+            controls=plan.controls,
         )
-        return Ready(
+        found = Ready(
             path_by_name=paths,
             pushed_bytes=pushed_bytes,
             condition=ready.condition,
             waited_s=ready.waited_s,
             shut=ready.shut,
         )
+        return found if found.shut else await self._set(phone, plan, fence, found)
 
     def find_ready(self, phone: Phone, plan: RunPlan, fence: int) -> Ready | None:
         """A phone that is known to be ready as it is; None where it has to be asked, or given something."""
         memory = phone.memory
-        if not memory.is_awake or memory.looking.locked():
+        if memory.kept_as != _kept_as(plan.controls) or plan.controls.need_root or memory.looking.locked():
             return None
         seen = memory.find_look(self._clock.monotonic())
-        if seen is None or closed_gates(seen.condition, plan.gates) or not self._has_all(phone, plan, seen):
+        if seen is None or closed_gates(seen.condition, plan.gates, plan.controls):
+            return None
+        if not self._has_all(phone, plan, seen):
             return None
         memory.take_look(self._clock.monotonic())
         return _ready(phone, plan, fence, seen.condition)
@@ -131,14 +142,26 @@ class Preparation:
             DeviceError: the phone went away, or was too slow.
         """
         async with phone.memory.screen:
-            phone.memory.is_awake = False
+            phone.memory.kept_as = None
             await restore_awake(phone.device, phone.facts.work_root)
 
-    async def _wake(self, phone: Phone) -> None:
+    async def _wake(self, phone: Phone, controls: Controls, *, again: bool = False) -> None:
         async with phone.memory.screen:
-            if not phone.memory.is_awake:
-                await keep_awake(phone.device, phone.facts.work_root)
-                phone.memory.is_awake = True
+            if again or phone.memory.kept_as != _kept_as(controls):
+                if phone.memory.is_awake and not controls.stay_awake:
+                    await restore_awake(phone.device, phone.facts.work_root)
+                await keep_awake(phone.device, phone.facts.work_root, controls)
+                phone.memory.kept_as = _kept_as(controls)
+
+    async def _set(self, phone: Phone, plan: RunPlan, fence: int, ready: Ready) -> Ready:
+        """Set what needs root, last of all; a phone that does not keep to it is not ready."""
+        if not plan.controls.need_root:
+            return ready
+        states = await set_controls(phone.device, phone.facts.work_root, fence, plan.controls)
+        if not (gaps := unheld(states)):
+            return replace(ready, controls=states)
+        await restore_controls(phone.device, phone.facts.work_root)
+        return replace(ready, shut=tuple(gaps))
 
     async def _look(self, phone: Phone) -> Look:
         return await look(phone.device, phone.facts.work_root, self._clock.now())
@@ -196,6 +219,11 @@ def _ready(phone: Phone, plan: RunPlan, fence: int, condition: Condition) -> Rea
     phone.memory.note_used(plan.files, fence)
     paths = _path_by_name(phone, plan)
     return Ready(path_by_name=paths, pushed_bytes=0, condition=condition, waited_s=0.0, shut=())
+
+
+def _kept_as(controls: Controls) -> tuple[bool, Screen]:
+    """What of them holds over several runs."""
+    return controls.stay_awake, controls.screen
 
 
 def _path_by_name(phone: Phone, plan: RunPlan) -> dict[str, str]:

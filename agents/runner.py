@@ -10,6 +10,7 @@ import structlog
 
 from agents.backoff import Backoff
 from agents.blobs import BlobCache
+from agents.device.binding import asked_cores, cores_to_bind, run_cores
 from agents.device.conditions import read_condition
 from agents.device.execute import RunStatus, clean_run, run_status, start_run
 from agents.device.layout import cache_path, run_folder
@@ -184,6 +185,7 @@ class Runner:
             ready = await self._preparation.prepare(phone, plan, entry.fence, tell)
         if ready.shut:
             return PutOff(reason="; ".join(ready.shut))
+        cores = run_cores(phone.device.serial, plan.controls, phone.facts.clusters, ready.condition)
         work = run_folder(phone.facts.work_root, entry.fence)
         draft = replace(
             entry.draft,
@@ -192,6 +194,7 @@ class Runner:
             pushed_bytes=ready.pushed_bytes,
             waited_s=ready.waited_s,
             started_at=self._clock.now(),
+            controls=(*ready.controls, *([asked_cores(cores)] if cores else [])),
         )
         env = _filled(lambda: filled_env(plan, work=work, path_by_name=ready.path_by_name))
         await advance(AttemptState.MEASURING, draft)
@@ -233,7 +236,7 @@ class Runner:
         if before is None or before.boot_id is None or before.boot_id != phone.boot_id:
             raise _lost_run(entry, phone)
         condition = await read_condition(phone.device, work_root, self._clock.now())
-        if shut := closed_gates(condition, plan.gates):
+        if shut := closed_gates(condition, plan.gates, plan.controls):
             raise HostError(f"run {entry.fence} was not started in time: {'; '.join(shut)}")
         paths = {file.name: cache_path(work_root, file.digest) for file in plan.files}
         work = run_folder(work_root, entry.fence)
@@ -254,6 +257,7 @@ class Runner:
                     env,
                     plan.timeout_s,
                     plan.files,
+                    cores=cores_to_bind(entry.draft.controls),
                     checked=checked,
                 )
             except FarmError:

@@ -1,14 +1,38 @@
 """Binds a run to cores before its program begins, so that all of its threads are bound."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from farm.core.controls import CORES, ControlState
+from farm.core.condition import Condition, clusters_of
+from farm.core.controls import CORES, Controls, ControlState, wanted_cores
 from farm.core.core_list import core_list, core_mask, core_text
+from farm.core.errors import ControlImpossible
+from farm.core.hardware import Cluster
 
 #: In the run's folder: the cores that the kernel says it is bound to.
 FILE = "cores"
 #: Of a run that could not be bound, and did not begin.
 UNBOUND = 125
+
+
+def run_cores(
+    serial: str, controls: Controls, clusters: Sequence[Cluster], condition: Condition
+) -> tuple[int, ...]:
+    """The cores that a run is to be bound to; empty for any.
+
+    Raises:
+        ControlImpossible: the phone has no such cores, or does not say which they are.
+    """
+    known = clusters or clusters_of(condition)
+    if (cores := wanted_cores(controls, known)) is not None:
+        return cores
+    told = "; ".join(core_text(cluster.cores) for cluster in known) or "none that it tells"
+    raise ControlImpossible(f"{serial} has no {controls.cores} cores: its clusters are {told}")
+
+
+def cores_to_bind(states: Iterable[ControlState]) -> tuple[int, ...]:
+    """The cores that a run's controls name."""
+    asked = next((state.asked for state in states if state.name == CORES), "")
+    return core_list(asked) or ()
 
 
 def bind_lines(cores: Sequence[int]) -> list[str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from agents.adb.client import AdbDevice
+from agents.device.controls import restore_controls
 from agents.device.execute import clean_run
 from agents.device.layout import cache_folder, incoming_folder
 from agents.device.prepare import restore_awake
@@ -33,6 +34,7 @@ async def clean_phone(device: AdbDevice, work_root: str) -> Freed:
     fence = await read_fence(device, work_root)
     if fence > 0:
         await clean_run(device, work_root, fence)
+    await restore_controls(device, work_root)
     await restore_awake(device, work_root)
     before = await _cached_bytes(device, work_root)
     # In a loop: the names of a large cache would be too long for one command line.

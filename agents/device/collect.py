@@ -7,6 +7,7 @@ from shlex import quote
 
 from agents.adb.client import AdbDevice
 from agents.adb.shell_v2 import ShellResult
+from agents.device.binding import FILE as CORES_FILE
 from agents.device.conditions import condition, condition_commands
 from agents.device.layout import run_folder
 from farm.core.condition import Condition
@@ -18,6 +19,10 @@ from farm.phone.text import whole_number
 
 #: A stream up to this size comes with all else; a longer one is read as a file, as far as it is wanted.
 INLINE_BYTES = 256 * 1024
+_CONTROLS = {
+    "cores": f'read -r line <{CORES_FILE} && echo "$line"',
+    "held": 'while read -r line; do echo "$line"; done <held',
+}
 _DEADLINE_S = 30.0
 _READ_BYTES_PER_S = 1024 * 1024
 
@@ -33,13 +38,19 @@ class CollectedRun:
     stderr_dropped_bytes: int
     #: The phone right after the run; None where that was not asked for.
     after: Condition | None
+    #: What its shell and its supervisor wrote down of what was set for it: cores, and rows of controls.sh.
+    cores: str = ""
+    held: str = ""
 
 
-def collect_command(work_root: str, fence: int, *, with_condition: bool = True) -> str:
+def collect_command(
+    work_root: str, fence: int, *, with_condition: bool = True, with_controls: bool = False
+) -> str:
     """What the phone's shell is to run when a run has ended; `collect_run` reads what it says."""
     asked = {
         "exit": 'while read -r line; do echo "$line"; done <exit',
         "sizes": 'echo "$1 $3"',
+        **(_CONTROLS if with_controls else {}),
         **(condition_commands(work_root) if with_condition else {}),
     }
     return (
@@ -74,7 +85,8 @@ async def collect_run(
         DeviceError: there is no whole exit record, or the phone went away, or was too slow.
     """
     if said is None:
-        said = await device.shell(collect_command(work_root, fence), deadline_s=_DEADLINE_S)
+        command = collect_command(work_root, fence, with_controls=True)
+        said = await device.shell(command, deadline_s=_DEADLINE_S)
     head, mark, output = said.stdout.partition(section_head("stdout").encode())
     found = output_by_section(head.decode(errors="replace"))
     if (record := exit_record(found.get("exit", ""))) is None:
@@ -92,6 +104,8 @@ async def collect_run(
         stdout_dropped_bytes=max(0, stdout_bytes - len(stdout)),
         stderr_dropped_bytes=max(0, stderr_bytes - len(stderr)),
         after=condition(found, now) if "boot_id" in found else None,
+        cores=found.get("cores", ""),
+        held=found.get("held", ""),
     )
 
 

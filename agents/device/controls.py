@@ -1,4 +1,4 @@
-"""Sets a phone's clocks and cores for a run, which needs root; the supervisor, or a clean-up, puts them back."""
+"""Sets a phone's clocks and cores for a run, which needs root; whatever ends the run puts them back."""
 
 from functools import cache
 from pathlib import Path

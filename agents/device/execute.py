@@ -74,8 +74,8 @@ async def start_run(
     """Start a command, detached; a run that was started before is left as it is.
 
     Its current folder is the run's own, in which those of its cached files that have a path are linked. It is
-    killed, with all it started, when `timeout_s` are over. It is bound to `cores`, if any. `checked` says that the supervisor was found right
-    on this phone just now.
+    killed, with all it started, when `timeout_s` are over, and bound to `cores`, if any. `checked` says that
+    the supervisor was found right on this phone just now.
 
     Raises:
         SessionFenced: the phone has seen a higher fence, or has cleaned this one up.

@@ -10,6 +10,7 @@ from agents.device.conditions import read_condition
 from agents.device.layout import stay_on_record, work_folder
 from farm.clock import Clock
 from farm.core.condition import Condition, Gates, closed_gates
+from farm.core.controls import Controls, Screen
 
 _DEADLINE_S = 10.0
 #: Android keeps a bit mask of chargers there.
@@ -43,8 +44,11 @@ async def wait_for_gates(
     clock: Clock,
     interval_s: float,
     tell: Tell = untold,
+    controls: Controls | None = None,
 ) -> Readiness:
     """Look at the phone every `interval_s` until its gates are open, or `gates.wait_s` are over.
+
+    With `controls`, what they want of the phone must be so, too.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -52,7 +56,7 @@ async def wait_for_gates(
     began_s = clock.monotonic()
     while True:
         condition = await read_condition(device, work_root, clock.now())
-        shut, waited_s = closed_gates(condition, gates), clock.monotonic() - began_s
+        shut, waited_s = closed_gates(condition, gates, controls), clock.monotonic() - began_s
         if not shut or waited_s >= gates.wait_s:
             tell(None)
             return Readiness(condition=condition, waited_s=waited_s, shut=tuple(shut))
@@ -60,8 +64,15 @@ async def wait_for_gates(
         await asyncio.sleep(min(interval_s, gates.wait_s - waited_s))
 
 
-async def keep_awake(device: AdbDevice, work_root: str) -> None:
-    """Turn the screen on and have it stay so while plugged in, where the phone can.
+_KEY_BY_SCREEN = {
+    Screen.ON: "input keyevent KEYCODE_WAKEUP",
+    Screen.OFF: "input keyevent KEYCODE_SLEEP",
+    Screen.LEAVE: "true",
+}
+
+
+async def keep_awake(device: AdbDevice, work_root: str, controls: Controls) -> None:
+    """Have the phone stay awake while plugged in, and its screen be as it is wanted, where the phone can.
 
     What there was before is written down on the phone first, once, so that whoever cleans up puts it back:
     we, a later life of ours, or another host.
@@ -70,12 +81,12 @@ async def keep_awake(device: AdbDevice, work_root: str) -> None:
         DeviceError: the phone went away, or was too slow.
     """
     record = quote(stay_on_record(work_root))
-    command = (
+    stay = (
         f"mkdir -p {quote(work_folder(work_root))}; "
         f"{{ [ -s {record} ] || {{ settings get {_STAY_ON} >{record}.new && "
-        f"mv -f {record}.new {record}; }}; }} && "
-        "svc power stayon true; input keyevent KEYCODE_WAKEUP"
+        f"mv -f {record}.new {record}; }}; }} && svc power stayon true; "
     )
+    command = f"{stay if controls.stay_awake else ''}{_KEY_BY_SCREEN[controls.screen]}"
     await device.shell(f"{{ {command}; }} >/dev/null 2>&1", deadline_s=_DEADLINE_S)
 
 

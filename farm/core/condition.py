@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from farm.core.controls import Controls, Screen
+from farm.core.hardware import Cluster
+
 
 class ThermalStatus(IntEnum):
     """Android's thermal status (android.os.PowerManager, THERMAL_STATUS_*)."""
@@ -95,12 +98,26 @@ class Gates:
     wait_s: float = 300.0
 
 
-def closed_gates(condition: Condition, gates: Gates) -> list[str]:
-    """Say which gates are shut, in words for a person; empty when the phone is fit."""
-    shut = list(_too_bad(condition, gates))
+def closed_gates(condition: Condition, gates: Gates, controls: Controls | None = None) -> list[str]:
+    """Say which gates are shut, in words for a person; empty when the phone is fit.
+
+    With `controls`, a screen that is not as they want it keeps a run from beginning, too.
+    """
+    shut = [*_too_bad(condition, gates), *([] if controls is None else _screen(condition, controls))]
     if gates.unknown is Unknown.PUT_OFF:
         shut += [f"{name} unknown: the phone does not report it" for name in unknown_gates(condition, gates)]
     return shut
+
+
+def clusters_of(condition: Condition) -> tuple[Cluster, ...]:
+    """How a phone's cores are grouped, slowest first, by the policies it shows; empty where it hides one."""
+    policies = sorted(condition.cpus, key=lambda policy: (policy.hardware_max_hz or 0, policy.cores))
+    if any(policy.hardware_max_hz is None or not policy.cores for policy in policies):
+        return ()
+    return tuple(
+        Cluster(cores=policy.cores, min_hz=policy.hardware_min_hz, max_hz=policy.hardware_max_hz)
+        for policy in policies
+    )
 
 
 def unknown_gates(condition: Condition, gates: Gates) -> list[str]:
@@ -114,6 +131,13 @@ def unknown_gates(condition: Condition, gates: Gates) -> list[str]:
         **({"plugged in": condition.plugged} if gates.mains else {}),
     }
     return [name for name, value in asked.items() if value is None]
+
+
+def _screen(condition: Condition, controls: Controls) -> list[str]:
+    wanted = {Screen.ON: True, Screen.OFF: False}.get(controls.screen)
+    if None in (wanted, condition.screen_on) or wanted == condition.screen_on:
+        return []
+    return [f"the screen is {'on' if condition.screen_on else 'off'}, it is to be {controls.screen}"]
 
 
 def _too_bad(condition: Condition, gates: Gates) -> Iterator[str]:

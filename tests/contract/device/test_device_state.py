@@ -18,6 +18,7 @@ from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
 from farm.clock import SystemClock
 from farm.core.condition import Condition, Gates, ThermalStatus
+from farm.core.controls import Controls
 from farm.core.device import Presence
 
 pytestmark = pytest.mark.anyio
@@ -120,16 +121,16 @@ async def test_a_phone_is_kept_awake_and_put_back_whoever_does_that(
 ) -> None:
     if before != "null":
         await device.shell(f"settings put {STAY_ON} {before}", deadline_s=10)
-    await keep_awake(device, work_root)
+    await keep_awake(device, work_root, Controls())
     # An agent that was killed here does so again, in its next life, with its own setting in place.
-    await keep_awake(device, work_root)
+    await keep_awake(device, work_root, Controls())
     assert await stay_on(device) == "15"
     await restore_awake(device, work_root)
     assert await stay_on(device) == before
 
 
 async def test_a_phone_that_nobody_kept_awake_is_left_as_it_is(device: AdbDevice, work_root: str) -> None:
-    await keep_awake(device, work_root)
+    await keep_awake(device, work_root, Controls())
     await restore_awake(device, work_root)
     await device.shell(f"settings put {STAY_ON} 7", deadline_s=10)
     await restore_awake(device, work_root)
@@ -138,7 +139,7 @@ async def test_a_phone_that_nobody_kept_awake_is_left_as_it_is(device: AdbDevice
 
 async def test_what_cannot_be_put_back_is_not_changed(device: AdbDevice, work_root: str) -> None:
     await device.shell(f"mkdir -p {stay_on_record(work_root)}.new", deadline_s=10)
-    await keep_awake(device, work_root)
+    await keep_awake(device, work_root, Controls())
     assert await stay_on(device) == "null"
     await restore_awake(device, work_root)
 

@@ -7,6 +7,7 @@ import pytest
 from agents.device.look import Look, state_by_digest
 from agents.memory import LOOK_SERVES_S, VERIFIED_FOR_S, PhoneMemory
 from farm.core.condition import Condition
+from farm.core.controls import Screen
 from farm.core.ids import Digest, digest_of
 from farm.core.plan import PlanFile
 
@@ -65,7 +66,7 @@ def test_a_file_that_is_needed_as_a_program_must_be_one() -> None:
 
 def test_trouble_leaves_nothing_to_believe() -> None:
     known = memory()
-    known.is_awake = True
+    known.kept_as = (True, Screen.ON)
     known.note_look(look(), 0.0)
     known.forget()
     assert not known.holds([FILE], look(**{NAME: STATE}), 1.0)
