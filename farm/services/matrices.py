@@ -22,8 +22,8 @@ from farm.wire.views import CellView, JobView, MatrixSummary, MatrixView, Reject
 
 #: Only what a person ended has neither message nor code.
 _BY_A_PERSON = "by a person"
-#: Of the cells that are shown together.
-_PAGE_JOBS = 50_000
+#: Of cells that are shown together there are so many at most, with so many jobs.
+_PAGE_CELLS, _PAGE_JOBS = 2000, 50_000
 
 
 def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
@@ -90,7 +90,7 @@ def matrix_view(connection: Connection, matrix_id: MatrixId, *, now: datetime) -
 
 def cells_shown(matrix: Matrix) -> int:
     """How many cells a page has at most: what it costs goes by their jobs."""
-    return max(1, _PAGE_JOBS // matrix.rounds)
+    return min(_PAGE_CELLS, _PAGE_JOBS // matrix.rounds)
 
 
 def list_cell_views(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[CellView, ...]:

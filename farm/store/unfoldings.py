@@ -98,10 +98,15 @@ def packed(blueprint: Blueprint) -> bytes:
     return zlib.compress(_BLUEPRINT.dump_json(blueprint), level=1)
 
 
+def unpacked(body: bytes) -> Blueprint:
+    """What `packed` made."""
+    return _BLUEPRINT.validate_json(zlib.decompress(body))
+
+
 def get_blueprint(connection: Connection, matrix_id: MatrixId) -> tuple[Blueprint, int]:
     """The blueprint of a matrix that is being unfolded, and the priority of its jobs."""
     row = connection.execute(sa.select(blueprints).where(blueprints.c.matrix_id == matrix_id)).one()
-    return _BLUEPRINT.validate_json(zlib.decompress(row.body)), row.priority
+    return unpacked(row.body), row.priority
 
 
 def open_matrices(connection: Connection) -> list[MatrixId]:
