@@ -6,11 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from farm.cli.device_hardware import hardware_table
 from farm.cli.device_words import since_words, state_words
 from farm.cli.render import add_row, listing
 from farm.cli.words import NOTHING, joined, moment, phone, plural
 from farm.core.condition import Condition
-from farm.core.device import DeviceFacts
 from farm.core.units import size_text
 from farm.wire.device_views import DeviceDetail
 
@@ -23,6 +23,8 @@ def device_report(view: DeviceDetail) -> RenderableType:
     for name, value in _facts(view):
         grid.add_row(Text(name), Text(value))
     parts: list[RenderableType] = [grid]
+    if view.facts is not None:
+        parts += [Text(""), hardware_table(view.facts)]
     if view.attempts:
         parts += [Text(""), _attempt_table(view)]
     if view.events:
@@ -48,24 +50,12 @@ def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
     yield "phone", f"{kind}, unit {view.unit}" if view.unit else kind
     yield "tags", ", ".join(view.tags) or NOTHING
     yield "host, serial", f"{view.host}, {view.serial}; last seen {moment(view.seen_at)}"
-    if view.facts is not None:
-        yield from _hardware(view.facts)
     if view.condition is not None:
         yield "condition", condition_words(view.condition)
     yield "queue", plural(view.queued_jobs, "job")
     for errand in view.errands:
         waits = f", waits because {errand.waiting_for}" if errand.waiting_for else ""
         yield "errand", f"{errand.kind} for {errand.asked_by}{waits}"
-
-
-def _hardware(facts: DeviceFacts) -> Iterator[tuple[str, str]]:
-    system = [facts.android and f"Android {facts.android}", facts.api_level and f"API {facts.api_level}"]
-    yield "system", ", ".join(str(part) for part in (*system, ", ".join(facts.abis)) if part) or NOTHING
-    yield "build", facts.build_fingerprint or NOTHING
-    memory = facts.memory_bytes and f"{size_text(facts.memory_bytes)} of memory"
-    cores = facts.cores and plural(facts.cores, "core")
-    yield "hardware", ", ".join(str(part) for part in (facts.soc, cores, memory) if part) or NOTHING
-    yield "work root", facts.work_root
 
 
 def condition_words(condition: Condition) -> str:

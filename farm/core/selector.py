@@ -23,8 +23,15 @@ SELECTOR_KEYS = (
     "label",
     "tag",
     "device_model",
+    "manufacturer",
+    "market_name",
     "unit",
     "soc",
+    "soc_vendor",
+    "soc_model",
+    "gpu",
+    "nnapi",
+    "root",
     "android",
     "api_level",
     "abi",
@@ -35,6 +42,8 @@ SELECTOR_KEYS = (
 _NAMES_SHOWN = 12
 #: Only where a phone has a whole number: a unit, an API level.
 _COMPARISON = re.compile(r"\s*(>=|<=|>|<)\s*(\d{1,9})\s*")
+#: `Qualcomm SM8750 (Snapdragon 8 Elite)`.
+_SOLD_AS = re.compile(r"\((.+)\)$")
 _COMPARE: Mapping[str, Callable[[int, int], bool]] = MappingProxyType(
     {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 )
@@ -109,8 +118,15 @@ def _facts(device: KnownDevice, key: str) -> list[SettingValue]:
         "label": (device.label,),
         "tag": device.tags,
         "device_model": (facts.device_model,),
+        "manufacturer": (facts.manufacturer,),
+        "market_name": (facts.market_name,),
         "unit": (device.unit,),
-        "soc": (facts.soc,),
+        "soc": (facts.soc, *_chip_names(facts)),
+        "soc_vendor": (facts.soc_vendor,),
+        "soc_model": (facts.soc_model,),
+        "gpu": (facts.gpu.renderer if facts.gpu else None,),
+        "nnapi": tuple(driver.name for driver in facts.nnapi),
+        "root": (facts.root,),
         "android": (facts.android,),
         "api_level": (facts.api_level,),
         "abi": (facts.abi,),
@@ -118,6 +134,12 @@ def _facts(device: KnownDevice, key: str) -> list[SettingValue]:
         "virtual": (facts.virtual,),
     }
     return [fact for fact in facts_by_key[key] if fact is not None]
+
+
+def _chip_names(facts: DeviceFacts) -> list[str]:
+    """What a chip may be called alone: its part's number, and the name it is sold under."""
+    sold_as = _SOLD_AS.search(facts.soc or "")
+    return [name for name in (facts.soc_model, sold_as[1] if sold_as else None) if name is not None]
 
 
 def _text(value: SettingValue) -> str:

@@ -95,8 +95,15 @@ class SelectorSpec(_MatrixPart):
     label: Scalars | None = None
     tag: Scalars | None = None
     device_model: Scalars | None = None
+    manufacturer: Scalars | None = None
+    market_name: Scalars | None = None
     unit: Scalars | None = None
     soc: Scalars | None = None
+    soc_vendor: Scalars | None = None
+    soc_model: Scalars | None = None
+    gpu: Scalars | None = None
+    nnapi: Scalars | None = None
+    root: Scalars | None = None
     android: Scalars | None = None
     api_level: Scalars | None = None
     abi: Scalars | None = None

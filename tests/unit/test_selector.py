@@ -4,6 +4,7 @@ import pytest
 
 from farm.core.device import DeviceFacts
 from farm.core.errors import SelectorEmpty
+from farm.core.hardware import Gpu, NnapiDriver
 from farm.core.ids import DeviceId, HostId
 from farm.core.selector import KnownDevice, Selector, misfit, selected_devices, selector_text
 
@@ -136,3 +137,31 @@ def test_a_farm_without_devices_says_so() -> None:
 
 def test_a_selector_reads_as_one_would_write_it() -> None:
     assert selector_text({"virtual": (True,), "soc": ("T*",)}) == "{virtual: true, soc: T*}"
+
+
+CHIP = device(
+    "p9",
+    soc="Qualcomm SM8650 (Snapdragon 8 Gen 3)",
+    soc_vendor="Qualcomm",
+    soc_model="SM8650",
+    manufacturer="Acme",
+    market_name="Acme Nine",
+    gpu=Gpu(renderer="Adreno (TM) 750"),
+    nnapi=(NnapiDriver(name="acme-npu"), NnapiDriver(name="acme-dsp")),
+    root=True,
+)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"soc": ("qualcomm*",)},
+        {"soc": ("snapdragon 8 gen 3",)},
+        {"soc": ("SM8650",)},
+        {"soc_vendor": ("qualcomm",), "soc_model": ("sm86*",)},
+        {"manufacturer": ("acme",), "market_name": ("*nine",)},
+        {"gpu": ("adreno*",), "nnapi": ("acme-dsp",), "root": (True,)},
+    ],
+)
+def test_a_phone_is_selected_by_what_it_is_built_of(selector: Selector) -> None:
+    assert [each.device_id for each in selected_devices([selector], [*FARM, CHIP])] == ["p9"]
