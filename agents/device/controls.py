@@ -29,10 +29,11 @@ async def set_controls(
         ControlImpossible: the phone has no root, or nothing of that kind that could be set.
         DeviceError: the phone went away, or was too slow.
     """
-    script = quote(_script_path(work_root))
-    words = [quote(work_folder(work_root)), str(fence), *_arguments(controls)]
+    folder, script = quote(work_folder(work_root)), quote(_script_path(work_root))
+    put = f"mkdir -p {folder} && cat >{script}.new && mv -f {script}.new {script}"
+    words = [folder, str(fence), *_arguments(controls)]
     result = await device.shell(
-        f"cat >{script}.new && mv -f {script}.new {script} && sh {script} set {' '.join(words)}",
+        f"{put} && sh {script} set {' '.join(words)}",
         stdin=_script(),
         deadline_s=_DEADLINE_S,
     )
