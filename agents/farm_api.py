@@ -1,7 +1,7 @@
 """The farm as the agent sees it: typed calls, each with one deadline, and errors of the tree."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -23,6 +23,7 @@ from farm.wire.agent import (
 )
 from farm.wire.base import Problem
 from farm.wire.refusal import error_of
+from farm.wire.reports import ReportOutcome, ReportOutcomes, packed
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -80,6 +81,18 @@ class FarmApi:
         """Send evidence, exactly the bytes of the spool."""
         path = f"/agent/attempts/{attempt_id}/report"
         return await self._called(ReportAnswer, path, content=body, deadline_s=REPORT_DEADLINE_S)
+
+    async def reports(self, bodies: Mapping[AttemptId, bytes]) -> dict[AttemptId, ReportAnswer | FarmError]:
+        """Send several in one call; for each its answer, or what `report` would have raised."""
+        outcomes = await self._called(
+            ReportOutcomes,
+            "/agent/attempts/reports",
+            content=packed(list(bodies.items())),
+            deadline_s=REPORT_DEADLINE_S,
+        )
+        if [each.attempt_id for each in outcomes.reports] != list(bodies):
+            raise FarmTrouble("the farm answered other reports than it was sent")
+        return {each.attempt_id: _outcome(each) for each in outcomes.reports}
 
     @asynccontextmanager
     async def blob(self, digest: Digest, *, offset_bytes: int = 0) -> AsyncIterator[BlobBody]:
@@ -155,6 +168,18 @@ def _refusal(response: httpx.Response) -> FarmError:
         named = error_of(Problem.model_validate_json(response.content))
     except ValidationError:
         named = FarmTrouble(f"HTTP {status}: {response.text[:200]}")
+    return _heeding_status(named, status)
+
+
+def _outcome(outcome: ReportOutcome) -> ReportAnswer | FarmError:
+    if outcome.answer is not None:
+        return outcome.answer
+    if outcome.problem is not None:
+        return _heeding_status(error_of(outcome.problem), outcome.problem.status)
+    return FarmTrouble(f"the farm says nothing of the report of {outcome.attempt_id}")
+
+
+def _heeding_status(named: FarmError, status: int) -> FarmError:
     if status == httpx.codes.UNAUTHORIZED and not isinstance(named, AuthError):
         return AuthError(named.message)
     if (status >= 500 or status in _TRANSIENT_STATUSES) and not isinstance(named, FarmTrouble):

@@ -172,7 +172,7 @@ def _settled_per_s(rig: FarmRig, plan: Plan) -> float:
 
     def work(number: int) -> None:
         while time.perf_counter() < ends_s and (given := hosts[number].exchange()):
-            counts[number] += hosts[number].run_all(given)
+            counts[number] += hosts[number].run_all_together(given)
 
     began_s = time.perf_counter()
     threads = [threading.Thread(target=work, args=(number,)) for number in range(len(hosts))]

@@ -2,7 +2,8 @@
 
 import http.client
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from program import ITERATIONS
 
 from farm.core.evidence import Evidence, ExitRecord
 from farm.wire.agent import Report
+from farm.wire.reports import packed
 
 #: What the program of a benchmark prints; a small report, as quick programs make them.
 _OUTPUT = (
@@ -45,19 +47,31 @@ class PlayedHost:
         return list(answer["assignments"])
 
     def run_all(self, assignments: Iterable[dict[str, Any]]) -> int:
-        """Report a good run of each, and clean its phone up; how many."""
+        """Report a good run of each in a call of its own, and clean its phone up; how many."""
         count = 0
         for assignment in assignments:
-            report = Report(evidence=_evidence(assignment)).model_dump_json()
-            self._send(f"/attempts/{assignment['attempt_id']}/report", report.encode())
-            self._phones[assignment["device_id"]]["cleaned_fence"] = assignment["fence"]
+            self._send(f"/attempts/{assignment['attempt_id']}/report", _report(assignment))
+            self._clean(assignment)
             count += 1
         return count
+
+    def run_all_together(self, assignments: Sequence[dict[str, Any]]) -> int:
+        """As `run_all`, in one call: as an agent does whose runs end at the same time."""
+        reports = [(assignment["attempt_id"], _report(assignment)) for assignment in assignments]
+        outcomes = self._send("/attempts/reports", packed(reports))["reports"]
+        if bad := [outcome for outcome in outcomes if outcome["answer"] is None]:
+            raise RuntimeError(f"not taken: {bad}")
+        for assignment in assignments:
+            self._clean(assignment)
+        return len(outcomes)
 
     def run_until_idle(self) -> None:
         """Do all that there is to do: the checks of new phones, for one."""
         while assignments := self.exchange():
             self.run_all(assignments)
+
+    def _clean(self, assignment: dict[str, Any]) -> None:
+        self._phones[assignment["device_id"]]["cleaned_fence"] = assignment["fence"]
 
     def close(self) -> None:
         """Hang up."""
@@ -93,15 +107,23 @@ def _phone(device_id: str) -> dict[str, Any]:
     }
 
 
-def _evidence(assignment: dict[str, Any]) -> Evidence:
+@cache
+def _good_report() -> str:
+    """Made once: what is measured is the farm."""
+    return _report_of(0, 0, _OUTPUT).decode()
+
+
+def _report(assignment: dict[str, Any]) -> bytes:
     plan = assignment["plan"]
-    code, stdout = 0, _OUTPUT
     if plan["harness"] == "device_check":
         size, digest = int(plan["settings"]["payload_bytes"]), plan["settings"]["payload_sha256"]
-        code, stdout = 23, f"shell_exit 7\npayload_sha256 {digest}\ncopied_bytes {2 * size}\n"
-    return Evidence(
-        fence=assignment["fence"],
-        argv=("./program",),
-        exit=ExitRecord(code=code, duration_s=1.0),
-        stdout=stdout,
+        stdout = f"shell_exit 7\npayload_sha256 {digest}\ncopied_bytes {2 * size}\n"
+        return _report_of(assignment["fence"], 23, stdout)
+    return _good_report().replace('"fence":0,', f'"fence":{assignment["fence"]},', 1).encode()
+
+
+def _report_of(fence: int, code: int, stdout: str) -> bytes:
+    evidence = Evidence(
+        fence=fence, argv=("./program",), exit=ExitRecord(code=code, duration_s=1.0), stdout=stdout
     )
+    return Report(evidence=evidence).model_dump_json().encode()

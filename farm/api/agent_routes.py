@@ -5,33 +5,25 @@ from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, Request
 
-from farm.api.bodies import arriving_within
 from farm.api.context import CallingHost, Context, CredentialHash, Farm, authenticated
 from farm.api.exchanging import answer
-from farm.core.errors import AuthError, Forbidden, TooLarge
-from farm.core.ids import AttemptId, HostId, SessionId
+from farm.core.errors import AuthError, Forbidden
+from farm.core.ids import HostId, SessionId
 from farm.services.identity import check_join_token, enroll
 from farm.services.refusals import note_refusal
 from farm.services.roll_call import Call
 from farm.services.sessions import open_session
-from farm.services.settle import settle
 from farm.wire.agent import (
     Enrollment,
     EnrollmentAnswer,
     Exchange,
     ExchangeAnswer,
-    ReportAnswer,
     SessionAnswer,
     SessionOpening,
 )
 from farm.wire.base import Count
 
 router = APIRouter(prefix="/api/v1/agent", tags=["agent"])
-
-#: Two outputs at a plan's limit, escaped as JSON at worst, with room for the rest.
-MAX_REPORT_BYTES = 64 * 1024 * 1024
-#: Agents give up after 120 s, and send it again.
-REPORT_S = 180.0
 
 
 @router.post("/enroll")
@@ -63,16 +55,6 @@ async def post_exchange(
         return await answer(farm, call)
 
 
-@router.post("/attempts/{attempt_id}/report")
-async def post_report(attempt_id: Count, request: Request, host: CallingHost, farm: Farm) -> ReportAnswer:
-    """Settle an attempt; the same bytes again get the stored answer."""
-    async with arriving_within(REPORT_S):
-        body = await _body(request)
-    attempt = AttemptId(attempt_id)
-    async with _told_if_refused(farm, host):
-        return await farm.database.change_async(settle, host, attempt, body, now=farm.clock.now())
-
-
 @asynccontextmanager
 async def _told_if_refused(farm: Context, host: HostId) -> AsyncIterator[None]:
     """What undid the refused transaction leaves no trace in it: the log is told in one of its own."""
@@ -81,12 +63,3 @@ async def _told_if_refused(farm: Context, host: HostId) -> AsyncIterator[None]:
     except Forbidden as refused:
         await farm.database.write_async(note_refusal, host, refused.message, now=farm.clock.now())
         raise
-
-
-async def _body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_REPORT_BYTES:
-            raise TooLarge(f"a report has at most {MAX_REPORT_BYTES} bytes")
-    return bytes(body)

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, FastAPI
 
-from farm.api import agent_routes, blob_routes, routes
+from farm.api import agent_routes, blob_routes, report_routes, routes
 from farm.api.bodies import SoundBodies
 from farm.api.callers import known_host
 from farm.api.context import Context
@@ -14,7 +14,7 @@ from farm.api.quiet_line import QuietLine
 
 def create_agents_app(context: Context) -> FastAPI:
     """The application for a second listener of the farm that has these resources."""
-    routers = agent_routes.router, _shared_with_people()
+    routers = agent_routes.router, report_routes.router, _shared_with_people()
     app = DescribedApp(routers, title="benchfarm agents", openapi_url=None)
     app.state.context = context
     app.add_middleware(SoundBodies)

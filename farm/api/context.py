@@ -18,10 +18,14 @@ from farm.core.errors import AuthError
 from farm.core.ids import HostId, SessionId
 from farm.core.role import Caller, Role
 from farm.services.identity import NOBODYS_CREDENTIAL, authenticate
+from farm.services.judging import Arrived
 from farm.services.secret import hash_of
+from farm.services.settle import settle_together
 from farm.store.clock_check import ClockCheck
 from farm.store.database import Database
+from farm.store.together import Together
 from farm.store.wakes import EVERYBODY, Wake
+from farm.wire.agent import ReportAnswer
 
 #: As somebody calls it: who names another host's session must not end what that host waits for.
 _Session = tuple[HostId, SessionId]
@@ -103,9 +107,12 @@ class Context:
     #: Set when there may be a matrix to unfold.
     to_unfold: asyncio.Event = field(default_factory=asyncio.Event)
     roll_call: RollCall = field(init=False)
+    reports: Together[Arrived, ReportAnswer] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "roll_call", RollCall(self.database, self.clock))
+        settling = Together(self.database, settle_together, size_bytes=lambda report: len(report.body))
+        object.__setattr__(self, "reports", settling)
 
 
 async def _context(request: Request) -> Context:

@@ -103,6 +103,22 @@ def problem_document(error: FarmError) -> Problem:
     )
 
 
+def problem_of(error: BaseException, what: str) -> Problem:
+    """Any error as the farm tells it; one that is none of ours is a mistake of the farm, and logged."""
+    if isinstance(error, FarmError):
+        return problem_document(error)
+    _log.error("request_failed", what=what, exc_info=error)
+    return Problem(
+        title="The farm made a mistake.",
+        status=500,
+        detail=f"{type(error).__name__} while answering {what}",
+        code=FarmError.code,
+        blame=Blame.FARM,
+        transient=False,
+        hint=FarmError.default_hint,
+    )
+
+
 def _on_farm_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, FarmError)
     return problem_response(problem_document(error))
@@ -146,15 +162,4 @@ def _on_hang_up(_request: Request, _error: Exception) -> Response:
 
 
 def _on_bug(request: Request, error: Exception) -> Response:
-    _log.error("request_failed", method=request.method, path=request.url.path, exc_info=error)
-    return problem_response(
-        Problem(
-            title="The farm made a mistake.",
-            status=500,
-            detail=f"{type(error).__name__} while answering {request.method} {request.url.path}",
-            code=FarmError.code,
-            blame=Blame.FARM,
-            transient=False,
-            hint=FarmError.default_hint,
-        )
-    )
+    return problem_response(problem_of(error, f"{request.method} {request.url.path}"))

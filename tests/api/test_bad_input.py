@@ -11,8 +11,8 @@ from http_farm import HttpAgent, HttpFarm, http_farm
 from invariants import check_engine
 from test_routes import matrix_spec, refused, register_variant
 
-from farm.api.agent_routes import MAX_REPORT_BYTES
 from farm.api.bodies import MAX_DOCUMENT_BYTES
+from farm.api.report_routes import MAX_REPORT_BYTES
 from farm.core.errors import Blame
 from farm.wire.agent import ExchangeAnswer
 

@@ -11,7 +11,7 @@ import pytest
 from fake_clock import FakeClock
 
 from agents.blobs import BlobCache
-from agents.delivery import AT_ONCE, Delivery
+from agents.delivery import Delivery
 from agents.durable import DiskThread
 from agents.farm_api import FarmApi, farm_client
 from agents.spool import Spool
@@ -202,30 +202,3 @@ async def test_a_report_is_sent_again_whatever_else_is_answered(
     spool = await delivered(tmp_path, answers_once)
     assert len(asked) == 2
     assert (spool.pending(), spool.acknowledged()) == ([], [1])
-
-
-@pytest.mark.fault(36)
-async def test_a_backlog_of_reports_goes_out_a_few_at_a_time(tmp_path: Path) -> None:
-    spool, disk, at_once = Spool(tmp_path), DiskThread(), Most()
-    ids = [AttemptId(number) for number in range(1, 4 * AT_ONCE)]
-    for attempt_id in ids:
-        spool.put(attempt_id, b"{}")
-    delivery = Delivery(api(at_once.answer), spool, disk, FakeClock(), Random(1))
-    await asyncio.gather(*(delivery.deliver(attempt_id) for attempt_id in ids))
-    disk.close()
-    assert spool.acknowledged() == ids
-    assert at_once.most <= AT_ONCE
-
-
-class Most:
-    """Counts calls under way."""
-
-    def __init__(self) -> None:
-        self.now = self.most = 0
-
-    async def answer(self, request: httpx.Request) -> httpx.Response:
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(0)
-        self.now -= 1
-        return httpx.Response(200, json={"attempt_id": 1, "counted": True})
