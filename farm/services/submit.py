@@ -13,7 +13,7 @@ from farm.core.ids import DeviceId, MatrixId
 from farm.core.matrix import RejectedCell, label_by
 from farm.core.turn import round_turn
 from farm.services.expanding import Expanded, expand_here, ground_of
-from farm.services.unfolding import CHUNK_JOBS, ChunkMaker, put_rows
+from farm.services.unfolding import INLINE_JOBS, ChunkMaker, put_rows
 from farm.store import matrices, unfoldings
 from farm.store.events import record_event
 from farm.store.queue_turns import first_turns
@@ -59,7 +59,7 @@ def prepare_matrix(connection: Connection, spec: MatrixSpec) -> Prepared:
     return prepared(expand_here(connection, spec))
 
 
-def prepared(expanded: Expanded, *, inline_jobs: int = CHUNK_JOBS) -> Prepared:
+def prepared(expanded: Expanded, *, inline_jobs: int = INLINE_JOBS) -> Prepared:
     """Make the blueprint of an expanded matrix; of no more than `inline_jobs` jobs, it is not kept."""
     plan = expanded.plan
     blueprint = blueprint_of(

@@ -22,8 +22,10 @@ from farm.store.matrices import NewCell
 from farm.store.unfoldings import Piece
 from farm.store.wakes import concerns_devices
 
-#: Jobs that one transaction queues; a matrix of no more is queued as it is submitted.
-CHUNK_JOBS = 2000
+#: A matrix of no more jobs is queued as it is submitted.
+INLINE_JOBS = 2000
+#: Jobs that one transaction queues: so long, and no longer, an agent may have to wait for its turn.
+CHUNK_JOBS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

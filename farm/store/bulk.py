@@ -1,7 +1,7 @@
 """Many rows in one statement: they travel as one JSON text, which the database takes apart."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -38,6 +38,17 @@ def insert_rows(
         [*columns, *same], query.add_columns(*constants), include_defaults=False
     )
     connection.execute(insert.on_conflict_do_nothing(index_elements=unless) if unless else insert)
+
+
+def is_among(
+    connection: Connection, column: sa.ColumnElement[int], numbers: Collection[int]
+) -> sa.ColumnElement[bool]:
+    """Whether a column has one of many numbers, which travel as `insert_rows` has them."""
+    text = sa.bindparam("numbers", json.dumps(list(numbers)), type_=sa.Text())
+    if connection.dialect.name == "postgresql":
+        each = sa.func.json_array_elements_text(sa.cast(text, sa.JSON)).column_valued("each")
+        return column.in_(sa.select(sa.cast(each, column.type)))
+    return column.in_(sa.select(sa.func.json_each(text).table_valued("value").c.value))
 
 
 def _sqlite(text: sa.BindParameter[str], columns: Sequence[sa.Column[Any]]) -> sa.Select[Any]:

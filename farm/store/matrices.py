@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.ids import CellId, DeviceId, MatrixId, VariantId
 from farm.core.plan import SettingValue
-from farm.store.bulk import insert_rows
+from farm.store.bulk import insert_rows, is_among
 from farm.store.tables import cells, matrices, variants
 
 
@@ -109,7 +109,7 @@ def add_cells(connection: Connection, matrix_id: MatrixId, rows: Sequence[NewCel
 def cell_ids(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> dict[int, CellId]:
     """By index, cells of a matrix."""
     query = sa.select(cells.c.cell_index, cells.c.cell_id).where(
-        cells.c.matrix_id == matrix_id, cells.c.cell_index.in_(indexes)
+        cells.c.matrix_id == matrix_id, is_among(connection, cells.c.cell_index, indexes)
     )
     return {row.cell_index: row.cell_id for row in connection.execute(query)}
 
