@@ -6,7 +6,8 @@ from string import Template
 
 from farm.core.condition import Gates
 from farm.core.controls import Controls
-from farm.core.ids import Digest
+from farm.core.ids import AttemptId, Digest
+from farm.core.placement import Placement
 
 SettingValue = str | int | float | bool
 
@@ -41,6 +42,14 @@ class UncountedPass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPlacement:
+    """What a pass after an earlier run showed, of the same cell, system build and program."""
+
+    attempt_id: AttemptId
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
     """What is to be done; frozen at the claim, kept with the attempt, so that evidence can be parsed again.
 
@@ -62,6 +71,8 @@ class RunPlan:
     controls: Controls = field(default_factory=Controls)
     #: Carried out after a run that ended well.
     passes: tuple[UncountedPass, ...] = ()
+    #: Why it has no pass `placement`, where its harness would want one.
+    shown: ShownPlacement | None = None
 
     def file(self, name: str) -> PlanFile:
         """The plan's file of that name.

@@ -5,12 +5,14 @@ from types import MappingProxyType
 
 from farm.core.bundle import command_words, plan_files
 from farm.core.evidence import Evidence
-from farm.core.measurement import UNKNOWN_ACCELERATOR, Reading, RunFailure
+from farm.core.measurement import Reading, RunFailure
+from farm.core.placement import Accelerator, Actual, Placement
 from farm.core.plan import RunPlan, SettingValue
 from farm.core.variant import Format, Manifest, TensorSpec
 from farm.harness.adapter import Flag, RunRequest, model_file
 from farm.harness.failures import classify, unreadable
 from farm.harness.torch_output import LastLine, disagreement, last_lines, observed_ns
+from farm.harness.torch_placement import placement_passes, shown_placement
 
 FLAGS: Mapping[str, Flag] = MappingProxyType(
     {
@@ -41,11 +43,11 @@ _VULKAN_WORD = "--vulkan=true"
 class SpeedBenchmarkTorch:
     """Runs files of TorchScript and the lite interpreter, one observer line an iteration.
 
-    Where an NNAPI or Vulkan run computed is not read from any evidence, so its readings say `unknown`.
+    It prints nothing of where it computed, so a pass after NNAPI and Vulkan runs has the log show that.
     """
 
     name: str = "speed_benchmark_torch"
-    parser_version: int = 3
+    parser_version: int = 4
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     flags_are_words: bool = True
@@ -73,18 +75,20 @@ class SpeedBenchmarkTorch:
     def plan(self, request: RunRequest) -> RunPlan:
         """The command line of the Android binary, unchanged."""
         assert request.variant is not None
+        argv = command_words(
+            request.bundle,
+            ("--model=${file_model}", *_flag_words(request), "--report_pep=true"),
+        )
         return RunPlan(
             harness=self.name,
             backend=request.backend,
             settings=request.settings,
             files=(*plan_files(request.bundle), model_file(request.variant)),
-            argv=command_words(
-                request.bundle,
-                ("--model=${file_model}", *_flag_words(request), "--report_pep=true"),
-            ),
+            argv=argv,
             env=request.bundle.env,
             timeout_s=request.timeout_s,
             gates=request.gates,
+            passes=placement_passes(request.backend, argv, request.bundle.env, request.timeout_s),
         )
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
@@ -128,30 +132,29 @@ def _reading(plan: RunPlan, evidence: Evidence, last: LastLine) -> Reading | Run
     if against is not None:
         return unreadable(evidence, against)
     usable = bool(samples) and min(samples) > 0
-    backend, accelerator, proof = _placement(plan, evidence)
+    ran, placement = _placement(plan, evidence)
     return Reading(
         samples_ns=tuple(samples) if usable else (),
         mean_ns=None if usable else last.mean_ns,
         expected_samples=expected,
-        actual_backend=backend,
-        accelerator=accelerator,
-        proof=proof,
+        actual_backend=ran.backend,
+        accelerator=ran.accelerator,
+        proof=ran.proof,
+        placement=placement,
     )
 
 
-def _placement(plan: RunPlan, evidence: Evidence) -> tuple[str, str, str]:
-    """Backend, accelerator, and what shows them."""
+def _placement(plan: RunPlan, evidence: Evidence) -> tuple[Actual, Placement | None]:
+    """What ran, with what shows it."""
     command = " ".join(evidence.argv or plan.argv)
     if _VULKAN_WORD in command.split():
-        return _VULKAN, UNKNOWN_ACCELERATOR, f"no evidence of a GPU is read yet, only the command: {command}"
+        return shown_placement(plan, evidence, _VULKAN)
     if plan.backend == _NNAPI:
-        proof = (
-            "a file made for nnapi, whose driver may leave any part to the CPU: no evidence of it is read yet"
-        )
-        return _NNAPI, UNKNOWN_ACCELERATOR, proof
+        return shown_placement(plan, evidence, _NNAPI)
     proof = f"cpu by construction: a file made for cpu, and no --vulkan in: {command}"
     engines = [line for line in evidence.stderr.splitlines() if line.startswith(_ENGINE)]
-    return _CPU, "cpu", "; ".join([proof, *engines[:1]])
+    said = "; ".join([proof, *engines[:1]])
+    return Actual(backend=_CPU, accelerator=Accelerator.CPU, proof=said), None
 
 
 def _expected_samples(plan: RunPlan) -> int:

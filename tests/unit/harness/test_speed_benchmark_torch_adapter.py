@@ -7,6 +7,7 @@ import pytest
 import run_samples as sample
 
 from farm.core.condition import Gates
+from farm.core.evidence import Evidence
 from farm.core.measurement import UNKNOWN_ACCELERATOR, Outcome, Quality, Reading, RunFailure
 from farm.core.plan import filled_argv
 from farm.core.quality import judge
@@ -78,13 +79,12 @@ def test_a_run_whose_placement_cannot_be_shown_is_read_and_unproven(backend: str
         reading,
         summary(reading),
         requested_backend=backend,
-        before=None,
-        after=None,
+        evidence=Evidence(fence=1),
         gates=Gates(),
         noise_limit=0.25,
     )
     assert judged.quality is Quality.UNPROVEN
-    assert "no evidence of" in judged.reasons[0]
+    assert "no pass after the run shows" in judged.reasons[0]
 
 
 def test_the_flag_vulkan_in_a_cell_of_the_cpu_is_no_number_of_the_cpu() -> None:
