@@ -5,7 +5,8 @@ Four things, each a ratio of what was measured in one run:
 - a claim of ten phones with many jobs queued against one with few: time, and on PostgreSQL pages touched;
 - jobs claimed and settled per second over HTTP, by hosts that are played, against what the workers of
   procrastinate and pgqueuer make of jobs that do nothing, on the same PostgreSQL;
-- how long a matrix at the limit of cells takes to be submitted;
+- when who submits a matrix at the limit of cells is answered, when its jobs are queued, and what claims of
+  other agents notice of that;
 - what idle agents cost a farm's process.
 
 A job of ours is a plan, a report that is kept, parsed and judged, a measurement and six events; a job of
@@ -35,8 +36,9 @@ from deep_queue import deep_queue, in_turn
 from idle_agents import BEAT_S, idle, memory_bytes
 from machine import machine_facts
 from played_host import PlayedHost
-from program import register_model, submit, submit_wide
+from program import register_model, submit
 from rig import FarmRig, farm_rig, interrupted_by_sigterm, talk
+from wide_matrix import wide_matrix
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from postgres import NoPostgres, PostgresServer, running_postgres
@@ -75,7 +77,7 @@ FULL = Plan(
     peer_jobs=10_000,
     serial_jobs=20,
     wide_devices=200,
-    wide_cells=100_000,
+    wide_cells=1_000_000,
     idle_agents=1000,
     idle_s=30.0,
 )
@@ -91,7 +93,7 @@ QUICK = Plan(
     peer_jobs=100,
     serial_jobs=0,
     wide_devices=2,
-    wide_cells=100,
+    wide_cells=4000,
     idle_agents=3,
     idle_s=1.0,
 )
@@ -139,14 +141,8 @@ def submitted(plan: Plan, folder: Path, server: PostgresServer | None) -> None:
     print(f"\na matrix of {plan.wide_cells:,} cells on {plan.wide_devices} phones, one round")
     for name, urls in _databases(server):
         with urls() as url, farm_rig(folder / f"{name}-submit", url) as rig:
-            register_model(rig)
-            host = PlayedHost(rig.url, "wide", rig.join_token(), plan.wide_devices)
-            host.run_until_idle()
-            began_s = time.perf_counter()
-            submit_wide(rig, threads=plan.wide_cells // plan.wide_devices)
-            taken_s = time.perf_counter() - began_s
-            host.close()
-            print(f"  {name:<11} {taken_s:.2f} s, {plan.wide_cells / taken_s:,.0f} cells/s", flush=True)
+            found = wide_matrix(rig, devices=plan.wide_devices, cells=plan.wide_cells, before_s=plan.settle_s)
+            print(f"  {name:<11} {found}", flush=True)
 
 
 def idled(plan: Plan, folder: Path, server: PostgresServer | None) -> None:

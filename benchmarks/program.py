@@ -110,8 +110,9 @@ def submit(rig: FarmRig, *, rounds: int) -> MatrixId:
     return rig.farm.submit_matrix(spec).matrix_id
 
 
-def submit_wide(rig: FarmRig, *, threads: int) -> MatrixId:
-    """One round of so many cells on every phone."""
+def submit_wide(rig: FarmRig, *, keys: int, host: str) -> MatrixId:
+    """One round of so many cells, or a few more, on every phone of a host."""
+    threads = min(keys, 1000)
     spec = {
         "name": "wide",
         "harness": HARNESS,
@@ -121,8 +122,9 @@ def submit_wide(rig: FarmRig, *, threads: int) -> MatrixId:
             "format": "torchscript",
             "backend": "cpu",
             "pthreadpool_size": list(range(1, threads + 1)),
+            "warmup": list(range(-(-keys // threads))),
         },
-        "devices": {"virtual": True},
+        "devices": {"host": host},
         "rounds": 1,
     }
     return rig.farm.submit_matrix(spec).matrix_id
