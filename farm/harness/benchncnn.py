@@ -38,7 +38,7 @@ class Benchncnn:
     flags_are_words: bool = False
     backends: Sequence[str] = (_CPU, _VULKAN)
     clock_covers: str = (
-        "a new extractor, input, run, output brought back; weights are zeros; the value is the tool's mean, in"
+        "a new extractor, input, run, output brought back; weights are zeros; the value is its mean, in"
         " steps of 10 us"
     )
 

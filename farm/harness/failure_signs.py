@@ -68,8 +68,8 @@ SIGNS: tuple[Sign, ...] = (
         kinds.OUT_OF_MEMORY,
     ),
     sign(r"(?i:low ?memory ?killer|\blmkd\b).{0,40}(?i:kill)", kinds.KILLED),
-    sign(r"insufficient permissions for device|no permissions \(", kinds.USB_DENIED),
-    sign(r"^(?:adb: )?(?i:error: )(?:device offline|device '[^']{1,100}' not found)", kinds.OFFLINE),
+    sign(r"(?i:insufficient permissions for device)|no permissions \(", kinds.USB_DENIED),
+    sign(r"(?:error|failed|adb): device (?:offline|'[^'\n]{1,100}' not found)", kinds.OFFLINE),
 )
 
 _OF_THE_PHONE = (

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import tool_samples as sample
 
-from farm.core.evidence import PassEvidence
+from farm.core.evidence import Evidence, PassEvidence
 from farm.core.measurement import Outcome, Reading
 from farm.core.quality import Quality, judge
 from farm.core.stats import summary
@@ -151,8 +151,7 @@ def test_fewer_runs_than_asked_for_make_it_short() -> None:
         found,
         summary(found),
         requested_backend="cpu",
-        before=None,
-        after=None,
+        evidence=Evidence(fence=1),
         gates=gates,
         noise_limit=1.0,
     )

@@ -10,6 +10,7 @@ from farm.core.evidence import Evidence, Trouble
 from farm.core.ids import digest_of
 from farm.core.measurement import Outcome
 from farm.harness.failures import classify
+from farm.harness.runtime_signs import RUNTIME_SIGNS
 
 LINKER = 'CANNOT LINK EXECUTABLE "./sbt": library "libvendor.so" not found: needed by main executable'
 THROWN = "terminate called after throwing an instance of 'c10::Error'\n  what():  {}\n"
@@ -194,11 +195,57 @@ def test_a_program_that_dies_in_silence_is_said_to_have_printed_nothing() -> Non
 
 
 @pytest.mark.parametrize(
-    "words", ["x", "is for EM_X ", "supported devices include ", "assertion ", "[nnapi_wrapper.cpp:1] "]
+    ("said", "code", "outcome", "blame"),
+    [
+        ("lowmemorykiller: Kill 'bench' (812), adj 0", "run.killed", Outcome.INCONCLUSIVE, Blame.DEVICE),
+        (
+            "lmkd: Kill 'bench' (812), uid 2000, oom_score_adj 0",
+            "run.killed",
+            Outcome.INCONCLUSIVE,
+            Blame.DEVICE,
+        ),
+        (
+            "Failure [INSTALL_FAILED_INSUFFICIENT_STORAGE]",
+            "device.storage_full",
+            Outcome.INCONCLUSIVE,
+            Blame.DEVICE,
+        ),
+        ("open /dev/npu0: Permission denied", "run.permission_denied", Outcome.FAILED, Blame.VARIANT),
+        ("Fatal signal 6 (SIGABRT), code -1 in tid 8 (bench)", "run.crashed", Outcome.FAILED, Blame.VARIANT),
+        ("adb: error: device offline", "device.offline", Outcome.INCONCLUSIVE, Blame.DEVICE),
+        ("no permissions (user in plugdev group?)", "host.usb_denied", Outcome.INCONCLUSIVE, Blame.HOST),
+    ],
+)
+def test_what_phone_and_host_say_of_it_is_heard(said: str, code: str, outcome: Outcome, blame: Blame) -> None:
+    failure = classify(sample.evidence(code=1, stderr=f"first\n{said}\n"), signs=RUNTIME_SIGNS)
+    assert failure is not None
+    assert (failure.code, failure.outcome, failure.blame, failure.line) == (code, outcome, blame, said)
+
+
+def test_a_warning_of_the_linker_is_no_failure_to_link() -> None:
+    said = "WARNING: linker: cannot locate symbol: CANNOT LINK EXECUTABLE\nsome reason\n"
+    failure = classify(sample.evidence(code=3, stderr=said))
+    assert failure is not None
+    assert (failure.code, failure.line) == ("run.failed", "some reason")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "x",
+        "WARNING: linker ",
+        "Load model from ",
+        "lmkd ",
+        "is for EM_X ",
+        "supported devices include ",
+        "assertion ",
+        "[nnapi_wrapper.cpp:1] ",
+    ],
 )
 def test_an_endless_line_is_cut_and_gone_through_once(words: str) -> None:
     # A pattern that starts over at every place of it would take hours, and the test's time is limited.
-    failure = classify(sample.evidence(code=1, stderr=words * (1_000_000 // len(words))))
+    long = words * (1_000_000 // len(words))
+    failure = classify(sample.evidence(code=1, stderr=long), signs=RUNTIME_SIGNS)
     assert failure is not None
     assert failure.line is not None
     assert len(failure.line) == 400

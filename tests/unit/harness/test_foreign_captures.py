@@ -1,0 +1,100 @@
+"""Results of tools that no agent here starts, read off what they printed, and samples of our own."""
+
+import pytest
+import tool_samples as sample
+
+from farm.harness.foreign.executorch_llm import llm_stats
+from farm.harness.foreign.gatord import gatord_output
+from farm.harness.foreign.loadgen import loadgen_summary
+from farm.harness.foreign.mobile_ai_bench import bench_results
+from farm.harness.foreign.nnpackage_run import package_runs
+from farm.harness.foreign.tvm_tracker import TrackerQueue, tracker_queues
+from farm.harness.foreign.xctest import measured
+
+OTHER = "other-tools/"
+
+
+def test_xctest_measures_in_seconds_with_every_value() -> None:
+    (found,) = measured(sample.captured("ios/xctest_measure_time_seconds_2014.txt"))
+    assert (found.mean, found.relative_deviation_pct, len(found.values)) == (0.316, 0.759, 10)
+    assert (found.metric, found.unit) == ("Time", "seconds")
+
+
+def test_newer_xcode_names_other_metrics_and_units() -> None:
+    line = (
+        "/x/T.swift:9: Test Case '-[T.Net testRun]' measured [Clock Monotonic Time, s] average: 0.021,"
+        " relative standard deviation: 4.100%, values: [0.020000, 0.022000], performanceMetricID:x\r\n"
+    )
+    (found,) = measured(line)
+    assert (found.metric, found.unit, found.values) == ("Clock Monotonic Time", "s", (0.02, 0.022))
+
+
+def test_loadgen_says_whether_its_result_counts() -> None:
+    found = loadgen_summary(sample.captured("ios/mlperf_loadgen_summary_coreml_ios.txt"))
+    assert found is not None
+    assert (found.system, found.valid, found.mean_ns) == ("Core ML", True, 1737005)
+    assert found.percentile_ns[90.0] == 1790000
+
+
+def test_an_invalid_result_of_loadgen_is_no_valid_one() -> None:
+    found = loadgen_summary("SUT name : X\r\nScenario : SingleStream\r\nResult is : INVALID\r\n")
+    assert found is not None
+    assert not found.valid
+
+
+def test_mobile_ai_bench_names_framework_and_runtime_above_the_result() -> None:
+    (found,) = bench_results(sample.captured(f"{OTHER}mobile_ai_bench_tflite_cpu_sdm845.txt"))
+    assert (found.framework, found.runtime, found.model) == ("TFLITE", "CPU", "MobileNetV1")
+    assert (found.init_ms, found.run_ms) == (8.184, 52.478)
+
+
+def test_samsungs_runs_are_apart_from_their_warm_ups() -> None:
+    found = package_runs(sample.captured(f"{OTHER}samsung_one_nnpackage_run_s20.txt"))
+    assert found.runs_ms == (1.161, 1.167, 1.223, 1.2, 1.242)
+    assert (len(found.warmups_ms), found.warmups_ms[0]) == (10, 1.807)
+
+
+@pytest.mark.parametrize(
+    ("name", "queue"),
+    [
+        ("tvm_rpc_tracker_query_android_queue", TrackerQueue(key="android", total=1, free=1, pending=0)),
+        ("tvm_rpc_tracker_query_proxy_format", TrackerQueue(key="RPC_KEY0", total=0, free=0, pending=3)),
+    ],
+)
+def test_tvms_tracker_counts_devices_and_who_waits(name: str, queue: TrackerQueue) -> None:
+    assert tracker_queues(sample.captured(f"{OTHER}{name}.txt")) == [queue]
+
+
+def test_a_runner_of_language_models_tells_tokens_and_rates_and_no_load_that_was_not_measured() -> None:
+    found = llm_stats(sample.captured(f"{OTHER}executorch_voxtral_runner_stats.txt"))
+    assert found is not None
+    assert (found.prompt_tokens, found.generated_tokens, found.tokens_per_s) == (388, 99, 8.865407)
+    assert (found.load_s, found.first_token_s) == (None, 5.054)
+
+
+def test_the_app_of_language_models_prints_stamps() -> None:
+    found = llm_stats(sample.captured(f"{OTHER}executorch_llm_benchmark_activity_2024.txt"))
+    assert found is not None
+    assert (found.generate_s, found.load_s, found.tokens_per_s) == (1.205, 0.921, 105.445114)
+
+
+def test_gatord_is_ready_although_it_says_errors() -> None:
+    found = gatord_output(sample.captured(f"{OTHER}gatord_daemon_and_local_capture_v8.9.txt"))
+    assert (found.version, found.release, found.ready, found.killed) == (890, "v8.9", True, True)
+    assert any("socket" in line for line in found.errors)
+
+
+def test_gatord_names_the_cores() -> None:
+    found = gatord_output(sample.captured(f"{OTHER}gatord_debug_cpuinfo_lines_2023.txt"))
+    assert found.cpuid_by_core == {0: "0x41d05", 1: "0x41d05", 2: "0x41d0b", 3: "0x41d0b"}
+
+
+def test_a_text_of_something_else_has_none_of_it() -> None:
+    text = "hello\nworld\n"
+    assert not measured(text)
+    assert not bench_results(text)
+    assert not tracker_queues(text)
+    assert not package_runs(text).runs_ms
+    assert loadgen_summary(text) is None
+    assert llm_stats(text) is None
+    assert not gatord_output(text).ready
