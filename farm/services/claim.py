@@ -28,13 +28,21 @@ _GATES = TypeAdapter(Gates)
 
 
 def claim_jobs(
-    connection: Connection, host_id: HostId, session_id: SessionId, *, going_on: int = 0, now: datetime
+    connection: Connection,
+    host_id: HostId,
+    session_id: SessionId,
+    *,
+    going_on: int = 0,
+    known: Sequence[Device] | None = None,
+    now: datetime,
 ) -> bool:
     """Claim the next job of every free phone of a host: in a handful of statements, however many phones.
 
-    `going_on` are runs there that no live attempt stands for. False when there was nothing to claim.
+    `going_on` are runs there that no live attempt stands for; `known` are the host's phones, where they have
+    been looked up in this transaction. False when there was nothing to claim.
     """
-    chosen = _chosen(connection, host_id, going_on)
+    found = devices.list_devices(connection, host_id=host_id) if known is None else known
+    chosen = _chosen(connection, host_id, found, going_on)
     if chosen and not _claim(connection, chosen, session_id, now=now):
         # Another claimant was quicker with one of them; the others need not wait for that.
         for each in chosen:
@@ -42,12 +50,13 @@ def claim_jobs(
     return bool(chosen)
 
 
-def _chosen(connection: Connection, host_id: HostId, going_on: int) -> list[tuple[Device, Job]]:
+def _chosen(
+    connection: Connection, host_id: HostId, found: Sequence[Device], going_on: int
+) -> list[tuple[Device, Job]]:
     """What each free phone of a host is to run next.
 
     Phones that share a CPU, or a host's limit of runs, take turns: the one that ran longest ago goes first.
     """
-    found = devices.list_devices(connection, host_id=host_id)
     free = [device for device in found if not blockers(device.state(), check=True)]
     if not free:
         # Mostly every phone is busy, and then nobody asks which CPUs are.

@@ -1,7 +1,6 @@
 """The one loop call of an agent: note what it says, give it work, tell it what it owns."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +9,7 @@ from sqlalchemy.engine import Connection
 from farm.core.attempt import AttemptState
 from farm.core.errors import Forbidden, SessionFenced
 from farm.core.host_state import SessionState
-from farm.core.ids import DeviceId, Digest, HostId, SessionId
+from farm.core.ids import Digest, HostId, SessionId
 from farm.core.patience import PATIENCE, Patience
 from farm.services.checks import check_files
 from farm.services.claim import claim_jobs
@@ -18,7 +17,7 @@ from farm.services.continuing import continuing
 from farm.services.errands import errands_of_host, note_errands
 from farm.services.fences import heed_fences
 from farm.services.incidents import note_pressure
-from farm.services.inventory import note_devices
+from farm.services.inventory import Noted, note_devices
 from farm.services.phases import note_attempts
 from farm.services.refusals import ANOTHERS_HINT
 from farm.store import attempts, epochs, hosts, leftovers
@@ -53,7 +52,7 @@ def exchange(
     """
     session = _current(connection, host_id, session_id)
     _check_epoch(connection, said)
-    wanted: list[DeviceId] = []
+    noted = Noted(wanted=(), unchanged=None)
     is_newer = hosts.record_beat(connection, session_id, seq=said.seq, now=now)
     if is_newer:
         if session.state is SessionState.SILENT:
@@ -62,10 +61,13 @@ def exchange(
         note_attempts(connection, session, said.attempts, now=now)
         note_pressure(connection, host_id, said.pressure, now=now)
         held = {report.attempt_id for report in said.attempts}
-        wanted = note_devices(connection, host_id, said.devices, held=held, now=now)
+        noted = note_devices(connection, host_id, said.devices, held=held, now=now)
         note_errands(connection, host_id, said.errands, now=now)
     is_latest = is_newer or session.exchange_seq == said.seq
-    return _answered(connection, session, said, wanted, patience, is_latest=is_latest, now=now)
+    if said.errands:
+        # Whether a phone has an errand may have changed since.
+        noted = replace(noted, unchanged=None)
+    return _answered(connection, session, said, noted, patience, is_latest=is_latest, now=now)
 
 
 def look(
@@ -85,7 +87,8 @@ def look(
     """
     session = _current(connection, host_id, session_id)
     is_latest = session.exchange_seq == said.seq
-    return _answered(connection, session, said, (), patience, is_latest=is_latest, now=now)
+    noted = Noted(wanted=(), unchanged=None)
+    return _answered(connection, session, said, noted, patience, is_latest=is_latest, now=now)
 
 
 def nothing_to_say(said: Exchange, patience: Patience = PATIENCE) -> Exchanged:
@@ -106,7 +109,7 @@ def _answered(
     connection: Connection,
     session: Session,
     said: Exchange,
-    wanted: Sequence[DeviceId],
+    noted: Noted,
     patience: Patience,
     *,
     is_latest: bool,
@@ -118,7 +121,9 @@ def _answered(
     unwanted = attempts.unwanted_attempts(connection, session_id) if live else set()
     begun = continuing(connection, host_id, said.attempts, live={attempt.attempt_id for attempt in live})
     if is_latest and said.pressure is None:
-        claimed = claim_jobs(connection, host_id, session_id, going_on=len(begun), now=now)
+        claimed = claim_jobs(
+            connection, host_id, session_id, going_on=len(begun), known=noted.unchanged, now=now
+        )
         live = attempts.live_attempts(connection, session_id) if claimed else live
     # What is no longer wanted is left out, and thereby stopped.
     owned = [attempt for attempt in live if attempt.attempt_id not in unwanted]
@@ -127,7 +132,7 @@ def _answered(
         said,
         patience,
         assignments=tuple(_assignment(attempt) for attempt in (*owned, *begun)),
-        facts_wanted=tuple(wanted),
+        facts_wanted=tuple(noted.wanted),
         prefetch=upcoming_files(connection, host_id),
         errands=errands_of_host(connection, host_id),
         clean_ups=tuple(

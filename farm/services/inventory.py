@@ -1,6 +1,7 @@
 """Notes what an agent sees of its phones, and starts the checks by which phones earn their health."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -12,13 +13,26 @@ from farm.core.incident import went_away
 from farm.services.checks import check_where_needed, heed_uncleanable, watch_boots
 from farm.services.fences import raise_fences
 from farm.services.incidents import notice_trouble
+from farm.services.nothing_new import says_nothing_new
 from farm.services.refusals import note_second_claim
 from farm.services.takeover import stays, take_over
 from farm.services.updates import note_update
 from farm.store import device_facts, device_moves, devices, hosts, sightings
 from farm.store.device_units import give_unit
 from farm.store.devices import Device
+from farm.store.sightings import Seen
 from farm.wire.agent import DeviceReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What came of an agent's list of phones."""
+
+    #: Phones whose facts are wanted.
+    wanted: Sequence[DeviceId]
+    #: All phones of the host, where no row of theirs says another thing than before; else they have to be
+    #: looked up again.
+    unchanged: Sequence[Device] | None
 
 
 def note_devices(
@@ -28,40 +42,45 @@ def note_devices(
     *,
     held: Collection[AttemptId],
     now: datetime,
-) -> list[DeviceId]:
+) -> Noted:
     """Apply a complete list of a host's phones: those it leaves out are absent.
 
-    `held` are the attempts the agent has in hand. Returns the phones whose facts are wanted.
+    `held` are the attempts the agent has in hand.
     """
     listed = {DeviceId(report.device_id): report for report in reports}
-    known = {device.device_id: device for device in devices.list_devices(connection, host_id=host_id)}
-    for device_id, device in known.items():
-        if device_id not in listed and device.presence is not Presence.ABSENT:
-            sightings.mark_absent(
-                connection, device_id, presence=device.presence, now=now, cause="adb does not list it"
-            )
-    wanted = [
-        device_id
-        for device_id, report in listed.items()
-        if not _note_device(
-            connection,
-            host_id,
-            known.get(device_id) or _device_of_elsewhere(connection, host_id, report, now=now),
-            report,
-            held=held,
-            now=now,
+    here = devices.list_devices(connection, host_id=host_id)
+    known = {device.device_id: device for device in here}
+    gone = [each for each in here if each.device_id not in listed and each.presence is not Presence.ABSENT]
+    for device in gone:
+        sightings.mark_absent(
+            connection, device.device_id, presence=device.presence, now=now, cause="adb does not list it"
         )
-    ]
+    heard = []
+    for device_id, report in listed.items():
+        device = known.get(device_id) or _device_of_elsewhere(connection, host_id, report, now=now)
+        seen = _heard(connection, host_id, device, report, held=held, now=now)
+        if seen is not None:
+            heard.append((seen, report))
+    sightings.update_seen(connection, host_id, [seen for seen, _ in heard], now=now)
+    for seen, report in heard:
+        _heed(connection, host_id, seen, report, now=now)
     if any(_went_away(device, listed.get(device_id)) for device_id, device in known.items()):
         notice_trouble(connection, host_id, now=now)
-    return wanted
+    is_old = not gone and all(_says_nothing_new(host_id, seen, report) for seen, report in heard)
+    # Without facts nothing can be planned for a phone, so it is not online yet.
+    wanted = [seen.device.device_id for seen, report in heard if seen.presence is not report.presence]
+    return Noted(wanted=wanted, unchanged=here if is_old else None)
 
 
 def _went_away(device: Device, report: DeviceReport | None) -> bool:
     return went_away(device.presence, Presence.ABSENT if report is None else report.presence)
 
 
-def _note_device(
+def _says_nothing_new(host_id: HostId, seen: Seen, report: DeviceReport) -> bool:
+    return seen.is_as_before(host_id) and says_nothing_new(seen.device, report)
+
+
+def _heard(
     connection: Connection,
     host_id: HostId,
     device: Device,
@@ -69,13 +88,13 @@ def _note_device(
     *,
     held: Collection[AttemptId],
     now: datetime,
-) -> bool:
-    """Apply one report; False when the farm has no facts of the phone yet."""
+) -> Seen | None:
+    """What a report says of a phone; None where the phone stays with another host."""
     if device.host_id != host_id:
         if stays(device, report):
             if report.presence is Presence.ONLINE:
                 note_second_claim(connection, device, host_id, now=now)
-            return True
+            return None
         device = take_over(connection, device, host_id, now=now)
     facts_id = (
         device_facts.put_facts(connection, device.device_id, report.facts, now=now)
@@ -86,24 +105,23 @@ def _note_device(
         note_update(connection, device, report.facts, host_id, now=now)
     if report.facts and device.unit is None:
         give_unit(connection, device.device_id, report.facts.device_model, now=now)
-    # Without facts nothing can be planned for it, so it is not online yet.
-    presence = (
-        Presence.BOOTING if report.presence is Presence.ONLINE and facts_id is None else report.presence
-    )
-    sightings.update_seen(
-        connection,
-        device,
-        host_id=host_id,
+    is_unknown = report.presence is Presence.ONLINE and facts_id is None
+    return Seen(
+        device=device,
         serial=report.serial,
-        presence=presence,
+        presence=Presence.BOOTING if is_unknown else report.presence,
         detail=report.detail,
         condition=report.condition,
         cleaned_fence=_cleaned_fence(device, report, held),
-        now=now,
     )
-    _heed_fence(connection, host_id, device, report, now=now)
-    _see_to_health(connection, device, host_id, presence, report, now=now)
-    return facts_id is not None or report.presence is not Presence.ONLINE
+
+
+def _heed(
+    connection: Connection, host_id: HostId, seen: Seen, report: DeviceReport, *, now: datetime
+) -> None:
+    """What follows from what was seen, once it is noted."""
+    _heed_fence(connection, host_id, seen.device, report, now=now)
+    _see_to_health(connection, seen.device, host_id, seen.presence, report, now=now)
 
 
 def _heed_fence(

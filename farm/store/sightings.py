@@ -1,5 +1,7 @@
 """What agents see of phones, in the devices' rows: what changes who can be given work has its event."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -14,7 +16,7 @@ from farm.core.event import DeviceEvent, Subject
 from farm.core.ids import DeviceId, HostId
 from farm.store.devices import Device, get_device
 from farm.store.events import record_event
-from farm.store.tables import devices
+from farm.store.tables import UtcTime, devices
 
 _CONDITION = TypeAdapter(Condition)
 
@@ -50,35 +52,65 @@ def add_device(
     return get_device(connection, device_id)
 
 
-def update_seen(
-    connection: Connection,
-    device: Device,
-    *,
-    host_id: HostId,
-    serial: str,
-    presence: Presence,
-    detail: str | None,
-    condition: Condition | None,
-    cleaned_fence: int,
-    now: datetime,
-) -> None:
-    """Note what the agent sees of a device now; a changed presence gets its event row.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What an agent sees of a phone now."""
 
-    A clean-up record quoting a token below what is recorded changes nothing. One above the last claim is the
-    caller's to heed.
+    #: As it was before.
+    device: Device
+    serial: str
+    presence: Presence
+    detail: str | None
+    #: None: as before.
+    condition: Condition | None
+    #: One below what is recorded changes nothing; one above the last claim is the caller's to heed.
+    cleaned_fence: int
+
+    def is_as_before(self, host_id: HostId) -> bool:
+        """Whether the phone's row says all that already, when it was seen apart."""
+        before = self.device
+        return (
+            (before.host_id, before.serial, before.presence) == (host_id, self.serial, self.presence)
+            and before.detail == self.detail
+            and self.condition in (None, before.condition)
+            and self.cleaned_fence <= before.cleaned_fence
+        )
+
+
+def update_seen(connection: Connection, host_id: HostId, seen: Sequence[Seen], *, now: datetime) -> None:
+    """Note what an agent sees of phones now; a changed presence gets its event row.
+
+    In one statement for all that are as before, and in another for all others.
     """
-    values: dict[str, Any] = {
+    old = [each.device.device_id for each in seen if each.is_as_before(host_id)]
+    new = [each for each in seen if not each.is_as_before(host_id)]
+    if old:
+        connection.execute(_as_before(), {"device_ids": old, "moment": now})
+    for with_condition in (True, False):
+        some = [each for each in new if (each.condition is not None) is with_condition]
+        if some:
+            connection.execute(_seen(), [_values(each, host_id, now) for each in some])
+    for each in new:
+        _record(connection, each, host_id, now=now)
+
+
+def _values(seen: Seen, host_id: HostId, now: datetime) -> dict[str, Any]:
+    values = {
+        "of_device": seen.device.device_id,
         "host_id": host_id,
-        "serial": serial,
-        "presence": presence,
-        "detail": detail,
+        "serial": seen.serial,
+        "presence": seen.presence,
+        "detail": seen.detail,
+        "cleaned_fence": max(seen.cleaned_fence, seen.device.cleaned_fence),
         "seen_at": now,
     }
-    if condition is not None:
-        values["condition"] = _CONDITION.dump_python(condition, mode="json")
-    if cleaned_fence > device.cleaned_fence:
-        values["cleaned_fence"] = cleaned_fence
-    connection.execute(_seen(), {"of_device": device.device_id, **values})
+    if seen.condition is not None:
+        values["condition"] = _CONDITION.dump_python(seen.condition, mode="json")
+    return values
+
+
+def _record(connection: Connection, seen: Seen, host_id: HostId, *, now: datetime) -> None:
+    device = seen.device
     if host_id != device.host_id:
         record_event(
             connection,
@@ -89,7 +121,7 @@ def update_seen(
             subject_id=device.device_id,
             cause=f"from host {device.host_id} to {host_id}",
         )
-    if presence is not device.presence:
+    if seen.presence is not device.presence:
         record_event(
             connection,
             at=now,
@@ -98,15 +130,21 @@ def update_seen(
             subject=Subject.DEVICE,
             subject_id=device.device_id,
             from_state=device.presence,
-            to_state=presence,
-            cause=detail,
+            to_state=seen.presence,
+            cause=seen.detail,
         )
 
 
 @cache
 def _seen() -> sa.Update:
-    """Built once: every exchange notes each phone. What it sets, its parameters name."""
+    """Built once: every exchange notes phones. What it sets, its parameters name."""
     return devices.update().where(devices.c.device_id == sa.bindparam("of_device"))
+
+
+@cache
+def _as_before() -> sa.Update:
+    asked = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
+    return devices.update().where(asked).values(seen_at=sa.bindparam("moment", type_=UtcTime()))
 
 
 def mark_absent(
