@@ -1,5 +1,7 @@
 """What somebody should look at, because the farm cannot mend it by itself."""
 
+from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 
@@ -40,3 +42,31 @@ class AlarmEvent(StrEnum):
     RAISED = "alarm_raised"
     #: It is over, or an operator says that it is seen to.
     CLEARED = "alarm_cleared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmRules:
+    """How long something may last before somebody is called."""
+
+    #: A phone of the pool that cannot be used.
+    device_after: timedelta = timedelta(hours=1)
+    #: One that only its owner can let in, or a host in trouble: nothing gets better by waiting.
+    trouble_after: timedelta = timedelta(minutes=10)
+    #: A queue that nobody works on, though its phone could.
+    work_after: timedelta = timedelta(hours=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmFinding:
+    """Something that an alarm is due for."""
+
+    kind: AlarmKind
+    subject: AlarmSubject
+    subject_id: str
+    message: str
+    hint: str
+
+    @property
+    def key(self) -> tuple[AlarmKind, AlarmSubject, str]:
+        """Of which one alarm is open at a time."""
+        return self.kind, self.subject, self.subject_id

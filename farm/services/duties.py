@@ -12,6 +12,7 @@ from farm.services.errands import expire_errands
 from farm.services.holds import end_overdue_holds
 from farm.services.operators import cancel_jobs_of_retired
 from farm.services.reap import reap
+from farm.services.rounds import Rounds
 from farm.store.clock_check import ClockCheck
 from farm.store.duties import release_duty, take_duty
 
@@ -63,6 +64,7 @@ class Duties:
     serving: Serving
     patience: Patience = PATIENCE
     clock_check: ClockCheck = field(default_factory=ClockCheck)
+    rounds: Rounds = field(default_factory=Rounds)
     _held_until: datetime | None = None
 
     @property
@@ -105,3 +107,4 @@ class Duties:
         expire_errands(connection, now=now, up_since=up_since)
         end_overdue_holds(connection, now=now)
         cancel_jobs_of_retired(connection, now=now)
+        self.rounds.make(connection, now=now, up_since=up_since)

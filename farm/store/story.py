@@ -3,10 +3,14 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.device import Presence
+from farm.core.event import DeviceEvent, Subject
+from farm.core.ids import DeviceId
 from farm.store.tables import events
 
 
@@ -50,3 +54,34 @@ def last_events(
         )
         for row in connection.execute(query)
     ]
+
+
+def left_online_at(connection: Connection, device_id: DeviceId) -> datetime | None:
+    """When a phone could last be used until; None when it never could."""
+    query = _changes(device_id, DeviceEvent.PRESENCE_CHANGED).where(events.c.from_state == Presence.ONLINE)
+    return connection.execute(query).scalar()
+
+
+def health_since(connection: Connection, device_id: DeviceId) -> datetime | None:
+    """Since when a phone's health is what it is; None when it is what it was in the beginning."""
+    return connection.execute(_changes(device_id, DeviceEvent.HEALTH_CHANGED)).scalar()
+
+
+def told_since(connection: Connection, kind: DeviceEvent, since: datetime) -> dict[DeviceId, str | None]:
+    """The phones that events of a kind were told of since a moment, with the newest cause of each."""
+    query = (
+        sa.select(events.c.subject_id, events.c.cause)
+        .where(events.c.kind == kind, events.c.at >= since)
+        .order_by(events.c.event_id)
+    )
+    return {DeviceId(row.subject_id): row.cause for row in connection.execute(query)}
+
+
+def _changes(device_id: DeviceId, kind: DeviceEvent) -> sa.Select[Any]:
+    """When a phone's last change of a kind was."""
+    return (
+        sa.select(events.c.at)
+        .where(events.c.subject == Subject.DEVICE, events.c.subject_id == device_id, events.c.kind == kind)
+        .order_by(events.c.event_id.desc())
+        .limit(1)
+    )

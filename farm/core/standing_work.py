@@ -1,0 +1,28 @@
+"""Work that comes again and again, and no more: a series that had results at a regular distance."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median
+
+#: So many results, each of another matrix, show a habit.
+HABIT = 5
+#: No distance is longer than this many times the usual one; a break this long is an end.
+_IRREGULAR, _OVERDUE = 2.0, 3.0
+#: Matrices that follow each other closer than this are somebody at work, not a timetable.
+_SHORTEST = timedelta(minutes=30)
+
+
+def overdue(results_at: Sequence[datetime], *, now: datetime) -> timedelta | None:
+    """By which usual distance a series is overdue; None where it is not, or has no regular distance.
+
+    `results_at` are the times of its last results, one for each matrix, in any order.
+    """
+    at = sorted(results_at)[-(HABIT + 1) :]
+    if len(at) < HABIT:
+        return None
+    distances = [later - earlier for earlier, later in pairwise(at)]
+    usual = timedelta(seconds=median(each.total_seconds() for each in distances))
+    if usual < _SHORTEST or max(distances) > _IRREGULAR * usual:
+        return None
+    return usual if now - at[-1] > _OVERDUE * usual else None

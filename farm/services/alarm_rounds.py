@@ -1,0 +1,107 @@
+"""Looks the farm over for what somebody should see to: raises the alarms, and clears them when it is over."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy.engine import Connection
+
+from farm.core.alarm import AlarmFinding, AlarmKind, AlarmRules, AlarmSubject
+from farm.services.silent_devices import device_findings
+from farm.services.silent_hosts import host_findings
+from farm.services.silent_work import overdue_findings, starved_findings
+from farm.store import alarms
+from farm.store.alarms import Alarm
+from farm.store.standing_work import results_of, series_after
+
+#: What a person cleared is not raised again for so long, though it lasts: they know.
+QUIET_AFTER_CLEARED = timedelta(days=1)
+#: How many series one round looks at.
+_SERIES_AT_ONCE = 50
+_OVER = "it is over"
+
+#: What each round judges anew as a whole; other alarms are cleared by who raises them.
+_JUDGED = frozenset(
+    {
+        (AlarmKind.DEVICE_SILENT, AlarmSubject.DEVICE),
+        (AlarmKind.DEVICE_UNAUTHORIZED, AlarmSubject.DEVICE),
+        (AlarmKind.IDENTITY_CLASH, AlarmSubject.DEVICE),
+        (AlarmKind.HOST_TROUBLE, AlarmSubject.HOST),
+        (AlarmKind.CELL_SILENT, AlarmSubject.CELL),
+    }
+)
+_SERIES = (AlarmKind.CELL_SILENT, AlarmSubject.SERIES)
+
+
+@dataclass(slots=True, kw_only=True)
+class AlarmRounds:
+    """The looking over, from round to round; `look` is a service."""
+
+    rules: AlarmRules
+    #: The last series that was looked at.
+    _series_id: int = 0
+
+    def look(self, connection: Connection, *, now: datetime, up_since: datetime) -> None:
+        """One round."""
+        found = [
+            *device_findings(connection, self.rules, now=now, up_since=up_since),
+            *host_findings(connection, self.rules, now=now, up_since=up_since),
+            *starved_findings(connection, self.rules, now=now, up_since=up_since),
+        ]
+        _clear_others(connection, {each.key for each in found}, now=now)
+        told = _known(connection, now)
+        for each in found:
+            if each.key not in told:
+                _raise(connection, each, now=now)
+        self._look_at_series(connection, now=now)
+
+    def _look_at_series(self, connection: Connection, *, now: datetime) -> None:
+        """Judge the alarms of series anew, and the next few series. One of a matrix's name is told of."""
+        for alarm in alarms.open_alarms(connection):
+            if (alarm.kind, alarm.subject) == _SERIES and not list(
+                overdue_findings(connection, [int(alarm.subject_id)], now=now)
+            ):
+                alarms.clear_alarm(connection, alarm, now=now, actor="farm", cause=_OVER)
+        ids = series_after(connection, self._series_id, limit=_SERIES_AT_ONCE)
+        self._series_id = ids[-1] if len(ids) == _SERIES_AT_ONCE else 0
+        told = self._names_told_of(connection, now)
+        for series, finding in overdue_findings(connection, ids, now=now):
+            if series.matrix_name not in told:
+                told.add(series.matrix_name)
+                _raise(connection, finding, now=now)
+
+    def _names_told_of(self, connection: Connection, now: datetime) -> set[str]:
+        of_series = [int(key[2]) for key in _known(connection, now) if key[:2] == _SERIES]
+        found = results_of(connection, of_series, since=now - timedelta(days=365))
+        return {each.matrix_name for each in found}
+
+
+def _raise(connection: Connection, finding: AlarmFinding, *, now: datetime) -> None:
+    alarms.add_alarm(
+        connection,
+        finding.kind,
+        finding.subject,
+        finding.subject_id,
+        message=finding.message,
+        hint=finding.hint,
+        now=now,
+    )
+
+
+def _clear_others(
+    connection: Connection, keys: Collection[tuple[AlarmKind, AlarmSubject, str]], *, now: datetime
+) -> None:
+    for alarm in alarms.open_alarms(connection):
+        if (alarm.kind, alarm.subject) in _JUDGED and _key(alarm) not in keys:
+            alarms.clear_alarm(connection, alarm, now=now, actor="farm", cause=_OVER)
+
+
+def _known(connection: Connection, now: datetime) -> set[tuple[AlarmKind, AlarmSubject, str]]:
+    """What is told of already: open, or cleared by a person a short while ago."""
+    cleared = alarms.cleared_since(connection, now - QUIET_AFTER_CLEARED)
+    by_people = [alarm for alarm in cleared if alarm.cleared_by != "farm"]
+    return {_key(alarm) for alarm in (*alarms.open_alarms(connection), *by_people)}
+
+
+def _key(alarm: Alarm) -> tuple[AlarmKind, AlarmSubject, str]:
+    return alarm.kind, alarm.subject, alarm.subject_id

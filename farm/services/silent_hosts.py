@@ -1,0 +1,49 @@
+"""Hosts that somebody should see to: not heard of, or in trouble for long."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.alarm import AlarmFinding, AlarmKind, AlarmRules, AlarmSubject
+from farm.core.device import Admin
+from farm.core.host_state import HostState
+from farm.core.ids import HostId
+from farm.core.units import elapsed_text
+from farm.store import devices, incidents
+from farm.store.devices import Device
+
+
+def host_findings(
+    connection: Connection, rules: AlarmRules, *, now: datetime, up_since: datetime
+) -> Iterator[AlarmFinding]:
+    """What alarms of hosts are due for now, one for each at most. A host without phones is not missed."""
+    said: defaultdict[HostId, list[str]] = defaultdict(list)
+    for host_id, own in _phones_by_host(connection).items():
+        seen_at = max(device.seen_at for device in own)
+        is_away = not own[0].session_live and own[0].host_state is HostState.ACTIVE
+        if is_away and now - max(seen_at, up_since) >= rules.trouble_after:
+            lasts = elapsed_text((now - seen_at).total_seconds())
+            said[host_id].append(f"nothing is heard of its agent for {lasts}, nor of its {len(own)} phones")
+    for incident in incidents.open_incidents(connection):
+        if now - max(incident.began_at, up_since) >= rules.trouble_after:
+            lasts = elapsed_text((now - incident.began_at).total_seconds())
+            said[incident.host_id].append(f"{incident.cause}, for {lasts}")
+    for host_id, troubles in said.items():
+        yield AlarmFinding(
+            kind=AlarmKind.HOST_TROUBLE,
+            subject=AlarmSubject.HOST,
+            subject_id=host_id,
+            message=f"{host_id}: {'; '.join(troubles)}",
+            hint=f"farm agent status and farm doctor --agent on {host_id} say more;"
+            f" farm host drain {host_id} if it is to be so",
+        )
+
+
+def _phones_by_host(connection: Connection) -> dict[HostId, list[Device]]:
+    found: defaultdict[HostId, list[Device]] = defaultdict(list)
+    for device in devices.list_devices(connection):
+        if device.admin is Admin.ACTIVE:
+            found[device.host_id].append(device)
+    return found
