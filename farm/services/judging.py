@@ -96,7 +96,7 @@ def taken(arrived: Arrived, standing: Standing | None) -> Taken | ReportAnswer:
     return Taken(
         arrived=arrived,
         digest=digest,
-        evidence=_evidence(arrived.body, attempt),
+        evidence=evidence_in(arrived.body, attempt),
         attempt=attempt,
         job=standing.job,
         counted=_counts(attempt, standing.job),
@@ -106,13 +106,13 @@ def taken(arrived: Arrived, standing: Standing | None) -> Taken | ReportAnswer:
 def verdict(taken: Taken, work_by_job: Mapping[JobId, Work]) -> Verdict:
     """What a report that counts means."""
     work = work_by_job.get(taken.job.job_id)
-    reading = _read(work, taken.attempt, taken.evidence)
+    reading = read_evidence(work, taken.attempt, taken.evidence)
     measured = None
     if work is not None and isinstance(reading, Reading):
         measured = measurement_of(
             taken.job, work, taken.attempt, taken.evidence, reading, now=taken.arrived.at
         )
-    return Verdict(taken=taken, work=work, ending=_ending(reading), measured=measured)
+    return Verdict(taken=taken, work=work, ending=ending_of(reading), measured=measured)
 
 
 def stored_answer(attempt: Attempt) -> ReportAnswer:
@@ -132,7 +132,12 @@ def answer_to(attempt: Attempt, ending: Ending) -> ReportAnswer:
     )
 
 
-def _evidence(body: bytes, attempt: Attempt) -> Evidence:
+def evidence_in(body: bytes, attempt: Attempt) -> Evidence:
+    """The evidence in a report's bytes.
+
+    Raises:
+        InvalidInput: they are no report, or quote another fencing token.
+    """
     try:
         evidence = _REPORT.validate_json(made_keepable(body)).evidence
     except ValidationError as error:
@@ -155,7 +160,7 @@ def _counts(attempt: Attempt, job: Job) -> bool:
     return not over and job.attempt_id == attempt.attempt_id and job.state is not JobState.FINISHED
 
 
-def _read(work: Work | None, attempt: Attempt, evidence: Evidence) -> Reading | RunFailure | None:
+def read_evidence(work: Work | None, attempt: Attempt, evidence: Evidence) -> Reading | RunFailure | None:
     """What the evidence says; None for a check that was passed."""
     try:
         if work is None:
@@ -175,7 +180,8 @@ def _read(work: Work | None, attempt: Attempt, evidence: Evidence) -> Reading | 
         )
 
 
-def _ending(reading: Reading | RunFailure | None) -> Ending:
+def ending_of(reading: Reading | RunFailure | None) -> Ending:
+    """How an attempt ends whose evidence is read so."""
     if not isinstance(reading, RunFailure):
         return Ending(outcome=Outcome.SUCCEEDED)
     message = f"{reading.message}: {reading.line}" if reading.line else reading.message
