@@ -42,6 +42,8 @@ class WorkEvent(StrEnum):
     JOB_QUEUED = "job_queued"
     #: A phone got a job; the attempt is its lease.
     ATTEMPT_CLAIMED = "attempt_claimed"
+    #: A newer version of its adapter read a job's evidence otherwise; the job stays as it ended.
+    JOB_REREAD = "job_reread"
 
 
 class DeviceEvent(StrEnum):

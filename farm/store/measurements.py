@@ -76,6 +76,8 @@ class NewMeasurement:
     judgement: Judgement
     parser_version: int
     measured_at: datetime
+    #: Of a job that ended otherwise there is none: what is read of it later is kept, and counts for nothing.
+    accepted: bool = True
 
 
 def put_series(connection: Connection, asked: Iterable[NewSeries]) -> dict[Digest, SeriesId]:
@@ -135,7 +137,7 @@ def _row(new: NewMeasurement, series_id: SeriesId) -> dict[str, object]:
         "variant_digest": new.variant_digest,
         "program_digest": new.program_digest,
         "facts_id": new.facts_id,
-        "accepted": True,
+        "accepted": new.accepted,
         "quality": new.judgement.quality,
         "quality_reasons": list(new.judgement.reasons),
         "actual_backend": reading.actual_backend,
