@@ -126,12 +126,16 @@ def add_measurements(connection: Connection, new: Sequence[NewMeasurement]) -> N
 
 
 def _row(new: NewMeasurement, series_id: SeriesId) -> dict[str, object]:
+    return {"series_id": series_id, **stored_values(new)}
+
+
+def stored_values(new: NewMeasurement) -> dict[str, object]:
+    """A measurement by its columns, all but its own number and its series."""
     reading, summary = new.reading, new.summary
     return {
         "job_id": new.job_id,
         "attempt_id": new.attempt_id,
         "cell_id": new.cell_id,
-        "series_id": series_id,
         "round": new.round,
         "repeat": new.repeat,
         "variant_digest": new.variant_digest,
