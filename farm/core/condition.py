@@ -1,12 +1,15 @@
 """What a phone is like at one moment, and whether that is fit for measuring."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
-from farm.core.controls import Controls, Screen
+from farm.core.controls import Controls, ControlState, Screen
 from farm.core.hardware import Cluster
+
+#: A clock whose limit is this share of what its hardware can do, or more, makes no difference that counts.
+FULL_CLOCK = 0.98
 
 
 class ThermalStatus(IntEnum):
@@ -93,6 +96,8 @@ class Gates:
     max_battery_c: float = 45.0
     #: Plugged in before, during and after the run.
     mains: bool = False
+    #: No clock is limited below what its hardware can do, before or after the run, unless a control does.
+    full_clocks: bool = True
     unknown: Unknown = Unknown.RUN
     #: How long to wait for the gates before the job is put off.
     wait_s: float = 300.0
@@ -104,6 +109,8 @@ def closed_gates(condition: Condition, gates: Gates, controls: Controls | None =
     With `controls`, a screen that is not as they want it keeps a run from beginning, too.
     """
     shut = [*_too_bad(condition, gates), *([] if controls is None else _screen(condition, controls))]
+    if gates.full_clocks:
+        shut += limited_clocks(condition)
     if gates.unknown is Unknown.PUT_OFF:
         shut += [f"{name} unknown: the phone does not report it" for name in unknown_gates(condition, gates)]
     return shut
@@ -131,6 +138,19 @@ def unknown_gates(condition: Condition, gates: Gates) -> list[str]:
         **({"plugged in": condition.plugged} if gates.mains else {}),
     }
     return [name for name, value in asked.items() if value is None]
+
+
+def limited_clocks(condition: Condition, controls: Sequence[ControlState] = ()) -> list[str]:
+    """Which clocks are limited below what their hardware can do, in words, but those that were set so."""
+    meant = {state.name.partition(".")[0] for state in controls}
+    return [
+        f"{policy.name} is limited to {policy.max_hz / 1e9:.2f} of {policy.hardware_max_hz / 1e9:.2f} GHz"
+        for policy in condition.cpus
+        if policy.max_hz is not None
+        and policy.hardware_max_hz is not None
+        and policy.max_hz < FULL_CLOCK * policy.hardware_max_hz
+        and policy.name not in meant
+    ]
 
 
 def _screen(condition: Condition, controls: Controls) -> list[str]:

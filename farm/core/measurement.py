@@ -30,6 +30,10 @@ class Quality(StrEnum):
     NOISY = "noisy"
     #: The phone throttled, or was hot before or after.
     THROTTLED = "throttled"
+    #: The phone was not on mains all the time, and the matrix demands that.
+    UNPLUGGED = "unplugged"
+    #: What was set on the phone for the run did not stay so.
+    UNCONTROLLED = "uncontrolled"
     #: Fewer samples than were asked for.
     SHORT = "short"
     #: Something else than the requested backend did the work.
@@ -38,6 +42,8 @@ class Quality(StrEnum):
     UNPROVEN = "unproven"
     #: The clock's steps are too wide for the time that it took.
     COARSE = "coarse"
+    #: A newer version of its adapter reads no time off the same evidence.
+    WITHDRAWN = "withdrawn"
 
 
 #: The accelerator of a reading whose evidence does not say.

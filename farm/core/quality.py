@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
-from farm.core.condition import Condition, Gates
+from farm.core.condition import Condition, Gates, unknown_gates
+from farm.core.controls import unheld
+from farm.core.evidence import Evidence
 from farm.core.measurement import UNKNOWN_ACCELERATOR, Judgement, Quality, Reading, Summary
+from farm.core.throttling import throttling
 from farm.core.units import duration_text
 from farm.core.verdict import DEFAULT_MARGIN
 
@@ -19,12 +22,12 @@ def judge(
     summary: Summary,
     *,
     requested_backend: str,
-    before: Condition | None,
-    after: Condition | None,
+    evidence: Evidence,
     gates: Gates,
     noise_limit: float,
 ) -> Judgement:
-    """Judge by the most serious finding: fallback, unproven, coarse, short, throttled, noisy; in that order.
+    """Judge by the most serious finding: fallback, unproven, coarse, short, unplugged, uncontrolled,
+    throttled, noisy; in that order.
 
     What a phone or tool does not report is not held against the measurement.
 
@@ -32,17 +35,17 @@ def judge(
         reading: what the adapter read; knows how many iterations were asked for.
         summary: figures over the same reading.
         requested_backend: what the cell asked for.
-        before: the phone right before the run.
-        after: the phone right after the run.
-        gates: what had to hold before the run; its thermal limit must still hold after it.
+        evidence: how the phone was around the run, and what was set on it.
+        gates: what had to hold before the run; its limits of heat, clocks and mains must still hold after it.
         noise_limit: the largest interquartile range of the samples, as a fraction of their median.
     """
     findings = [
         *_elsewhere(reading, requested_backend),
         *_coarse(reading, summary),
         *_short(reading),
-        *_throttled(before, "before", gates),
-        *_throttled(after, "after", gates),
+        *_unplugged(evidence, gates),
+        *((Quality.UNCONTROLLED, words) for words in unheld(evidence.controls)),
+        *((Quality.THROTTLED, words) for words in throttling(evidence, gates)),
         *_noisy(summary, noise_limit),
     ]
     if not findings:
@@ -72,11 +75,22 @@ def _short(reading: Reading) -> Iterator[_Finding]:
         yield Quality.SHORT, f"{count} samples, {reading.expected_samples} were asked for"
 
 
-def _throttled(condition: Condition | None, when: str, gates: Gates) -> Iterator[_Finding]:
-    status = condition.thermal_status if condition else None
-    limit = gates.max_thermal_status
-    if status is not None and status > limit:
-        yield Quality.THROTTLED, f"thermal status {status.name} {when} the run, at most {limit.name}"
+def _unplugged(evidence: Evidence, gates: Gates) -> Iterator[_Finding]:
+    if not gates.mains:
+        return
+    for condition, when in ((evidence.before, "before"), (evidence.after, "after")):
+        if condition is not None and condition.plugged == "none":
+            yield Quality.UNPLUGGED, f"not plugged in {when} the run"
+    if evidence.away_s > 0:
+        away = f"the phone could not be reached for {evidence.away_s:.1f} s during the run"
+        yield Quality.UNPLUGGED, f"{away}, and nothing shows that it stayed on mains"
+
+
+def notices(before: Condition | None, gates: Gates) -> list[str]:
+    """What is to be known of a measurement without being held against it: what its gates could not see."""
+    if before is None:
+        return ["how the phone was before the run is unknown"]
+    return [f"{name} unknown" for name in unknown_gates(before, gates)]
 
 
 def _noisy(summary: Summary, limit: float) -> Iterator[_Finding]:

@@ -4,17 +4,20 @@ from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
+from farm.core.controls import Controls, non_default_controls
+from farm.core.corroboration import corroborated
 from farm.core.event import Subject, WorkEvent
 from farm.core.evidence import Evidence
 from farm.core.ids import CellId
 from farm.core.matrix import round_order
 from farm.core.measurement import Quality, Reading
-from farm.core.quality import judge
+from farm.core.quality import judge, notices
 from farm.core.retry import CHRONIC_AFTER, MAX_BLOCKS
 from farm.core.series import non_default_settings, series_digest
 from farm.core.stats import summary
 from farm.harness.adapter import Harness, flag_defaults
 from farm.services.adapters import adapter_of
+from farm.services.placement_changes import notice_placements
 from farm.services.unfolding import unfold_rounds
 from farm.store import jobs, matrices, measurements
 from farm.store.attempts import Attempt
@@ -26,20 +29,28 @@ from farm.store.queue_turns import first_turns
 from farm.store.same_work import killer_cells
 
 #: Another try can cure these; what fell back once will fall back again.
-_CURABLE = (Quality.NOISY, Quality.THROTTLED, Quality.SHORT)
+_CURABLE = (
+    Quality.NOISY,
+    Quality.THROTTLED,
+    Quality.SHORT,
+    Quality.UNPLUGGED,
+    Quality.UNCONTROLLED,
+)
 
 
 def measurement_of(
     job: Job, work: Work, attempt: Attempt, evidence: Evidence, reading: Reading, *, now: datetime
 ) -> NewMeasurement:
     """Judge a reading: it is its job's accepted measurement, whatever its quality."""
+    ended, backend = evidence.exit, work.cell.backend
+    reading = corroborated(reading, ended, evidence.after, requested_backend=backend)
     figures = summary(reading)
     harness = adapter_of(work.program)
     return NewMeasurement(
         job_id=job.job_id,
         attempt_id=attempt.attempt_id,
         cell_id=work.cell.cell_id,
-        series=_series(work, harness),
+        series=_series(work, harness, attempt.plan.controls),
         round=job.round,
         repeat=job.repeat,
         variant_digest=None if work.variant is None else work.variant.manifest.digest,
@@ -50,12 +61,14 @@ def measurement_of(
         judgement=judge(
             reading,
             figures,
-            requested_backend=work.cell.backend,
-            before=evidence.before,
-            after=evidence.after,
+            requested_backend=backend,
+            evidence=evidence,
             gates=attempt.plan.gates,
             noise_limit=work.terms.spec["noise_limit"],
         ),
+        notices=tuple(notices(evidence.before, attempt.plan.gates)),
+        controls=evidence.controls,
+        cpu_s=None if ended is None else ended.cpu_s,
         parser_version=harness.parser_version,
         measured_at=now,
     )
@@ -75,6 +88,7 @@ def record_measurement(
     round) is queued again, so that what is compared was measured side by side. For a cell that never was
     valid that ends after a few blocks: it would have all others measured three times for nothing.
     """
+    notice_placements(connection, [measured], now=now)
     measurements.add_measurements(connection, [measured])
     if may_be_repeated(measured) and not _is_chronic(connection, work.cell.cell_id):
         cause = f"job {job.job_id} is {measured.judgement.quality}"
@@ -86,8 +100,9 @@ def _is_chronic(connection: Connection, cell_id: CellId) -> bool:
     return len(qualities) > CHRONIC_AFTER and Quality.VALID not in qualities
 
 
-def _series(work: Work, harness: Harness) -> NewSeries:
+def _series(work: Work, harness: Harness, controls: Controls) -> NewSeries:
     cell, defaults = work.cell, flag_defaults(harness)
+    settings = {**cell.settings, **non_default_controls(controls)}
     recipe = None if work.variant is None else work.variant.manifest.recipe
     return NewSeries(
         digest=series_digest(
@@ -95,7 +110,7 @@ def _series(work: Work, harness: Harness) -> NewSeries:
             recipe=recipe,
             backend=cell.backend,
             harness=work.terms.harness,
-            settings=cell.settings,
+            settings=settings,
             defaults=defaults,
             device_id=cell.device_id,
         ),
@@ -103,7 +118,7 @@ def _series(work: Work, harness: Harness) -> NewSeries:
         recipe=recipe,
         backend=cell.backend,
         harness=work.terms.harness,
-        settings=non_default_settings(cell.settings, defaults),
+        settings=non_default_settings(settings, defaults),
         device_id=cell.device_id,
     )
 

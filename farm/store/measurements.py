@@ -11,11 +11,13 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.dml import ReturningInsert
 
+from farm.core.controls import ControlLevel, ControlState, control_level
 from farm.core.ids import AttemptId, CellId, DeviceId, Digest, FactsId, JobId, MatrixId, SeriesId
 from farm.core.measurement import Judgement, Quality, Reading, SampleKind, Summary
 from farm.core.plan import SettingValue
 from farm.core.samples import encode
 from farm.core.variant import Recipe
+from farm.store.placements import stored_placement
 from farm.store.tables import cells, measurements, series
 
 _RECIPE = TypeAdapter(Recipe)
@@ -40,6 +42,8 @@ class Measurement:
     value_ns: float
     facts_id: FactsId | None
     measured_at: datetime
+    #: How much of what makes numbers differ was in our hands.
+    control_level: ControlLevel
 
 
 _COLUMNS = [measurements.c[name] for name in Measurement.__dataclass_fields__]
@@ -74,6 +78,10 @@ class NewMeasurement:
     reading: Reading
     summary: Summary
     judgement: Judgement
+    #: What is to be known of it without being held against it.
+    notices: Sequence[str] = ()
+    controls: Sequence[ControlState] = ()
+    cpu_s: float | None = None
     parser_version: int
     measured_at: datetime
     #: Of a job that ended otherwise there is none: what is read of it later is kept, and counts for nothing.
@@ -157,6 +165,11 @@ def stored_values(new: NewMeasurement) -> dict[str, object]:
         "scatter": summary.scatter,
         "samples": encode(list(reading.samples_ns)) if reading.samples_ns else None,
         "metrics": [asdict(metric) for metric in reading.metrics],
+        "placement": stored_placement(reading.placement),
+        "notices": list(new.notices) or None,
+        "controls": [asdict(state) for state in new.controls] or None,
+        "control_level": control_level(new.controls),
+        "cpu_s": new.cpu_s,
         "parser_version": new.parser_version,
         "measured_at": new.measured_at,
     }
@@ -203,4 +216,5 @@ def _measurement(row: sa.Row[Any]) -> Measurement:
         value_ns=row.value_ns,
         facts_id=row.facts_id,
         measured_at=row.measured_at,
+        control_level=ControlLevel(row.control_level),
     )

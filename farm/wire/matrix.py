@@ -124,6 +124,7 @@ class GatesSpec(_MatrixPart):
     min_storage_bytes: int = Field(_GATES.min_storage_bytes, ge=0, lt=2**50)
     max_battery_c: float = Field(_GATES.max_battery_c, ge=0, le=100)
     mains: bool = _GATES.mains
+    full_clocks: bool = _GATES.full_clocks
     unknown: Unknown = Field(_GATES.unknown, strict=False)
     wait_s: float = Field(_GATES.wait_s, ge=0, le=_DAY_S)
 

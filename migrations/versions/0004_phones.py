@@ -22,6 +22,8 @@ KINDS = (
     "host_trouble",
 )
 VERDICTS = ("unfit", "learning", "in_band", "slow", "fast", "drifted")
+QUALITIES = "quality IN ('valid', 'noisy', 'throttled', 'short', 'fallback', 'unproven', 'coarse'{})"
+MORE_QUALITIES = ", 'unplugged', 'uncontrolled', 'withdrawn'"
 OF_ATTEMPT = "uq_measurements_attempt_id"
 BY_PARSER = "uq_measurements_attempt_id_parser_version"
 
@@ -29,6 +31,7 @@ BY_PARSER = "uq_measurements_attempt_id_parser_version"
 def upgrade() -> None:
     for column in (
         sa.Column("placement", sa.JSON()),
+        sa.Column("notices", sa.JSON()),
         sa.Column("controls", sa.JSON()),
         sa.Column("control_level", sa.Integer(), nullable=False, server_default="0"),
         sa.Column("cpu_s", sa.Double()),
@@ -36,8 +39,10 @@ def upgrade() -> None:
     ):
         op.add_column("measurements", column)
     _unique(OF_ATTEMPT, BY_PARSER, ["attempt_id", "parser_version"])
+    _know_qualities(MORE_QUALITIES)
     op.add_column("devices", sa.Column("recovery", sa.JSON()))
     op.add_column("devices", sa.Column("setup", sa.JSON()))
+    _errand_kinds(("identify", "clean", "check_settings", "set_up", "undo_settings"))
     _golden_runs()
     _alarms()
     op.create_index("ix_jobs_checks", "jobs", ["device_id", "job_id"], **only("kind = 'check'"))
@@ -47,6 +52,20 @@ def _unique(old: str, new: str, columns: list[str]) -> None:
     with op.batch_alter_table("measurements", table_kwargs={"sqlite_autoincrement": True}) as batch:
         batch.drop_constraint(old, type_="unique")
         batch.create_unique_constraint(new, columns)
+
+
+def _know_qualities(more: str) -> None:
+    with op.batch_alter_table("measurements", table_kwargs={"sqlite_autoincrement": True}) as batch:
+        batch.drop_constraint(op.f("ck_measurements_quality_known"), type_="check")
+        batch.create_check_constraint(op.f("ck_measurements_quality_known"), QUALITIES.format(more))
+
+
+def _errand_kinds(kinds: tuple[str, ...]) -> None:
+    known = ", ".join(f"'{kind}'" for kind in kinds)
+    name = op.f("ck_errands_kind_known")
+    with op.batch_alter_table("errands", table_kwargs={"sqlite_autoincrement": True}) as batch:
+        batch.drop_constraint(name, type_="check")
+        batch.create_check_constraint(name, f"kind IN ({known})")
 
 
 def _golden_runs() -> None:
@@ -119,10 +138,16 @@ def downgrade() -> None:
     op.drop_index("ix_golden_runs_device_id", table_name="golden_runs")
     op.drop_index("ix_golden_runs_band", table_name="golden_runs")
     op.drop_table("golden_runs")
+    op.execute("DELETE FROM errands WHERE kind NOT IN ('identify', 'clean')")
+    _errand_kinds(("identify", "clean"))
     op.drop_column("devices", "setup")
     op.drop_column("devices", "recovery")
     # What was parsed again has no place in the older schema: what counts stays.
-    op.execute("DELETE FROM measurements WHERE superseded_at IS NOT NULL")
+    op.execute("DELETE FROM measurements WHERE superseded_at IS NOT NULL OR NOT accepted")
     _unique(BY_PARSER, OF_ATTEMPT, ["attempt_id"])
-    for name in ("superseded_at", "cpu_s", "control_level", "controls", "placement"):
+    # The older schema has no word for it, and it is not to be averaged in.
+    op.execute("UPDATE measurements SET quality = 'throttled' WHERE quality IN ('unplugged', 'uncontrolled')")
+    op.execute("UPDATE measurements SET quality = 'unproven' WHERE quality = 'withdrawn'")
+    _know_qualities("")
+    for name in ("superseded_at", "notices", "cpu_s", "control_level", "controls", "placement"):
         op.drop_column("measurements", name)

@@ -1,6 +1,7 @@
 from datetime import UTC, datetime
 
 from farm.core.condition import Condition, Gates, ThermalStatus
+from farm.core.evidence import Evidence
 from farm.core.measurement import Judgement, Quality, Reading
 from farm.core.quality import judge
 from farm.core.stats import summary
@@ -19,6 +20,7 @@ def judged(
     requested: str = "cpu",
     before: Condition | None = None,
     after: Condition | None = None,
+    evidence: Evidence | None = None,
     gates: Gates | None = None,
     noise_limit: float = 0.25,
 ) -> Judgement:
@@ -35,8 +37,7 @@ def judged(
         reading,
         summary(reading),
         requested_backend=requested,
-        before=before,
-        after=after,
+        evidence=evidence or Evidence(fence=1, before=before, after=after),
         gates=gates or Gates(),
         noise_limit=noise_limit,
     )
@@ -54,8 +55,9 @@ def test_a_step_of_the_clock_must_disappear_in_the_time() -> None:
         )
         cool, gates = heated(None), Gates()
         figures = summary(reading)
+        around = Evidence(fence=1, before=cool, after=cool)
         return judge(
-            reading, figures, requested_backend="cpu", before=cool, after=cool, gates=gates, noise_limit=0.25
+            reading, figures, requested_backend="cpu", evidence=around, gates=gates, noise_limit=0.25
         )
 
     assert timed(500).quality is Quality.VALID

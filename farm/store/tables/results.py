@@ -53,6 +53,8 @@ measurements = sa.Table(
     sa.Column("scatter", sa.Double),
     #: farm.core.samples; empty kind `summary` has none.
     sa.Column("samples", sa.LargeBinary),
+    #: What is to be known of it without being held against it: conditions that the phone does not report.
+    sa.Column("notices", sa.JSON(none_as_null=True)),
     #: Further figures that the harness printed: farm.core.measurement.Metric.
     sa.Column("metrics", sa.JSON, nullable=False),
     #: Which hardware ran which part: farm.core.placement.
