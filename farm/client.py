@@ -13,6 +13,7 @@ from farm.core.ids import AttemptId, CellId, Digest, JobId, MatrixId
 from farm.core.variant import Manifest
 from farm.upload import Progress, Upload
 from farm.wire.access_views import AccessRequest, AccessTokenView, CallerView, NewAccessTokenView
+from farm.wire.alarm_views import AlarmView, ClearRequest
 from farm.wire.answers import accepted
 from farm.wire.connection import FarmConnection
 from farm.wire.device_views import (
@@ -29,6 +30,7 @@ from farm.wire.explain_views import CellExplanation, JobDetail, JobExplanation
 from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
 from farm.wire.host_views import HostChange, HostDetail, HostRetirementPlan, HostView
 from farm.wire.matrix_views import CancelledView, MatrixPlanView
+from farm.wire.placement_views import SeriesPlacementView
 from farm.wire.result_views import ResultView
 from farm.wire.storage_views import StorageView, SweepView
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
@@ -80,6 +82,13 @@ class FarmClient(FarmConnection):
 
     def retirement(self, name: str) -> RetirementPlan:
         return self._get(RetirementPlan, f"{_device_path(name)}/retirement")
+
+    def alarms(self, *, cleared: bool = False) -> list[AlarmView]:
+        """What is open, the oldest first; or the newest of all, cleared ones too."""
+        return self._get(list[AlarmView], "/alarms", cleared="true" if cleared else None)
+
+    def clear_alarm(self, alarm_id: int, request: ClearRequest) -> AlarmView:
+        return self._post(AlarmView, f"/alarms/{alarm_id}/clear", request.model_dump(mode="json"))
 
     def hosts(self) -> list[HostView]:
         return self._get(list[HostView], "/hosts")
@@ -209,6 +218,13 @@ class FarmClient(FarmConnection):
         """Every candidate against its baseline, of the matrices, devices and models that are asked for."""
         matrix = None if matrix_id is None else str(matrix_id)
         return self._get(list[SpeedupView], "/speedups", matrix_id=matrix, device=device, model=model)
+
+    def placements(
+        self, *, matrix_id: MatrixId | None = None, device: str | None = None
+    ) -> list[SeriesPlacementView]:
+        """Which hardware each series ran on, of the matrix and device that are asked for."""
+        matrix = None if matrix_id is None else str(matrix_id)
+        return self._get(list[SeriesPlacementView], "/placements", matrix_id=matrix, device=device)
 
     def events(
         self, asked: Mapping[str, object], *, after: int | None = None, wait_s: float = 0.0

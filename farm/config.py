@@ -1,5 +1,6 @@
 """The farm's settings: from FARM_ environment variables, overridden by the command line."""
 
+import shlex
 import socket
 from datetime import timedelta
 from pathlib import Path
@@ -9,6 +10,8 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from farm.core.address import host_and_port, is_loopback, web_address
+from farm.core.alarm import AlarmRules
+from farm.core.check_times import CheckRules
 from farm.core.database_url import postgres_url
 from farm.core.errors import InvalidInput
 from farm.core.patience import Patience
@@ -64,6 +67,14 @@ class FarmConfig(BaseSettings):
     evidence_limit_bytes: Annotated[int, Field(ge=0)] | None = None
     #: Uploads leave this much of the disk free: the database needs room to write.
     disk_reserve_bytes: Annotated[int, Field(ge=0)] = 1024**3
+    #: A program, with its arguments, that is told of each alarm: JSON on its stdin; None: none.
+    alarm_command: str | None = None
+    #: A good phone without work is checked so often.
+    check_every_h: Annotated[float, Field(gt=0)] = 24.0
+    #: A good phone is checked after so many jobs, before its next one.
+    check_after_jobs: Annotated[int, Field(gt=0)] = 500
+    #: A phone of the pool that cannot be used for so long is an alarm.
+    silent_alarm_after_s: Annotated[float, Field(gt=0)] = 3600.0
     #: How often the limits are enforced, and files compared with what the database says of them.
     sweep_every_s: Annotated[float, Field(gt=0)] = 600.0
 
@@ -81,6 +92,13 @@ class FarmConfig(BaseSettings):
         if file is not None:
             return _address_in(file)
         return None if value is None else SecretStr(postgres_url(value.get_secret_value()))
+
+    @field_validator("alarm_command")
+    @classmethod
+    def _is_a_command(cls, value: str | None) -> str | None:
+        if value is not None and not shlex.split(value):
+            raise ValueError("it names no program")
+        return value
 
     @field_validator("agents_bind")
     @classmethod
@@ -108,6 +126,21 @@ class FarmConfig(BaseSettings):
             start_within=timedelta(seconds=self.start_within_s),
             unstarted_after=timedelta(seconds=self.unstarted_after_s),
         )
+
+    @property
+    def check_rules(self) -> CheckRules:
+        """How often good phones are checked."""
+        return CheckRules(every=timedelta(hours=self.check_every_h), after_jobs=self.check_after_jobs)
+
+    @property
+    def alarm_rules(self) -> AlarmRules:
+        """How long something may last before somebody is called."""
+        return AlarmRules(device_after=timedelta(seconds=self.silent_alarm_after_s))
+
+    @property
+    def alarm_argv(self) -> tuple[str, ...]:
+        """The command that is told of alarms; empty: none."""
+        return tuple(shlex.split(self.alarm_command or ""))
 
     @property
     def needs_tokens(self) -> bool:

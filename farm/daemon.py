@@ -30,7 +30,10 @@ from farm.core.errors import InvalidInput
 from farm.core.ids import DeviceId
 from farm.embedded_agent import agent_config, phones_left_running, run_embedded_agent, with_phones
 from farm.services.access import check_an_admin_can_call
+from farm.services.alarm_rounds import AlarmRounds
+from farm.services.alarm_teller import AlarmTeller
 from farm.services.duties import Duties, serving_since
+from farm.services.rounds import Rounds
 from farm.services.sweeper import Sweeper
 from farm.store.migrate import upgrade
 from farm.store.opening import check_server, open_database
@@ -142,8 +145,10 @@ async def _beside(
     folder = options.config.data_dir
     sweep = Sweeper(context.database, context.blobs, options.config.storage_rules, clock)
     duties = _duties(options.config, context)
+    tell = AlarmTeller(context.database, options.config.alarm_argv, clock)
     async with (
         ticking(context.database, duties),
+        sweeping(tell, every_s=duties.every_s, whenever=lambda: bool(tell.command) and duties.are_held),
         sweeping(sweep, every_s=options.config.sweep_every_s, whenever=lambda: duties.are_held),
         reminding(context.to_unfold, every_s=duties.every_s, whenever=lambda: duties.are_held),
     ):
@@ -172,6 +177,7 @@ def _duties(config: FarmConfig, context: Context) -> Duties:
         serving=serving_since(context.started_at, every_s=config.reap_every_s),
         patience=config.patience,
         clock_check=context.clock_check,
+        rounds=Rounds(checks=config.check_rules, alarms=AlarmRounds(rules=config.alarm_rules)),
     )
 
 

@@ -1,6 +1,7 @@
 """`farm devices`: the phones, their state, and why one gets no work."""
 
 from farm.cli.address import connect
+from farm.cli.alarms import tell_of_alarms
 from farm.cli.output import Json, show
 
 
@@ -15,3 +16,5 @@ def devices(as_json: Json = False) -> None:
 
     with connect() as farm:
         show(farm.devices(), device_table, as_json=as_json)
+        if not as_json:
+            tell_of_alarms(farm)

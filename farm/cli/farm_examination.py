@@ -7,9 +7,10 @@ from agents.doctor import machine
 from agents.doctor.processes import Process, named, read_listener
 from farm.cli.address import find_running
 from farm.cli.database_examination import check_database, read_database
+from farm.client import FarmClient
 from farm.config import FarmConfig
 from farm.core.address import host_and_port
-from farm.core.errors import Blame
+from farm.core.errors import Blame, FarmError
 from farm.core.finding import Finding, ok, problem, warning
 
 
@@ -19,6 +20,7 @@ def examine_farm(config: FarmConfig) -> list[Finding]:
     return [
         *machine.check_folder(machine.read_folder(config.data_dir), "FARM_DATA_DIR"),
         check_database(read_database(config)),
+        *check_alarms(read_alarms(running)),
         *check_ports(config, running, {port: read_listener(port) for port in _ports(config)}),
         machine.check_file_limit(machine.read_file_limit()),
         check_torch(read_torch()),
@@ -37,6 +39,27 @@ def check_ports(
         problem("ports", f"port {port} is taken by {named(process)}", hint, blame=Blame.USER)
         for port, process in taken.items()
     ] or [ok("ports", f"free: {', '.join(map(str, _ports(config)))}")]
+
+
+def read_alarms(running: str | None) -> list[str] | None:
+    """What the farm that runs here has alarms for; None where none runs, or it does not say."""
+    if running is None:
+        return None
+    try:
+        with FarmClient(running) as farm:
+            return [alarm.message for alarm in farm.alarms()]
+    except FarmError:
+        return None
+
+
+def check_alarms(messages: list[str] | None) -> list[Finding]:
+    """Whether somebody should see to something; nothing where nobody knows."""
+    if messages is None:
+        return []
+    if not messages:
+        return [ok("alarms", "none is open")]
+    more = f", and {len(messages) - 1} more" if len(messages) > 1 else ""
+    return [warning("alarms", f"{messages[0]}{more}", "farm alarms")]
 
 
 def read_torch() -> str | None:

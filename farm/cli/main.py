@@ -11,6 +11,7 @@ from farm.cli import (
     adb,
     admin,
     agent,
+    alarms,
     attempt,
     demo,
     device,
@@ -24,6 +25,7 @@ from farm.cli import (
     job,
     login,
     matrix,
+    placement,
     run,
     speedups,
     storage,
@@ -53,6 +55,7 @@ app.add_typer(storage.app, name="storage", rich_help_panel="The farm")
 app.add_typer(admin.app, name="admin", rich_help_panel="The farm")
 app.command("devices", rich_help_panel="What there is")(devices.devices)
 app.add_typer(device.app, name="device", rich_help_panel="What there is")
+app.add_typer(alarms.app, name="alarms", rich_help_panel="What there is")
 app.command("hosts", rich_help_panel="What there is")(hosts.hosts)
 app.add_typer(host.app, name="host", rich_help_panel="What there is")
 app.command(
@@ -66,6 +69,7 @@ app.add_typer(matrix.app, name="matrix", rich_help_panel="What there is")
 app.add_typer(job.app, name="job", rich_help_panel="What there is")
 app.add_typer(attempt.app, name="attempt", rich_help_panel="What there is")
 app.command("speedups", rich_help_panel="What there is")(speedups.speedups)
+app.command("placement", rich_help_panel="What there is")(placement.placement)
 app.add_typer(explain.app, name="explain", rich_help_panel="What there is")
 app.command("events", rich_help_panel="What there is")(events.events)
 

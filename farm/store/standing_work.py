@@ -53,7 +53,11 @@ def results_of(connection: Connection, series_ids: Sequence[int], *, since: date
 def _results(connection: Connection, series_id: int, since: datetime) -> SeriesResults | None:
     last = (
         sa.select(measurements.c.cell_id, measurements.c.measured_at)
-        .where(measurements.c.series_id == series_id, measurements.c.measured_at >= since)
+        .where(
+            measurements.c.series_id == series_id,
+            measurements.c.measured_at >= since,
+            measurements.c.accepted,
+        )
         .order_by(measurements.c.measured_at.desc())
         .limit(_MEASUREMENTS)
         .subquery()

@@ -1,0 +1,52 @@
+"""Tells the operators' command of alarms: JSON on its stdin, bounded in time."""
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from farm.clock import Clock
+from farm.services.alarm_views import alarm_view
+from farm.store import alarm_telling
+from farm.store.database import Database
+from farm.wire.alarm_views import AlarmView
+
+#: A command that takes longer is killed, and tried again.
+COMMAND_S = 30.0
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmTeller:
+    """Calling it tells of what is due. It blocks, for as long as the command takes.
+
+    An alarm that the command took (exit code 0) is never told again. One that it did not take is tried again,
+    some times. A farm that is killed after the command ended and before that was noted tells twice.
+    """
+
+    database: Database
+    command: Sequence[str]
+    clock: Clock
+
+    def __call__(self) -> None:
+        """Tell of each alarm that is due, oldest first."""
+        while found := self.database.write(alarm_telling.take_alarm_to_tell, now=self.clock.now()):
+            if self._took(alarm_view(found)):
+                self.database.write(alarm_telling.note_told, found.alarm_id, now=self.clock.now())
+
+    def _took(self, view: AlarmView) -> bool:
+        said = f"{view.model_dump_json()}\n".encode()
+        try:
+            done = subprocess.run(
+                self.command, input=said, capture_output=True, timeout=COMMAND_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            _log.warning("alarm_command_failed", alarm_id=view.alarm_id, error=str(error))
+            return False
+        if done.returncode != 0:
+            said_last = done.stderr.decode(errors="replace").strip()[-500:]
+            _log.warning(
+                "alarm_command_failed", alarm_id=view.alarm_id, exit_code=done.returncode, stderr=said_last
+            )
+        return done.returncode == 0
