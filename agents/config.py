@@ -44,6 +44,8 @@ class AgentConfig(BaseSettings):
     phone_cache_limit_bytes: Annotated[int, Field(gt=0)] = 8 * 1024**3
     #: To how many phones files are brought at the same time; None: to as many as want some.
     max_pushes: Annotated[int, Field(gt=0)] | None = None
+    #: Have the farm set up phones that nobody looked at yet: their settings are changed without a question.
+    set_up_phones: bool = False
     #: Of the data folder's disk, for evidence alone; with less than that the host takes no new work.
     reserve_bytes: Annotated[int, Field(gt=0)] = RESERVE_BYTES
 

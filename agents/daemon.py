@@ -232,6 +232,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         agent_version=__version__,
         adb_port=lambda: port_here(host.server),
         ready=host.ready,
+        wants_setup=config.set_up_phones,
     )
     keeper = AdbKeeper(
         server=host.server, adb=adb, watch=watch, pressure=pressure, clock=clock, random=random

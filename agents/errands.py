@@ -8,10 +8,13 @@ import structlog
 
 from agents.device.cleaning import clean_phone
 from agents.device.identify import SHOW_S, identify
+from agents.device.shelf import check_settings, set_settings, undo_settings
 from agents.hand import Hand
+from agents.inventory import is_usb
 from agents.watch import Phone, PhoneWatch
 from farm.core.errand import ErrandKind
 from farm.core.errors import DeviceOffline, FarmError
+from farm.core.shelf import settings_words
 from farm.core.units import size_text
 from farm.wire.agent import Errand, ErrandReport
 
@@ -107,8 +110,23 @@ class Errands:
                 return ErrandReport(errand_id=errand.errand_id, done=done)
             case ErrandKind.CLEAN:
                 return await _cleaned(errand, phone)
+            case ErrandKind.CHECK_SETTINGS | ErrandKind.SET_UP | ErrandKind.UNDO_SETTINGS:
+                return await _settings(errand, phone)
             case _:
                 assert_never(errand.kind)
+
+
+async def _settings(errand: Errand, phone: Phone) -> ErrandReport:
+    """Look at the settings of a phone, change them, or put them back."""
+    on_network = not is_usb(phone.device.serial)
+    if errand.kind is ErrandKind.UNDO_SETTINGS:
+        found = await undo_settings(phone.device, errand.put_back)
+    elif errand.kind is ErrandKind.SET_UP:
+        found = await set_settings(phone.device, on_network=on_network)
+    else:
+        found = await check_settings(phone.device, on_network=on_network)
+    done = settings_words(found)
+    return ErrandReport(errand_id=errand.errand_id, done=done[:_REPORT_LIMIT], settings=found)
 
 
 async def _cleaned(errand: Errand, phone: Phone) -> ErrandReport:

@@ -62,7 +62,10 @@ class ExchangeLoop:
         agent_version: str,
         adb_port: Callable[[], int | None],
         ready: Callable[[], None],
+        wants_setup: bool = False,
     ) -> None:
+        """`wants_setup`: the farm is to set up phones that nobody looked at yet."""
+        self._wants_setup = wants_setup
         self._api = api
         self._attempts = attempts
         self._errands = errands
@@ -160,6 +163,7 @@ class ExchangeLoop:
                 self._hand.cleaned_fence_by_device,
                 delivered,
                 known_fence_by_id=self._hand.fence_by_device,
+                wants_setup=self._wants_setup,
             ),
             attempts=self._hand.reports(),
             errands=self._errands.reports(),

@@ -47,6 +47,11 @@ class Sighting:
         return "._tcp" in self.serial or (self.is_tcp and not is_loopback(host))
 
 
+def is_usb(serial: str) -> bool:
+    """Whether adb reaches a phone over a cable, by what it calls the transport."""
+    return ":" not in serial and "._tcp" not in serial
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
     """What the farm knows of a device in the present session."""
@@ -117,8 +122,12 @@ def device_reports(
     delivered_by_id: Mapping[DeviceId, Delivered],
     *,
     known_fence_by_id: Mapping[DeviceId, int] | None = None,
+    wants_setup: bool = False,
 ) -> tuple[DeviceReport, ...]:
-    """All phones for the next exchange; facts and conditions only where the farm does not have them yet."""
+    """All phones for the next exchange; facts and conditions only where the farm does not have them yet.
+
+    `wants_setup` is said of each phone with its facts.
+    """
     nothing = Delivered()
     known_fences = known_fence_by_id or {}
     return tuple(
@@ -128,6 +137,7 @@ def device_reports(
             cleaned_fence_by_id.get(identity, 0),
             delivered_by_id.get(identity, nothing),
             known_fence=known_fences.get(identity, 0),
+            wants_setup=wants_setup,
         )
         for identity, sighting in sorted(phone_by_id.items())
     )
@@ -159,7 +169,13 @@ def _merged(group: Sequence[Sighting]) -> Sighting:
 
 
 def _report(
-    identity: DeviceId, sighting: Sighting, cleaned_fence: int, delivered: Delivered, *, known_fence: int
+    identity: DeviceId,
+    sighting: Sighting,
+    cleaned_fence: int,
+    delivered: Delivered,
+    *,
+    known_fence: int,
+    wants_setup: bool,
 ) -> DeviceReport:
     return DeviceReport(
         device_id=identity,
@@ -168,6 +184,7 @@ def _report(
         detail=sighting.detail,
         facts=sighting.facts if sighting.facts != delivered.facts else None,
         condition=sighting.condition if sighting.condition != delivered.condition else None,
+        wants_setup=wants_setup and sighting.facts is not None,
         cleaned_fence=cleaned_fence,
         known_fence=max(known_fence, cleaned_fence),
     )

@@ -127,6 +127,24 @@ async def post_clean(device: str, asked: Asked, caller: Operator, farm: Farm) ->
     return await _changed(farm, ask_errand, device, ErrandKind.CLEAN, in_name_of(caller, asked))
 
 
+@router.post("/devices/{device}/check_settings", status_code=202)
+async def post_check_settings(device: str, asked: Asked, caller: Operator, farm: Farm) -> ErrandView:
+    """Have a phone's settings looked at, when it is free."""
+    return await _changed(farm, ask_errand, device, ErrandKind.CHECK_SETTINGS, in_name_of(caller, asked))
+
+
+@router.post("/devices/{device}/set_up", status_code=202)
+async def post_set_up(device: str, asked: Asked, caller: Operator, farm: Farm) -> ErrandView:
+    """Have a phone's settings changed to what a shelf needs, when it is free."""
+    return await _changed(farm, ask_errand, device, ErrandKind.SET_UP, in_name_of(caller, asked))
+
+
+@router.post("/devices/{device}/undo_settings", status_code=202)
+async def post_undo_settings(device: str, asked: Asked, caller: Operator, farm: Farm) -> ErrandView:
+    """Have what was changed of a phone's settings put back, when it is free."""
+    return await _changed(farm, ask_errand, device, ErrandKind.UNDO_SETTINGS, in_name_of(caller, asked))
+
+
 @router.get("/errands/{errand_id}")
 async def get_errand_route(errand_id: Count, _: Viewer, farm: Farm) -> ErrandView:
     """An errand and what came of it."""

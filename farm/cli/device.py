@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli import device_errands, device_hold
+from farm.cli import device_errands, device_hold, device_setup
 from farm.cli.address import connect
 from farm.cli.devices import devices
 from farm.cli.output import Json, out, print_json, talk
@@ -24,6 +24,7 @@ Why = Annotated[str | None, typer.Option("--reason", help="Kept with the event."
 app.command("list")(devices)
 app.command("identify")(device_errands.identify)
 app.command("clean")(device_errands.clean)
+app.command("setup")(device_setup.setup)
 app.command("hold")(device_hold.hold)
 app.command("release")(device_hold.release)
 

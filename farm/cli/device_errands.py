@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from farm.client import FarmClient
     from farm.wire.device_views import ErrandView
 
+_VERBS = {
+    ErrandKind.CHECK_SETTINGS: "look at the settings of",
+    ErrandKind.SET_UP: "set up",
+    ErrandKind.UNDO_SETTINGS: "put back the settings of",
+}
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, its label, or the beginning of either.")]
 
 
@@ -34,7 +39,13 @@ def clean(device: Id, as_json: Json = False) -> None:
 
 
 def _run(device: str, kind: ErrandKind, *, as_json: bool) -> None:
-    """Ask for an errand and stay until it is over.
+    ended = run_errand(device, kind)
+    if as_json:
+        print_json(ended.model_dump(mode="json"))
+
+
+def run_errand(device: str, kind: ErrandKind) -> "ErrandView":
+    """Ask for an errand, stay until it is over, and tell what was done.
 
     Raises:
         DeviceError: it could not be done.
@@ -52,9 +63,8 @@ def _run(device: str, kind: ErrandKind, *, as_json: bool) -> None:
             raise typer.Exit(130) from None
     if ended.error is not None:
         raise DeviceError(f"{ended.name}: {ended.error}", hint=f"farm device show {ended.device_id}")
-    if as_json:
-        print_json(ended.model_dump(mode="json"))
     talk(f"{ended.name}: {ended.done}.")
+    return ended
 
 
 def _ended(farm: "FarmClient", errand: "ErrandView") -> "ErrandView":
@@ -65,5 +75,5 @@ def _ended(farm: "FarmClient", errand: "ErrandView") -> "ErrandView":
 
 def _waits(errand: "ErrandView") -> str:
     if errand.waiting_for is None:
-        return f"{errand.name}: its agent is asked to {errand.kind} it"
+        return f"{errand.name}: its agent is asked to {_VERBS.get(errand.kind, errand.kind)} it"
     return f"{errand.name}: waiting, {errand.waiting_for}"

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.device_hardware import hardware_table
+from farm.cli.device_setup_table import settings_line
 from farm.cli.device_words import since_words, state_words
 from farm.cli.render import add_row, listing
 from farm.cli.words import NOTHING, joined, moment, phone, plural
@@ -44,7 +45,7 @@ def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
     if view.incident:
         yield "its host", f"{view.incident}; that is not held against the phone"
     yield "presence", f"{view.presence} ({view.detail})" if view.detail else view.presence
-    yield "health", view.health
+    yield "health", view.health if view.golden_run is None else f"{view.health}; {view.golden_run}"
     yield "admin", view.admin
     kind = phone(view.device_model, view.soc, virtual=view.virtual)
     yield "phone", f"{kind}, unit {view.unit}" if view.unit else kind
@@ -52,6 +53,8 @@ def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
     yield "host, serial", f"{view.host}, {view.serial}; last seen {moment(view.seen_at)}"
     if view.condition is not None:
         yield "condition", condition_words(view.condition)
+    if view.settings is not None:
+        yield "settings", settings_line(view.settings)
     yield "queue", plural(view.queued_jobs, "job")
     for errand in view.errands:
         waits = f", waits because {errand.waiting_for}" if errand.waiting_for else ""

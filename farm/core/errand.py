@@ -10,3 +10,9 @@ class ErrandKind(StrEnum):
     IDENTIFY = "identify"
     #: End what is left of runs of ours and free the phone's cache.
     CLEAN = "clean"
+    #: Look at the settings that a phone on a shelf needs.
+    CHECK_SETTINGS = "check_settings"
+    #: Look at them, and change those that differ.
+    SET_UP = "set_up"
+    #: Put back what was changed.
+    UNDO_SETTINGS = "undo_settings"

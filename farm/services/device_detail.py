@@ -4,8 +4,10 @@ from sqlalchemy.engine import Connection
 
 from farm.services.devices import device_named, device_view
 from farm.services.errands import errand_view
+from farm.services.golden import golden_words
 from farm.services.incidents import find_incident
 from farm.store import device_work, errands
+from farm.store.shelf import find_shelf_record
 from farm.store.story import last_events
 from farm.wire.device_views import DeviceDetail, EventView, RecentAttempt
 
@@ -28,6 +30,8 @@ def device_detail(connection: Connection, name: str) -> DeviceDetail:
         **dict(device_view(connection, device)),
         facts=device.facts,
         queued_jobs=len(device_work.queued_jobs(connection, device.device_id)),
+        settings=find_shelf_record(connection, device.device_id),
+        golden_run=golden_words(connection, device),
         incident=find_incident(connection, device),
         errands=tuple(errand_view(connection, errand) for errand in waiting),
         attempts=tuple(RecentAttempt.model_validate(each, from_attributes=True) for each in past),

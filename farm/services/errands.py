@@ -11,6 +11,7 @@ from farm.core.errand import ErrandKind
 from farm.core.errors import Conflict, NotFound
 from farm.core.ids import HostId
 from farm.services.devices import device_named
+from farm.services.shelf import check_undo, note_settings, put_back_of
 from farm.store import devices, errands, leftovers, occupancy
 from farm.store.devices import Device
 from farm.store.errands import Errand, ErrandId
@@ -20,6 +21,8 @@ from farm.wire.device_views import Asked, ErrandView
 
 #: A person waits for it; whoever comes back later asks again.
 EXPIRES_AFTER = timedelta(minutes=10)
+#: What changes a phone that somebody has.
+_DISTURBING = (ErrandKind.CLEAN, ErrandKind.SET_UP, ErrandKind.UNDO_SETTINGS)
 
 
 def ask_errand(
@@ -33,11 +36,13 @@ def ask_errand(
         Conflict: somebody else holds the phone, and it would disturb them.
     """
     device = device_named(connection, name)
-    if kind is ErrandKind.CLEAN and device.held_by not in (None, asked.by):
+    if kind in _DISTURBING and device.held_by not in (None, asked.by):
         raise Conflict(
-            f"{device.name} is held by {device.held_by}, whose work a clean-up would disturb",
+            f"{device.name} is held by {device.held_by}, whose work that would disturb",
             hint=f"ask {device.held_by}, or wait for the end of the hold",
         )
+    if kind is ErrandKind.UNDO_SETTINGS:
+        check_undo(connection, device)
     found = errands.find_open_errand(connection, device.device_id, kind)
     return errand_view(connection, found or _add(connection, device, kind, asked, now=now))
 
@@ -58,7 +63,11 @@ def errands_of_host(connection: Connection, host_id: HostId) -> tuple[agent.Erra
     """What the host's agent is to do now, on phones where it disturbs nothing."""
     return tuple(
         agent.Errand(
-            errand_id=errand.errand_id, device_id=errand.device_id, kind=errand.kind, label=device.name
+            errand_id=errand.errand_id,
+            device_id=errand.device_id,
+            kind=errand.kind,
+            label=device.name,
+            put_back=put_back_of(connection, errand),
         )
         for errand in errands.open_errands(connection, host_id=host_id)
         for device in devices.list_devices(connection, device_id=errand.device_id)
@@ -85,6 +94,7 @@ def note_errands(
                 error=report.error,
                 freed_bytes=report.freed_bytes,
             )
+            note_settings(connection, errand, report.settings, now=now)
 
 
 def expire_errands(connection: Connection, *, now: datetime, up_since: datetime) -> None:

@@ -15,6 +15,7 @@ from farm.services.fences import raise_fences
 from farm.services.incidents import notice_trouble
 from farm.services.nothing_new import says_nothing_new
 from farm.services.refusals import note_second_claim
+from farm.services.shelf import set_up_where_wanted
 from farm.services.takeover import stays, take_over
 from farm.services.updates import note_update
 from farm.store import device_facts, device_moves, devices, hosts, sightings
@@ -154,6 +155,8 @@ def _see_to_health(
     watch_boots(connection, device, presence, now=now)
     if presence is Presence.ONLINE and report.detail is not None:
         heed_uncleanable(connection, device.device_id, report.detail, now=now)
+    if presence is Presence.ONLINE and report.wants_setup:
+        set_up_where_wanted(connection, device, host_id, now=now)
     if presence is Presence.ONLINE:
         arrived = has_moved or device.presence is not Presence.ONLINE
         check_where_needed(connection, device, arrived=arrived, now=now)

@@ -49,6 +49,17 @@ def find_open_errand(connection: Connection, device_id: DeviceId, kind: ErrandKi
     return None if row is None else _errand(row)
 
 
+def find_last_errand(connection: Connection, device_id: DeviceId, kind: ErrandKind) -> Errand | None:
+    """The newest of its kind that a device ever had."""
+    row = connection.execute(
+        sa.select(errands)
+        .where(errands.c.device_id == device_id, errands.c.kind == kind)
+        .order_by(errands.c.errand_id.desc())
+        .limit(1)
+    ).one_or_none()
+    return None if row is None else _errand(row)
+
+
 def open_errands(
     connection: Connection, *, host_id: HostId | None = None, device_id: DeviceId | None = None
 ) -> list[Errand]:

@@ -13,6 +13,7 @@ from farm.core.evidence import Evidence
 from farm.core.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
+from farm.core.shelf import FoundSetting, SettingToPutBack
 from farm.wire.base import WIRE_VERSION, Count, Wire, check_served
 
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x20/\x7f]+$")]
@@ -62,6 +63,8 @@ class DeviceReport(Wire):
     #: Sent when new to the farm: first sight, a changed build, or asked for by `facts_wanted`.
     facts: DeviceFacts | None = None
     condition: Condition | None = None
+    #: Its host is to set up phones by itself.
+    wants_setup: bool = False
     #: Everything of runs up to this fencing token is gone from the phone.
     cleaned_fence: Fence = 0
     #: The highest that phone or agent know of; a database that was put back may have forgotten it.
@@ -140,6 +143,8 @@ class Errand(Wire):
     kind: ErrandKind
     #: What the phone is called here, to be shown on it.
     label: str
+    #: What an undo writes.
+    put_back: Annotated[tuple[SettingToPutBack, ...], Field(max_length=200)] = ()
 
 
 class ErrandReport(Wire):
@@ -151,6 +156,8 @@ class ErrandReport(Wire):
     error: Annotated[str, Field(max_length=2000)] | None = None
     #: What a clean-up gave back to the phone.
     freed_bytes: Count | None = None
+    #: What a look at the phone's settings found, and what became of them.
+    settings: Annotated[tuple[FoundSetting, ...], Field(max_length=200)] = ()
 
 
 class Exchange(Wire):

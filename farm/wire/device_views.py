@@ -11,6 +11,7 @@ from farm.core.errand import ErrandKind
 from farm.core.ids import AttemptId, DeviceId, HostId, JobId
 from farm.core.job import JobKind
 from farm.core.measurement import Outcome
+from farm.core.shelf import ShelfRecord
 from farm.wire.base import Count, Wire
 
 PERSON = r"^[^\x00-\x20\x7f]+$"
@@ -131,6 +132,10 @@ class DeviceDetail(DeviceView):
     queued_jobs: int
     errands: tuple[ErrandView, ...]
     attempts: tuple[RecentAttempt, ...]
+    #: What was last found and done about the settings that a phone on a shelf needs; None: nobody looked.
+    settings: ShelfRecord | None = None
+    #: What the golden run of its last check says, in words; None: it had none yet.
+    golden_run: str | None = None
     #: What its host is going through, and this phone with it.
     incident: str | None = None
     #: The newest first.

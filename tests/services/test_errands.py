@@ -1,6 +1,7 @@
 """Errands: asked once, handed out where they disturb nothing, ended once."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from farm_rig import FarmRig, HostRig, good_evidence, phone
@@ -8,6 +9,8 @@ from farm_rig import FarmRig, HostRig, good_evidence, phone
 from farm.core.device import Presence
 from farm.core.errand import ErrandKind
 from farm.core.errors import Conflict, NotFound
+from farm.core.shelf import FoundSetting, SettingState, SettingToPutBack
+from farm.services.device_detail import device_detail
 from farm.services.errands import EXPIRES_AFTER, ask_errand, expire_errands, get_errand
 from farm.services.exchange import Exchanged, exchange
 from farm.services.holds import hold
@@ -170,3 +173,54 @@ def test_nobody_cleans_a_phone_that_somebody_else_works_on(farm: FarmRig, host: 
 def test_there_is_nothing_to_say_of_an_errand_nobody_asked_for(farm: FarmRig) -> None:
     with pytest.raises(NotFound):
         farm.read(get_errand, 9)
+
+
+def found(value: str, state: SettingState, **changes: Any) -> FoundSetting:
+    return FoundSetting(
+        name="global/low_power", why="", wanted="0", before="1", now=value, state=state, **changes
+    )
+
+
+def set_up(farm: FarmRig, host: HostRig) -> None:
+    asked(farm, ErrandKind.SET_UP)
+    (listed,) = said(host).answer.errands
+    settings = (found("0", SettingState.SET, original="1", ours=True),)
+    said(host, errands=[ErrandReport(errand_id=listed.errand_id, done="1 set", settings=settings)])
+
+
+def test_what_was_set_is_kept_and_an_undo_says_what_to_write(farm: FarmRig, host: HostRig) -> None:
+    host.run()
+    set_up(farm, host)
+    kept = farm.read(device_detail, "phone-1").settings
+    assert kept is not None
+    assert (kept.asked_by, kept.kind, kept.settings[0].original) == ("anna", ErrandKind.SET_UP, "1")
+    asked(farm, ErrandKind.UNDO_SETTINGS)
+    (listed,) = said(host).answer.errands
+    assert listed.put_back == (SettingToPutBack(name="global/low_power", value="1"),)
+    undone = (found("1", SettingState.PUT_BACK),)
+    said(host, errands=[ErrandReport(errand_id=listed.errand_id, done="put back", settings=undone)])
+    with pytest.raises(Conflict, match="has set nothing"):
+        asked(farm, ErrandKind.UNDO_SETTINGS)
+
+
+def test_an_event_says_who_had_a_phone_set_up_and_what_was_done(farm: FarmRig, host: HostRig) -> None:
+    set_up(farm, host)
+    told = farm.rows("SELECT actor, cause FROM events WHERE kind LIKE 'errand_%' ORDER BY event_id")
+    assert [event["actor"] for event in told] == ["user:anna", "agent:bench-1"]
+    assert str(told[-1]["cause"]).endswith("set_up: 1 set")
+
+
+def test_a_phone_of_a_host_that_sets_up_its_phones_is_set_up_once(farm: FarmRig, host: HostRig) -> None:
+    for device_id, report in host.phones.items():
+        host.phones[device_id] = report.model_copy(update={"wants_setup": True})
+    (listed,) = said(host).answer.errands
+    assert listed.kind is ErrandKind.SET_UP
+    said(host, errands=[ErrandReport(errand_id=listed.errand_id, error="it has no settings")])
+    assert said(host).answer.errands == ()
+
+
+def test_nobody_sets_up_a_phone_that_another_holds(farm: FarmRig, host: HostRig) -> None:
+    farm.write(hold, "phone-1", HoldRequest(by="anna", for_s=60), now=farm.clock.now())
+    with pytest.raises(Conflict):
+        asked(farm, ErrandKind.SET_UP, by="bert")
+    assert asked(farm, ErrandKind.CHECK_SETTINGS, by="bert").finished_at is None

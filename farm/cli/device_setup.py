@@ -1,0 +1,68 @@
+"""`farm device setup`: what a phone on a shelf needs of its settings."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.cli.address import connect
+from farm.cli.device_errands import Id, run_errand
+from farm.cli.output import Json, out, print_json, talk
+from farm.core.errand import ErrandKind
+from farm.core.errors import InvalidInput
+from farm.core.shelf import BY_HAND, SettingState, ShelfRecord
+
+if TYPE_CHECKING:
+    from farm.wire.device_views import DeviceDetail
+
+
+def setup(
+    device: Id,
+    yes: Annotated[bool, typer.Option("--yes", help="Change what differs, without a question.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only look; ask nothing.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Put back what the farm changed.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Look at the settings that a phone on a shelf needs, and change those that differ if you agree.
+
+    Example: farm device setup bench-a --yes
+    """
+    if yes + check + undo > 1:
+        raise InvalidInput(
+            "--yes, --check and --undo exclude each other", hint="farm device setup ID --check"
+        )
+    if yes or undo:
+        run_errand(device, ErrandKind.UNDO_SETTINGS if undo else ErrandKind.SET_UP)
+    else:
+        run_errand(device, ErrandKind.CHECK_SETTINGS)
+    view = _shown(device, as_json=as_json)
+    differing = _differing(view.settings)
+    if yes or check or undo or not differing:
+        return
+    if not sys.stdin.isatty():
+        talk(f"Nothing was changed: farm device setup {view.name} --yes changes these {differing}.")
+        return
+    typer.confirm(f"Change these {differing}?", abort=True, err=True)
+    run_errand(device, ErrandKind.SET_UP)
+    _shown(device, as_json=as_json)
+
+
+def _shown(device: str, *, as_json: bool) -> "DeviceDetail":
+    from farm.cli.device_setup_table import settings_table
+
+    with connect() as farm:
+        view = farm.device(device)
+    if view.settings is None:
+        return view
+    if as_json:
+        print_json(view.model_dump(mode="json")["settings"])
+    else:
+        out().print(settings_table(view.settings))
+        for step in BY_HAND:
+            talk(f"By hand: {step}.")
+    return view
+
+
+def _differing(record: ShelfRecord | None) -> int:
+    found = () if record is None else record.settings
+    return sum(each.state is SettingState.DIFFERENT for each in found)

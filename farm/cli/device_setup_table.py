@@ -1,0 +1,41 @@
+"""The settings of a phone on a shelf, as a table and in a line."""
+
+from collections import Counter
+
+from rich.table import Table
+
+from farm.cli.render import add_row, listing
+from farm.cli.words import NOTHING, moment
+from farm.core.shelf import FoundSetting, SettingState, ShelfRecord
+
+_WORDS = {
+    SettingState.RIGHT: "right",
+    SettingState.DIFFERENT: "differs",
+    SettingState.SET: "was set",
+    SettingState.REFUSED: "not taken by the phone",
+    SettingState.PUT_BACK: "put back",
+    SettingState.LEFT_ALONE: "left alone",
+}
+_UNSET = "not set"
+
+
+def settings_table(record: ShelfRecord) -> Table:
+    """One row for each setting; those that need somebody first."""
+    table = listing(names=("setting", "is", "should be", "state"), prose=("why",))
+    for found in sorted(record.settings, key=lambda each: (each.state is SettingState.RIGHT, each.name)):
+        add_row(table, found.name, found.now or _UNSET, found.wanted, _state(found), found.note or found.why)
+    return table
+
+
+def settings_line(record: ShelfRecord) -> str:
+    """What was last found or done, for the screen of a phone."""
+    counts = Counter(each.state for each in record.settings)
+    said = ", ".join(f"{counts[state]} {words}" for state, words in _WORDS.items() if counts[state])
+    ours = sum(each.ours for each in record.settings)
+    kept = f"; {ours} set by the farm" if ours else ""
+    return f"{said or NOTHING}{kept} (for {record.asked_by}, at {moment(record.at)})"
+
+
+def _state(found: FoundSetting) -> str:
+    words = _WORDS[found.state]
+    return f"{words}, was {found.original or _UNSET}" if found.ours else words
