@@ -31,6 +31,7 @@ from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramVie
 from farm.wire.host_views import HostChange, HostDetail, HostRetirementPlan, HostView
 from farm.wire.matrix_views import CancelledView, MatrixPlanView
 from farm.wire.placement_views import SeriesPlacementView
+from farm.wire.reread_views import RereadPage, RereadRequest
 from farm.wire.result_views import ResultView
 from farm.wire.storage_views import StorageView, SweepView
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
@@ -240,6 +241,10 @@ class FarmClient(FarmConnection):
     def sweep_storage(self) -> SweepView:
         """Enforce the limits now."""
         return self._post(SweepView, "/storage/sweep", {})
+
+    def reparse(self, request: RereadRequest) -> RereadPage:
+        """Read the next piece of kept output by the present adapters."""
+        return self._post(RereadPage, "/reparse", request.model_dump(mode="json"))
 
     def create_token(self, request: TokenRequest) -> NewTokenView:
         """A join token; the farm says it this once."""

@@ -26,6 +26,7 @@ from farm.cli import (
     login,
     matrix,
     placement,
+    reparse,
     run,
     speedups,
     storage,
@@ -71,6 +72,7 @@ app.add_typer(attempt.app, name="attempt", rich_help_panel="What there is")
 app.command("speedups", rich_help_panel="What there is")(speedups.speedups)
 app.command("placement", rich_help_panel="What there is")(placement.placement)
 app.add_typer(explain.app, name="explain", rich_help_panel="What there is")
+app.command("reparse", rich_help_panel="The farm")(reparse.reparse)
 app.command("events", rich_help_panel="What there is")(events.events)
 
 

@@ -65,6 +65,8 @@ class DeviceEvent(StrEnum):
     FENCE_RAISED = "device_fence_raised"
     #: Its system build or its drivers are others than before; from and to are of the first that changed.
     UPDATED = "device_updated"
+    #: The same work ran on other hardware there than before; from and to say which.
+    PLACEMENT_CHANGED = "placement_changed"
     #: An operator named it, or took its name away.
     LABELLED = "device_labelled"
     #: An operator gave it other tags.

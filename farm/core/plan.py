@@ -10,6 +10,8 @@ from farm.core.ids import AttemptId, Digest
 from farm.core.placement import Placement
 
 SettingValue = str | int | float | bool
+#: The pass that shows which hardware ran.
+SHOWS_PLACEMENT = "placement"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from farm.core.evidence import Evidence, PassEvidence
 from farm.core.placement import Actual, Placement, actual
-from farm.core.plan import RunPlan, UncountedPass
+from farm.core.plan import SHOWS_PLACEMENT, RunPlan, UncountedPass
 from farm.harness.placements.pytorch import pytorch_nnapi_placement, pytorch_vulkan_placement
 from farm.harness.torch_output import last_lines
 
-#: Of the pass; what an earlier one showed serves later runs of the same cell, build and program.
-PLACEMENT = "placement"
 #: Loading, compiling by the driver, and one iteration; NPUs take minutes to compile, which the run took, too.
 _PASS_TIMEOUT_S = 60.0
 _ITERATIONS: Mapping[str, str] = {"--iter=": "--iter=1", "--warmup=": "--warmup=0"}
@@ -37,7 +35,7 @@ def placement_passes(
     ]
     return (
         UncountedPass(
-            name=PLACEMENT,
+            name=SHOWS_PLACEMENT,
             argv=tuple(words),
             env=env,
             properties=_PROPERTIES[backend],
@@ -49,7 +47,7 @@ def placement_passes(
 
 def shown_placement(plan: RunPlan, evidence: Evidence, backend: str) -> tuple[Actual, Placement | None]:
     """What ran, by the run's own pass, or by that of an earlier run; unknown, with the reason, by neither."""
-    found = next((each for each in evidence.passes if each.name == PLACEMENT), None)
+    found = next((each for each in evidence.passes if each.name == SHOWS_PLACEMENT), None)
     if found is None and plan.shown is not None:
         earlier = actual(plan.shown.placement, backend)
         proof = f"{earlier.proof} (shown after attempt {plan.shown.attempt_id}: same cell, build and program)"

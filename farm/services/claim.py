@@ -16,6 +16,7 @@ from farm.harness.adapter import RunRequest
 from farm.services.adapters import adapter_of
 from farm.services.checks import check_files
 from farm.services.devices import Load, load_of
+from farm.services.passes import with_due_passes
 from farm.store import attempts, devices, jobs
 from farm.store.artifacts import mark_used
 from farm.store.attempts import NewAttempt
@@ -24,6 +25,7 @@ from farm.store.job_work import Work, work_of
 from farm.store.jobs import Job
 from farm.store.queues import queue_heads, queued_checks
 
+_CONTROLS = TypeAdapter(Controls)
 _GATES = TypeAdapter(Gates)
 
 
@@ -101,7 +103,7 @@ def _claim(
                 facts_id=device.facts_id,
                 fence=fences[device.device_id],
                 cpu_domain=device.cpu_domain,
-                plan=plan_of(work_by_job.get(job.job_id)),
+                plan=_due_plan(connection, work_by_job.get(job.job_id), device),
             )
             for device, job in chosen
         ]
@@ -130,6 +132,19 @@ def _record(
     return True
 
 
+def _due_plan(connection: Connection, work: Work | None, device: Device) -> RunPlan:
+    plan = plan_of(work)
+    if work is None:
+        return plan
+    return with_due_passes(
+        connection,
+        plan,
+        cell_id=work.cell.cell_id,
+        facts_id=device.facts_id,
+        program_digest=work.program.digest,
+    )
+
+
 def plan_of(work: Work | None) -> RunPlan:
     """What an agent is to do for a benchmark, or without one for a check."""
     if work is None:
@@ -143,4 +158,6 @@ def plan_of(work: Work | None) -> RunPlan:
         timeout_s=work.terms.spec["timeout_s"],
         gates=_GATES.validate_python(work.terms.spec["gates"]),
     )
-    return adapter_of(work.program).plan(request)
+    # Of a matrix that was submitted before there were any, they are the defaults.
+    controls = _CONTROLS.validate_python(work.terms.spec.get("controls", {}))
+    return replace(adapter_of(work.program).plan(request), controls=controls)

@@ -23,6 +23,7 @@ from farm.services.golden_ending import by_golden_run
 from farm.services.incidents import HOST_INCIDENT, notice_trouble, was_the_hosts
 from farm.services.judging import Arrived, Taken, Verdict, answer_to, stored_answer, taken, verdict
 from farm.services.measuring import record_measurement
+from farm.services.placement_changes import notice_placements
 from farm.services.takeover import MOVED
 from farm.store import attempts, successes
 from farm.store import evidence as reports
@@ -107,7 +108,9 @@ def _record_good(connection: Connection, verdicts: Sequence[Verdict]) -> None:
             for kept in (each.taken for each in verdicts)
         ],
     )
-    add_measurements(connection, [each.measured for each in verdicts if each.measured is not None])
+    measured = [each.measured for each in verdicts if each.measured is not None]
+    notice_placements(connection, measured, now=verdicts[-1].taken.arrived.at)
+    add_measurements(connection, measured)
 
 
 def _settle_alone(connection: Connection, kept: Taken, means: Verdict | None) -> ReportAnswer:
