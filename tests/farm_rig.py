@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from farm.blobs.disk import DiskBlobs
 from farm.core.attempt import AttemptState
 from farm.core.device import DeviceFacts, Presence
-from farm.core.errors import Blame
+from farm.core.errors import Blame, FarmError
 from farm.core.evidence import Evidence, ExitRecord, Trouble
 from farm.core.ids import AttemptId, HostId, MatrixId, SessionId, digest_of
 from farm.core.plan import RunPlan
@@ -26,11 +26,12 @@ from farm.core.variant import Format, Manifest, Precision, Recipe, TensorSpec
 from farm.services.bootstrap import register_own_programs
 from farm.services.exchange import exchange
 from farm.services.identity import create_join_token, enroll
+from farm.services.judging import Arrived
 from farm.services.matrices import matrix_view
 from farm.services.reap import reap
 from farm.services.registering import register_artifact, register_variant
 from farm.services.sessions import open_session
-from farm.services.settle import settle
+from farm.services.settle import settle, settle_together
 from farm.services.speedups import list_speedups
 from farm.services.submit import submit_matrix
 from farm.store.database import Database, sqlite_url
@@ -195,6 +196,15 @@ class HostRig:
 
     def report_bytes(self, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
         return self.farm.write(settle, self.host_id, attempt_id, body, now=self.farm.clock.now())
+
+    def report_together(self, reports: Sequence[tuple[AttemptId, bytes]]) -> list[ReportAnswer | FarmError]:
+        """Report attempts whose reports the farm is given at once."""
+        now = self.farm.clock.now()
+        arrived = [
+            Arrived(host_id=self.host_id, attempt_id=attempt_id, body=body, at=now)
+            for attempt_id, body in reports
+        ]
+        return self.farm.write(settle_together, arrived)
 
     def clean(self, assignment: Assignment) -> None:
         """Clean the phone up after an attempt; the farm learns of it at the next exchange."""
