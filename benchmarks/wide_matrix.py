@@ -13,6 +13,8 @@ from played_host import PlayedHost
 from program import register_model, submit, submit_wide
 from rig import FarmRig
 
+from farm.store.unfoldings import left_of
+
 #: Of the host that works on meanwhile.
 _BUSY_PHONES = 10
 #: Between two of its exchanges: it is to notice, not to compete.
@@ -60,10 +62,11 @@ def wide_matrix(rig: FarmRig, *, devices: int, cells: int, before_s: float) -> W
         time.sleep(before_s)
         before_ms, worker.times_ms = worker.times_ms, []
         began_s, cpu_before_s = time.perf_counter(), cpu_s(rig.farm_pid)
-        view = submit_wide(rig, keys=cells // devices, host="wide")
+        matrix_id = submit_wide(rig, keys=cells // devices, host="wide")
         answered_s = time.perf_counter() - began_s
-        while rig.farm.matrix_waiting(view).not_queued:
-            time.sleep(0.5)
+        # Not over HTTP: the farm is to be busy with the matrix alone.
+        while rig.database.read(left_of, matrix_id):
+            time.sleep(0.1)
         queued_s = time.perf_counter() - began_s
         cpu_us = 1e6 * (cpu_s(rig.farm_pid) - cpu_before_s) / cells
     busy.close()

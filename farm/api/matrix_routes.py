@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from farm.api.callers import Submitter, Viewer
 from farm.api.context import Farm
 from farm.core.ids import CellId, JobId, MatrixId
-from farm.services.cancel import cancel_matrix
+from farm.services.cancel import Cancelled, cancel_some
 from farm.services.explain_cell import explain_cell
 from farm.services.explain_job import explain_job, job_detail
 from farm.services.matrices import list_cell_views, list_job_views, list_matrix_summaries, matrix_view
@@ -60,14 +60,19 @@ async def get_matrix(matrix_id: Count, _: Viewer, farm: Farm) -> MatrixView:
 async def post_cancel(
     matrix_id: Count, cancellation: Cancellation, caller: Submitter, farm: Farm
 ) -> CancelledView:
-    """End what is left of a matrix; again is no error."""
-    return await farm.database.change_async(
-        cancel_matrix,
-        MatrixId(matrix_id),
-        device=cancellation.device,
-        now=farm.clock.now(),
-        actor=caller.actor,
-    )
+    """End what is left of a matrix; again is no error. It is cancelled when this returns."""
+    found: Cancelled | None = None
+    while found is None or not found.is_done:
+        # Of a large matrix in several transactions: agents have their turn between them.
+        found = await farm.database.change_async(
+            cancel_some,
+            MatrixId(matrix_id),
+            device=cancellation.device,
+            before=found,
+            now=farm.clock.now(),
+            actor=caller.actor,
+        )
+    return found.view
 
 
 @router.post("/matrices/{matrix_id}/rerun", status_code=201)

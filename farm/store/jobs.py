@@ -265,18 +265,23 @@ def cancel_jobs(
     source: JobState,
     *,
     device_id: DeviceId | None = None,
+    limit: int | None = None,
     now: datetime,
     actor: str,
 ) -> int:
-    """Finish all jobs of a matrix that are in one state as cancelled, each with its event row; how many."""
+    """Finish jobs of a matrix that are in one state as cancelled, each with its event row; how many.
+
+    All of them, or so many at most: those that would begin first.
+    """
+    found = sa.select(jobs.c.job_id).where(jobs.c.matrix_id == matrix_id, jobs.c.state == source)
+    if device_id is not None:
+        found = found.where(jobs.c.device_id == device_id)
     update = (
         jobs.update()
-        .where(jobs.c.matrix_id == matrix_id, jobs.c.state == source)
+        .where(jobs.c.job_id.in_(found.order_by(jobs.c.job_id).limit(limit)), jobs.c.state == source)
         .values(state=JobState.FINISHED, outcome=Outcome.CANCELLED, finished_at=now)
         .returning(jobs.c.job_id)
     )
-    if device_id is not None:
-        update = update.where(jobs.c.device_id == device_id)
     cancelled = connection.execute(update).scalars().all()
     record_moves(
         connection,

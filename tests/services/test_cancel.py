@@ -6,7 +6,7 @@ from farm_rig import FarmRig, HostRig, device_trouble, ended, good_evidence, pha
 from farm.core.attempt import AttemptState
 from farm.core.errors import Blame, NotFound
 from farm.core.ids import MatrixId
-from farm.services.cancel import cancel_matrix
+from farm.services.cancel import cancel_matrix, cancel_some
 from farm.wire.agent import Assignment
 from farm.wire.matrix_views import CancelledView
 
@@ -219,3 +219,30 @@ def test_a_device_or_matrix_that_is_not_there_is_named(farm: FarmRig, host: Host
         cancel(farm, matrix_id, "phone-3")
     with pytest.raises(NotFound, match="there is no matrix 99"):
         cancel(farm, MatrixId(99))
+
+
+@pytest.mark.invariant("I16", "I17")
+def test_what_is_cancelled_in_several_transactions_comes_to_what_one_does(
+    farm: FarmRig, host: HostRig
+) -> None:
+    matrix_id = farm.submit()
+    (first,) = host.exchange().assignments
+    found, steps = None, 0
+    while found is None or not found.is_done:
+        found = farm.write(cancel_some, matrix_id, limit=4, before=found, now=farm.clock.now(), actor="user")
+        steps += 1
+        # Until the last of them, what is under way goes on.
+        assert outcomes(farm, matrix_id).get("active", 0) == (0 if found.is_done else 1)
+    assert steps == 3
+    assert (found.view.queued, found.view.active, found.view.finished) == (9, 1, 0)
+    assert outcomes(farm, matrix_id) == {"cancelled": 10}
+    (event,) = farm.rows("SELECT cause FROM events WHERE kind = 'matrix_cancelled'")
+    assert event["cause"] == "all devices: 9 queued and 1 active jobs"
+    assert host.exchange().assignments == ()
+
+
+def test_what_would_begin_first_is_cancelled_first(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit()
+    farm.write(cancel_some, matrix_id, limit=4, now=farm.clock.now(), actor="user")
+    states = farm.rows("SELECT state FROM jobs WHERE matrix_id = :id ORDER BY turn, job_id", id=matrix_id)
+    assert [row["state"] for row in states] == ["finished"] * 4 + ["queued"] * 6

@@ -8,7 +8,7 @@ from rows import CELL
 from sqlalchemy.engine import Connection
 
 from farm.store import tables
-from farm.store.bulk import insert_rows
+from farm.store.bulk import insert_rows, is_among
 from farm.store.database import Database
 
 COLUMNS = ("cell_index", "device_id", "variant_id", "settings", "label", "baseline_index")
@@ -40,3 +40,29 @@ def test_rows_are_numbered_in_their_order(filled: Database) -> None:
 
 def test_no_rows_are_no_statement(filled: Database) -> None:
     assert filled.write(put, []) == []
+
+
+def test_what_is_there_already_stays_as_it_is(filled: Database) -> None:
+    first = (100, CELL["device_id"], None, {}, "first", None)
+    filled.write(put, [first])
+
+    def again(connection: Connection) -> None:
+        rows = [
+            (100, CELL["device_id"], None, {}, "second", None),
+            (101, CELL["device_id"], None, {}, "x", None),
+        ]
+        insert_rows(connection, tables.cells, COLUMNS, rows, same=SAME, unless=("matrix_id", "cell_index"))
+
+    filled.write(again)
+    assert [row[4] for row in filled.write(put, [])] == ["first", "x"]
+
+
+@pytest.mark.parametrize("numbers", [[], [100], list(range(99, 5000, 2))])
+def test_many_numbers_are_looked_up_at_once(filled: Database, numbers: list[int]) -> None:
+    filled.write(put, [(index, CELL["device_id"], None, {}, "x", None) for index in range(100, 200)])
+
+    def found(connection: Connection) -> set[int]:
+        index = tables.cells.c.cell_index
+        return set(connection.execute(sa.select(index).where(is_among(connection, index, numbers))).scalars())
+
+    assert {number for number in filled.read(found) if number >= 100} == {*numbers} & {*range(100, 200)}

@@ -183,6 +183,19 @@ BROKEN: dict[str, Sequence[Insert]] = {
         )
     ],
     "uq_programs_harness_abi_digest": [(tables.programs, PROGRAM)],
+    "ck_unfoldings_unfolded_some": [
+        (
+            tables.unfoldings,
+            {
+                "matrix_id": 1,
+                "device_id": PHONE,
+                "jobs": 5,
+                "unfolded": 5,
+                "first_turn": 0,
+                "last_turn": 4,
+            },
+        )
+    ],
 }
 
 
