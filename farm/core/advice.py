@@ -39,7 +39,7 @@ def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str
         case Blocker.RETIRED:
             return f"farm device admit {name} takes it back"
         case Blocker.HEALTH_BAD:
-            return "mend it, then replug it, or hold and release it: it is checked then"
+            return f"mend it, then farm device check {name}; it is checked by itself, too, ever more rarely"
         case Blocker.HEALTH_UNKNOWN | Blocker.HEALTH_SUSPECT:
             return None
         case Blocker.BUSY | Blocker.ERRAND | Blocker.NOT_CLEANED | Blocker.CPU_SHARED | Blocker.HOST_FULL:

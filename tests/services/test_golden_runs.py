@@ -93,7 +93,7 @@ def test_a_run_in_the_band_keeps_the_phone_good(farm: FarmRig, phone: HostRig) -
     assert verdicts == ["learning"] * MIN_RUNS + ["in_band"]
 
 
-@pytest.mark.fault("46")
+@pytest.mark.fault(46)
 def test_a_phone_a_third_slower_is_suspect_and_bad_once_it_is_slow_again_when_cool(
     farm: FarmRig, phone: HostRig
 ) -> None:
@@ -164,7 +164,7 @@ def test_a_phone_that_is_faster_than_its_kind_is_told_of_and_stays_good(
     assert alarms(farm) == []
 
 
-@pytest.mark.fault("48")
+@pytest.mark.fault(48)
 def test_a_phone_that_gets_slower_week_by_week_within_its_band_is_suspect_then_bad_with_its_trend(
     farm: FarmRig, phone: HostRig
 ) -> None:
