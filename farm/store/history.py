@@ -48,6 +48,7 @@ def past_runs(connection: Connection, harness: str) -> list[PastRun]:
         .outerjoin(device_facts, device_facts.c.facts_id == measurements.c.facts_id)
         .where(
             measurements.c.measurement_id > newest - RUNS_LOOKED_AT,
+            measurements.c.accepted,
             series.c.harness == harness,
             attempts.c.finished_at.is_not(None),
         )

@@ -38,9 +38,12 @@ class StoredReading:
 
 
 def find_reading(connection: Connection, attempt_id: AttemptId) -> StoredReading | None:
-    """What came of one attempt."""
+    """What came of one attempt: the reading that counts, or else the latest that was kept."""
     row = connection.execute(
-        sa.select(measurements).where(measurements.c.attempt_id == attempt_id)
+        sa.select(measurements)
+        .where(measurements.c.attempt_id == attempt_id)
+        .order_by(measurements.c.accepted.desc(), measurements.c.measurement_id.desc())
+        .limit(1)
     ).one_or_none()
     if row is None:
         return None
