@@ -214,11 +214,24 @@ class FarmClient(FarmConnection):
         return self._get(AttemptView, f"/attempts/{attempt_id}")
 
     def speedups(
-        self, *, matrix_id: MatrixId | None = None, device: str | None = None, model: str | None = None
+        self,
+        *,
+        matrix_id: MatrixId | None = None,
+        device: str | None = None,
+        model: str | None = None,
+        across_controls: bool = False,
     ) -> list[SpeedupView]:
         """Every candidate against its baseline, of the matrices, devices and models that are asked for."""
         matrix = None if matrix_id is None else str(matrix_id)
-        return self._get(list[SpeedupView], "/speedups", matrix_id=matrix, device=device, model=model)
+        across = "true" if across_controls else None
+        return self._get(
+            list[SpeedupView],
+            "/speedups",
+            matrix_id=matrix,
+            device=device,
+            model=model,
+            across_controls=across,
+        )
 
     def placements(
         self, *, matrix_id: MatrixId | None = None, device: str | None = None

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from farm.core.controls import ControlLevel
 from farm.core.ids import FactsId
 from farm.core.measurement import Quality, SampleKind
 
@@ -16,3 +17,4 @@ class MeasuredValue:
     kind: SampleKind
     quality: Quality
     facts_id: FactsId | None = None
+    control_level: ControlLevel = ControlLevel.FREE

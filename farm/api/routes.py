@@ -70,6 +70,7 @@ async def get_speedups(
     matrix_id: Count | None = None,
     device: str | None = Query(default=None, max_length=128),
     model: str | None = Query(default=None, max_length=128),
+    across_controls: bool = False,
 ) -> list[SpeedupView]:
     """Comparisons of one matrix, or else the newest of each pair."""
     return await farm.database.read_async(
@@ -77,4 +78,5 @@ async def get_speedups(
         matrix_id=None if matrix_id is None else MatrixId(matrix_id),
         device=device,
         model=model,
+        across_controls=across_controls,
     )

@@ -8,7 +8,8 @@ from rich.text import Text
 
 from farm.cli.reading_lines import reading_fields
 from farm.cli.words import NOTHING, moment, plural
-from farm.core.condition import Condition
+from farm.core.condition import Condition, CpuPolicy
+from farm.core.controls import ControlState
 from farm.core.evidence import Evidence, ExitRecord, Trouble
 from farm.core.plan import PlanFile, RunPlan
 from farm.core.units import elapsed_text, size_text
@@ -83,13 +84,23 @@ def _of_evidence(evidence: Evidence) -> Iterator[str]:
         yield from _trouble(evidence.trouble)
     yield _field("before", _condition(evidence.before))
     yield _field("after", _condition(evidence.after))
+    yield from (_field("control", _control(state)) for state in evidence.controls)
     yield from _output("stdout", evidence.stdout, evidence.stdout_dropped_bytes)
     yield from _output("stderr", evidence.stderr, evidence.stderr_dropped_bytes)
 
 
 def _exit(record: ExitRecord) -> str:
     killed = ", killed at its time-out" if record.timed_out else ""
-    return f"code {record.code} after {record.duration_s:.2f} s{killed}"
+    spent = "" if record.cpu_s is None else f", {record.cpu_s:.2f} s of CPU time"
+    return f"code {record.code} after {record.duration_s:.2f} s{spent}{killed}"
+
+
+def _control(state: ControlState) -> str:
+    """What was asked for, what there was before it was set, and what was read back around the run."""
+    was = "" if state.before is None else f", {state.before} otherwise"
+    held = "" if state.held_before is None else f", {state.held_before} before the run"
+    after = "" if state.held_after is None else f", {state.held_after} after it"
+    return f"{state.name} {state.asked}{was}{held}{after}"
 
 
 def _trouble(trouble: Trouble) -> Iterator[str]:
@@ -109,11 +120,26 @@ def _condition(condition: Condition | None) -> str:
         _with_unit(condition.battery_level_pct, "battery {} %"),
         _with_unit(condition.battery_c, "battery {:.1f} °C"),
         None if condition.charging is None else "charging" if condition.charging else "not charging",
+        None if condition.plugged is None else f"plugged in: {condition.plugged}",
+        None if condition.screen_on is None else "screen on" if condition.screen_on else "screen off",
+        *(_clock(policy) for policy in condition.cpus),
+        _with_unit(condition.gpu_busy_pct, "GPU {:.0f} % busy"),
+        *(f"{name} at {busy:.0f} % of a core" for name, busy in condition.busiest_pct.items()),
         _with_unit(condition.load_1m, "load {:.2f}"),
         _bytes(condition.memory_available_bytes, "memory"),
         _bytes(condition.storage_free_bytes, "storage"),
     ]
     return ", ".join(part for part in said if part)
+
+
+def _clock(policy: CpuPolicy) -> str | None:
+    """`policy4 at 2.11, limit 2.11 of 2.75 GHz`."""
+    known = [
+        None if hz is None else f"{word} {hz / 1e9:.2f}"
+        for word, hz in (("at", policy.current_hz), ("limit", policy.max_hz), ("of", policy.hardware_max_hz))
+    ]
+    told = " ".join(part for part in known if part)
+    return f"{policy.name} {told} GHz" if told else None
 
 
 def _with_unit(value: float | None, form: str) -> str | None:

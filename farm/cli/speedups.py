@@ -20,6 +20,13 @@ def speedups(
     matrix: Annotated[int | None, typer.Option(help="Of this matrix only.", metavar="ID")] = None,
     device: Annotated[str | None, typer.Option(help="On this device only.")] = None,
     model: Annotated[str | None, typer.Option(help="Of this model only.")] = None,
+    across_controls: Annotated[
+        bool,
+        typer.Option(
+            "--across-controls",
+            help="Compare runs, too, whose phone was in our hands in different degrees: free, pinned, fixed.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Compare every candidate with its baseline, device by device.
@@ -28,11 +35,15 @@ def speedups(
     """
     matrix_id = None if matrix is None else MatrixId(matrix)
     with connect() as farm:
-        views = farm.speedups(matrix_id=matrix_id, device=device, model=model)
+        views = farm.speedups(
+            matrix_id=matrix_id, device=device, model=model, across_controls=across_controls
+        )
     if as_json:
         print_json([view.model_dump(mode="json") for view in views])
     else:
         print_speedups(views)
+        if across_controls:
+            talk("Runs count that were controlled in different degrees: what was set may be the difference.")
 
 
 def print_speedups(views: "Sequence[SpeedupView]") -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from farm.core.controls import ControlLevel
 from farm.core.ids import FactsId
 from farm.core.measurement import Quality, SampleKind
 from farm.core.stats import t_quantile
@@ -31,6 +32,10 @@ class MeasuredValue(Protocol):
     def kind(self) -> SampleKind: ...
     @property
     def quality(self) -> Quality: ...
+    @property
+    def control_level(self) -> ControlLevel:
+        """How much of the phone was in our hands then."""
+
     @property
     def facts_id(self) -> FactsId | None:
         """What its phone was then."""
@@ -105,6 +110,7 @@ def paired_rounds(
     candidate: Sequence[MeasuredValue],
     *,
     builds: Mapping[FactsId, int] | None = None,
+    across_controls: bool = False,
 ) -> tuple[list[RoundPair], list[Exclusion]]:
     """Pair two cells of one device by round.
 
@@ -117,11 +123,14 @@ def paired_rounds(
         baseline: the one cell.
         candidate: the other.
         builds: numbers of the phone's builds, by what it was; without a number all builds are one.
+        across_controls: whether sides count whose phone was controlled in different degrees.
     """
     pairs: dict[int, RoundPair] = {}
     excluded: list[Exclusion] = []
     for pair, repeat in _blocks(baseline, candidate):
         sides = _sides(pair)
+        if isinstance(sides, tuple) and not across_controls:
+            sides = _of_one_level(sides)
         if isinstance(sides, tuple) and pair.round not in pairs:
             pairs[pair.round] = pair
             continue
@@ -183,6 +192,14 @@ def _blocks(
         (RoundPair(round=key[0], baseline=sides[0].get(key), candidate=sides[1].get(key)), key[1])
         for key in keys
     ]
+
+
+def _of_one_level(sides: _Sides) -> _Sides | str:
+    levels = [side.control_level for side in sides]
+    if levels[0] == levels[1]:
+        return sides
+    baseline, candidate = (level.name.lower() for level in levels)
+    return f"the baseline ran with its phone {baseline}, the candidate with it {candidate}"
 
 
 def _of_one_build(

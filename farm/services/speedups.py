@@ -40,6 +40,7 @@ def list_speedups(
     matrix_id: MatrixId | None = None,
     device: str | None = None,
     model: str | None = None,
+    across_controls: bool = False,
 ) -> list[SpeedupView]:
     """Comparisons of one matrix, or else the newest of each pair of series over all matrices.
 
@@ -48,6 +49,7 @@ def list_speedups(
         matrix_id: only of this matrix.
         device: only on this device: its id, its label, or the beginning of either.
         model: only of this model.
+        across_controls: whether rounds count in which the phone was controlled in different degrees.
 
     Raises:
         NotFound: there is no such matrix, device or model.
@@ -58,9 +60,10 @@ def list_speedups(
         _check_model(connection, model)
     facts = {row.device_id: row.facts for row in devices.list_devices(connection)}
     if matrix_id is not None:
-        rows = _rows(connection, get_matrix(connection, matrix_id), facts)
+        matrix = get_matrix(connection, matrix_id)
+        rows = _rows(connection, matrix, facts, across_controls=across_controls)
     else:
-        rows = _newest(connection, facts)
+        rows = _newest(connection, facts, across_controls=across_controls)
     return [
         row.view for row in rows if device_id in (None, row.view.device) and model in (None, row.view.model)
     ]
@@ -72,11 +75,13 @@ def _check_model(connection: Connection, model: str) -> None:
         raise NotFound(f"no model `{model}`", hint=name_hint(model, known) or "the farm has no models yet")
 
 
-def _newest(connection: Connection, facts: Mapping[DeviceId, DeviceFacts | None]) -> list[_Row]:
+def _newest(
+    connection: Connection, facts: Mapping[DeviceId, DeviceFacts | None], *, across_controls: bool
+) -> list[_Row]:
     """Of each pair, what the newest matrix with any usable round says."""
     found: dict[_Identity, _Row] = {}
     for matrix in matrices.list_matrices(connection):
-        for row in _rows(connection, matrix, facts):
+        for row in _rows(connection, matrix, facts, across_controls=across_controls):
             if row.view.speedup is not None:
                 found.setdefault(row.identity, row)
     return sorted(found.values(), key=_place)
@@ -86,7 +91,13 @@ def _place(row: _Row) -> tuple[str, str, int]:
     return row.view.device, row.view.model or "", -row.view.matrix_id
 
 
-def _rows(connection: Connection, matrix: Matrix, facts: Mapping[DeviceId, DeviceFacts | None]) -> list[_Row]:
+def _rows(
+    connection: Connection,
+    matrix: Matrix,
+    facts: Mapping[DeviceId, DeviceFacts | None],
+    *,
+    across_controls: bool,
+) -> list[_Row]:
     cells = matrices.list_cells(connection, matrix.matrix_id)
     cell_by_index = {cell.index: cell for cell in cells}
     measured: defaultdict[CellId, list[Measurement]] = defaultdict(list)
@@ -106,6 +117,7 @@ def _rows(connection: Connection, matrix: Matrix, facts: Mapping[DeviceId, Devic
             builds[cell.device_id],
             facts.get(cell.device_id),
             defaults,
+            across_controls=across_controls,
         )
         for cell in cells
         if cell.baseline_index is not None
@@ -120,9 +132,11 @@ def _row(
     builds: Mapping[FactsId, int],
     facts: DeviceFacts | None,
     defaults: Mapping[str, SettingValue],
+    *,
+    across_controls: bool,
 ) -> _Row:
     sides = [measured.get(cell.cell_id, ()) for cell in (baseline, candidate)]
-    pairs, excluded = paired_rounds(*sides, builds=builds)
+    pairs, excluded = paired_rounds(*sides, builds=builds, across_controls=across_controls)
     found = speedup(pairs, excluded=excluded, margin=matrix.spec["equivalence_margin"])
     until = max((m.measured_at for side in sides for m in side), default=matrix.created_at)
     series = [side[-1].series_id if side else None for side in sides]

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.controls import ControlLevel
 from farm.core.device import DeviceFacts
 from farm.core.ids import AttemptId, CellId, DeviceId, Digest, FactsId, JobId, MatrixId
 from farm.core.measurement import Quality, SampleKind
@@ -29,6 +30,10 @@ class MeasuredRun:
     accepted: bool
     quality: Quality
     quality_reasons: Sequence[str]
+    #: What is to be known of it without being held against it.
+    notices: Sequence[str] | None
+    control_level: ControlLevel
+    cpu_s: float | None
     kind: SampleKind
     sample_count: int
     value_ns: float
@@ -78,7 +83,12 @@ def _runs(connection: Connection, which: sa.ColumnElement[bool]) -> list[Measure
 
 def _run(row: Mapping[Any, Any]) -> MeasuredRun:
     values = {name: row[name] for name in MeasuredRun.__dataclass_fields__}
-    return MeasuredRun(**{**values, "quality": Quality(row["quality"]), "kind": SampleKind(row["kind"])})
+    words = {
+        "quality": Quality(row["quality"]),
+        "kind": SampleKind(row["kind"]),
+        "control_level": ControlLevel(row["control_level"]),
+    }
+    return MeasuredRun(**{**values, **words})
 
 
 def counted_reports(connection: Connection, attempt_ids: Sequence[AttemptId]) -> dict[AttemptId, bytes]:

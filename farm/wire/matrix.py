@@ -22,6 +22,7 @@ from farm.core.plan import SettingValue
 from farm.core.problem import MatrixProblem, matrix_invalid
 from farm.core.selector import Selector
 from farm.core.verdict import DEFAULT_MARGIN
+from farm.wire.controls import ControlsSpec
 from farm.wire.matrix_text import line_of, load_matrix
 from farm.wire.spec_problems import problems_of
 
@@ -153,6 +154,7 @@ class MatrixSpec(_MatrixPart):
     seed: int | None = Field(None, ge=0, lt=2**63)
     timeout_s: float = Field(120.0, gt=0, le=_DAY_S)
     gates: GatesSpec = Field(default_factory=GatesSpec)
+    controls: ControlsSpec = Field(default_factory=ControlsSpec)
     equivalence_margin: float = Field(DEFAULT_MARGIN, ge=0, le=0.5)
     noise_limit: float = Field(DEFAULT_NOISE_LIMIT, gt=0, le=10)
     priority: int = Field(0, ge=-100, le=100)
@@ -212,6 +214,8 @@ def _known_keys(loc: Sequence[str | int]) -> Sequence[str]:
     match loc[0]:
         case "gates" if len(loc) > 1:
             return list(GatesSpec.model_fields)
+        case "controls" if len(loc) > 1:
+            return list(ControlsSpec.model_fields)
         case "devices" if len(loc) > 1:
             return list(SelectorSpec.model_fields)
         case _:

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel
 
 from farm.core.errors import MatrixInvalid
+from farm.wire.controls import ControlsSpec
 from farm.wire.matrix import GatesSpec, MatrixSpec, SelectorSpec, matrix_spec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,6 +33,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "The matrix": MatrixSpec,
     "Selectors": SelectorSpec,
     "Gates": GatesSpec,
+    "Controls": ControlsSpec,
 }
 ROWS = [(section, row) for section in SECTIONS for row in rows(section)]
 
@@ -57,6 +59,8 @@ def _placed(section: str, example: dict[str, Any]) -> dict[str, Any]:
             return {"devices": example}
         case "Gates":
             return {"gates": example}
+        case "Controls":
+            return {"controls": example}
         case _:
             return example
 

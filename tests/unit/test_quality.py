@@ -1,9 +1,13 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from farm.core.condition import Condition, Gates, ThermalStatus
+import pytest
+
+from farm.core.condition import Condition, CpuPolicy, Gates, ThermalStatus
+from farm.core.controls import ControlState
 from farm.core.evidence import Evidence
 from farm.core.measurement import Judgement, Quality, Reading
-from farm.core.quality import judge
+from farm.core.quality import judge, notices
 from farm.core.stats import summary
 
 STEADY = (100, 101, 100, 99, 100)
@@ -132,3 +136,44 @@ def test_the_most_serious_finding_names_the_quality_and_all_are_told() -> None:
     assert len(answer.reasons) == 4
     assert "samples" in answer.reasons[1]
     assert "thermal" in answer.reasons[2]
+
+
+def on_mains(before: str | None, after: str | None, *, away_s: float = 0.0) -> Judgement:
+    plugged = [replace(heated(None), plugged=plug) for plug in (before, after)]
+    evidence = Evidence(fence=1, before=plugged[0], after=plugged[1], away_s=away_s)
+    return judged(evidence=evidence, gates=Gates(mains=True))
+
+
+@pytest.mark.fault(47)
+def test_a_run_that_lost_its_charger_is_not_valid_where_mains_is_demanded() -> None:
+    assert on_mains("ac", "usb").quality is Quality.VALID
+    assert on_mains("ac", None).quality is Quality.VALID
+    lost = on_mains("usb", "none")
+    assert lost == Judgement(quality=Quality.UNPLUGGED, reasons=("not plugged in after the run",))
+    assert on_mains("usb", "usb", away_s=4.0).quality is Quality.UNPLUGGED
+    elsewhere = Evidence(fence=1, before=replace(heated(None), plugged="none"), away_s=4.0)
+    assert judged(evidence=elsewhere, gates=Gates()).quality is Quality.VALID
+
+
+@pytest.mark.fault(46)
+def test_a_clock_that_is_limited_after_the_run_is_throttling() -> None:
+    limited = CpuPolicy(name="policy4", max_hz=10**9, hardware_max_hz=2 * 10**9)
+    evidence = Evidence(fence=1, after=replace(heated(None), cpus=(limited,)))
+    answer = judged(evidence=evidence)
+    assert answer.quality is Quality.THROTTLED
+    assert answer.reasons == ("policy4 is limited to 1.00 of 2.00 GHz after the run",)
+
+
+def test_what_was_set_and_did_not_stay_so_is_uncontrolled() -> None:
+    changed = ControlState(name="cores", asked="4-7", held_before="4-7", held_after="4-5")
+    answer = judged(evidence=Evidence(fence=1, controls=(changed,)))
+    assert answer.quality is Quality.UNCONTROLLED
+    assert answer.reasons == ("cores was 4-5 after the run, 4-7 was asked for",)
+
+
+def test_what_gates_could_not_see_is_a_notice() -> None:
+    seen = replace(heated(ThermalStatus.NONE), battery_level_pct=80, battery_c=30.0, storage_free_bytes=2**40)
+    assert notices(seen, Gates()) == ["skin temperature unknown"]
+    assert notices(replace(seen, skin_c=31.0), Gates(mains=True)) == ["plugged in unknown"]
+    assert notices(replace(seen, skin_c=31.0), Gates()) == []
+    assert notices(None, Gates()) == ["how the phone was before the run is unknown"]

@@ -1,8 +1,10 @@
 import math
+from dataclasses import replace
 
 import pytest
 from measured_value import MeasuredValue
 
+from farm.core.controls import ControlLevel
 from farm.core.ids import FactsId
 from farm.core.measurement import Quality, SampleKind
 from farm.core.speedup import OTHER_BUILD, RoundPair, Speedup, Verdict, paired_rounds, speedup
@@ -216,3 +218,16 @@ def test_snapshots_of_one_build_are_compared() -> None:
         [value(0, facts_id=1)], [value(0, facts_id=2)], builds={FactsId(1): 0, FactsId(2): 0}
     )
     assert (len(pairs), excluded) == (1, [])
+
+
+def test_sides_whose_phones_were_controlled_in_different_degrees_are_compared_only_when_asked_for() -> None:
+    baseline = [value(index) for index in range(5)]
+    candidate = [replace(value(index, 5e5), control_level=ControlLevel.FIXED) for index in range(5)]
+    pairs, excluded = paired_rounds(baseline, candidate)
+    assert pairs == []
+    assert {each.reason for each in excluded} == {
+        "the baseline ran with its phone free, the candidate with it fixed"
+    }
+    assert speedup(pairs, excluded=excluded).ratio is None
+    pairs, _ = paired_rounds(baseline, candidate, across_controls=True)
+    assert speedup(pairs).ratio == pytest.approx(2.0)
