@@ -1,6 +1,7 @@
 """Gives free phones their next jobs: the device's head of queue becomes a live attempt with a frozen plan."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -8,6 +9,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.condition import Gates
+from farm.core.controls import Controls
 from farm.core.device import blockers
 from farm.core.ids import DeviceId, HostId, SessionId
 from farm.core.plan import RunPlan
