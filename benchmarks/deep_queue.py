@@ -9,7 +9,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from played_host import PlayedHost
 from program import register_model, submit
-from rig import farm_rig
+from rig import FarmRig, farm_rig
 from sqlalchemy.engine import Connection
 
 from farm.clock import SystemClock
@@ -24,7 +24,9 @@ _TRIES = 5
 #: More rounds than a matrix may have: jobs of the same cells, one after the other.
 _FILL = """
 INSERT INTO jobs (kind, device_id, matrix_id, cell_id, round, repeat, priority, state, created_at)
-WITH RECURSIVE rounds(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM rounds WHERE n < :rounds)
+WITH RECURSIVE rounds(n) AS (
+  SELECT CAST(:first AS INTEGER) UNION ALL SELECT n + 1 FROM rounds WHERE n < :rounds
+)
 SELECT kind, device_id, matrix_id, cell_id, n, 0, priority, 'queued', created_at
 FROM jobs CROSS JOIN rounds WHERE round = 1 AND kind = 'benchmark'
 """
@@ -40,6 +42,12 @@ class DeepQueue:
     """A host with ten free phones, and a queue behind them."""
 
     database: Database
+    rounds: int = 1
+
+    def deepen(self, jobs: int) -> None:
+        """Queue more of the same, until there are so many."""
+        self.database.write(_fill, first=self.rounds + 1, rounds=jobs // PHONES)
+        self.rounds = jobs // PHONES
 
     def claim_s(self) -> float:
         """Seconds from asking for ten jobs to their commit; they are taken back afterwards."""
@@ -63,20 +71,27 @@ class DeepQueue:
             engine.dispose()
 
 
+def shallow_queue(rig: FarmRig) -> DeepQueue:
+    """Ten healthy phones with a job each, on a farm that had no other job and goes on running."""
+    register_model(rig)
+    host = PlayedHost(rig.url, HOST, rig.join_token(), PHONES)
+    host.run_until_idle()
+    submit(rig, rounds=1)
+    host.close()
+    return DeepQueue(rig.database)
+
+
 @contextmanager
 def deep_queue(folder: Path, jobs: int, database_url: str | None = None) -> Iterator[DeepQueue]:
     """A farm with ten healthy phones and so many jobs queued for them; its own process has ended."""
     with farm_rig(folder, database_url) as rig:
-        register_model(rig)
-        host = PlayedHost(rig.url, HOST, rig.join_token(), PHONES)
-        host.run_until_idle()
-        submit(rig, rounds=1)
-        host.close()
+        shallow_queue(rig)
         url = rig.database.engine.url.render_as_string(hide_password=False)
     database = Database(url)
     try:
-        database.write(_fill, rounds=jobs // PHONES)
-        yield DeepQueue(database)
+        queue = DeepQueue(database)
+        queue.deepen(jobs)
+        yield queue
     finally:
         database.close()
 
@@ -88,8 +103,8 @@ def in_turn(ones: DeepQueue, others: DeepQueue, times: int) -> tuple[Sequence[fl
     return [first for first, _ in pairs], [second for _, second in pairs]
 
 
-def _fill(connection: Connection, *, rounds: int) -> None:
-    connection.execute(sa.text(_FILL), {"rounds": rounds})
+def _fill(connection: Connection, *, first: int, rounds: int) -> None:
+    connection.execute(sa.text(_FILL), {"first": first, "rounds": rounds})
     connection.exec_driver_sql("ANALYZE")
 
 

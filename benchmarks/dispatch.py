@@ -21,23 +21,21 @@ import argparse
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
 from compare import ratio
-from deep_queue import deep_queue, in_turn
-from idle_agents import BEAT_S, idle, memory_bytes
+from deep_queue import deep_queue, in_turn, shallow_queue
+from idle_agents import idle, memory_bytes
 from machine import machine_facts
-from played_host import PlayedHost
-from program import register_model, submit
 from rig import FarmRig, farm_rig, interrupted_by_sigterm, talk
+from settling import BusyHosts
 from wide_matrix import wide_matrix
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -56,12 +54,15 @@ class Plan:
     settle_s: float
     rounds: int
     matrices: int
-    peer_jobs: int
+    #: Of each peer; 0 leaves it out.
+    procrastinate_jobs: int
+    pgqueuer_jobs: int
     #: Of the peer whose limit makes it wait for its own buffers.
     serial_jobs: int
     wide_devices: int
     wide_cells: int
     idle_agents: int
+    beat_s: float
     idle_s: float
 
 
@@ -74,11 +75,13 @@ FULL = Plan(
     settle_s=15.0,
     rounds=100,
     matrices=4,
-    peer_jobs=10_000,
+    procrastinate_jobs=10_000,
+    pgqueuer_jobs=10_000,
     serial_jobs=20,
     wide_devices=200,
     wide_cells=1_000_000,
     idle_agents=1000,
+    beat_s=10.0,
     idle_s=30.0,
 )
 QUICK = Plan(
@@ -90,22 +93,56 @@ QUICK = Plan(
     settle_s=0.5,
     rounds=50,
     matrices=1,
-    peer_jobs=100,
+    procrastinate_jobs=100,
+    pgqueuer_jobs=0,
     serial_jobs=0,
     wide_devices=2,
     wide_cells=4000,
     idle_agents=3,
+    beat_s=1.0,
     idle_s=1.0,
 )
 
 
-def claims(plan: Plan, folder: Path, server: PostgresServer | None) -> None:
+@dataclass(slots=True, kw_only=True)
+class Farms:
+    """The farms of one run: each part has one of its own on each database, or all parts share one."""
+
+    folder: Path
+    server: PostgresServer | None
+    #: Where the shared ones are closed; None: nothing is shared.
+    shared_by: ExitStack | None
+    _shared: dict[str, FarmRig] = field(default_factory=dict)
+
+    def databases(self) -> Iterator[tuple[str, "_Urls"]]:
+        """Each by its name, and how to get one: None is the file in a farm's folder."""
+        yield "SQLite", nullcontext
+        if self.server is not None:
+            yield "PostgreSQL", partial(_postgres_url, self.server)
+
+    def each(self, part: str) -> Iterator[tuple[str, FarmRig]]:
+        """A farm on each database."""
+        for name, urls in self.databases():
+            if self.shared_by is None:
+                with urls() as url, farm_rig(self.folder / f"{name}-{part}", url) as rig:
+                    yield name, rig
+                continue
+            if name not in self._shared:
+                url = self.shared_by.enter_context(urls())
+                self._shared[name] = self.shared_by.enter_context(farm_rig(self.folder / name, url))
+            yield name, self._shared[name]
+
+
+def claims(plan: Plan, farms: Farms) -> None:
     """A long queue against a short one."""
     print(f"\nclaim of 10 phones, {plan.many:,} jobs queued / {plan.few:,}")
-    for name, urls in _databases(server):
+    if farms.shared_by is not None:
+        _claims_one_after_the_other(plan, farms)
+        return
+    for name, urls in farms.databases():
         with urls() as few_url, urls() as many_url, ExitStack() as stack:
-            few = stack.enter_context(deep_queue(folder / f"{name}-few", plan.few, few_url))
-            many = stack.enter_context(deep_queue(folder / f"{name}-many", plan.many, many_url))
+            few = stack.enter_context(deep_queue(farms.folder / f"{name}-few", plan.few, few_url))
+            many = stack.enter_context(deep_queue(farms.folder / f"{name}-many", plan.many, many_url))
             in_turn(many, few, 2)
             ones, others = in_turn(many, few, plan.claims)
             print(f"  {name:<11} time {ratio(ones, others)}, median {1000 * median(ones):.1f} ms", flush=True)
@@ -114,74 +151,65 @@ def claims(plan: Plan, folder: Path, server: PostgresServer | None) -> None:
                 print(f"  {'':<11} pages {touched / before:.3f} ({touched} / {before})", flush=True)
 
 
-def settled(plan: Plan, folder: Path, server: PostgresServer | None) -> None:
+def _claims_one_after_the_other(plan: Plan, farms: Farms) -> None:
+    """Of one queue that grows: what the machine does meanwhile falls on one of both."""
+    for name, rig in farms.each("claim"):
+        queue = shallow_queue(rig)
+        queue.deepen(plan.few)
+        others = [queue.claim_s() for _ in range(plan.claims)]
+        queue.deepen(plan.many)
+        ones = [queue.claim_s() for _ in range(plan.claims)]
+        print(f"  {name:<11} time {ratio(ones, others)}, median {1000 * median(ones):.1f} ms", flush=True)
+
+
+def settled(plan: Plan, farms: Farms) -> None:
     """Jobs a second, ours and theirs."""
     print(f"\njobs claimed and settled over HTTP, {plan.hosts} hosts with {plan.phones} phones each")
     ours = 0.0
-    for name, urls in _databases(server):
-        with urls() as url, farm_rig(folder / f"{name}-settle", url) as rig:
-            ours = _settled_per_s(rig, plan)
-            print(f"  benchfarm on {name:<11} {ours:8.0f} jobs/s", flush=True)
-    if server is None:
+    for name, rig in farms.each("settle"):
+        ours = _settled(rig, plan, name)
+    if farms.server is None:
         return
     for peer, jobs in (
-        ("procrastinate", plan.peer_jobs),
-        ("pgqueuer", plan.peer_jobs),
+        ("procrastinate", plan.procrastinate_jobs),
+        ("pgqueuer", plan.pgqueuer_jobs),
         ("pgqueuer-serial", plan.serial_jobs),
     ):
         if find_spec(peer.partition("-")[0]) is None:
             print(f"  {peer} is not installed: pip install -e '.[bench]'")
         elif jobs:
-            theirs = _peer_per_s(peer, jobs, server)
+            theirs = _peer_per_s(peer, jobs, farms.server)
             print(f"  {peer:<24} {theirs:8.0f} jobs/s; benchfarm / it {ours / theirs:.2f}", flush=True)
 
 
-def submitted(plan: Plan, folder: Path, server: PostgresServer | None) -> None:
+def submitted(plan: Plan, farms: Farms) -> None:
     """A matrix at the limit of cells."""
     print(f"\na matrix of {plan.wide_cells:,} cells on {plan.wide_devices} phones, one round")
-    for name, urls in _databases(server):
-        with urls() as url, farm_rig(folder / f"{name}-submit", url) as rig:
-            found = wide_matrix(rig, devices=plan.wide_devices, cells=plan.wide_cells, before_s=plan.settle_s)
-            print(f"  {name:<11} {found}", flush=True)
+    for name, rig in farms.each("submit"):
+        found = wide_matrix(rig, devices=plan.wide_devices, cells=plan.wide_cells, before_s=plan.settle_s)
+        print(f"  {name:<11} {found}", flush=True)
 
 
-def idled(plan: Plan, folder: Path, server: PostgresServer | None) -> None:
+def idled(plan: Plan, farms: Farms) -> None:
     """Agents that wait."""
-    print(f"\n{plan.idle_agents} idle agents at a beat of {BEAT_S:g} s, for {plan.idle_s:g} s")
-    for name, urls in _databases(server):
-        with urls() as url, farm_rig(folder / f"{name}-idle", url) as rig:
-            time.sleep(1)
-            before = memory_bytes(rig.farm_pid)
-            found = idle(rig, plan.idle_agents, for_s=plan.idle_s)
-            more = (found.memory_bytes - before) / 1e6
-            print(f"  {name:<11} {more:.0f} MB more, {100 * found.cpu_share:.1f} % of a core", flush=True)
+    print(f"\n{plan.idle_agents} idle agents at a beat of {plan.beat_s:g} s, for {plan.idle_s:g} s")
+    for name, rig in farms.each("idle"):
+        time.sleep(min(1.0, plan.idle_s))
+        before = memory_bytes(rig.farm_pid)
+        found = idle(rig, plan.idle_agents, beat_s=plan.beat_s, for_s=plan.idle_s)
+        more = (found.memory_bytes - before) / 1e6
+        print(f"  {name:<11} {more:.0f} MB more, {100 * found.cpu_share:.1f} % of a core", flush=True)
 
 
-def _settled_per_s(rig: FarmRig, plan: Plan) -> float:
-    register_model(rig)
-    hosts = [PlayedHost(rig.url, f"h{n}", rig.join_token(), plan.phones) for n in range(plan.hosts)]
-    for host in hosts:
-        host.run_until_idle()
-    for _ in range(plan.matrices):
-        submit(rig, rounds=plan.rounds)
-    counts, ends_s = [0] * len(hosts), time.perf_counter() + plan.settle_s
-
-    def work(number: int) -> None:
-        while time.perf_counter() < ends_s and (given := hosts[number].exchange()):
-            counts[number] += hosts[number].run_all_together(given)
-
-    began_s = time.perf_counter()
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(hosts))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    taken_s = time.perf_counter() - began_s
-    for host in hosts:
-        host.close()
-    if not all(counts):
-        raise RuntimeError(f"a host was given nothing to do: {counts}")
-    return sum(counts) / taken_s
+def _settled(rig: FarmRig, plan: Plan, name: str) -> float:
+    """Jobs a second, with the reports of a host in one call."""
+    hosts = BusyHosts(rig, hosts=plan.hosts, phones=plan.phones)
+    hosts.queue(matrices=plan.matrices, rounds=plan.rounds)
+    print(f"  benchfarm on {name:<11}{hosts.settle(plan.settle_s, together=False)}: one report a call")
+    found = hosts.settle(plan.settle_s, together=True)
+    print(f"  {'':<24}{found}: the reports of a host in one call", flush=True)
+    hosts.close()
+    return found.per_s
 
 
 def _peer_per_s(peer: str, jobs: int, server: PostgresServer) -> float:
@@ -198,13 +226,6 @@ def _peer_per_s(peer: str, jobs: int, server: PostgresServer) -> float:
 _Urls = Callable[[], AbstractContextManager[str | None]]
 
 
-def _databases(server: PostgresServer | None) -> Iterator[tuple[str, _Urls]]:
-    """What each database is called, and how one of its kind is had: None is the file in a farm's folder."""
-    yield "SQLite", nullcontext
-    if server is not None:
-        yield "PostgreSQL", partial(_postgres_url, server)
-
-
 @contextmanager
 def _postgres_url(server: PostgresServer) -> Iterator[str | None]:
     with server.database() as name:
@@ -216,7 +237,11 @@ PARTS = {"claim": claims, "settle": settled, "submit": submitted, "idle": idled}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small and short: does it work?")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="small and short, all on one farm for each database: does it work?",
+    )
     parser.add_argument("--only", choices=PARTS, action="append", help="only this part; may be repeated")
     given = parser.parse_args()
     plan = QUICK if given.quick else FULL
@@ -228,9 +253,10 @@ def main() -> None:
             server = stack.enter_context(running_postgres())
         except NoPostgres as reason:
             talk(f"SQLite only: {reason}")
+        farms = Farms(folder=folder, server=server, shared_by=stack if given.quick else None)
         for name, part in PARTS.items():
             if not given.only or name in given.only:
-                part(plan, folder, server)
+                part(plan, farms)
 
 
 if __name__ == "__main__":

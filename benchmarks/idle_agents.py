@@ -18,8 +18,6 @@ from farm.services.identity import create_join_token, enroll
 from farm.services.sessions import open_session
 from farm.wire.agent import Enrollment, Exchange, SessionOpening
 
-BEAT_S = 10.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
@@ -31,9 +29,9 @@ class Idle:
     cpu_share: float
 
 
-def idle(rig: FarmRig, agents: int, *, for_s: float) -> Idle:
+def idle(rig: FarmRig, agents: int, *, beat_s: float, for_s: float) -> Idle:
     """Connect so many agents that have no phones, and look at the farm's process while they beat."""
-    calls = rig.database.write(_enrolled, agents)
+    calls = rig.database.write(_enrolled, agents, beat_s)
     return asyncio.run(_idle(rig, calls, for_s))
 
 
@@ -63,10 +61,11 @@ def memory_bytes(pid: int) -> int:
 class _Caller:
     """One agent's loop over one connection."""
 
-    def __init__(self, credential: str, session_id: int, starts_after_s: float) -> None:
+    def __init__(self, credential: str, session_id: int, *, starts_after_s: float, beat_s: float) -> None:
         self._credential = credential
         self._session_id = session_id
         self._starts_after_s = starts_after_s
+        self._beat_s = beat_s
         self._seq = 0
         #: It was answered once, and has asked again.
         self.held = asyncio.Event()
@@ -77,7 +76,7 @@ class _Caller:
         reader, writer = await asyncio.open_connection(host, port)
         while True:
             self._seq += 1
-            body = Exchange(seq=self._seq, wait_s=BEAT_S).model_dump_json()
+            body = Exchange(seq=self._seq, wait_s=self._beat_s).model_dump_json()
             writer.write(
                 f"POST /api/v1/agent/sessions/{self._session_id}/exchange HTTP/1.1\r\nHost: {host}:{port}\r\n"
                 f"Authorization: Bearer {self._credential}\r\nContent-Type: application/json\r\n"
@@ -94,7 +93,7 @@ class _Caller:
                 raise RuntimeError(answer.decode(errors="replace"))
 
 
-def _enrolled(connection: Connection, agents: int) -> list[_Caller]:
+def _enrolled(connection: Connection, agents: int, beat_s: float) -> list[_Caller]:
     now = SystemClock().now()
     callers = []
     for number in range(agents):
@@ -103,5 +102,7 @@ def _enrolled(connection: Connection, agents: int) -> list[_Caller]:
         answer = enroll(connection, Enrollment(host=host, join_token=token), now=now)
         opening = SessionOpening(boot_id="boot", agent_version="benchmark")
         session = open_session(connection, host, opening, now=now)
-        callers.append(_Caller(answer.credential, session.session_id, BEAT_S * number / agents))
+        starts_after_s = beat_s * number / agents
+        caller = _Caller(answer.credential, session.session_id, starts_after_s=starts_after_s, beat_s=beat_s)
+        callers.append(caller)
     return callers

@@ -1,0 +1,70 @@
+"""Whom the periodic duties wake: those for whom there may be work now, and nobody else."""
+
+import pytest
+from farm_rig import FarmRig, HostRig
+
+from farm.core.errand import ErrandKind
+from farm.core.ids import HostId
+from farm.services.duties import Duties, serving_since
+from farm.services.errands import ask_errand
+from farm.services.holds import hold
+from farm.store.wakes import Wake
+from farm.wire.device_views import Asked, HoldRequest
+
+_TICK_S = 10.0
+
+
+@pytest.fixture
+def host(farm: FarmRig) -> HostRig:
+    """One of two hosts, with a good phone; there are the usual variants."""
+    farm.variant("float32")
+    farm.variant("int8-core")
+    farm.host("bench-2")
+    host = farm.host()
+    host.plug_in("phone-1")
+    host.earn_health()
+    return host
+
+
+def woken_by_ticks(farm: FarmRig, *, for_s: float) -> set[Wake]:
+    """Whom the farm's periodic duties wake for so long; no agent says anything meanwhile."""
+    up_since = farm.clock.now()
+    serving = serving_since(up_since, every_s=_TICK_S)
+    duties = Duties(process="farm 1", clock=farm.clock, every_s=_TICK_S, serving=serving)
+    woken: set[Wake] = set()
+    farm.database.on_change = woken.add
+    for _ in range(round(for_s / _TICK_S)):
+        farm.clock.advance(_TICK_S)
+        farm.write(duties.do, farm.clock.now(), up_since)
+    return woken
+
+
+BENCH_1 = {Wake(frozenset({HostId("bench-1")}))}
+
+
+def test_a_tick_with_nothing_due_wakes_nobody(farm: FarmRig, host: HostRig) -> None:
+    assert woken_by_ticks(farm, for_s=30) == set()
+
+
+def test_an_agent_that_is_lost_wakes_nobody(farm: FarmRig, host: HostRig) -> None:
+    assert woken_by_ticks(farm, for_s=600) == set()
+    states = {row["state"] for row in farm.rows("SELECT state FROM sessions")}
+    assert states == {"lost"}
+
+
+def test_a_grant_that_is_taken_back_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> None:
+    farm.submit()
+    assert host.exchange().assignments
+    assert woken_by_ticks(farm, for_s=140) == BENCH_1
+    assert farm.rows("SELECT 1 FROM attempts WHERE state = 'given_back'")
+
+
+def test_a_hold_that_ends_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> None:
+    farm.write(hold, "phone-1", HoldRequest(by="kim", for_s=60), now=farm.clock.now())
+    assert woken_by_ticks(farm, for_s=50) == set()
+    assert woken_by_ticks(farm, for_s=20) == BENCH_1
+
+
+def test_an_errand_that_expires_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> None:
+    farm.write(ask_errand, "phone-1", ErrandKind.IDENTIFY, Asked(by="kim"), now=farm.clock.now())
+    assert woken_by_ticks(farm, for_s=700) == BENCH_1
