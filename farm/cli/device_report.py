@@ -45,7 +45,9 @@ def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
     if view.incident:
         yield "its host", f"{view.incident}; that is not held against the phone"
     yield "presence", f"{view.presence} ({view.detail})" if view.detail else view.presence
-    yield "health", view.health if view.golden_run is None else f"{view.health}; {view.golden_run}"
+    yield "health", view.health
+    if view.golden_run:
+        yield "golden run", view.golden_run
     yield "admin", view.admin
     kind = phone(view.device_model, view.soc, virtual=view.virtual)
     yield "phone", f"{kind}, unit {view.unit}" if view.unit else kind
@@ -69,6 +71,7 @@ def condition_words(condition: Condition) -> str:
         condition.thermal_status is not None and f"thermal {condition.thermal_status.name}",
         condition.skin_c is not None and f"skin {condition.skin_c:.1f} °C",
         level is not None and f"battery {level} %" + (" charging" if charging else ""),
+        condition.charging_note,
         condition.battery_c is not None and f"battery {condition.battery_c:.1f} °C",
         free is not None and f"{size_text(free)} free",
         condition.load_1m is not None and f"load {condition.load_1m:.2f}",
