@@ -7,7 +7,8 @@ from types import MappingProxyType
 from farm.core.placement import Accelerator
 
 _SPLIT = re.compile(r"[^a-z0-9]+")
-_GLUE = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])")
+#: Where words of one name meet: `CPUExecution`, `XnnpackBackend`.
+_GLUE = re.compile(r"(?<=[A-Za-z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])")
 
 #: `qti-default` lets the driver choose for each operation, so the name says nothing; nor does `armnn`'s.
 _BY_NAME: Mapping[str, Accelerator] = MappingProxyType(
@@ -86,7 +87,6 @@ _BY_WORD: Mapping[Accelerator, frozenset[str]] = MappingProxyType(
                 "vulkan",
                 "vk",
                 "webgpu",
-                "web",
                 "metal",
                 "mps",
                 "cuda",
@@ -108,6 +108,6 @@ def accelerator_of(name: str) -> Accelerator:
     exact = _BY_NAME.get(plain.removesuffix("_shim").removesuffix("-shim"))
     if exact is not None:
         return exact
-    words = {word for word in _SPLIT.split(_GLUE.sub("-", name.strip()).lower()) if word}
-    words |= {word for word in _SPLIT.split(plain) if word}
+    parts = [*_SPLIT.split(_GLUE.sub("-", name.strip()).lower()), *_SPLIT.split(plain)]
+    words = {part.removeprefix("lib") for part in parts if part}
     return next((kind for kind, known in _BY_WORD.items() if words & known), Accelerator.UNKNOWN)

@@ -37,9 +37,7 @@ _QNN_TYPES: Mapping[str, Accelerator] = MappingProxyType(
     }
 )
 #: Inspector's table: its last column, or the one before a backend's name.
-_INSPECTED = re.compile(
-    r"^\s*\|?\s*\w*\s+(\S[^|\n]{0,200}?)\s{1,99}.{0,300}?\b(True|False)\b\s*\|?\s*(\w*Backend)?\s*$"
-)
+_INSPECTED = re.compile(r"\b(True|False)\b\s{0,20}\|?\s{0,20}(\w{1,60}Backend)?\s*$")
 _OPERATOR = re.compile(r"native_call_|DELEGATE_CALL|OPERATOR_CALL", re.IGNORECASE)
 _MOST_WARNINGS = 5
 
@@ -100,9 +98,9 @@ def _inspected(lines: Sequence[LogLine], shares: tuple[Share, ...]) -> tuple[int
     first: dict[str, LogLine] = {}
     if any("is_delegated_op" in line.text for line in lines):
         for line, match in matching(lines, _INSPECTED):
-            if _OPERATOR.search(line.text) is None and match[2] == "False":
+            if _OPERATOR.search(line.text) is None and match[1] == "False":
                 continue
-            name = match[3] or ("delegate" if match[2] == "True" else "portable")
+            name = match[2] or ("delegate" if match[1] == "True" else "portable")
             counts[name] += 1
             first.setdefault(name, line)
     if not counts or shares:
