@@ -56,7 +56,7 @@ GOLDEN = {
     "band_key": "Pixel 8",
     "program_digest": DIGEST,
     "value_ns": 1.0,
-    "fit": True,
+    "verdict": "in_band",
     "measured_at": NOW,
 }
 ERRAND = {"device_id": PHONE, "kind": "identify", "asked_by": "ann", "asked_at": NOW}
@@ -153,6 +153,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "uq_errands_one_open_per_kind": [(tables.errands, ERRAND), (tables.errands, ERRAND)],
     "ck_access_tokens_role_known": [(tables.access_tokens, {**ACCESS_TOKEN, "role": "king"})],
     "uq_incidents_one_open_per_kind": [(tables.incidents, INCIDENT), (tables.incidents, INCIDENT)],
+    "ck_golden_runs_verdict_known": [(tables.golden_runs, {**GOLDEN, "verdict": "lovely"})],
     "uq_golden_runs_job_id": [(tables.golden_runs, GOLDEN), (tables.golden_runs, GOLDEN)],
     "ck_alarms_kind_known": [(tables.alarms, {**ALARM, "kind": "boredom"})],
     "ck_alarms_cleared_by_somebody": [(tables.alarms, {**ALARM, "cleared_at": NOW})],

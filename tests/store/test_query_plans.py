@@ -7,19 +7,22 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from rows import NOW
+from rows import DIGEST, NOW
 from sqlalchemy.engine import Connection
 
+from farm.core.alarm import AlarmKind, AlarmSubject
 from farm.core.host_state import SessionState
 from farm.core.ids import AttemptId, CellId, DeviceId, HostId, JobId, MatrixId, SessionId
 from farm.core.job import JobState
 from farm.store import (
+    alarms,
     attempts,
     device_work,
     devices,
     endings,
     errands,
     evidence,
+    golden_runs,
     history,
     hosts,
     job_counts,
@@ -32,6 +35,7 @@ from farm.store import (
     provenance,
     queues,
     readings,
+    standing_work,
     story,
     unfoldings,
 )
@@ -126,6 +130,25 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     "the live attempts of phones": (
         lambda c: devices.list_devices(c, host_id=HOST),
         "uq_attempts_one_live_per_device",
+    ),
+    "a phone's last checks": (lambda c: endings.last_checks(c, PHONE), "ix_jobs_checks"),
+    "a phone's newest check": (lambda c: endings.last_check_id(c, PHONE), "ix_jobs_checks"),
+    "the golden runs of a kind": (
+        lambda c: golden_runs.runs_of_kind(c, "Pixel 8", DIGEST, before=NOW),
+        "ix_golden_runs_band",
+    ),
+    "a phone's golden runs": (
+        lambda c: golden_runs.own_runs(c, PHONE, limit=24),
+        "ix_golden_runs_device_id",
+    ),
+    "when a phone could last be used": (lambda c: story.left_online_at(c, PHONE), "ix_events_subject"),
+    "when a series had results": (
+        lambda c: standing_work.results_of(c, [1], since=NOW),
+        "ix_measurements_series_id",
+    ),
+    "an open alarm": (
+        lambda c: alarms.find_open_alarm(c, AlarmKind.DEVICE_SILENT, AlarmSubject.DEVICE, PHONE),
+        "uq_alarms_one_open_per_kind",
     ),
     "a host by its credential": (
         lambda c: hosts.find_host_by_credential(c, "x"),
