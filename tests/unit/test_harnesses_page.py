@@ -10,9 +10,12 @@ import typer.main
 
 from farm.cli.main import app
 from farm.core.bundle_check import MAX_BUNDLE_BYTES, MAX_FILES, MAX_PATH_BYTES, RUN_FILES
-from farm.harness.registry import harness_names
+from farm.harness.registry import get_harness, harness_names
+from farm.wire.matrix import matrix_spec
+from farm.wire.matrix_text import load_matrix
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "harnesses.md").read_text()
+PAGE_FOLDER = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (PAGE_FOLDER / "harnesses.md").read_text()
 COMMANDS = re.findall(r"^    farm (harness .+)$", PAGE, re.MULTILINE)
 
 
@@ -30,6 +33,26 @@ def test_the_names_that_are_taken_are_all_told() -> None:
 def test_adapters_of_the_farms_own_are_named() -> None:
     for name in harness_names():
         assert f"`{name}`" in PAGE
+
+
+@pytest.mark.parametrize("name", harness_names())
+def test_a_matrix_can_name_each_adapter(name: str) -> None:
+    assert matrix_spec({"name": "m", "harness": name, "devices": "all"}).harness == name
+
+
+@pytest.mark.parametrize("name", harness_names())
+def test_each_adapter_has_a_section_and_a_row_with_its_backends(name: str) -> None:
+    assert f"\n### {name}\n" in PAGE
+    [row] = re.findall(rf"^\| `{re.escape(name)}` \| [^|]+ \| ([^|]+) \| [^|]+ \|$", PAGE, re.MULTILINE)
+    assert row.split(", ") == list(get_harness(name).backends)
+
+
+def test_the_example_of_benchmark_model_fits_its_adapter() -> None:
+    example = PAGE_FOLDER.parent / "examples" / "benchmark_model.yaml"
+    spec = matrix_spec(load_matrix(example.read_text()))
+    harness = get_harness(spec.harness)
+    assert set(spec.axes["backend"]) <= set(harness.backends)
+    assert {*spec.settings, "num_threads"} <= set(harness.flags)
 
 
 @pytest.mark.parametrize("line", COMMANDS)
