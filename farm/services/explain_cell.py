@@ -35,7 +35,7 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
             f"there is no cell {cell_id}", hint="`farm speedups` and `farm matrix show ID` number the cells"
         )
     matrix = matrices.get_matrix(connection, cell.matrix_id)
-    cells = matrices.list_cells(connection, matrix.matrix_id)
+    cells = matrices.list_cells(connection, matrix.matrix_id, device_id=cell.device_id)
     baseline = next((each for each in cells if each.index == cell.baseline_index), None)
     runs = provenance.runs_of_cells(connection, [cell.cell_id, *([baseline.cell_id] if baseline else [])])
     own = [run for run in runs if run.cell_id == cell.cell_id]

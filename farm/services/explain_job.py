@@ -93,7 +93,7 @@ def _comparisons(connection: Connection, cell: CellRow) -> tuple[CellId, ...]:
     """The cells whose speedups can use the job's number."""
     if cell.baseline_index is not None:
         return (cell.cell_id,)
-    cells = matrices.list_cells(connection, cell.matrix_id)
+    cells = matrices.list_cells(connection, cell.matrix_id, device_id=cell.device_id)
     return tuple(each.cell_id for each in cells if each.baseline_index == cell.index)
 
 
@@ -105,7 +105,7 @@ def _use(connection: Connection, matrix: Matrix, cell: CellRow, run: MeasuredRun
         if not _comparisons(connection, cell):
             return "in no comparison: the matrix compares nothing to it"
         return "as a baseline's, in the rounds of those that are compared to it" if _is_valid(run) else None
-    cells = matrices.list_cells(connection, cell.matrix_id)
+    cells = matrices.list_cells(connection, cell.matrix_id, device_id=cell.device_id)
     baseline = next(each for each in cells if each.index == cell.baseline_index)
     runs = provenance.runs_of_cells(connection, [baseline.cell_id, cell.cell_id])
     sides = [[each for each in runs if each.cell_id == side.cell_id] for side in (baseline, cell)]

@@ -43,11 +43,11 @@ def test_no_rows_are_no_statement(filled: Database) -> None:
 
 
 def test_what_is_there_already_stays_as_it_is(filled: Database) -> None:
-    first = (100, CELL["device_id"], None, {}, "first", None)
+    first: tuple[Any, ...] = (100, CELL["device_id"], None, {}, "first", None)
     filled.write(put, [first])
 
     def again(connection: Connection) -> None:
-        rows = [
+        rows: list[tuple[Any, ...]] = [
             (100, CELL["device_id"], None, {}, "second", None),
             (101, CELL["device_id"], None, {}, "x", None),
         ]
