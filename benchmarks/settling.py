@@ -35,11 +35,13 @@ class BusyHosts:
         """Have the phones pass their checks."""
         self._rig = rig
         register_model(rig)
-        self._hosts = [PlayedHost(rig.url, f"h{n}", rig.join_token(), phones) for n in range(hosts)]
-        for host in self._hosts:
+        self._hosts = []
+        for number in range(hosts):
+            host = PlayedHost(rig.url, f"h{number}", rig.join_token(), phones)
             host.run_until_idle()
             # The farm keeps no connection for those who are silent meanwhile.
             host.close()
+            self._hosts.append(host)
 
     def queue(self, *, matrices: int, rounds: int) -> None:
         """Submit work, and wait until all of it has its rows."""
