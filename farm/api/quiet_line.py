@@ -12,7 +12,7 @@ from farm.api.context import Context, bearer
 from farm.api.exchanging import answer_if_quiet
 from farm.api.problems import problem_document, problem_response
 from farm.core.errors import FarmError
-from farm.core.ids import SessionId
+from farm.core.ids import HostId, SessionId
 from farm.services.roll_call import Call
 from farm.services.secret import hash_of
 from farm.wire.agent import Exchange
@@ -39,7 +39,11 @@ class QuietLine:
     def _may_be_quiet(self, scope: Scope) -> bool:
         if scope["type"] != "http" or scope["method"] != "POST" or not _PATH.fullmatch(scope["path"]):
             return False
-        return self._farm.clock_check.agrees and bool(self._farm.roll_call.host_of(_credential_hash(scope)))
+        return self._farm.clock_check.agrees and self._host(scope) is not None
+
+    def _host(self, scope: Scope) -> HostId | None:
+        """Who showed the same the last time; not whom it lets in now."""
+        return self._farm.roll_call.host_of(_credential_hash(scope))
 
     async def _hear(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = (await receive())["body"]
@@ -57,11 +61,11 @@ class QuietLine:
             return None
         found = _PATH.fullmatch(scope["path"])
         assert found is not None, "others are not read here"
-        session_id, credential_hash = SessionId(int(found[1])), _credential_hash(scope)
-        host_id = self._farm.roll_call.host_of(credential_hash)
+        session_id, host_id = SessionId(int(found[1])), self._host(scope)
         if host_id is None:
             return None
-        call = Call(host_id=host_id, session_id=session_id, credential_hash=credential_hash, said=said)
+        shown = _credential_hash(scope)
+        call = Call(host_id=host_id, session_id=session_id, credential_hash=shown, said=said)
         try:
             answer = await answer_if_quiet(self._farm, call)
         except FarmError as error:

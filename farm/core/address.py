@@ -1,8 +1,10 @@
 """Addresses as people write them, and which of them never leave the machine."""
 
+from functools import lru_cache
 from ipaddress import ip_address
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether a host, as a URL gives it, is this machine's loopback: an address of it, or `localhost`."""
     try:
