@@ -8,8 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agents.folder import find_file
+from agents.power import power_command
 from agents.spool import RESERVE_BYTES
 from farm.core.address import host_and_port
+from farm.core.charging import ChargeWindow, charge_window
 from farm.wire.agent import Name
 
 #: In the data folder, written by joining.
@@ -44,6 +46,10 @@ class AgentConfig(BaseSettings):
     phone_cache_limit_bytes: Annotated[int, Field(gt=0)] = 8 * 1024**3
     #: To how many phones files are brought at the same time; None: to as many as want some.
     max_pushes: Annotated[int, Field(gt=0)] | None = None
+    #: Keep batteries between two levels, such as `40-80`; None: phones charge as they like.
+    charge_window: Annotated[ChargeWindow | None, NoDecode] = None
+    #: Switches the power of a phone's port: a command with {serial}, {usb_path} and {action}, `on` or `off`.
+    power_command: Annotated[tuple[str, ...] | None, NoDecode] = None
     #: Have the farm set up phones that nobody looked at yet: their settings are changed without a question.
     set_up_phones: bool = False
     #: Of the data folder's disk, for evidence alone; with less than that the host takes no new work.
@@ -65,6 +71,16 @@ class AgentConfig(BaseSettings):
     @classmethod
     def _is_address(cls, value: str | None) -> str | None:
         return None if value is None else _address(value)
+
+    @field_validator("charge_window", mode="before")
+    @classmethod
+    def _is_window(cls, value: Any) -> Any:
+        return charge_window(value) if isinstance(value, str) else value
+
+    @field_validator("power_command", mode="before")
+    @classmethod
+    def _is_command(cls, value: Any) -> Any:
+        return power_command(value) if isinstance(value, str) else value
 
     @field_validator("data_dir", "adb_key")
     @classmethod

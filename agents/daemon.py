@@ -20,6 +20,7 @@ from agents.adb.server import forbid_adbutils_servers
 from agents.attempts import Attempts
 from agents.backoff import Backoff
 from agents.blobs import BlobCache
+from agents.charging import ChargeKeeper
 from agents.config import AgentConfig, agent_config
 from agents.credential import Credential, check_way_in, enroll, find_credential
 from agents.delivery import Delivery
@@ -246,6 +247,15 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         tasks.create_task(foreign.run(), name="foreign adb servers")
     for address in config.adb_connect:
         tasks.create_task(keeper.keep_connected(address), name=f"connect {address}")
+    charging = ChargeKeeper(
+        adb=adb,
+        watch=watch,
+        hand=hand,
+        window=config.charge_window,
+        power=config.power_command,
+        folder=config.data_dir,
+    )
+    tasks.create_task(charging.run(), name="charging")
     tasks.create_task(exchange.run(), name="exchange")
     tasks.create_task(lease.run(), name="lease")
 

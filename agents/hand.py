@@ -42,6 +42,8 @@ class Hand:
     unclean_by_device: dict[DeviceId, str] = field(default_factory=dict)
     #: The farm wants these cleaned up to there: their runs may have been another host's.
     fence_to_clean_by_device: dict[DeviceId, int] = field(default_factory=dict)
+    #: What is so of the charging of phones whose batteries are looked after, in words.
+    charging_by_device: dict[DeviceId, str] = field(default_factory=dict)
     #: Phones on which an operator's errand is being done.
     on_errand: set[DeviceId] = field(default_factory=set)
     #: Set when the farm should hear of something at once.

@@ -85,6 +85,9 @@ class PhoneWatch:
         for identity, reason in self._hand.unclean_by_device.items():
             if identity in found and found[identity].presence is Presence.ONLINE:
                 found[identity] = replace(found[identity], detail=reason)
+        for identity, note in self._hand.charging_by_device.items():
+            if identity in found and (condition := found[identity].condition) is not None:
+                found[identity] = replace(found[identity], condition=replace(condition, charging_note=note))
         return found
 
     def note_unclean(self, identity: DeviceId, reason: str) -> None:

@@ -18,6 +18,7 @@ from farm.core.errors import (
     DeviceUnfit,
     PushFailed,
 )
+from farm.phone.adb_listing import ListedPhone, listed_phones
 
 OUTPUT_LIMIT_BYTES = 4 * 1024 * 1024
 #: The server answers from memory; it is wedged when it does not within this time.
@@ -65,6 +66,12 @@ class AdbClient:
         with _server_errors(self.address):
             async with asyncio.timeout(deadline_s), self._asking("host:devices") as socket:
                 return state_by_serial((await socket.read_block()).decode(errors="replace"))
+
+    async def listed(self, deadline_s: float = SERVER_DEADLINE_S) -> tuple[ListedPhone, ...]:
+        """Every phone with where it is plugged in, now. Raises as `devices`."""
+        with _server_errors(self.address):
+            async with asyncio.timeout(deadline_s), self._asking("host:devices-l") as socket:
+                return listed_phones((await socket.read_block()).decode(errors="replace"))
 
     async def track_devices(self) -> AsyncIterator[dict[str, str]]:
         """The state word of every phone by serial: now, and again at each change, for ever.

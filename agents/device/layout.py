@@ -13,6 +13,11 @@ def stay_on_record(work_root: str) -> str:
     return f"{work_folder(work_root)}/stay_on"
 
 
+def charge_record(work_root: str) -> str:
+    """How the phone's charging goes on again; there only while it is kept from charging."""
+    return f"{work_folder(work_root)}/charge"
+
+
 def controls_record(work_root: str) -> str:
     """What the phone's clocks and cores were before they were set; there only while they are."""
     return f"{work_folder(work_root)}/controls"

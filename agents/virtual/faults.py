@@ -26,6 +26,9 @@ in `faults-taken.json` what it has had, and begins anew when `faults.json` is wr
     battery_level_pct  the level in `dumpsys battery`; the phone then has a battery
     battery_c          its temperature
     charging           whether it is on mains
+    battery_pct_per_s  how quickly the level moves: up while it charges, down while it does not
+    rooted             its su works, and root may stop the charging
+    build              what its system's fingerprint ends with, after an update; told at its next start
 """
 
 import json
@@ -71,6 +74,9 @@ class Faults:
     battery_level_pct: int | None = None
     battery_c: float | None = None
     charging: bool = True
+    battery_pct_per_s: float = 0.0
+    rooted: bool = False
+    build: str = ""
 
 
 def set_faults(state: Path, faults: Faults) -> None:

@@ -75,7 +75,9 @@ def replace_file(path: Path, text: str, mode: int = 0o644) -> None:
 def write_properties(state: Path, properties: Mapping[str, str], faults: Faults) -> None:
     """What getprop is to answer from now on."""
     is_up = {"sys.boot_completed": ""} if faults.boot_loop else {}
-    replace_file(state / "properties", profile.getprop_text({**properties, **is_up}))
+    fingerprint = properties["ro.build.fingerprint"]
+    build = {"ro.build.fingerprint": f"{fingerprint}/{faults.build}"} if faults.build else {}
+    replace_file(state / "properties", profile.getprop_text({**properties, **build, **is_up}))
 
 
 def write_dumpsys(state: Path, faults: Faults) -> None:

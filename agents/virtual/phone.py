@@ -19,6 +19,7 @@ from agents.process import start_ticks
 from agents.virtual import profile
 from agents.virtual.ailing import ends_at_once, failing, slowed
 from agents.virtual.authorization import AcceptedKeys
+from agents.virtual.battery import Battery
 from agents.virtual.boot import Boots, end_all
 from agents.virtual.command import Shell
 from agents.virtual.connection import Connection, Service
@@ -83,6 +84,7 @@ class VirtualPhone:
         )
         self._faults = FaultBox(self._state)
         self._shown: Faults | None = None
+        self._battery = Battery(self._state)
         self._boots = Boots(self._state)
         #: Until then it is rebooting, on the loop's clock; and in a boot loop, when that happens next.
         self._back_at_s = self._loops_at_s = 0.0
@@ -114,7 +116,7 @@ class VirtualPhone:
     async def _tick(self) -> None:
         self._watch.look()
         await self._restart_what_must()
-        faults = self._faults.current()
+        faults = self._battery.shown(self._faults.current(), asyncio.get_running_loop().time())
         if faults != self._shown:
             await self._show(faults)
         if faults.vanish:
@@ -143,9 +145,11 @@ class VirtualPhone:
 
     async def _show(self, faults: Faults) -> None:
         """Be as the faults say from now on."""
-        before, self._shown = self._shown or Faults(), faults
+        first, before, self._shown = self._shown is None, self._shown or Faults(), faults
         write_dumpsys(self._state, faults)
-        write_properties(self._state, self._properties, faults)
+        # What was set there otherwise stays.
+        if first or (faults.boot_loop, faults.build) != (before.boot_loop, before.build):
+            write_properties(self._state, self._properties, faults)
         if faults.hang or faults.offline:
             self._awake.clear()
         else:

@@ -60,6 +60,8 @@ class Condition:
     battery_level_pct: int | None = None
     battery_c: float | None = None
     charging: bool | None = None
+    #: What its agent does about its charging, in words; None where it does nothing.
+    charging_note: str | None = None
     #: What the phone is plugged into: `ac`, `usb`, `wireless`, `dock`, `none`.
     plugged: str | None = None
     screen_on: bool | None = None

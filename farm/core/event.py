@@ -67,6 +67,8 @@ class DeviceEvent(StrEnum):
     UPDATED = "device_updated"
     #: The same work ran on other hardware there than before; from and to say which.
     PLACEMENT_CHANGED = "placement_changed"
+    #: Its agent keeps it from charging, lets it charge again, or says that it can do neither.
+    CHARGING_CHANGED = "device_charging_changed"
     #: An operator named it, or took its name away.
     LABELLED = "device_labelled"
     #: An operator gave it other tags.

@@ -10,6 +10,7 @@ from farm.core.attempt import AttemptState
 from farm.core.device import Admin, Health, Presence
 from farm.core.ids import AttemptId, DeviceId, HostId
 from farm.core.incident import went_away
+from farm.services.charging import note_charging
 from farm.services.checks import check_where_needed, heed_uncleanable, watch_boots
 from farm.services.fences import raise_fences
 from farm.services.incidents import notice_trouble
@@ -121,6 +122,7 @@ def _heed(
     connection: Connection, host_id: HostId, seen: Seen, report: DeviceReport, *, now: datetime
 ) -> None:
     """What follows from what was seen, once it is noted."""
+    note_charging(connection, seen.device, report.condition, host_id, now=now)
     _heed_fence(connection, host_id, seen.device, report, now=now)
     _see_to_health(connection, seen.device, host_id, seen.presence, report, now=now)
 

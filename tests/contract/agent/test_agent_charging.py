@@ -1,0 +1,149 @@
+"""Batteries of virtual phones, kept within their window through adb, and let go of again."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from agents.adb.client import AdbClient
+from agents.adb.listing import connect
+from agents.adb.server import AdbServer
+from agents.charging import ChargeKeeper
+from agents.hand import Hand
+from agents.virtual.faults import Faults, set_faults
+from agents.virtual.pool import PhoneHandle
+from agents.watch import PhoneWatch
+from farm.clock import SystemClock
+from farm.core.charging import ChargeWindow
+from farm.core.ids import DeviceId
+
+pytestmark = pytest.mark.anyio
+LOOKS = 1500
+WINDOW = ChargeWindow(low_pct=40, high_pct=80)
+
+
+class Bench:
+    """A watch over one phone, and what keeps its battery."""
+
+    def __init__(self, server: AdbServer, phone: PhoneHandle, folder: Path, tasks: asyncio.TaskGroup) -> None:
+        self.phone, self.hand, self.folder = phone, Hand(), folder
+        self.identity = DeviceId(phone.serial)
+        self.adb = AdbClient(server.port)
+        self.watch = PhoneWatch(
+            adb=self.adb, hand=self.hand, clock=SystemClock(), random=random.Random(1), tasks=tasks
+        )
+
+    def keeper(self, window: ChargeWindow | None = WINDOW) -> ChargeKeeper:
+        return ChargeKeeper(
+            adb=self.adb,
+            watch=self.watch,
+            hand=self.hand,
+            window=window,
+            power=None,
+            folder=self.folder,
+            interval_s=0.1,
+        )
+
+    @property
+    def is_suspended(self) -> bool:
+        path = self.phone.state / "sys/class/power_supply/battery/input_suspend"
+        return path.exists() and path.read_text().strip() == "1"
+
+    @property
+    def note(self) -> str | None:
+        condition = self.watch.sightings()[self.identity].condition
+        return condition.charging_note if condition else None
+
+    async def be(self, faults: Faults) -> None:
+        """Have the phone be so, and the watch know of it."""
+        set_faults(self.phone.state, faults)
+        level = faults.battery_level_pct
+        await self.until(lambda: f"level: {level}" in self._dumpsys())
+        while self._level() != level:
+            self.watch.doubt(self.identity)
+            await asyncio.sleep(0.05)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        for _ in range(LOOKS):
+            if holds():
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError("it never was so")
+
+    def _dumpsys(self) -> str:
+        return (self.phone.state / "dumpsys" / "battery").read_text()
+
+    def _level(self) -> int | None:
+        condition = self.watch.sightings()[self.identity].condition
+        return condition.battery_level_pct if condition else None
+
+
+@pytest.fixture
+async def bench(server: AdbServer, phone: PhoneHandle, tmp_path: Path) -> AsyncIterator[Bench]:
+    set_faults(phone.state, Faults(battery_level_pct=60, rooted=True))
+    await asyncio.sleep(0)
+    async with asyncio.TaskGroup() as tasks:
+        bench = Bench(server, phone, tmp_path, tasks)
+        await bench.until(lambda: (phone.state / "rooted").exists())
+        await connect(server.port, phone.address)
+        bench.watch.note_states({phone.address: "device"})
+        await bench.watch.wait(bench.identity)
+        yield bench
+        for task in asyncio.all_tasks():
+            if task.get_name().startswith("watch "):
+                task.cancel()
+
+
+async def test_a_battery_is_held_at_the_top_and_charged_again_at_the_bottom(bench: Bench) -> None:
+    keeper = bench.keeper()
+    await keeper.look()
+    assert not bench.is_suspended
+    await bench.be(Faults(battery_level_pct=85, rooted=True))
+    await keeper.look()
+    assert bench.is_suspended
+    assert bench.note is not None
+    assert "at 85 %, until 40 %" in bench.note
+    await bench.until(lambda: "AC powered: false" in (bench.phone.state / "dumpsys/battery").read_text())
+    await bench.be(Faults(battery_level_pct=50, rooted=True))
+    await keeper.look()
+    assert bench.is_suspended
+    await bench.be(Faults(battery_level_pct=40, rooted=True))
+    await keeper.look()
+    assert not bench.is_suspended
+    assert bench.note == "charges again since 40 %"
+
+
+async def test_a_phone_charges_again_when_the_agent_ends(bench: Bench) -> None:
+    await bench.be(Faults(battery_level_pct=90, rooted=True))
+    running = asyncio.create_task(bench.keeper().run())
+    await bench.until(lambda: bench.is_suspended)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert not bench.is_suspended
+
+
+async def test_a_phone_charges_again_at_the_next_contact_after_a_kill(bench: Bench) -> None:
+    await bench.be(Faults(battery_level_pct=90, rooted=True))
+    await bench.keeper().look()
+    assert bench.is_suspended
+    # Another life, which looks after no batteries.
+    await bench.keeper(window=None).look()
+    assert not bench.is_suspended
+
+
+async def test_a_phone_without_root_says_that_it_cannot_be_held(bench: Bench) -> None:
+    await bench.be(Faults(battery_level_pct=90, rooted=True))
+    (bench.phone.state / "bin" / "su").write_text("#!/bin/sh\nexit 13\n")
+    await bench.keeper().look()
+    assert not bench.is_suspended
+    assert bench.note is not None
+    assert "cannot be kept from charging" in bench.note
+
+
+async def test_a_phone_that_an_errand_has_is_left_in_peace(bench: Bench) -> None:
+    await bench.be(Faults(battery_level_pct=90, rooted=True))
+    bench.hand.on_errand.add(bench.identity)
+    await bench.keeper().look()
+    assert not bench.is_suspended
