@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.ids import AttemptId, CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
-from farm.core.measurement import Quality
+from farm.core.measurement import UNKNOWN_ACCELERATOR, Quality
 from farm.core.placement import Placement
 from farm.core.plan import SettingValue, ShownPlacement
 from farm.core.variant import Recipe
@@ -43,7 +43,7 @@ class PlacedSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPlace:
-    """Where the newest accepted measurement of a series ran."""
+    """Where the newest accepted measurement of a series ran that shows it."""
 
     series_id: SeriesId
     actual_backend: str
@@ -88,16 +88,23 @@ _OF_SERIES = ("device_id", "model", "recipe", "backend", "harness", "settings")
 
 
 def last_places(connection: Connection, digests: Sequence[Digest]) -> dict[Digest, LastPlace]:
-    """Where series ran last, by their digests; those without a measurement are missing."""
+    """Where series ran last as far as that is known, by their digests; others are missing."""
+    newer = measurements.alias()
     last = (
-        sa.select(measurements.c.measurement_id)
-        .where(measurements.c.series_id == series.c.series_id, measurements.c.accepted)
-        .order_by(measurements.c.measured_at.desc(), measurements.c.measurement_id.desc())
+        sa.select(newer.c.measurement_id)
+        .where(
+            newer.c.series_id == series.c.series_id,
+            newer.c.accepted,
+            newer.c.accelerator != UNKNOWN_ACCELERATOR,
+        )
+        .order_by(newer.c.measured_at.desc(), newer.c.measurement_id.desc())
         .limit(1)
+        .correlate(series)
         .scalar_subquery()
     )
     query = (
         sa.select(series.c.series_digest, series.c.series_id, *(measurements.c[name] for name in _OF_PLACE))
+        .select_from(series)
         .join(measurements, measurements.c.measurement_id == last)
         .where(series.c.series_digest.in_(digests))
     )
