@@ -90,6 +90,8 @@ class _Worker:
 
     def run(self) -> None:
         while not self.stopped.wait(_EVERY_S):
+            # The farm hangs up on who is silent for some seconds; the next request connects anew.
+            self.host.close()
             began_s = time.perf_counter()
             given = self.host.exchange()
             if given:

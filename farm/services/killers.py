@@ -16,8 +16,7 @@ def killed_by(connection: Connection, job: Job) -> tuple[DeviceId, ...]:
     """The phones that the job's work has made go away; empty where it is not to blame for that."""
     if job.cell_id is None or job.matrix_id is None:
         return ()
-    alike = same_work.cells_alike(connection, job.cell_id)
-    return killed_devices(same_work.losses_of(connection, job.matrix_id, alike))
+    return killed_devices(same_work.losses_of(connection, job.matrix_id, job.cell_id))
 
 
 def others_queued(connection: Connection, job: Job) -> Sequence[JobId]:

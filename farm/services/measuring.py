@@ -126,9 +126,7 @@ def _series(work: Work, harness: Harness, controls: Controls) -> NewSeries:
 def _repeat_block(connection: Connection, job: Job, matrix: Terms, *, cause: str, now: datetime) -> None:
     """Queue every cell of the job's device and round once more, unless that is done or the budget used up."""
     repeat = job.repeat + 1
-    if repeat >= MAX_BLOCKS or jobs.has_block(
-        connection, matrix.matrix_id, job.device_id, round=job.round, repeat=repeat
-    ):
+    if repeat >= MAX_BLOCKS or jobs.has_block(connection, job.cell_id, round=job.round, repeat=repeat):
         return
     unfold_rounds(connection, matrix.matrix_id, job.device_id, rounds=job.round, now=now)
     killers = killer_cells(connection, matrix.matrix_id)

@@ -157,17 +157,10 @@ def _several() -> sa.Select[Any]:
     return sa.select(jobs).where(jobs.c.job_id.in_(sa.bindparam("job_ids", expanding=True)))
 
 
-def has_block(
-    connection: Connection, matrix_id: MatrixId, device_id: DeviceId, *, round: int, repeat: int
-) -> bool:
-    """Whether a repeat of a round was queued on a device already."""
+def has_block(connection: Connection, cell_id: CellId | None, *, round: int, repeat: int) -> bool:
+    """Whether a cell's round was queued so often already: a block is repeated with all of its cells."""
     query = sa.select(
-        sa.exists().where(
-            jobs.c.matrix_id == matrix_id,
-            jobs.c.device_id == device_id,
-            jobs.c.round == round,
-            jobs.c.repeat == repeat,
-        )
+        sa.exists().where(jobs.c.cell_id == cell_id, jobs.c.round == round, jobs.c.repeat == repeat)
     )
     return bool(connection.execute(query).scalar())
 

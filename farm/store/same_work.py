@@ -10,7 +10,7 @@ from farm.core.ids import CellId, DeviceId, JobId, MatrixId
 from farm.core.job import JobState
 from farm.core.killer import DEVICE_KILLER, Loss
 from farm.core.measurement import Outcome
-from farm.store.tables import attempts, cells, jobs
+from farm.store.tables import attempts, cells, jobs, word
 
 
 def cells_alike(connection: Connection, cell_id: CellId) -> list[CellId]:
@@ -32,19 +32,31 @@ def cells_alike(connection: Connection, cell_id: CellId) -> list[CellId]:
     return [CellId(row.cell_id) for row in connection.execute(query) if row.settings == row.wanted]
 
 
-def losses_of(connection: Connection, matrix_id: MatrixId, cell_ids: Sequence[CellId]) -> list[Loss]:
-    """Attempts at cells of a matrix that ended without a verdict, through their devices."""
+def losses_of(connection: Connection, matrix_id: MatrixId, cell_id: CellId) -> list[Loss]:
+    """Attempts at the work of a cell, in its matrix, that ended without a verdict, through their devices."""
+    one, other = sa.alias(cells), sa.alias(cells)
     query = (
-        sa.select(attempts.c.device_id, attempts.c.code)
+        sa.select(attempts.c.device_id, attempts.c.code, other.c.settings, one.c.settings.label("wanted"))
+        .select_from(attempts)
         .join(jobs, jobs.c.job_id == attempts.c.job_id)
+        .join(other, other.c.cell_id == jobs.c.cell_id)
+        .join(one, one.c.cell_id == cell_id)
         .where(
-            jobs.c.matrix_id == matrix_id,
-            jobs.c.cell_id.in_(cell_ids),
-            attempts.c.outcome == Outcome.INCONCLUSIVE,
-            attempts.c.blame == Blame.DEVICE,
+            attempts.c.outcome == word(Outcome.INCONCLUSIVE),
+            attempts.c.blame == word(Blame.DEVICE),
+            # By the few attempts that ended so, not by the matrix, which may have a million jobs.
+            jobs.c.matrix_id + 0 == matrix_id,
+            other.c.variant_id.is_not_distinct_from(one.c.variant_id),
+            other.c.program_id == one.c.program_id,
+            other.c.backend == one.c.backend,
         )
     )
-    return [Loss(device_id=DeviceId(row.device_id), code=row.code) for row in connection.execute(query)]
+    # JSON compares by value here only.
+    return [
+        Loss(device_id=DeviceId(row.device_id), code=row.code)
+        for row in connection.execute(query)
+        if row.settings == row.wanted
+    ]
 
 
 def queued_of(connection: Connection, matrix_id: MatrixId, cell_ids: Sequence[CellId]) -> list[JobId]:

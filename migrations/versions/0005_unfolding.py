@@ -46,9 +46,20 @@ def upgrade() -> None:
     )
     op.drop_index("ix_jobs_matrix_id", "jobs")
     op.create_index("ix_jobs_matrix_id", "jobs", ["matrix_id", "state", "job_id"])
+    op.create_index("ix_cells_of_device", "cells", ["matrix_id", "device_id", "cell_index"])
+    through_device = sa.text("outcome = 'inconclusive' AND blame = 'device'")
+    op.create_index(
+        "ix_attempts_lost_by_device",
+        "attempts",
+        ["job_id"],
+        sqlite_where=through_device,
+        postgresql_where=through_device,
+    )
 
 
 def downgrade() -> None:
+    op.drop_index("ix_attempts_lost_by_device", "attempts")
+    op.drop_index("ix_cells_of_device", "cells")
     op.drop_index("ix_jobs_matrix_id", "jobs")
     op.create_index("ix_jobs_matrix_id", "jobs", ["matrix_id", "state"])
     # What was not queued yet never will be: an older release knows nothing of it.

@@ -36,6 +36,7 @@ from farm.store import (
     queues,
     readings,
     standing_work,
+    same_work,
     story,
     unfoldings,
 )
@@ -167,6 +168,14 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: job_pages.jobs_of_cells(c, MatrixId(1), 10, 20),
         "cells_1 (matrix_id=? AND cell_index>? AND cell_index<?)",
     ),
+    "the cells of a phone": (
+        lambda c: matrices.list_cells(c, MatrixId(1), device_id=PHONE),
+        "ix_cells_of_device (matrix_id=? AND device_id=?)",
+    ),
+    "whether a block was repeated": (
+        lambda c: jobs.has_block(c, CellId(1), round=1, repeat=1),
+        "jobs_1 (cell_id=? AND round=? AND repeat=?)",
+    ),
     "a page of cells": (
         lambda c: matrices.page_of_cells(c, MatrixId(1), after=7, limit=100),
         "cells_1 (matrix_id=? AND cell_index>?)",
@@ -230,6 +239,12 @@ def is_table_scan(step: str) -> bool:
     a subquery (`anon`) reads what that found."""
     rows = ("SCAN CONSTANT ROW", "SCAN anon_", "SCAN (subquery")
     return step.startswith("SCAN") and "INDEX" not in step and not step.startswith(rows)
+
+
+def test_phones_that_a_work_lost_are_found_by_what_was_lost(sqlite_filled: Database) -> None:
+    (plan,) = plans(sqlite_filled, lambda c: same_work.losses_of(c, MatrixId(1), CellId(1)))
+    assert any("ix_attempts_lost_by_device" in step for step in plan), plan
+    assert not any("ix_jobs_matrix_id" in step for step in plan), plan
 
 
 @pytest.mark.parametrize("look", [queues.queue_heads, queues.queued_checks])

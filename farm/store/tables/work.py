@@ -54,6 +54,8 @@ cells = sa.Table(
     # A cell of a matrix is stored once.
     sa.UniqueConstraint("matrix_id", "cell_index"),
 )
+# The cells of one device: a block that is repeated, an explanation.
+sa.Index("ix_cells_of_device", cells.c.matrix_id, cells.c.device_id, cells.c.cell_index)
 
 #: What the rows of a large matrix are made from, while some of them are not there yet.
 blueprints = sa.Table(
@@ -193,6 +195,12 @@ sa.Index(
 sa.Index("ix_attempts_session_live", attempts.c.session_id, **where(_LIVE_SQL))
 # The tries of a job.
 sa.Index("ix_attempts_job_id", attempts.c.job_id)
+# What made a phone go away: few, in a farm of any size.
+sa.Index(
+    "ix_attempts_lost_by_device",
+    attempts.c.job_id,
+    **where("outcome = 'inconclusive' AND blame = 'device'"),
+)
 
 evidence = sa.Table(
     "evidence",
