@@ -64,7 +64,7 @@ class Ending:
 
     async def _finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
         try:
-            waited = await self._end(entry, phone)
+            waited = await self._end(entry, phone, draft)
         except RunGone as error:
             raise await self._cause(error, phone, draft) from error
         said: ShellResult | None = waited.said
@@ -105,7 +105,7 @@ class Ending:
         boot_id = await self.patience.call(lambda: read_boot_id(device), away_s=self.away_s)
         return whose_doing(error, before.boot_id if before else None, boot_id)
 
-    async def _end(self, entry: Entry, phone: Phone) -> Waited:
+    async def _end(self, entry: Entry, phone: Phone, draft: Evidence) -> Waited:
         """Wait until the run has ended; what the phone says of it, and of itself."""
         device, work_root, fence = phone.device, phone.facts.work_root, entry.fence
         try:
@@ -115,7 +115,7 @@ class Ending:
                 fence,
                 deadline_s=entry.plan.timeout_s + self.wait_margin_s,
                 grace_s=self.away_s,
-                then=collect_command(work_root, fence, with_controls=bool(entry.draft.controls)),
+                then=collect_command(work_root, fence, with_controls=bool(draft.controls)),
             )
         except DeviceTimeout as error:
             if await run_status(device, work_root, fence) is not RunStatus.FINISHED:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from rooted_phone import make_rooted
 
 from agents.adb.client import AdbDevice
 from agents.device.collect import CollectedRun, collect_command, collect_run
@@ -29,7 +30,7 @@ FIXED = Controls(governor="performance", min_hz=1_400_000_000, max_hz=2_200_000_
 @pytest.fixture
 def rooted(phone: PhoneHandle) -> PhoneHandle:
     """A phone with root and two clusters."""
-    (phone.state / "rooted").touch()
+    make_rooted(phone.state)
     set_clusters(phone.state, [LITTLE, BIG])
     return phone
 
@@ -167,7 +168,7 @@ async def test_without_root_nothing_is_set_and_it_is_said(
 async def test_a_phone_that_shows_no_clocks_cannot_be_set(
     device: AdbDevice, work_root: str, phone: PhoneHandle
 ) -> None:
-    (phone.state / "rooted").touch()
+    make_rooted(phone.state)
     with pytest.raises(ControlImpossible, match="shows no clocks"):
         await set_controls(device, work_root, 1, FIXED)
 
