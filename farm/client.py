@@ -15,7 +15,6 @@ from farm.upload import Progress, Upload
 from farm.wire.access_views import AccessRequest, AccessTokenView, CallerView, NewAccessTokenView
 from farm.wire.alarm_views import AlarmView, ClearRequest
 from farm.wire.answers import accepted
-from farm.wire.connection import FarmConnection
 from farm.wire.device_views import (
     AdbAccess,
     Asked,
@@ -27,11 +26,10 @@ from farm.wire.device_views import (
 )
 from farm.wire.event_views import EventPage
 from farm.wire.explain_views import CellExplanation, JobDetail, JobExplanation
-from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
+from farm.wire.harness_calls import HarnessCalls
 from farm.wire.host_views import HostChange, HostDetail, HostRetirementPlan, HostView
 from farm.wire.matrix_views import CancelledView, MatrixPlanView
 from farm.wire.placement_views import SeriesPlacementView
-from farm.wire.reread_views import RereadPage, RereadRequest
 from farm.wire.result_views import ResultView
 from farm.wire.storage_views import StorageView, SweepView
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
@@ -52,7 +50,7 @@ from farm.wire.waiting_views import JobWaitingView, MatrixWaitingView
 T = TypeVar("T")
 
 
-class FarmClient(FarmConnection):
+class FarmClient(HarnessCalls):
     """What a farm can be asked; every call has a time-out.
 
     Every method raises `FarmUnreachable` when nothing answers, and otherwise the error of the tree whose
@@ -116,16 +114,6 @@ class FarmClient(FarmConnection):
 
     def variants(self) -> list[VariantView]:
         return self._get(list[VariantView], "/variants")
-
-    def programs(self) -> list[ProgramView]:
-        return self._get(list[ProgramView], "/harnesses")
-
-    def harness(self, name: str) -> HarnessView:
-        return self._get(HarnessView, f"/harnesses/{quote(name, safe='')}")
-
-    def register_program(self, registration: ProgramRegistration) -> RegisteredProgramView:
-        """Make a program the one that new matrices run; its files were uploaded before."""
-        return self._post(RegisteredProgramView, "/harnesses", registration.model_dump(mode="json"))
 
     def register_variant(self, manifest: Manifest) -> VariantView:
         """Make a file known whose bytes the farm has; the same manifest again changes nothing."""
@@ -254,10 +242,6 @@ class FarmClient(FarmConnection):
     def sweep_storage(self) -> SweepView:
         """Enforce the limits now."""
         return self._post(SweepView, "/storage/sweep", {})
-
-    def reparse(self, request: RereadRequest) -> RereadPage:
-        """Read the next piece of kept output by the present adapters."""
-        return self._post(RereadPage, "/reparse", request.model_dump(mode="json"))
 
     def create_token(self, request: TokenRequest) -> NewTokenView:
         """A join token; the farm says it this once."""

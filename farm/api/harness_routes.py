@@ -6,25 +6,43 @@ from fastapi import APIRouter
 
 from farm.api.callers import Submitter, Viewer
 from farm.api.context import Farm
-from farm.services.harnesses import harness_view, inspect_program, list_program_views, register_program
-from farm.wire.harness_views import HarnessView, ProgramRegistration, ProgramView, RegisteredProgramView
+from farm.services.harnesses import (
+    harness_view,
+    inspect_program,
+    list_adapters,
+    list_program_views,
+    register_program,
+)
+from farm.wire.harness_views import (
+    AdapterView,
+    HarnessView,
+    ProgramRegistration,
+    ProgramView,
+    RegisteredProgramView,
+)
 
-router = APIRouter(prefix="/api/v1/harnesses")
+router = APIRouter(prefix="/api/v1")
 
 
-@router.get("")
+@router.get("/adapters")
+async def get_adapters(_: Viewer, farm: Farm) -> list[AdapterView]:
+    """The harnesses that the farm can read by itself, and for which ABIs it has a program of theirs."""
+    return await farm.database.read_async(list_adapters)
+
+
+@router.get("/harnesses")
 async def get_programs(_: Viewer, farm: Farm) -> list[ProgramView]:
     """Every registered program, by when it was last registered."""
     return await farm.database.read_async(list_program_views)
 
 
-@router.get("/{name}")
+@router.get("/harnesses/{name}")
 async def get_harness(name: str, _: Viewer, farm: Farm) -> HarnessView:
     """One harness: what it offers, and its programs."""
     return await farm.database.read_async(harness_view, name)
 
 
-@router.post("", status_code=201)
+@router.post("/harnesses", status_code=201)
 async def post_program(
     registration: ProgramRegistration, caller: Submitter, farm: Farm
 ) -> RegisteredProgramView:

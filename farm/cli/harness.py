@@ -19,15 +19,23 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="As `farm harness list
 
 
 @app.command("list")
-def list_command(as_json: Json = False) -> None:
-    """List the registered programs, one for each ABI.
+def list_command(
+    adapters: Annotated[
+        bool, typer.Option("--adapters", help="Only what the farm can read by itself, program or not.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the registered programs, one for each ABI, and what the farm can read by itself.
 
-    Example: farm harness list
+    Example: farm harness list --adapters
     """
-    from farm.cli.harness_report import program_table
+    from farm.cli.harness_report import adapter_table, program_table
 
     with connect() as farm:
-        show(farm.programs(), program_table, as_json=as_json)
+        if not adapters:
+            show(farm.programs(), program_table, as_json=as_json)
+        if adapters or not as_json:
+            show(farm.adapters(), adapter_table, as_json=as_json)
 
 
 @app.command("show")

@@ -13,7 +13,7 @@ from farm.core.bundle import PLAIN_COMMAND
 from farm.core.matrix import value_text
 from farm.core.program_choice import ANY_ABI
 from farm.core.units import size_text
-from farm.wire.harness_views import FlagView, HarnessView, ProgramView, RegisteredProgramView
+from farm.wire.harness_views import AdapterView, FlagView, HarnessView, ProgramView, RegisteredProgramView
 
 
 def program_table(programs: Sequence[ProgramView]) -> Table:
@@ -22,6 +22,16 @@ def program_table(programs: Sequence[ProgramView]) -> Table:
     for view in programs:
         numbers = (size_text(view.size_bytes), view.digest[:12])
         add_row(table, view.name, view.abi, _files(view), _use(view), *numbers)
+    return table
+
+
+def adapter_table(adapters: Sequence[AdapterView]) -> Table:
+    """What the farm can read by itself; `farm harness add` registers a program for it."""
+    table = listing(names=("adapter",), words=("reads", "backends", "programs for"), numbers=("parser",))
+    for view in adapters:
+        programs = ", ".join(view.abis) or NOTHING
+        words = (", ".join(view.formats), ", ".join(view.backends), programs)
+        add_row(table, view.name, *words, str(view.parser_version))
     return table
 
 
@@ -34,8 +44,9 @@ def harness_report(view: HarnessView) -> RenderableType:
     """All that is known of a harness."""
     kind = "generic" if view.definition is not None else "adapter of the farm's own"
     model = "runs a model" if view.needs_model else "runs no model"
+    reads = f", reads {', '.join(view.formats)}" if view.formats else ""
     facts = (
-        f"{view.name}: {kind}, {model}, parser version {view.parser_version}",
+        f"{view.name}: {kind}, {model}{reads}, parser version {view.parser_version}",
         f"backends: {', '.join(view.backends)}",
         f"the clock covers: {view.clock_covers}",
     )

@@ -9,7 +9,7 @@ from farm.core.condition import Gates
 from farm.core.evidence import Evidence
 from farm.core.measurement import Reading, RunFailure
 from farm.core.plan import PlanFile, RunPlan, SettingValue
-from farm.core.variant import Manifest
+from farm.core.variant import Format, Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,8 @@ class Harness(Protocol):
     flags: Mapping[str, Flag]
     #: Whether a run needs a model file; where not, matrices of it have no variant axes.
     needs_model: bool
+    #: Formats of model files that it runs; empty where it does not tell them apart.
+    formats: Sequence[Format]
     #: Whether the program knows its flags by the names they have here; some tools go by place, or by letters.
     flags_are_words: bool
     #: Every backend the tool has a word for; `unsupported` says which of them cannot be measured.

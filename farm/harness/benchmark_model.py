@@ -35,6 +35,7 @@ class BenchmarkModel:
     parser_version: int = 1
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
+    formats: Sequence[Format] = (Format.TFLITE,)
     flags_are_words: bool = True
     backends: Sequence[str] = tuple(ARGUMENTS_BY_BACKEND)
     clock_covers: str = (
@@ -44,7 +45,7 @@ class BenchmarkModel:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=(Format.TFLITE,))
+        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The command line of the Android binary; profiles and memory come from passes of their own."""

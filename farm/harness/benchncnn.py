@@ -35,6 +35,7 @@ class Benchncnn:
     parser_version: int = 1
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
+    formats: Sequence[Format] = (Format.NCNN,)
     flags_are_words: bool = False
     backends: Sequence[str] = (_CPU, _VULKAN)
     clock_covers: str = (
@@ -44,7 +45,7 @@ class Benchncnn:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=(Format.NCNN,))
+        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Five numbers by their places, then the network and the shape of its inputs (since 2023)."""

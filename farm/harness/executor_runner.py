@@ -34,6 +34,7 @@ class ExecutorRunner:
     parser_version: int = 1
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
+    formats: Sequence[Format] = (Format.EXECUTORCH,)
     flags_are_words: bool = True
     backends: Sequence[str] = ("cpu", "xnnpack", "vulkan", _QNN, "neuropilot", "enn")
     clock_covers: str = (
@@ -43,7 +44,7 @@ class ExecutorRunner:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=(Format.EXECUTORCH,))
+        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The command line of the runner; Qualcomm's has flags of its own."""

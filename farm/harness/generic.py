@@ -7,7 +7,7 @@ from farm.core.definition import Definition
 from farm.core.evidence import Evidence
 from farm.core.measurement import Reading, RunFailure
 from farm.core.plan import RunPlan
-from farm.core.variant import Manifest
+from farm.core.variant import Format, Manifest
 from farm.harness.adapter import Flag, RunRequest, model_file
 from farm.harness.generic_call import argument_words
 from farm.harness.generic_reading import clock_covers, reading
@@ -27,6 +27,7 @@ class GenericHarness:
         }
         self.needs_model: bool = definition.needs_model
         self.flags_are_words: bool = False
+        self.formats: Sequence[Format] = ()
         self.backends: Sequence[str] = tuple(definition.backends)
         self.clock_covers: str = clock_covers(definition)
 

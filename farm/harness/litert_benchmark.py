@@ -37,6 +37,7 @@ class LitertBenchmark:
     parser_version: int = 1
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
+    formats: Sequence[Format] = (Format.TFLITE,)
     flags_are_words: bool = False
     backends: Sequence[str] = tuple(_SWITCH_BY_BACKEND)
     clock_covers: str = (
@@ -46,7 +47,7 @@ class LitertBenchmark:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=(Format.TFLITE,))
+        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The console command's words."""

@@ -37,6 +37,7 @@ class MnnBenchmark:
     parser_version: int = 1
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
+    formats: Sequence[Format] = (Format.MNN,)
     flags_are_words: bool = False
     backends: Sequence[str] = tuple(_NUMBER_BY_BACKEND)
     clock_covers: str = (
@@ -46,7 +47,7 @@ class MnnBenchmark:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=(Format.MNN,))
+        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Folder, loop, warm-up, kind of backend, threads, precision, by their places (since 2019-8)."""

@@ -44,6 +44,7 @@ class OnnxruntimePerfTest:
     parser_version: int = 1
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
+    formats: Sequence[Format] = (Format.ONNX, Format.ORT)
     flags_are_words: bool = False
     backends: Sequence[str] = (_CPU, "xnnpack", "nnapi", "qnn", "acl", "webgpu")
     clock_covers: str = (
@@ -52,8 +53,7 @@ class OnnxruntimePerfTest:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        formats = (Format.ONNX, Format.ORT)
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=formats)
+        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The command line of the Android binary. Without `-v` a provider says nothing of its nodes."""

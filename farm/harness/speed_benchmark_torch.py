@@ -51,6 +51,7 @@ class SpeedBenchmarkTorch:
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     flags_are_words: bool = True
+    formats: Sequence[Format] = _FORMATS
     backends: Sequence[str] = (_CPU, _NNAPI, _VULKAN)
     clock_covers: str = (
         "forward() only, on one input made before the loop; on vulkan the way of input and output to and"

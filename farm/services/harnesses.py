@@ -27,6 +27,7 @@ from farm.store.events import record_event
 from farm.store.programs import Program, current_programs, list_programs, put_program
 from farm.wire.harness_definition import harness_definition
 from farm.wire.harness_views import (
+    AdapterView,
     BundleFileSpec,
     BundleFileView,
     FlagView,
@@ -136,6 +137,21 @@ def list_program_views(connection: Connection, *, harness: str | None = None) ->
     return [view.model_copy(update={"expired": any(f.digest in gone for f in view.files)}) for view in views]
 
 
+def list_adapters(connection: Connection) -> list[AdapterView]:
+    """The farm's own adapters, by name."""
+    return [
+        AdapterView(
+            name=name,
+            formats=tuple(adapter.formats),
+            backends=tuple(adapter.backends),
+            parser_version=adapter.parser_version,
+            abis=tuple(sorted(current_programs(connection, name))),
+        )
+        for name in harness_names()
+        for adapter in (get_harness(name),)
+    ]
+
+
 def harness_view(connection: Connection, name: str) -> HarnessView:
     """A harness with what it offers and its programs.
 
@@ -158,6 +174,7 @@ def harness_view(connection: Connection, name: str) -> HarnessView:
         clock_covers=adapter.clock_covers,
         parser_version=adapter.parser_version,
         needs_model=adapter.needs_model,
+        formats=tuple(adapter.formats),
         backends=tuple(adapter.backends),
         flags=tuple(flags),
         programs=tuple(list_program_views(connection, harness=name)),

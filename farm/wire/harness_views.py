@@ -95,6 +95,18 @@ class FlagView(Wire):
     minimum: int | None
 
 
+class AdapterView(Wire):
+    """GET /api/v1/adapters: a harness that the farm can read, with or without a program."""
+
+    name: str
+    #: Formats of model files that it runs.
+    formats: tuple[str, ...]
+    backends: tuple[str, ...]
+    parser_version: int
+    #: For which ABIs a program is registered.
+    abis: tuple[str, ...]
+
+
 class HarnessView(Wire):
     """GET /api/v1/harnesses/{name}: a harness with its programs."""
 
@@ -103,6 +115,8 @@ class HarnessView(Wire):
     clock_covers: str
     parser_version: int
     needs_model: bool
+    #: Formats of model files that it runs; empty where it does not tell them apart.
+    formats: tuple[str, ...] = ()
     backends: tuple[str, ...]
     flags: tuple[FlagView, ...]
     programs: tuple[ProgramView, ...]

@@ -12,6 +12,7 @@ from http_farm import HttpFarm, http_farm
 
 from farm.cli.main import main
 from farm.core.ids import digest_of
+from farm.harness.registry import get_harness, harness_names
 
 HARNESS = "speed_benchmark_torch"
 FLAGS = ("iter", "warmup", "pthreadpool_size", "use_bundled_input", "input_dims", "input_type")
@@ -275,3 +276,33 @@ def test_every_registration_is_an_event(farm: HttpFarm) -> None:
 
     digest = answer.json()["program"]["digest"]
     assert farm.context.database.read(causes)[-1] == f"{HARNESS} for arm64-v8a, {digest[:12]}"
+
+
+def test_adapters_are_listed_with_what_they_read_whether_there_is_a_program_or_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("harness", "list", "--adapters", "--json") == 0
+    by_name = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert list(by_name) == harness_names()
+    assert by_name["benchmark_model"]["formats"] == ["tflite"]
+    assert by_name["benchmark_model"]["abis"] == []
+    assert by_name["onnxruntime_perf_test"]["formats"] == ["onnx", "ort"]
+    assert by_name[HARNESS]["abis"] != []
+
+
+def test_the_list_of_programs_has_the_adapters_below(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("harness", "list") == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in harness_names())
+
+
+@pytest.mark.parametrize("name", [name for name in harness_names() if name != HARNESS])
+def test_each_adapter_takes_a_program_and_lacks_no_flag_that_it_cannot_show(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = get_harness(name).flags if get_harness(name).flags_are_words else ()
+    path = tmp_path / "tool"
+    path.write_bytes(elf_file(needed=["libc.so"], text=b"".join(b"\0%b\0" % flag.encode() for flag in flags)))
+    path.chmod(0o755)
+    assert run("harness", "add", name, str(path), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["program"]["lacks"] == []
