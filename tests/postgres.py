@@ -15,6 +15,8 @@ from pathlib import Path
 import sqlalchemy as sa
 
 _START_S = 30.0
+#: initdb takes seconds; on a disk that stands still, nobody waits for it for ever.
+_PROGRAM_S = 300.0
 _NOBODY = 65534
 #: Nothing that a test writes has to survive the machine.
 _SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=60")
@@ -120,6 +122,7 @@ def _run(binaries: Path, program: str, *arguments: object) -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=_PROGRAM_S,
         **_as_server(),
     )
     if done.returncode:

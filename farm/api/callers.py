@@ -70,7 +70,7 @@ async def known(headers: Headers, farm: Context) -> Caller:
     token = bearer(headers)
     if token is None:
         raise AuthError("this farm answers nobody without an access token", hint=ASK_AN_ADMIN)
-    return await farm.database.read_async(authenticate_caller, token, now=farm.clock.now())
+    return await farm.database.glance_async(authenticate_caller, token, now=farm.clock.now())
 
 
 async def known_host(headers: Headers, farm: Context) -> Caller:

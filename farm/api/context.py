@@ -149,7 +149,7 @@ async def authenticated(headers: Headers, farm: Context) -> HostId:
     credential = bearer(headers)
     if credential is None:
         raise AuthError("this call needs a host credential", hint=_AGENTS_CALL_HERE)
-    return await farm.database.read_async(authenticate, credential)
+    return await farm.database.glance_async(authenticate, credential)
 
 
 async def calling_host(request: Request, farm: Farm) -> HostId:

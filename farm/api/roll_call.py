@@ -95,7 +95,7 @@ class RollCall:
         return await self._database.write_async(note_quiet, calls, now=self._clock.now())
 
     async def _look(self, calls: Sequence[Call]) -> frozenset[Call]:
-        return await self._database.read_async(still_quiet, calls)
+        return await self._database.glance_async(still_quiet, calls)
 
 
 class _Gathering:

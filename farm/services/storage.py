@@ -22,7 +22,7 @@ from farm.services.retention import (
 )
 from farm.store import artifacts, catalog, devices, evidence, programs
 from farm.store.artifacts import Artifact
-from farm.store.database import free_bytes_inside, size_bytes
+from farm.store.disk_use import free_bytes_inside, size_bytes
 from farm.wire.storage_views import (
     ArtifactGoing,
     ArtifactUse,

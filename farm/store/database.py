@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -22,6 +23,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _READERS = 4
+#: For what takes no time, such as who calls: it waits for no long read.
+_GLANCERS = 2
+#: What people read for longer than this on PostgreSQL is called off; SQLite has no such limit.
+READ_MS = 60_000
 #: So many of a process's writes queue for PostgreSQL's lock; the others queue here.
 _POSTGRES_WRITERS = 4
 #: A process that stands still in a transaction keeps all others from writing for so long.
@@ -53,17 +58,25 @@ class Database:
     """
 
     def __init__(
-        self, url: str, *, busy_ms: int = BUSY_MS, stuck_ms: int = STUCK_MS, process: str = ""
+        self,
+        url: str,
+        *,
+        busy_ms: int = BUSY_MS,
+        stuck_ms: int = STUCK_MS,
+        read_ms: int = READ_MS,
+        process: str = "",
     ) -> None:
         """Open a database; nothing is connected yet.
 
         Args:
             busy_ms: how long a transaction waits for others.
             stuck_ms: how long one may stand still on PostgreSQL before it is undone.
+            read_ms: how long a statement may take on PostgreSQL that somebody waits to read.
             process: which farm process this is, to the others.
         """
         self.engine = create_engine(url, busy_ms=busy_ms, stuck_ms=stuck_ms)
         self._busy_ms = busy_ms
+        self._read_ms = read_ms
         self.process = process
         #: How often a transaction had to be run again.
         self.reruns = 0
@@ -72,6 +85,7 @@ class Database:
         writers = 1 if self.engine.dialect.name == "sqlite" else _POSTGRES_WRITERS
         self._writer = ThreadPoolExecutor(writers, thread_name_prefix="farm-writer")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="farm-reader")
+        self._glancers = ThreadPoolExecutor(_GLANCERS, thread_name_prefix="farm-glancer")
         self._closing = threading.Lock()
 
     def write(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -101,20 +115,38 @@ class Database:
 
     def read(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a service that only reads, on one snapshot, in the caller's thread; it cannot write."""
+        return self._read(None, service, *args, **kwargs)
+
+    def _read(
+        self,
+        limit_ms: int | None,
+        service: Callable[Concatenate[Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         with curable_as_busy(), self.engine.connect() as connection:
-            return service(connection, *args, **kwargs)
+            return service(connection.execution_options(farm_read_ms=limit_ms), *args, **kwargs)
 
     async def read_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `read`, on a reader thread."""
-        return await asyncio.wrap_future(self._readers.submit(lambda: self.read(service, *args, **kwargs)))
+        """As `read`, on a reader thread; what takes too long ends in FarmBusy on PostgreSQL."""
+        run = partial(self._read, self._read_ms, service, *args, **kwargs)
+        return await asyncio.wrap_future(self._readers.submit(run))
+
+    async def glance_async(
+        self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `read_async`, for a lookup or two: it never waits for those who read much."""
+        run = partial(self._read, self._read_ms, service, *args, **kwargs)
+        return await asyncio.wrap_future(self._glancers.submit(run))
 
     def close(self) -> None:
         """Finish what is under way, then let go of the file."""
         with self._closing:
             self._writer.shutdown(wait=True)
             self._readers.shutdown(wait=True)
+            self._glancers.shutdown(wait=True)
             self.engine.dispose()
 
     def _submit(
@@ -180,30 +212,6 @@ def stays_open(connection: Connection) -> None:
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
 
 
-def size_bytes(connection: Connection) -> int:
-    """What a database takes on disk, with what it has yet to write where it belongs."""
-    if connection.dialect.name != "sqlite":
-        size: int = connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar_one()
-        return size
-    path = Path(connection.engine.url.database or "")
-    files = [path.with_name(path.name + suffix) for suffix in ("", "-wal")]
-    return sum(file.stat().st_size for file in files if file.exists())
-
-
-def free_bytes_inside(connection: Connection) -> int:
-    """What rows that went have left inside an SQLite file, for rows to come; it does not shrink by itself.
-
-    PostgreSQL looks after that itself, and says nothing of it: 0.
-    """
-    if connection.dialect.name != "sqlite":
-        return 0
-    pages, page_bytes = (
-        connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("freelist_count", "page_size")
-    )
-    size_bytes: int = pages * page_bytes
-    return size_bytes
-
-
 def libpq_parameters(url: sa.URL) -> dict[str, Any]:
     """The parameters of a connection of psycopg's own to the database of an engine."""
     _, parameters = url.get_dialect()().create_connect_args(url)
@@ -230,7 +238,7 @@ def create_engine(
     engine = sa.create_engine(
         url,
         isolation_level="SERIALIZABLE",
-        pool_size=_READERS + _POSTGRES_WRITERS,
+        pool_size=_READERS + _GLANCERS + _POSTGRES_WRITERS,
         max_overflow=0,
         pool_timeout=patience_s,
         pool_pre_ping=True,
@@ -286,4 +294,6 @@ def _begin_postgres(connection: Connection) -> None:
     writes = connection.get_execution_options().get("farm_writes", False)
     if not writes:
         # A snapshot is enough for who only reads; it neither waits nor makes others wait.
-        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        begin = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+        limit_ms = connection.get_execution_options().get("farm_read_ms") or 0
+        connection.exec_driver_sql(f"{begin}; SET LOCAL statement_timeout = {limit_ms}")

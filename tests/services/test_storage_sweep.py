@@ -19,7 +19,7 @@ from farm.services.harnesses import list_program_views
 from farm.services.registering import list_variants, register_variant
 from farm.services.retention import BATCH, Swept, sweep_storage
 from farm.store.artifacts import mark_used
-from farm.store.database import free_bytes_inside
+from farm.store.disk_use import free_bytes_inside
 from farm.store.evidence import NewReport, add_reports
 from farm.store.programs import put_program
 from farm.wire.agent import Assignment

@@ -41,6 +41,9 @@ class AtOnce(Database):
     async def read_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
         return self.read(service, *args, **kwargs)
 
+    async def glance_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
+        return self.read(service, *args, **kwargs)
+
     async def change_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
         return self.change(service, *args, **kwargs)
 

@@ -189,6 +189,26 @@ def test_reading_and_writing_work_from_an_event_loop(database: Database) -> None
     assert asyncio.run(both()) == 20
 
 
+def test_a_lookup_waits_for_none_of_those_who_read_much(database: Database) -> None:
+    done = threading.Event()
+
+    def long_read(connection: Connection) -> None:
+        count(connection)
+        done.wait(60)
+
+    async def both() -> int:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(20):
+                group.create_task(database.read_async(long_read))
+            try:
+                async with asyncio.timeout(30):
+                    return await database.glance_async(count)
+            finally:
+                done.set()
+
+    assert asyncio.run(both()) == 0
+
+
 @pytest.mark.invariant("I12")
 @pytest.mark.fault(35)
 def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Several farm processes write to one PostgreSQL: in one order, fairly, and nothing half done."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -189,6 +190,18 @@ def test_readers_wait_for_no_writer(url: str) -> None:
 
 def libpq(url: str) -> str:
     return url.replace("postgresql+psycopg", "postgresql")
+
+
+def test_what_takes_too_long_to_read_is_called_off(url: str) -> None:
+    def slow(connection: Connection) -> None:
+        connection.exec_driver_sql("SELECT pg_sleep(60)")
+
+    with opened(url, read_ms=100) as database:
+        with pytest.raises(FarmBusy, match="statement timeout"):
+            asyncio.run(database.read_async(slow))
+        # What nobody waits for at a screen, a copy say, takes as long as it takes.
+        database.read(lambda connection: connection.exec_driver_sql("SELECT pg_sleep(0.5)").all())
+        assert asyncio.run(database.read_async(count)) == 0
 
 
 def test_a_farm_that_starts_waits_for_another_that_migrates(url: str) -> None:
