@@ -61,13 +61,14 @@ def find_artifact(connection: Connection, digest: Digest) -> Artifact | None:
 
 def mark_used(connection: Connection, digests: Collection[Digest], *, now: datetime) -> None:
     """Note that somebody needs these bytes now."""
-    connection.execute(_use(), {"digests": sorted(digests), "used_at": now})
+    connection.execute(_use(), {"digests": sorted(digests), "moment": now})
 
 
 @cache
 def _use() -> sa.Update:
     """Built once: every claim notes what it needs."""
-    return artifacts.update().where(artifacts.c.digest.in_(sa.bindparam("digests", expanding=True)))
+    needed = artifacts.c.digest.in_(sa.bindparam("digests", expanding=True))
+    return artifacts.update().where(needed).values(used_at=sa.bindparam("moment"))
 
 
 def kept_artifacts(connection: Connection, among: Collection[Digest] | None = None) -> list[Artifact]:
