@@ -31,7 +31,7 @@ def put_artifact_file(source: Path, target: Path) -> None:
     if target.exists() and target.stat().st_size == size_bytes:
         return
     with writing(target.parent):
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         try:
             _link_or_copy(source, draft)
@@ -66,18 +66,34 @@ def sync_file(path: Path) -> None:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Translate what the disk refuses into errors of the tree."""
+    """Translate what the disk refuses into errors of the tree; a file that is not there is the caller's."""
     try:
         yield
     except FileNotFoundError:
         raise
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        kind = FarmDiskFull if full else FarmTrouble
-        raise kind(
-            f"{folder} cannot be written: {error.strerror or error}",
-            hint="free space there, or choose another place",
-        ) from error
+        raise _refused(folder, error) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those that it is in, where there are none.
+
+    Raises:
+        FarmTrouble: there can be none, for one because the file system takes no folders.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _refused(folder, error) from error
+
+
+def _refused(folder: Path, error: OSError) -> FarmTrouble:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    kind = FarmDiskFull if full else FarmTrouble
+    return kind(
+        f"{folder} cannot be written: {error.strerror or error}",
+        hint="free space there, or choose another place",
+    )
 
 
 def _link_or_copy(source: Path, target: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from farm.blobs.linking import file_digest, writing
+from farm.blobs.linking import file_digest, make_folder, writing
 from farm.core.backup import BACKUP_FORMAT, BackupManifest
 from farm.core.errors import BackupDamaged, Conflict, InvalidInput
 
@@ -110,7 +110,7 @@ def being_made(target: Path, name: str) -> Iterator[Path]:
 
 @contextmanager
 def _alone(target: Path) -> Iterator[None]:
-    target.mkdir(parents=True, exist_ok=True)
+    make_folder(target)
     with (target / _LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import Connection, Engine
 
-from farm.blobs.linking import artifact_path, copy_durably, file_digest, put_artifact_file, sync_file, writing
+from farm.blobs.linking import artifact_path, copy_durably, file_digest, make_folder, put_artifact_file, sync_file, writing
 from farm.clock import Clock
 from farm.core.backup import BackupManifest
 from farm.core.errors import BackupDamaged, Conflict
@@ -138,7 +138,7 @@ def _staged(backup: Path, target: Engine, artifacts: Path) -> Iterator[Engine]:
     folder = _path_of(target).parent if target.dialect.name == "sqlite" else artifacts.parent
     path = folder / ".restoring.sqlite3"
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         _remove(path)
         try:
             copy_durably(backup / DATABASE, path)

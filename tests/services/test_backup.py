@@ -14,7 +14,15 @@ from farm_rig import FarmRig, HostRig, checked_rig, good_evidence, phase, report
 from postgres import PostgresServer
 
 from farm.core.attempt import AttemptState
-from farm.core.errors import BackupDamaged, Conflict, FarmBusy, InvalidInput, NotFound, SessionFenced
+from farm.core.errors import (
+    BackupDamaged,
+    Conflict,
+    FarmBusy,
+    FarmTrouble,
+    InvalidInput,
+    NotFound,
+    SessionFenced,
+)
 from farm.services.backup import Backup, make_backup
 from farm.services.backup_folder import find_backup
 from farm.services.restore import check_empty, restore_backup
@@ -290,6 +298,13 @@ def test_a_backup_that_is_not_what_was_written_is_refused_and_leaves_no_database
         restore_backup(made.folder, sqlite_url(place), blobs, FakeClock(), actor="user:ann")
     assert not place.exists()
     assert list(place.parent.glob(".restoring*")) == []
+
+
+@pytest.mark.parametrize("folder", ["/proc/backups", "/dev/null/backups"])
+def test_a_place_that_takes_no_folder_is_refused_with_what_to_do(sqlite_farm: FarmRig, folder: str) -> None:
+    with pytest.raises(FarmTrouble, match="cannot be written") as refused:
+        backed_up(sqlite_farm, Path(folder))
+    assert "another place" in refused.value.hint
 
 
 def test_a_database_with_anything_in_it_is_not_restored_into(farm: FarmRig, tmp_path: Path) -> None:
