@@ -10,7 +10,7 @@ from farm.cli.reading_lines import reading_fields
 from farm.cli.words import NOTHING, moment, plural
 from farm.core.condition import Condition, CpuPolicy
 from farm.core.controls import ControlState
-from farm.core.evidence import Evidence, ExitRecord, Trouble
+from farm.core.evidence import Evidence, ExitRecord, PassEvidence, Trouble
 from farm.core.plan import PlanFile, RunPlan
 from farm.core.units import elapsed_text, size_text
 from farm.wire.views import AttemptView
@@ -87,6 +87,8 @@ def _of_evidence(evidence: Evidence) -> Iterator[str]:
     yield from (_field("control", _control(state)) for state in evidence.controls)
     yield from _output("stdout", evidence.stdout, evidence.stdout_dropped_bytes)
     yield from _output("stderr", evidence.stderr, evidence.stderr_dropped_bytes)
+    for each in evidence.passes:
+        yield from _pass(each)
 
 
 def _exit(record: ExitRecord) -> str:
@@ -101,6 +103,14 @@ def _control(state: ControlState) -> str:
     held = "" if state.held_before is None else f", {state.held_before} before the run"
     after = "" if state.held_after is None else f", {state.held_after} after it"
     return f"{state.name} {state.asked}{was}{held}{after}"
+
+
+def _pass(found: PassEvidence) -> Iterator[str]:
+    """A further process start after the run; of its output the phone's log is what it was for."""
+    yield _field("pass", f"{found.name}, uncounted: {_exit(found.exit) if found.exit else 'did not end'}")
+    if found.trouble:
+        yield from _trouble(found.trouble)
+    yield from _output(f"log of pass {found.name}", found.log, 0)
 
 
 def _trouble(trouble: Trouble) -> Iterator[str]:

@@ -2,10 +2,10 @@
 
 from sqlalchemy.engine import Connection
 
-from farm.core.ids import DeviceId, MatrixId
+from farm.core.ids import MatrixId
 from farm.core.placement import placement_words
+from farm.services.devices import device_named
 from farm.services.matrices import get_matrix
-from farm.store.devices import get_device
 from farm.store.placements import PlacedSeries, placed_series
 from farm.wire.placement_views import SeriesPlacementView
 
@@ -15,12 +15,18 @@ def list_placements(
 ) -> list[SeriesPlacementView]:
     """Each series that was measured, with where its newest measurement ran.
 
+    Args:
+        connection: of the caller's transaction.
+        matrix_id: of this matrix only.
+        device: only on this device: its id, its label, or the beginning of either.
+
     Raises:
         NotFound: there is no such matrix, or no such device.
+        InvalidInput: several devices begin so.
     """
     if matrix_id is not None:
         get_matrix(connection, matrix_id)
-    device_id = None if device is None else get_device(connection, DeviceId(device)).device_id
+    device_id = None if device is None else device_named(connection, device).device_id
     return [_view(each) for each in placed_series(connection, matrix_id=matrix_id, device_id=device_id)]
 
 

@@ -154,6 +154,7 @@ def test_a_program_whose_file_has_no_place_is_refused(farm: HttpFarm, name: obje
         "/blobs/{}",
         "/speedups?device={}",
         "/speedups?model={}",
+        "/placements?device={}",
         "/events?actor={}",
         "/devices/phone-1/adb?by={}",
     ],
@@ -187,6 +188,7 @@ def test_a_name_that_tries_to_get_out_finds_nothing(farm: HttpFarm, path: str, n
         "/errands/{}",
         "/jobs?matrix_id={}",
         "/speedups?matrix_id={}",
+        "/placements?matrix_id={}",
     ],
 )
 def test_a_number_that_can_be_no_id_is_refused(farm: HttpFarm, path: str, number: object) -> None:

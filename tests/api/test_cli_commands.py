@@ -45,7 +45,14 @@ def run(*words: str) -> int:
 
 @pytest.mark.parametrize(
     "words",
-    [("devices",), ("variants", "list"), ("harness", "list"), ("matrix", "list"), ("speedups",)],
+    [
+        ("devices",),
+        ("variants", "list"),
+        ("harness", "list"),
+        ("matrix", "list"),
+        ("speedups",),
+        ("placement",),
+    ],
     ids=" ".join,
 )
 def test_every_listing_is_one_json_list_on_stdout_and_nothing_else(
@@ -97,7 +104,12 @@ def test_an_attempt_that_does_not_exist_ends_with_where_they_are_listed(
 def test_what_does_not_exist_ends_with_a_hint_and_the_users_exit_code(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for words in (("matrix", "show", "9"), ("matrix", "jobs", "9"), ("speedups", "--matrix", "9")):
+    for words in (
+        ("matrix", "show", "9"),
+        ("matrix", "jobs", "9"),
+        ("speedups", "--matrix", "9"),
+        ("placement", "9"),
+    ):
         assert run(*words, "--json") == 2
         printed = capsys.readouterr()
         assert printed.out == ""

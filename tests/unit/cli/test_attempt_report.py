@@ -136,3 +136,33 @@ def test_files_and_variables_of_a_bundle_are_shown_with_their_places() -> None:
     text = shown(plan={**plan, "files": [library], "env": {"LD_LIBRARY_PATH": "${work}/lib"}})
     assert f"file     part_1 at lib/libx.so, 10 B, {digest_of(b'x')}\n" in text
     assert "variable LD_LIBRARY_PATH=${work}/lib\n" in text
+
+
+def test_a_pass_is_shown_as_uncounted_with_the_log_it_was_for() -> None:
+    done = {"name": "placement", "exit": {"code": 0, "duration_s": 1.5}, "log": "I ExecutionPlan: told\n"}
+    trouble = {
+        "code": "device.offline",
+        "blame": "device",
+        "transient": True,
+        "message": "phone-1 went away",
+        "hint": "plug in",
+    }
+    lost = {"name": "memory", "trouble": trouble}
+    text = shown(evidence=evidence(passes=[done, lost]))
+    assert "pass     placement, uncounted: code 0 after 1.50 s" in text
+    assert "log of pass placement: 1 line\n  I ExecutionPlan: told\n" in text
+    assert "pass     memory, uncounted: did not end" in text
+    assert "phone-1 went away" in text
+
+
+def test_what_was_set_and_what_gates_could_not_see_stand_beside_the_conditions() -> None:
+    cool = {"taken_at": "2031-02-03T04:05:06Z", "thermal_status": 0, "battery_level_pct": 80, "battery_c": 30}
+    clock = {"name": "policy4", "current_hz": 1_200_000_000, "max_hz": 2_000_000_000}
+    cores = {"name": "cores", "asked": "4-7", "held_before": "4-7", "held_after": "4-6"}
+    ended = {"code": 0, "duration_s": 2.0, "cpu_s": 1.5}
+    looked = {**cool, "plugged": "usb", "screen_on": True, "cpus": [clock]}
+    text = shown(evidence=evidence(before=looked, controls=[cores], exit=ended))
+    assert "plugged in: usb, screen on, policy4 at 1.20 limit 2.00 GHz" in text
+    assert "unseen   skin temperature, free storage: its gates let pass" in text
+    assert "control  cores 4-7, 4-7 before the run, 4-6 after it" in text
+    assert "after 2.00 s, 1.50 s of CPU time" in text
