@@ -10,7 +10,7 @@ from farm.core.alarm import AlarmFinding, AlarmKind, AlarmRules, AlarmSubject
 from farm.services.silent_devices import device_findings
 from farm.services.silent_hosts import host_findings
 from farm.services.silent_work import overdue_findings, starved_findings
-from farm.store import alarms
+from farm.store import alarms, devices
 from farm.store.alarms import Alarm
 from farm.store.standing_work import results_of, series_after
 
@@ -43,9 +43,10 @@ class AlarmRounds:
 
     def look(self, connection: Connection, *, now: datetime, up_since: datetime) -> None:
         """One round."""
+        phones = devices.list_devices(connection)
         found = [
-            *device_findings(connection, self.rules, now=now, up_since=up_since),
-            *host_findings(connection, self.rules, now=now, up_since=up_since),
+            *device_findings(connection, phones, self.rules, now=now, up_since=up_since),
+            *host_findings(connection, phones, self.rules, now=now, up_since=up_since),
             *starved_findings(connection, self.rules, now=now, up_since=up_since),
         ]
         _clear_others(connection, {each.key for each in found}, now=now)

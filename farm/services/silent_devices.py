@@ -1,6 +1,6 @@
 """Phones of the pool that somebody should see to: gone, unusable, not let in, or claimed twice."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection
@@ -12,7 +12,6 @@ from farm.core.event import DeviceEvent
 from farm.core.host_state import HostState
 from farm.core.units import elapsed_text
 from farm.services.since import since
-from farm.store import devices
 from farm.store.devices import Device
 from farm.store.story import left_online_at, told_since
 
@@ -29,13 +28,13 @@ _CLASH_LASTS = timedelta(minutes=10)
 
 
 def device_findings(
-    connection: Connection, rules: AlarmRules, *, now: datetime, up_since: datetime
+    connection: Connection, found: Sequence[Device], rules: AlarmRules, *, now: datetime, up_since: datetime
 ) -> Iterator[AlarmFinding]:
     """What alarms of phones are due for now. Nobody was silent while the farm itself was down (I10)."""
-    known = {device.device_id: device for device in devices.list_devices(connection)}
+    known = {device.device_id: device for device in found}
     for device in known.values():
-        if (found := _finding(connection, device, rules, now, up_since)) is not None:
-            yield found
+        if (finding := _finding(connection, device, rules, now, up_since)) is not None:
+            yield finding
     kind = DeviceEvent.CLAIM_REFUSED
     for device_id, cause in told_since(connection, kind, now - _CLASH_LASTS).items():
         if (clashing := known.get(device_id)) is not None:

@@ -1,7 +1,7 @@
 """Hosts that somebody should see to: not heard of, or in trouble for long."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -11,16 +11,16 @@ from farm.core.device import Admin
 from farm.core.host_state import HostState
 from farm.core.ids import HostId
 from farm.core.units import elapsed_text
-from farm.store import devices, incidents
+from farm.store import incidents
 from farm.store.devices import Device
 
 
 def host_findings(
-    connection: Connection, rules: AlarmRules, *, now: datetime, up_since: datetime
+    connection: Connection, found: Sequence[Device], rules: AlarmRules, *, now: datetime, up_since: datetime
 ) -> Iterator[AlarmFinding]:
     """What alarms of hosts are due for now, one for each at most. A host without phones is not missed."""
     said: defaultdict[HostId, list[str]] = defaultdict(list)
-    for host_id, own in _phones_by_host(connection).items():
+    for host_id, own in _phones_by_host(found).items():
         seen_at = max(device.seen_at for device in own)
         is_away = not own[0].session_live and own[0].host_state is HostState.ACTIVE
         if is_away and now - max(seen_at, up_since) >= rules.trouble_after:
@@ -41,9 +41,9 @@ def host_findings(
         )
 
 
-def _phones_by_host(connection: Connection) -> dict[HostId, list[Device]]:
-    found: defaultdict[HostId, list[Device]] = defaultdict(list)
-    for device in devices.list_devices(connection):
+def _phones_by_host(found: Sequence[Device]) -> dict[HostId, list[Device]]:
+    own: defaultdict[HostId, list[Device]] = defaultdict(list)
+    for device in found:
         if device.admin is Admin.ACTIVE:
-            found[device.host_id].append(device)
-    return found
+            own[device.host_id].append(device)
+    return own
