@@ -8,7 +8,15 @@ from pathlib import Path
 
 from sqlalchemy.engine import Connection, Engine
 
-from farm.blobs.linking import artifact_path, copy_durably, file_digest, make_folder, put_artifact_file, sync_file, writing
+from farm.blobs.linking import (
+    artifact_path,
+    copy_durably,
+    file_digest,
+    make_folder,
+    put_artifact_file,
+    sync_file,
+    writing,
+)
 from farm.clock import Clock
 from farm.core.backup import BackupManifest
 from farm.core.errors import BackupDamaged, Conflict
