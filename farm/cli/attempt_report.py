@@ -8,7 +8,7 @@ from rich.text import Text
 
 from farm.cli.reading_lines import reading_fields
 from farm.cli.words import NOTHING, moment, plural
-from farm.core.condition import Condition, CpuPolicy
+from farm.core.condition import Condition, CpuPolicy, Gates, unknown_gates
 from farm.core.controls import ControlState
 from farm.core.evidence import Evidence, ExitRecord, PassEvidence, Trouble
 from farm.core.plan import PlanFile, RunPlan
@@ -28,7 +28,7 @@ def attempt_report(view: AttemptView) -> Text:
     plan = _PLAN.validate_python(view.plan)
     evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
     headline = f"attempt {view.attempt_id} of job {view.job_id} on {view.device_id}: {_ending(view)}"
-    lines = [*_about(view, plan), *(_of_evidence(evidence) if evidence else [_why_nothing(view)])]
+    lines = [*_about(view, plan), *(_of_evidence(evidence, plan.gates) if evidence else [_why_nothing(view)])]
     return Text("\n").join([Text(headline, style="bold"), *map(Text, lines)])
 
 
@@ -68,7 +68,7 @@ def _file(file: PlanFile) -> str:
     return _field("file", f"{name}, {size_text(file.size_bytes)}, {file.digest}")
 
 
-def _of_evidence(evidence: Evidence) -> Iterator[str]:
+def _of_evidence(evidence: Evidence, gates: Gates) -> Iterator[str]:
     if evidence.argv:
         yield _field("command", shlex.join(evidence.argv))
     if evidence.started_at:
@@ -84,6 +84,8 @@ def _of_evidence(evidence: Evidence) -> Iterator[str]:
         yield from _trouble(evidence.trouble)
     yield _field("before", _condition(evidence.before))
     yield _field("after", _condition(evidence.after))
+    if unseen := evidence.before and unknown_gates(evidence.before, gates):
+        yield _field("unseen", f"{', '.join(unseen)}: its gates let pass what the phone does not report")
     yield from (_field("control", _control(state)) for state in evidence.controls)
     yield from _output("stdout", evidence.stdout, evidence.stdout_dropped_bytes)
     yield from _output("stderr", evidence.stderr, evidence.stderr_dropped_bytes)

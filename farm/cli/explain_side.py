@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from farm.cli.job_report import field, flags
 from farm.cli.words import NOTHING, counts, joined, phone, plural
-from farm.core.condition import Gates, ThermalStatus
+from farm.core.condition import Gates, ThermalStatus, Unknown
 from farm.core.condition_range import ConditionRange
 from farm.core.device import DeviceFacts
 from farm.core.units import size_text
@@ -109,9 +109,13 @@ def _facts(facts: DeviceFacts) -> str:
 
 def gates_line(gates: Gates, noise_limit: float | None) -> str:
     """What had to hold before each run, and what made one noisy."""
+    told = [
+        f"thermal status at most {gates.max_thermal_status.name}",
+        f"skin at most {gates.max_skin_c:g} °C",
+        f"battery at least {gates.min_battery_pct} %",
+        "plugged in" if gates.mains else None,
+        None if gates.full_clocks else "clocks may be limited",
+        "nothing of it unknown" if gates.unknown is Unknown.PUT_OFF else None,
+    ]
     noise = "" if noise_limit is None else f"; noisy above {noise_limit:.0%}"
-    return field(
-        "gates",
-        f"thermal status at most {gates.max_thermal_status.name}, skin at most {gates.max_skin_c:g} °C,"
-        f" battery at least {gates.min_battery_pct} %{noise}",
-    )
+    return field("gates", f"{', '.join(each for each in told if each)}{noise}")
