@@ -35,7 +35,7 @@ _CPUFREQ = " || ".join(
 _ROOT = (
     '[ "$(getprop ro.benchfarm.virtual)" = 1 ] || id -u; '
     "if command -v su >/dev/null; then "
-    "timeout 3 su -c 'id -u' </dev/null || timeout 3 su 0 id -u </dev/null; fi"
+    "timeout 3 su -c 'id -u' </dev/null || timeout 3 su 0 id -u </dev/null; fi; echo asked"
 )
 
 FACTS_COMMAND = section_command(
@@ -47,7 +47,7 @@ FACTS_COMMAND = section_command(
         "cpuinfo": "cat /proc/cpuinfo",
         "possible": f"cat {SYS}/devices/system/cpu/possible",
         "cpufreq": _CPUFREQ,
-        "soc_machine": "cat /sys/devices/soc0/machine",
+        "soc_machine": f"cat {SYS}/devices/soc0/machine",
         "nproc": "nproc",
         "meminfo": "cat /proc/meminfo",
         "gles": f"{_ASK} dumpsys SurfaceFlinger | grep GLES:",

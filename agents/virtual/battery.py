@@ -17,6 +17,8 @@ class Battery:
     def __init__(self, state: Path) -> None:
         self._suspend = state / SYS_FOLDER / _SUSPEND
         self._rooted = state / _ROOTED
+        #: What the faults said last: a phone that was rooted otherwise stays so.
+        self._told_rooted = False
         self._told_pct: int | None = None
         self._level_pct = 0.0
         self._at_s = 0.0
@@ -44,12 +46,13 @@ class Battery:
             return False
 
     def _be_rooted(self, rooted: bool) -> None:
-        if rooted == self._rooted.exists():
+        if rooted == self._told_rooted:
             return
+        self._told_rooted = rooted
         if rooted:
             self._suspend.parent.mkdir(parents=True, exist_ok=True)
             self._suspend.write_text("0\n")
             self._rooted.touch()
         else:
-            self._rooted.unlink()
+            self._rooted.unlink(missing_ok=True)
             self._suspend.unlink(missing_ok=True)
