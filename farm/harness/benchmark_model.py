@@ -17,11 +17,12 @@ from farm.harness.benchmark_model_flags import (
     TOOL_DEFAULTS,
 )
 from farm.harness.failures import classify, unknown_flag
+from farm.harness.placement_pass import NNAPI, placement_pass, shown_by
 from farm.harness.placements.tflite import tflite_placement
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 from farm.harness.tflite_output import TfliteOutput, tflite_output
 from farm.harness.tflite_profile import operator_times
-from farm.harness.tool import count_setting, file_refusal, setting, spelled, tool_plan
+from farm.harness.tool import ToolPass, count_setting, file_refusal, setting, spelled, tool_plan
 from farm.harness.tool_reading import Times, lower, output_of, time_reading, without_times
 
 _CPU, _XNNPACK = "cpu", "xnnpack"
@@ -52,7 +53,9 @@ class BenchmarkModel:
         words = _words(request, request.settings)
         asked = [flag for flag in PASS_FLAGS if request.settings.get(flag) is True]
         short = _words(request, {**request.settings, **SHORT_RUN})
-        passes = [(PASS_FLAGS[flag], [*short, f"--{flag}=true"]) for flag in asked]
+        passes = [ToolPass(name=PASS_FLAGS[flag], words=[*short, f"--{flag}=true"]) for flag in asked]
+        if request.backend == NNAPI and not setting(request.settings, FLAGS, "nnapi_accelerator_name"):
+            passes.append(placement_pass(NNAPI, short))
         return tool_plan(self.name, request, words, passes=passes)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
@@ -75,7 +78,7 @@ class BenchmarkModel:
             step_ns=1_000,
         )
         metrics = [*_metrics(found), *_of_passes(evidence)]
-        placement = tflite_placement(text)
+        placement = shown_by(tflite_placement, text, evidence)
         reading = time_reading(
             plan, evidence, times, placement=placement, on_cpu=_only_cpu(plan, evidence), metrics=metrics
         )

@@ -9,6 +9,7 @@ from farm.core.variant import Format, Manifest
 from farm.harness.adapter import Flag, RunRequest
 from farm.harness.failures import classify, unreadable
 from farm.harness.ort_output import OrtOutput, ort_output
+from farm.harness.placement_pass import placement_pass, shown_by
 from farm.harness.placements.ort import ort_placement
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 from farm.harness.tool import count_setting, file_refusal, setting, spelled, tool_plan
@@ -61,9 +62,8 @@ class OnnxruntimePerfTest:
         passes = []
         if request.backend != _CPU and not setting(request.settings, FLAGS, "verbose"):
             few = {**request.settings, "repeated_times": 1, "verbose": True}
-            passes = [
-                ("placement", [*_words(few, request.backend), "${file_model}", "${work}/placement.csv"])
-            ]
+            words_of_pass = [*_words(few, request.backend), "${file_model}", "${work}/placement.csv"]
+            passes = [placement_pass(request.backend, words_of_pass)]
         return tool_plan(self.name, request, [*words, "${file_model}", _RESULT_FILE], passes=passes)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
@@ -79,8 +79,7 @@ class OnnxruntimePerfTest:
             return without_times(evidence, "there is no complete line `Average inference time cost: ... ms`")
         if (wrong := _disagreement(found)) is not None:
             return unreadable(evidence, wrong)
-        told = [f"{each.stdout}\n{each.stderr}\n{each.log}" for each in evidence.passes]
-        placement = ort_placement("\n".join([text, *told]))
+        placement = shown_by(ort_placement, text, evidence)
         on_cpu = "cpu by construction: no other provider is in its command" if plan.backend == _CPU else ""
         return time_reading(
             plan,

@@ -1,11 +1,23 @@
 """What adapters of tools that run one model file have in common."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from farm.core.bundle import command_words, plan_files
 from farm.core.plan import PlanFile, RunPlan, SettingValue, UncountedPass
 from farm.core.variant import Format, Manifest
 from farm.harness.adapter import Flag, RunRequest, model_file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPass:
+    """A further start of a tool after its run, that counts for nothing."""
+
+    name: str
+    #: What the program is called with.
+    words: Sequence[str]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    log_filters: tuple[str, ...] = ()
 
 
 def file_refusal(
@@ -34,7 +46,7 @@ def tool_plan(
     words: Sequence[str],
     *,
     file: PlanFile | None = None,
-    passes: Sequence[tuple[str, Sequence[str]]] = (),
+    passes: Sequence[ToolPass] = (),
 ) -> RunPlan:
     """The plan of one process start, with further ones behind it.
 
@@ -43,7 +55,7 @@ def tool_plan(
         request: the cell.
         words: what the program is called with, in the placeholders of run plans.
         file: the model as the plan lists it, where that is not what all do.
-        passes: names and words of passes that count for nothing.
+        passes: further starts.
     """
     assert request.variant is not None
     env = request.bundle.env
@@ -58,12 +70,14 @@ def tool_plan(
         gates=request.gates,
         passes=tuple(
             UncountedPass(
-                name=of_pass,
-                argv=command_words(request.bundle, said),
+                name=each.name,
+                argv=command_words(request.bundle, each.words),
                 env=env,
+                properties=each.properties,
+                log_filters=each.log_filters,
                 timeout_s=request.timeout_s,
             )
-            for of_pass, said in passes
+            for each in passes
         ),
     )
 

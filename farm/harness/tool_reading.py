@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from farm.core.evidence import Evidence
 from farm.core.measurement import Better, Metric, Reading, RunFailure
-from farm.core.placement import Placement, actual
+from farm.core.placement import Placement
 from farm.core.plan import RunPlan
 from farm.harness.failures import explained, unreadable
+from farm.harness.placement_pass import actual_of
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 from farm.harness.sign import Sign
 
@@ -54,9 +55,9 @@ def time_reading(
     """
     if (wrong := _impossible(times)) is not None:
         return unreadable(evidence, wrong)
-    found = actual(placement, plan.backend)
+    found, shown = actual_of(plan, placement)
     backend, accelerator, proof = found.backend, str(found.accelerator), found.proof
-    if placement is None and on_cpu:
+    if shown is None and on_cpu:
         backend, accelerator, proof = plan.backend, "cpu", on_cpu
     return Reading(
         samples_ns=times.samples_ns,
@@ -68,7 +69,7 @@ def time_reading(
         proof=proof,
         metrics=tuple(metrics),
         clock_step_ns=times.step_ns,
-        placement=placement,
+        placement=shown,
     )
 
 

@@ -5,8 +5,11 @@ from dataclasses import replace
 import pytest
 import tool_samples as sample
 
-from farm.core.evidence import Evidence, PassEvidence
+from farm.core.evidence import Evidence, ExitRecord, PassEvidence
+from farm.core.ids import AttemptId
 from farm.core.measurement import Outcome, Reading
+from farm.core.placement import Accelerator, Placement, Share
+from farm.core.plan import ShownPlacement
 from farm.core.quality import Quality, judge
 from farm.core.stats import summary
 from farm.harness.registry import get_harness
@@ -232,3 +235,50 @@ def test_why_it_gave_no_numbers_is_classified_with_the_line(
     assert (failure.code, failure.outcome) == (code, outcome)
     assert failure.line is not None
     assert said in failure.line
+
+
+VLOG = (
+    "07-02 11:20:31.402  900  900 I ExecutionPlan: "
+    "ModelBuilder::findBestDeviceForEachOperation(CONV_2D) = 0 (neuron-npu)\n"
+)
+
+
+def test_nnapi_without_a_name_has_a_pass_whose_log_names_the_driver() -> None:
+    (asked,) = sample.plan(NAME, "nnapi").passes
+    assert asked.properties == {"debug.nn.vlog": "all"}
+    assert asked.log_filters
+    assert not sample.plan(NAME, "nnapi", nnapi_accelerator_name="qti-dsp").passes
+    planned = sample.plan(NAME, "nnapi")
+    said = (
+        "INFO: Created TensorFlow Lite delegate for NNAPI.\nExplicitly applied NNAPI delegate, and the model"
+        " graph will be completely executed by the delegate.\n"
+    )
+    without = get_harness(NAME).parse(planned, sample.evidence_of(planned, said + IN_2020))
+    assert isinstance(without, Reading)
+    assert without.accelerator == "unknown"
+    shown = PassEvidence(name="placement", log=VLOG, exit=ExitRecord(code=0, duration_s=1.0))
+    evidence = replace(sample.evidence_of(planned, said + IN_2020), passes=(shown,))
+    found = get_harness(NAME).parse(planned, evidence)
+    assert isinstance(found, Reading)
+    assert (found.actual_backend, found.accelerator) == ("nnapi", "npu")
+    failed = replace(shown, exit=ExitRecord(code=1, duration_s=1.0))
+    found = get_harness(NAME).parse(planned, replace(evidence, passes=(failed,)))
+    assert isinstance(found, Reading)
+    assert found.accelerator == "unknown"
+
+
+def test_what_an_earlier_runs_pass_showed_serves_this_one_and_the_proof_says_so() -> None:
+    share = Share(accelerator=Accelerator.DSP, by="qti-dsp", line="Replacing 3 of 3")
+    earlier = ShownPlacement(attempt_id=AttemptId(41), placement=Placement(shares=(share,)))
+    planned = replace(sample.plan(NAME, "nnapi"), shown=earlier)
+    found = get_harness(NAME).parse(planned, sample.evidence_of(planned, IN_2020))
+    assert isinstance(found, Reading)
+    assert (found.accelerator, found.placement) == ("dsp", earlier.placement)
+    assert "shown after attempt 41" in found.proof
+    refused = (
+        "Though NNAPI delegate is explicitly applied, the model graph will not be executed by the delegate."
+    )
+    said = f"{refused}\n{IN_2020}"
+    found = get_harness(NAME).parse(planned, sample.evidence_of(planned, said))
+    assert isinstance(found, Reading)
+    assert found.actual_backend == "cpu"
