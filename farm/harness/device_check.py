@@ -38,7 +38,7 @@ def plan(program: PlanFile, payload: PlanFile) -> RunPlan:
         files=(program, payload),
         argv=("${file_program}", "${file_payload}"),
         timeout_s=_TIMEOUT_S,
-        gates=Gates(max_skin_c=100.0, min_battery_pct=0, wait_s=0.0),
+        gates=Gates(max_skin_c=100.0, min_battery_pct=0, max_battery_c=100.0, full_clocks=False, wait_s=0.0),
     )
 
 
