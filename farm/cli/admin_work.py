@@ -76,9 +76,14 @@ def epochs_here(data: Path | None) -> list[DatabaseEpoch]:
 
 
 def begin_epoch_here(data: Path | None, *, cause: str) -> list[DatabaseEpoch]:
-    """Begin another one; a farm may be at work. All of them, oldest first."""
+    """Begin another one. All of them, oldest first.
+
+    Raises:
+        InvalidInput: there is no farm, or one is at work in this folder: what it has given out since would
+            be of neither history.
+    """
     now = SystemClock().now()
-    with _existing(data) as database:
+    with _existing(data) as database, _nobody_uses(_config(data)):
         database.read(check_newest)
         database.write(begin_epoch, cause=cause, forgot_since=now, now=now, actor=f"user:{me()}")
         return database.read(list_epochs)

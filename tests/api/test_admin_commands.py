@@ -16,6 +16,7 @@ from farm.cli.main import main
 from farm.cli.setting_sources import COMMANDS_OWN, meanings, unknown_variables
 from farm.config import FarmConfig
 from farm.core.errors import SessionFenced
+from farm.daemon import data_folder_lock
 
 
 @pytest.fixture(autouse=True)
@@ -205,3 +206,13 @@ def test_a_database_that_was_put_back_by_other_means_begins_an_epoch_when_told_t
     assert host.restart().database_epoch == second["epoch"]
     assert ran("epoch", "--data", data) == 0
     assert "restored by the provider" in capsys.readouterr().out
+
+
+def test_no_epoch_begins_while_a_farm_is_at_work(
+    data: str, farm: FarmRig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = farm.rows("SELECT epoch FROM database_epochs")
+    with data_folder_lock(Path(data)):
+        assert ran("epoch", "--begin", "restored by the provider", "--data", data) == 2
+    assert "a farm already runs" in capsys.readouterr().err
+    assert farm.rows("SELECT epoch FROM database_epochs") == before
