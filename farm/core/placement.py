@@ -89,12 +89,13 @@ def accelerators(placement: Placement) -> frozenset[Accelerator]:
 
 
 def nodes_by_accelerator(placement: Placement) -> dict[Accelerator, int | None]:
-    """Nodes each kind of hardware took, most first; None where one of its shares is not counted."""
+    """Nodes each kind of hardware took, most first; None, the CPU last, where a share is not counted."""
     counts: dict[Accelerator, int | None] = {}
     for share in filter(_took, placement.shares):
         so_far = counts.get(share.accelerator, 0)
         counts[share.accelerator] = None if so_far is None or share.nodes is None else so_far + share.nodes
-    return dict(sorted(counts.items(), key=lambda item: (-(item[1] or 0), item[0])))
+    order = sorted(counts.items(), key=lambda item: (-(item[1] or 0), item[0] is Accelerator.CPU, item[0]))
+    return dict(order)
 
 
 def placement_words(placement: Placement) -> str:

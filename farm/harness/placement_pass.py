@@ -1,11 +1,13 @@
 """A further start after the run that shows where it ran, where the run's own output does not."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from farm.core.evidence import Evidence
-from farm.core.placement import Accelerator, Actual, Placement, actual
+from farm.core.placement import Accelerator, Actual, Placement, actual, placement_words
 from farm.core.plan import SHOWS_PLACEMENT, RunPlan
+from farm.harness.placements.log_lines import own_lines
 from farm.harness.tool import ToolPass
 
 #: Without it NNAPI's runtime says nothing of its partitions; with it each execution is told at length.
@@ -23,13 +25,25 @@ def placement_pass(backend: str, words: Sequence[str]) -> ToolPass:
 
 
 def shown_by(parser: Callable[[str], Placement | None], text: str, evidence: Evidence) -> Placement | None:
-    """What the run's output and that of its pass, which has to have ended as well, show together."""
-    told = [
-        f"{each.stdout}\n{each.stderr}\n{each.log}"
-        for each in evidence.passes
-        if each.name == SHOWS_PLACEMENT and each.exit is not None and each.exit.code == 0
-    ]
-    return parser("\n".join([text, *told]))
+    """What the run's output and that of its pass, which has to have ended as well, show together.
+
+    A pass whose own output tells of other nodes than the run's does not speak for it.
+    """
+    own = parser(text)
+    for each in evidence.passes:
+        if each.name != SHOWS_PLACEMENT or each.exit is None or each.exit.code != 0:
+            continue
+        printed = f"{each.stdout}\n{each.stderr}"
+        alone = parser(printed)
+        if own is not None and alone is not None and _nodes(own) != _nodes(alone):
+            unlike = f"the pass after the run was placed otherwise: {placement_words(alone)}"
+            return replace(own, warnings=(unlike, *own.warnings))
+        return parser("\n".join([text, printed, own_lines(each.log, each.pid)]))
+    return own
+
+
+def _nodes(placement: Placement) -> list[tuple[str, int | None]]:
+    return sorted((share.by, share.nodes) for share in placement.shares)
 
 
 def actual_of(plan: RunPlan, placement: Placement | None) -> tuple[Actual, Placement | None]:

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.alarm import AlarmKind, AlarmSubject
 from farm.core.host_state import SessionState
-from farm.core.ids import AttemptId, CellId, DeviceId, HostId, JobId, MatrixId, SessionId
+from farm.core.ids import AttemptId, CellId, DeviceId, FactsId, HostId, JobId, MatrixId, SessionId
 from farm.core.job import JobState
 from farm.store import (
     alarms,
@@ -32,11 +32,12 @@ from farm.store import (
     matrices,
     measurements,
     occupancy,
+    placements,
     provenance,
     queues,
     readings,
-    standing_work,
     same_work,
+    standing_work,
     story,
     unfoldings,
 )
@@ -89,6 +90,14 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_devices_host_id",
     ),
     "CPUs that errands wait for": (errands.awaiting_cpus, "uq_errands_one_open_per_kind"),
+    "where series ran last": (
+        lambda c: placements.last_places(c, [DIGEST]),
+        "measurements_1 USING INDEX ix_measurements_series_id",
+    ),
+    "what passes of a cell showed": (
+        lambda c: placements.earlier_runs(c, CellId(1), FactsId(1), DIGEST),
+        "ix_measurements_cell_id",
+    ),
     "what waits for a phone": (lambda c: device_work.queued_jobs(c, PHONE), "ix_jobs_queue"),
     "the last attempts on a phone": (
         lambda c: device_work.last_attempts(c, PHONE, limit=10),

@@ -50,6 +50,15 @@ def log_lines(text: str) -> list[LogLine]:
     return found
 
 
+def own_lines(log: str, pid: int | None) -> str:
+    """A log without what other processes wrote; as it is where nobody knows whose it is."""
+    if pid is None:
+        return log
+    return "\n".join(
+        line.text for line in log_lines(log) for _ in range(line.times) if line.pid in (pid, None)
+    )
+
+
 def matching(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> Iterator[tuple[LogLine, re.Match[str]]]:
     """The lines in which the pattern is found, with what it found."""
     for line in lines:

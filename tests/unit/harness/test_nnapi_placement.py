@@ -59,7 +59,7 @@ def test_lines_that_the_log_folded_count_as_often_as_they_were_written() -> None
             "npu 66/66",
         ),
         (["MtkModelBuilder::partitionTheWorkExt: only one best device: 1 = mtk-dsp\n"], "dsp"),
-        (["Step#0: execute on qti-dsp\n", "Step#1: execute on nnapi-reference\n"], "cpu, dsp"),
+        (["Step#0: execute on qti-dsp\n", "Step#1: execute on nnapi-reference\n"], "dsp, cpu"),
         (["ExecutionStep::finishSubModel, compilation on qti-gpu\n"], "gpu"),
         (["SIMPLE for google-edgetpu\n"], "npu"),
     ],

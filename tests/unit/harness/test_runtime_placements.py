@@ -148,7 +148,7 @@ def test_an_inspector_table_counts_what_was_delegated() -> None:
             "Info: ArmNN v33.2.0\nbackends: GpuAcc,CpuAcc\nWARNING: Layer of type Mean is not supported"
             " on requested backend GpuAcc for input data type Float32 (reason: axis),"
             " falling back to the next backend.\n",
-            "cpu, gpu",
+            "gpu, cpu",
             True,
         ),
     ],

@@ -55,7 +55,7 @@ def counts(text: str) -> dict[str, int | None]:
         (
             "Explicitly applied GPU delegate, and the model graph will be partially executed "
             "by the delegate w/ 2 delegate kernels.",
-            "cpu, gpu",
+            "gpu, cpu",
         ),
         (
             "12 operations will run on the GPU, and the remaining 4 operations will run on the CPU.",
