@@ -37,8 +37,8 @@ class Phone:
         self.folder(fence).mkdir(parents=True, exist_ok=True)
         (self.folder(fence) / "run.sh").write_text(f"cd '{self.folder(fence)}' || exit 126\n{program}\n")
 
-    def call(self, command: str, fence: int, argument: int = 0) -> int:
-        words = [*self.shell, str(SCRIPT), command, str(self.work), str(fence), str(argument)]
+    def call(self, command: str, fence: int, argument: int = 0, part: str = "") -> int:
+        words = [*self.shell, str(SCRIPT), command, str(self.work), str(fence), str(argument), part]
         return subprocess.run(words, env=self.env, cwd="/", timeout=60, check=False).returncode
 
     def start(self, fence: int, program: str, timeout_s: float = 60) -> int:
@@ -385,3 +385,54 @@ def test_a_run_outlives_the_hang_up_of_the_shell_that_started_it(phone: Phone) -
 
 def test_the_script_names_no_gnu_option() -> None:
     assert re.search(r"\s--[a-z]", SCRIPT.read_text()) is None
+
+
+def test_the_cpu_time_of_a_run_and_of_what_it_waited_for_is_recorded(phone: Phone) -> None:
+    burn = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"
+    busy, idle = phone.run(1, f"sh -c '{burn}'"), phone.run(2, "sleep 0.5")
+    assert busy.cpu_s is not None
+    assert idle.cpu_s is not None
+    assert busy.cpu_s >= 0.02
+    assert idle.cpu_s < 0.2 < idle.duration_s
+
+
+def start_part(phone: Phone, fence: int, program: str) -> Path:
+    """A further command of a run that has ended."""
+    folder = phone.folder(fence) / "pass.placement"
+    folder.mkdir(parents=True)
+    (folder / "run.sh").write_text(f"cd '{phone.folder(fence)}' || exit 126\n{program}\n")
+    assert phone.call("start", fence, 600, "pass.placement") == 0
+    return folder
+
+
+def test_a_part_of_a_run_has_a_record_of_its_own_and_the_runs_stays(phone: Phone) -> None:
+    phone.run(1, "echo measured; exit 3")
+    folder = start_part(phone, 1, "echo told")
+    assert phone.call("wait", 1, 60, "pass.placement") == 0
+    ended = exit_record((folder / "exit").read_text())
+    assert ended is not None
+    assert (ended.code, phone.record(1).code) == (0, 3)
+    assert (phone.folder(1) / "stdout").read_text() == "measured\n"
+    assert (folder / "stdout").read_text() == "told\n"
+
+
+def test_the_clean_up_of_a_run_ends_its_parts_with_all_they_started(phone: Phone) -> None:
+    phone.run(1, "true")
+    folder = start_part(phone, 1, "sleep 600 & echo $! >child; setsid sleep 600 & echo $! >away; sleep 600")
+    pids = [_pid(phone.folder(1) / name) for name in ("child", "away")]
+    supervisor = int((folder / "supervisor").read_text().split()[0])
+    assert phone.call("clean", 1) == 0
+    assert not any(map(_alive, [*pids, supervisor]))
+    assert not phone.folder(1).exists()
+
+
+def test_a_part_that_takes_too_long_is_ended_and_says_so(phone: Phone) -> None:
+    phone.run(1, "true")
+    folder = phone.folder(1) / "pass.placement"
+    folder.mkdir()
+    (folder / "run.sh").write_text("sleep 600 & sleep 600\n")
+    assert phone.call("start", 1, 5, "pass.placement") == 0
+    assert phone.call("wait", 1, 60, "pass.placement") == 0
+    ended = exit_record((folder / "exit").read_text())
+    assert ended is not None
+    assert ended.timed_out

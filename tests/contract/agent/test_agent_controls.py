@@ -15,7 +15,7 @@ from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
 from agents.virtual.sysfs import set_clusters
 from farm.core.condition import Gates, ThermalStatus
-from farm.core.controls import ControlLevel, Controls, control_level
+from farm.core.controls import ControlLevel, Controls, Screen, control_level
 from farm.core.evidence import Evidence
 from farm.core.hardware import Cluster
 from farm.core.throttling import throttling
@@ -171,3 +171,44 @@ async def test_a_charger_that_is_pulled_in_mid_run_shows_and_keeps_the_next_run_
     ending = await bench.runner.run(entry_with(bench, 2, "true", Controls(), gates), unheard, adopt=False)
     assert isinstance(ending, PutOff)
     assert "not plugged in" in ending.reason
+
+
+def be_seen(bench: Bench, wakefulness: str, *, wakes: bool) -> None:
+    """Have the phone say whether it is awake, and the wake key do something, or nothing."""
+    shown = bench.handle.state / "dumpsys/power"
+    shown.write_text(f"  mWakefulness={wakefulness}\n")
+    key = bench.handle.state / "bin/input"
+    key.write_text(f"#!/bin/sh\necho '  mWakefulness=Awake' >'{shown}'\n" if wakes else "#!/bin/sh\n")
+    key.chmod(0o755)
+
+
+async def test_a_screen_that_somebody_turned_off_is_turned_on_again_before_the_next_run(bench: Bench) -> None:
+    await bench.phone()
+    be_seen(bench, "Asleep", wakes=True)
+    evidence = await evidence_of(bench, entry_with(bench, 1, "true", Controls()))
+    assert evidence.before is not None
+    assert evidence.before.screen_on is True
+    # Later, on a phone that is known to be kept awake.
+    await bench.runner.clear(bench.device_id, 1, stay_awake=True)
+    (await bench.phone()).memory.take_look(0.0)
+    be_seen(bench, "Asleep", wakes=True)
+    evidence = await evidence_of(bench, entry_with(bench, 2, "true", Controls()))
+    assert evidence.before is not None
+    assert evidence.before.screen_on is True
+
+
+async def test_a_run_does_not_begin_while_the_screen_stays_off(bench: Bench) -> None:
+    await bench.phone()
+    be_seen(bench, "Asleep", wakes=False)
+    ending = await bench.runner.run(entry_with(bench, 1, "true", Controls()), unheard, adopt=False)
+    assert isinstance(ending, PutOff)
+    assert ending.reason == "the screen is off, it is to be on"
+
+
+async def test_a_matrix_that_leaves_the_screen_as_it_is_found_neither_waits_nor_wakes(bench: Bench) -> None:
+    await bench.phone()
+    be_seen(bench, "Asleep", wakes=True)
+    controls = Controls(screen=Screen.LEAVE, stay_awake=False)
+    evidence = await evidence_of(bench, entry_with(bench, 1, "true", controls))
+    assert evidence.after is not None
+    assert evidence.after.screen_on is False
