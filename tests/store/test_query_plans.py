@@ -36,6 +36,7 @@ from farm.store import (
     provenance,
     queues,
     readings,
+    roll_call,
     same_work,
     standing_work,
     story,
@@ -137,6 +138,19 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "evidence_1 (attempt_id=?)",
     ),
     "the phones of a host": (lambda c: devices.list_devices(c, host_id=HOST), "ix_devices_host_id"),
+    "the phones of hosts": (lambda c: devices.devices_of_hosts(c, [HOST]), "ix_devices_host_id"),
+    "phones that were seen as before": (
+        lambda c: roll_call.note_seen(c, [HOST], now=NOW),
+        "ix_devices_host_id",
+    ),
+    "whether a job waits for a session's host": (
+        lambda c: roll_call.standings(c, [SessionId(1)]),
+        "ix_jobs_queue",
+    ),
+    "whether a session's host takes no work": (
+        lambda c: roll_call.standings(c, [SessionId(1)]),
+        "uq_incidents_one_open_per_kind",
+    ),
     "the live attempts of phones": (
         lambda c: devices.list_devices(c, host_id=HOST),
         "uq_attempts_one_live_per_device",
