@@ -51,6 +51,14 @@ async def said(bench: Bench, command: str) -> str:
     return (await phone.device.shell(command, deadline_s=10.0)).stdout.decode()
 
 
+async def until_said(bench: Bench, command: str) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            if (await said(bench, command)).strip():
+                return
+            await asyncio.sleep(0.05)
+
+
 async def test_a_pass_comes_after_the_run_with_its_properties_and_brings_back_its_log(bench: Bench) -> None:
     await said(bench, f"setprop {VLOG} before; log -t ExecutionPlan 'told long ago'; sleep 1.1")
     evidence = await run(bench, explained(bench, f"echo measured; getprop {VLOG}", [plan_pass()]))
@@ -58,9 +66,11 @@ async def test_a_pass_comes_after_the_run_with_its_properties_and_brings_back_it
     assert evidence.stdout == "measured\nbefore\n"
     (found,) = evidence.passes
     assert found.trouble is None
-    assert found.exit is not None and found.exit.code == 0
+    assert found.exit is not None
+    assert found.exit.code == 0
     folder, word = found.stdout.split()
-    assert folder == word and folder.endswith("/runs/1")
+    assert folder == word
+    assert folder.endswith("/runs/1")
     assert f"ExecutionPlan: told with {word}" in found.log
     assert "told long ago" not in found.log
     assert [line.split()[2] for line in found.log.splitlines()] == [str(found.pid)]
@@ -69,14 +79,16 @@ async def test_a_pass_comes_after_the_run_with_its_properties_and_brings_back_it
 
 async def test_a_run_that_failed_has_no_pass(bench: Bench) -> None:
     evidence = await run(bench, explained(bench, "exit 3", [plan_pass()]))
-    assert evidence.exit is not None and evidence.exit.code == 3
+    assert evidence.exit is not None
+    assert evidence.exit.code == 3
     assert evidence.passes == ()
 
 
 async def test_a_pass_that_hangs_is_ended_and_the_run_is_whole(bench: Bench) -> None:
     evidence = await run(bench, explained(bench, "echo measured", [plan_pass("sleep 60", timeout_s=0.5)]))
     assert (evidence.stdout, evidence.trouble) == ("measured\n", None)
-    assert evidence.passes[0].exit is not None and evidence.passes[0].exit.timed_out
+    assert evidence.passes[0].exit is not None
+    assert evidence.passes[0].exit.timed_out
     assert await said(bench, f"getprop {VLOG}") == "\n"
 
 
@@ -85,9 +97,7 @@ async def test_a_phone_that_goes_away_in_a_pass_costs_the_pass_only(bench: Bench
     running = asyncio.create_task(
         run(bench, explained(bench, "echo measured", [plan_pass(f"touch {begun}; sleep 60"), plan_pass()]))
     )
-    async with asyncio.timeout(30):
-        while not begun.exists():
-            await asyncio.sleep(0.05)
+    await until_said(bench, f"ls {begun} 2>/dev/null")
     await bench.detach()
     evidence = await running
     assert (evidence.stdout, evidence.trouble) == ("measured\n", None)
@@ -105,7 +115,8 @@ async def test_the_evidence_is_on_disk_before_a_pass_begins(bench: Bench) -> Non
     await bench.runner.run(entry, note, adopt=False)
     phase, draft = noted[-1]
     assert phase is AttemptState.MEASURING
-    assert draft.exit is not None and draft.stdout == "measured\n"
+    assert draft.exit is not None
+    assert draft.stdout == "measured\n"
 
 
 async def test_an_agent_that_is_killed_in_a_pass_brings_the_run_home_and_cleans_up(bench: Bench) -> None:
@@ -119,9 +130,7 @@ async def test_an_agent_that_is_killed_in_a_pass_brings_the_run_home_and_cleans_
 
     running = asyncio.create_task(bench.runner.run(entry, note, adopt=False))
     record = f"{work_folder(work_root)}/properties"
-    async with asyncio.timeout(30):
-        while not (await said(bench, f"getprop {VLOG}")).strip():
-            await asyncio.sleep(0.05)
+    await until_said(bench, f"getprop {VLOG}")
     running.cancel()
     await asyncio.wait({running})
     evidence = await bench.runner.run(replace(entry, draft=noted[-1]), note, adopt=True)
