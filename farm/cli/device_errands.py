@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from farm.wire.device_views import ErrandView
 
 _VERBS = {
-    ErrandKind.CHECK_SETTINGS: "look at the settings of",
-    ErrandKind.SET_UP: "set up",
-    ErrandKind.UNDO_SETTINGS: "put back the settings of",
+    ErrandKind.CHECK_SETTINGS: "look at its settings",
+    ErrandKind.SET_UP: "set it up",
+    ErrandKind.UNDO_SETTINGS: "put its settings back",
 }
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, its label, or the beginning of either.")]
 
@@ -44,8 +44,8 @@ def _run(device: str, kind: ErrandKind, *, as_json: bool) -> None:
         print_json(ended.model_dump(mode="json"))
 
 
-def run_errand(device: str, kind: ErrandKind) -> "ErrandView":
-    """Ask for an errand, stay until it is over, and tell what was done.
+def run_errand(device: str, kind: ErrandKind, *, tells: bool = True) -> "ErrandView":
+    """Ask for an errand, stay until it is over, and tell what was done, where it `tells`.
 
     Raises:
         DeviceError: it could not be done.
@@ -63,7 +63,8 @@ def run_errand(device: str, kind: ErrandKind) -> "ErrandView":
             raise typer.Exit(130) from None
     if ended.error is not None:
         raise DeviceError(f"{ended.name}: {ended.error}", hint=f"farm device show {ended.device_id}")
-    talk(f"{ended.name}: {ended.done}.")
+    if tells:
+        talk(f"{ended.name}: {ended.done}.")
     return ended
 
 
@@ -75,5 +76,5 @@ def _ended(farm: "FarmClient", errand: "ErrandView") -> "ErrandView":
 
 def _waits(errand: "ErrandView") -> str:
     if errand.waiting_for is None:
-        return f"{errand.name}: its agent is asked to {_VERBS.get(errand.kind, errand.kind)} it"
+        return f"{errand.name}: its agent is asked to {_VERBS.get(errand.kind, f'{errand.kind} it')}"
     return f"{errand.name}: waiting, {errand.waiting_for}"

@@ -32,9 +32,9 @@ def setup(
             "--yes, --check and --undo exclude each other", hint="farm device setup ID --check"
         )
     if yes or undo:
-        run_errand(device, ErrandKind.UNDO_SETTINGS if undo else ErrandKind.SET_UP)
+        run_errand(device, ErrandKind.UNDO_SETTINGS if undo else ErrandKind.SET_UP, tells=False)
     else:
-        run_errand(device, ErrandKind.CHECK_SETTINGS)
+        run_errand(device, ErrandKind.CHECK_SETTINGS, tells=False)
     view = _shown(device, as_json=as_json)
     differing = _differing(view.settings)
     if yes or check or undo or not differing:
@@ -43,12 +43,12 @@ def setup(
         talk(f"Nothing was changed: farm device setup {view.name} --yes changes these {differing}.")
         return
     typer.confirm(f"Change these {differing}?", abort=True, err=True)
-    run_errand(device, ErrandKind.SET_UP)
+    run_errand(device, ErrandKind.SET_UP, tells=False)
     _shown(device, as_json=as_json)
 
 
 def _shown(device: str, *, as_json: bool) -> "DeviceDetail":
-    from farm.cli.device_setup_table import settings_table
+    from farm.cli.device_setup_table import settings_line, settings_table
 
     with connect() as farm:
         view = farm.device(device)
@@ -58,7 +58,8 @@ def _shown(device: str, *, as_json: bool) -> "DeviceDetail":
         print_json(view.model_dump(mode="json")["settings"])
     else:
         out().print(settings_table(view.settings))
-        for step in BY_HAND:
+        talk(f"{view.name}: {settings_line(view.settings)}.")
+        for step in BY_HAND if view.settings.kind is not ErrandKind.UNDO_SETTINGS else ():
             talk(f"By hand: {step}.")
     return view
 

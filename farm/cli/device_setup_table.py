@@ -6,24 +6,23 @@ from rich.table import Table
 
 from farm.cli.render import add_row, listing
 from farm.cli.words import NOTHING, moment
-from farm.core.shelf import FoundSetting, SettingState, ShelfRecord
+from farm.core.shelf import UNSET, FoundSetting, SettingState, ShelfRecord
 
 _WORDS = {
     SettingState.RIGHT: "right",
     SettingState.DIFFERENT: "differs",
-    SettingState.SET: "was set",
+    SettingState.SET: "set",
     SettingState.REFUSED: "not taken by the phone",
     SettingState.PUT_BACK: "put back",
     SettingState.LEFT_ALONE: "left alone",
 }
-_UNSET = "not set"
 
 
 def settings_table(record: ShelfRecord) -> Table:
     """One row for each setting; those that need somebody first."""
     table = listing(names=("setting", "is", "should be", "state"), prose=("why",))
     for found in sorted(record.settings, key=lambda each: (each.state is SettingState.RIGHT, each.name)):
-        add_row(table, found.name, found.now or _UNSET, found.wanted, _state(found), found.note or found.why)
+        add_row(table, found.name, found.now or UNSET, found.wanted, _state(found), found.note or found.why)
     return table
 
 
@@ -38,4 +37,4 @@ def settings_line(record: ShelfRecord) -> str:
 
 def _state(found: FoundSetting) -> str:
     words = _WORDS[found.state]
-    return f"{words}, was {found.original or _UNSET}" if found.ours else words
+    return f"{words}, was {found.original or UNSET}" if found.ours else words

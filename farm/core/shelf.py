@@ -64,7 +64,7 @@ class SettingToPutBack:
 
 
 _OFF = (None, "0")
-_ADB = "or the phone forgets this host's key after a week without use"
+_ADB = "the phone forgets this host's key after a week without use"
 _UPDATES = "an update changes numbers, and restarts the phone"
 _POWER = "saving power slows the clocks"
 _BACKGROUND = "work in the background disturbs measurements"
@@ -115,6 +115,8 @@ BY_HAND = (
     "remove the screen lock, so that a restart needs nobody",
     "airplane mode and NFC: a shell reads or switches them on some releases only",
 )
+#: How a key that is not there is called.
+UNSET = "not set"
 _WORDS = {
     SettingState.DIFFERENT: "differ",
     SettingState.SET: "set",
@@ -187,7 +189,8 @@ def settings_to_put_back(found: Sequence[FoundSetting]) -> tuple[SettingToPutBac
 def settings_words(found: Sequence[FoundSetting]) -> str:
     """What was found and done, for an event and for people."""
     counts = {state: [each for each in found if each.state is state] for state in SettingState}
-    said = [f"{len(counts[SettingState.RIGHT])} settings are as they should be"]
+    right = len(counts[SettingState.RIGHT])
+    said = [f"{right} settings are as they should be"] if right else []
     for state, words in _WORDS.items():
         if each := counts[state]:
             said.append(f"{len(each)} {words}: {', '.join(map(_change, each))}")
@@ -196,8 +199,8 @@ def settings_words(found: Sequence[FoundSetting]) -> str:
 
 def _change(found: FoundSetting) -> str:
     if found.state in (SettingState.SET, SettingState.PUT_BACK):
-        return f"{found.name} {found.before} to {found.now}"
-    return f"{found.name} {found.now}, should be {found.wanted}"
+        return f"{found.name} {found.before or UNSET} to {found.now or UNSET}"
+    return f"{found.name} {found.now or UNSET}, should be {found.wanted}"
 
 
 def _judged(setting: ShelfSetting, value: str | None, on_network: bool) -> FoundSetting:

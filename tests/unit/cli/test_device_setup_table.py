@@ -1,0 +1,41 @@
+"""How the settings of a phone on a shelf are shown."""
+
+import io
+from datetime import UTC, datetime
+
+from rich.console import Console
+
+from farm.cli.device_setup_table import settings_line, settings_table
+from farm.core.errand import ErrandKind
+from farm.core.shelf import SHELF_SETTINGS, ShelfRecord, after_setting, judged
+
+RIGHT = {setting.name: setting.wanted for setting in SHELF_SETTINGS}
+RECORD = ShelfRecord(
+    at=datetime(2026, 5, 6, 7, tzinfo=UTC),
+    kind=ErrandKind.SET_UP,
+    asked_by="anna",
+    settings=after_setting(
+        judged({**RIGHT, "global/low_power": "1", "system/screen_brightness": "99"}, on_network=False),
+        {**RIGHT, "system/screen_brightness": "99"},
+    ),
+)
+
+
+def test_what_needs_somebody_stands_first_and_what_was_set_says_what_it_was() -> None:
+    console = Console(file=io.StringIO(), width=160)
+    console.print(settings_table(RECORD))
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    rows = [line.strip() for line in file.getvalue().splitlines()]
+    assert "set, was 1" in rows[1]
+    assert "not taken by the phone" in rows[2]
+    assert "right" in rows[3]
+    assert len(rows) == 1 + len(SHELF_SETTINGS)
+
+
+def test_a_line_counts_what_was_found_and_names_who_asked() -> None:
+    line = settings_line(RECORD)
+    assert line.startswith(
+        f"{len(SHELF_SETTINGS) - 2} right, 1 set, 1 not taken by the phone; 1 set by the farm"
+    )
+    assert "(for anna, at " in line
