@@ -115,6 +115,17 @@ def unheld(states: Iterable[ControlState]) -> list[str]:
     return [words for state in states if (words := _unheld(state)) is not None]
 
 
+def unset(asked: Controls, states: Iterable[ControlState]) -> list[str]:
+    """What was asked for and never set, in words: agents of earlier releases pass controls over."""
+    set_names = {state.name for state in states}
+    missing = []
+    if asked.cores != CoreKind.ANY and CORES not in set_names:
+        missing.append(f"the run was not bound to {asked.cores} cores")
+    if asked.need_root and not set_names - {CORES}:
+        missing.append("clocks and cores were not set")
+    return missing
+
+
 def control_level(states: Sequence[ControlState]) -> ControlLevel:
     """How much was in our hands, by what was read back right before the run."""
     held = {state.name: state.held_before for state in states if state.held_before == state.asked}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from farm.core.condition import Condition, Gates, unknown_gates
-from farm.core.controls import unheld
+from farm.core.controls import Controls, unheld, unset
 from farm.core.evidence import Evidence
 from farm.core.measurement import UNKNOWN_ACCELERATOR, Judgement, Quality, Reading, Summary
 from farm.core.throttling import throttling
@@ -24,6 +24,7 @@ def judge(
     requested_backend: str,
     evidence: Evidence,
     gates: Gates,
+    controls: Controls | None = None,
     noise_limit: float,
 ) -> Judgement:
     """Judge by the most serious finding: fallback, unproven, coarse, short, unplugged, uncontrolled,
@@ -37,6 +38,7 @@ def judge(
         requested_backend: what the cell asked for.
         evidence: how the phone was around the run, and what was set on it.
         gates: what had to hold before the run; its limits of heat, clocks and mains must still hold after it.
+        controls: what was to be set on the phone.
         noise_limit: the largest interquartile range of the samples, as a fraction of their median.
     """
     findings = [
@@ -44,6 +46,7 @@ def judge(
         *_coarse(reading, summary),
         *_short(reading),
         *_unplugged(evidence, gates),
+        *((Quality.UNCONTROLLED, words) for words in unset(controls or Controls(), evidence.controls)),
         *((Quality.UNCONTROLLED, words) for words in unheld(evidence.controls)),
         *((Quality.THROTTLED, words) for words in throttling(evidence, gates)),
         *_noisy(summary, noise_limit),

@@ -64,6 +64,7 @@ def measurement_of(
             requested_backend=backend,
             evidence=evidence,
             gates=attempt.plan.gates,
+            controls=attempt.plan.controls,
             noise_limit=work.terms.spec["noise_limit"],
         ),
         notices=tuple(notices(evidence.before, attempt.plan.gates)),

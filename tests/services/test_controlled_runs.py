@@ -5,11 +5,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from farm_rig import FarmRig, HostRig, good_evidence, plan_of
+from farm_rig import FarmRig, HostRig, good_evidence, phase, plan_of
 
+from farm.core.attempt import AttemptState
 from farm.core.condition import Condition, ThermalStatus
 from farm.core.controls import Controls, ControlState
 from farm.core.evidence import Evidence
+from farm.services.waiting import job_waiting
 from farm.wire.agent import Assignment
 
 BOUND = ControlState(name="cores", asked="0-1", held_before="0-1", held_after="0-1")
@@ -89,6 +91,15 @@ def test_a_run_that_lost_its_charger_is_kept_and_its_block_runs_again(farm: Farm
     rows = farm.rows("SELECT quality, quality_reasons FROM measurements ORDER BY measurement_id")
     assert [row["quality"] for row in rows] == ["unplugged", "valid"]
     assert "not plugged in after the run" in str(rows[0]["quality_reasons"])
+
+
+def test_why_a_job_waits_names_the_gate_that_put_it_off(farm: FarmRig, host: HostRig) -> None:
+    submit(farm)
+    (assignment,) = host.exchange().assignments
+    host.exchange([phase(assignment, AttemptState.GIVEN_BACK, "policy4 is limited to 1.20 of 2.00 GHz")])
+    why = farm.read(job_waiting, assignment.job_id)
+    causes = [why.cause, *(reason.cause for reason in why.reasons)]
+    assert "policy4 is limited to 1.20 of 2.00 GHz" in causes
 
 
 @pytest.mark.fault(46)

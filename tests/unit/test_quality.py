@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from farm.core.condition import Condition, CpuPolicy, Gates, ThermalStatus
-from farm.core.controls import ControlState
+from farm.core.controls import Controls, ControlState
 from farm.core.evidence import Evidence
 from farm.core.measurement import Judgement, Quality, Reading
 from farm.core.quality import judge, notices
@@ -26,6 +26,7 @@ def judged(
     after: Condition | None = None,
     evidence: Evidence | None = None,
     gates: Gates | None = None,
+    controls: Controls | None = None,
     noise_limit: float = 0.25,
 ) -> Judgement:
     reading = Reading(
@@ -43,6 +44,7 @@ def judged(
         requested_backend=requested,
         evidence=evidence or Evidence(fence=1, before=before, after=after),
         gates=gates or Gates(),
+        controls=controls,
         noise_limit=noise_limit,
     )
 
@@ -177,3 +179,14 @@ def test_what_gates_could_not_see_is_a_notice() -> None:
     assert notices(replace(seen, skin_c=31.0), Gates(mains=True)) == ["plugged in unknown"]
     assert notices(replace(seen, skin_c=31.0), Gates()) == []
     assert notices(None, Gates()) == ["how the phone was before the run is unknown"]
+
+
+def test_what_an_agent_of_an_earlier_release_did_not_set_is_uncontrolled() -> None:
+    nothing_set = Evidence(fence=1)
+    answer = judged(evidence=nothing_set, controls=Controls(cores="big", governor="performance"))
+    assert answer.quality is Quality.UNCONTROLLED
+    assert answer.reasons == ("the run was not bound to big cores", "clocks and cores were not set")
+    assert judged(evidence=nothing_set, controls=Controls()).quality is Quality.VALID
+    bound = ControlState(name="cores", asked="4-7", held_before="4-7", held_after="4-7")
+    was_set = Evidence(fence=1, controls=(bound,))
+    assert judged(evidence=was_set, controls=Controls(cores="big")).quality is Quality.VALID
