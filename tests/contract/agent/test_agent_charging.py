@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,14 +10,18 @@ import pytest
 from agents.adb.client import AdbClient
 from agents.adb.listing import connect
 from agents.adb.server import AdbServer
-from agents.charging import ChargeKeeper
+from agents.charging import PORTS_FILE, ChargeKeeper
 from agents.hand import Hand
+from agents.journal import Entry
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
 from agents.watch import PhoneWatch
 from farm.clock import SystemClock
 from farm.core.charging import ChargeWindow
-from farm.core.ids import DeviceId
+from farm.core.condition import Gates
+from farm.core.evidence import Evidence
+from farm.core.ids import AttemptId, DeviceId, JobId
+from farm.core.plan import RunPlan
 
 pytestmark = pytest.mark.anyio
 LOOKS = 1500
@@ -35,13 +39,15 @@ class Bench:
             adb=self.adb, hand=self.hand, clock=SystemClock(), random=random.Random(1), tasks=tasks
         )
 
-    def keeper(self, window: ChargeWindow | None = WINDOW) -> ChargeKeeper:
+    def keeper(
+        self, window: ChargeWindow | None = WINDOW, *, power: Sequence[str] | None = None
+    ) -> ChargeKeeper:
         return ChargeKeeper(
             adb=self.adb,
             watch=self.watch,
             hand=self.hand,
             window=window,
-            power=None,
+            power=power,
             folder=self.folder,
             interval_s=0.1,
         )
@@ -147,3 +153,41 @@ async def test_a_phone_that_an_errand_has_is_left_in_peace(bench: Bench) -> None
     bench.hand.on_errand.add(bench.identity)
     await bench.keeper().look()
     assert not bench.is_suspended
+
+
+async def test_a_run_that_wants_mains_gets_them_before_it_begins(bench: Bench) -> None:
+    await bench.be(Faults(battery_level_pct=90, rooted=True))
+    keeper = bench.keeper()
+    await keeper.look()
+    assert bench.is_suspended
+    plan = RunPlan(
+        harness="test", backend="cpu", files=(), argv=("true",), timeout_s=1.0, gates=Gates(mains=True)
+    )
+    bench.hand.take(
+        Entry(
+            attempt_id=AttemptId(1),
+            job_id=JobId(1),
+            device_id=bench.identity,
+            fence=1,
+            plan=plan,
+            draft=Evidence(fence=1),
+        )
+    )
+    await keeper.look()
+    assert not bench.is_suspended
+    # And none is begun to be held while it is in hand.
+    await keeper.look()
+    assert not bench.is_suspended
+
+
+async def test_ports_that_a_killed_agent_left_off_are_switched_on(bench: Bench) -> None:
+    said = bench.folder / "said"
+    (bench.folder / PORTS_FILE).write_text('[{"serial": "A1", "usb_path": "1-2"}]')
+    keeper = bench.keeper(
+        None, power=("/bin/sh", "-c", f'echo "$@" >>{said}', "sh", "{usb_path}", "{action}")
+    )
+    running = asyncio.create_task(keeper.run())
+    await bench.until(lambda: said.exists() and said.read_text().split() == ["1-2", "on"])
+    await bench.until(lambda: not (bench.folder / PORTS_FILE).exists())
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -11,6 +11,7 @@ from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
 from agents.virtual.sysfs import set_clusters
 from farm.core.hardware import Cluster, Gpu, NnapiDriver
+from farm.core.software import software_changes
 
 pytestmark = pytest.mark.anyio
 
@@ -74,3 +75,13 @@ async def test_the_listing_says_where_phones_are(
     await device.shell("true", deadline_s=10.0)
     (listed,) = await AdbClient(server.port).listed()
     assert (listed.serial, listed.state, listed.usb_path) == (phone.address, "device", None)
+
+
+async def test_an_update_of_a_phone_is_another_build(device: AdbDevice, phone: PhoneHandle) -> None:
+    before = await read_facts(device)
+    set_faults(phone.state, Faults(build="two"))
+    async with asyncio.timeout(20):
+        while (after := await read_facts(device)) == before:
+            pass
+    assert [change.part for change in software_changes(before, after)] == ["build"]
+    assert str(after.build_fingerprint) == f"{before.build_fingerprint}/two"
