@@ -8,7 +8,9 @@ prints the seconds that the peer's own worker took to fetch, run and finish so m
 import asyncio
 import sys
 import time
+from collections.abc import Iterator
 from datetime import timedelta
+from itertools import cycle, islice
 
 #: Phones whose jobs a fetch is for; of `pgqueuer-serial` each may run one job at a time, as a phone does.
 QUEUES = 10
@@ -27,8 +29,8 @@ async def procrastinate(conninfo: str, jobs: int) -> float:
 
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
-        for _ in range(jobs // _BATCH):
-            await nothing.batch_defer_async(*[{}] * _BATCH)
+        for count in _batches(jobs):
+            await nothing.batch_defer_async(*[{}] * count)
         began_s = time.perf_counter()
         await app.run_worker_async(
             concurrency=QUEUES, wait=False, listen_notify=False, install_signal_handlers=False
@@ -59,12 +61,19 @@ async def pgqueuer(conninfo: str, jobs: int, *, serial: bool) -> float:
         names = [f"phone-{number}" for number in range(QUEUES)]
         for name in names:
             queue.entrypoint(name, concurrency_limit=1 if serial else 0)(nothing)
-        for _ in range(jobs // _BATCH):
-            await Queries(driver).enqueue(names * (_BATCH // QUEUES), [None] * _BATCH, [0] * _BATCH)
+        for count in _batches(jobs):
+            queues = list(islice(cycle(names), count))
+            await Queries(driver).enqueue(queues, [None] * count, [0] * count)
         began_s = time.perf_counter()
         # Where a limit keeps jobs waiting it looks again after this time only.
         await queue.run(dequeue_timeout=timedelta(milliseconds=1), batch_size=QUEUES)
         return time.perf_counter() - began_s
+
+
+def _batches(jobs: int) -> Iterator[int]:
+    """As many jobs in all, so many at a time."""
+    for begin in range(0, jobs, _BATCH):
+        yield min(_BATCH, jobs - begin)
 
 
 async def main(peer: str, conninfo: str, jobs: int) -> float:
