@@ -17,7 +17,6 @@ from farm.store.events import record_event
 from farm.store.matrices import Matrix
 from farm.wire.matrix_views import CancelledView
 
-
 #: Jobs that one transaction cancels: agents wait for it no longer than for one of their own.
 CHUNK_JOBS = 1000
 
