@@ -28,12 +28,13 @@ SYS = '"${BENCHFARM_SYS:-/sys}"'
 #: One process for all of it: the shell would read these files a byte at a time, and each read asks the driver
 #: anew. Kernels before 4 have no folders of policies, but one in each core's.
 _CLOCKS = (
-    f"cd {SYS}/devices/system/cpu && "
+    # Back again: a subshell would be one more process.
+    f"d=$PWD; cd {SYS}/devices/system/cpu && "
     "{ [ -e cpufreq/policy0 ] && p='cpufreq/policy*' || p='cpu[0-9]*/cpufreq'; "
     "grep -H . online $p/related_cpus $p/scaling_governor $p/scaling_cur_freq $p/scaling_m??_freq "
     f"$p/cpuinfo_m??_freq $p/stats/time_in_state {SYS}/class/kgsl/kgsl-3d0/gpu_busy_percentage "
     f"{SYS}/kernel/gpu/gpu_busy {SYS}/class/misc/mali0/device/*util* "
-    f"{SYS}/class/devfreq/*gpu*/load {SYS}/class/devfreq/*mali*/load; }}"
+    f'{SYS}/class/devfreq/*gpu*/load {SYS}/class/devfreq/*mali*/load; }}; cd "$d"'
 )
 #: Its tables take a phone long to make: they are asked for where its load (a minute's) has two digits.
 _BUSIEST = (
@@ -69,7 +70,7 @@ def condition_commands(work_root: str) -> dict[str, str]:
         "battery": "dumpsys battery",
         # Of a dump of several hundred lines.
         "power": "dumpsys power | grep -E 'akefulness=|Display Power'",
-        "clocks": f"({_CLOCKS})",
+        "clocks": _CLOCKS,
         "boot_id": _first_line(BOOT_ID),
         "uptime": _first_line("/proc/uptime"),
         "load": _first_line("/proc/loadavg"),
