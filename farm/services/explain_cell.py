@@ -8,7 +8,8 @@ from sqlalchemy.engine import Connection
 from farm.core.condition import Gates
 from farm.core.errors import NotFound
 from farm.core.ids import CellId, FactsId, JobId
-from farm.core.speedup import CONFIDENCE, Exclusion, RoundPair, paired_rounds, speedup
+from farm.core.pairing import Exclusion, RoundPair, paired_rounds
+from farm.core.speedup import CONFIDENCE, speedup
 from farm.services.explained_side import explained_device, explained_side
 from farm.services.speedups import list_speedups
 from farm.services.updates import builds_of

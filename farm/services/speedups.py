@@ -10,10 +10,11 @@ from sqlalchemy.engine import Connection
 from farm.core.device import DeviceFacts
 from farm.core.errors import NotFound
 from farm.core.ids import CellId, DeviceId, FactsId, MatrixId, SeriesId
+from farm.core.pairing import paired_rounds
 from farm.core.plan import SettingValue
 from farm.core.problem import name_hint
 from farm.core.series import non_default_settings
-from farm.core.speedup import Speedup, paired_rounds, speedup
+from farm.core.speedup import Speedup, speedup
 from farm.services.adapters import default_of_flags
 from farm.services.devices import device_named
 from farm.services.matrices import get_matrix

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from measured_value import MeasuredValue
 
 from farm.core.measurement import Quality, SampleKind
-from farm.core.speedup import RoundPair, Verdict, speedup
+from farm.core.pairing import RoundPair
+from farm.core.speedup import Verdict, speedup
 
 SIDES_NS = st.lists(
     st.tuples(st.floats(1e2, 1e10), st.floats(1e2, 1e10)),

@@ -7,7 +7,8 @@ from measured_value import MeasuredValue
 from farm.core.controls import ControlLevel
 from farm.core.ids import FactsId
 from farm.core.measurement import Quality, SampleKind
-from farm.core.speedup import OTHER_BUILD, RoundPair, Speedup, Verdict, paired_rounds, speedup
+from farm.core.pairing import OTHER_BUILD, RoundPair, paired_rounds
+from farm.core.speedup import Speedup, Verdict, speedup
 
 
 def value(
