@@ -1,8 +1,12 @@
 """Whatever a phone prints, nothing that reads its hardware raises, and what is read keeps to its form."""
 
+from collections.abc import Callable
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farm.core.device import DeviceFacts
 from farm.phone.adb_listing import listed_phones
 from farm.phone.cpu import clusters, core_by_number, hardware_line, possible_cores
 from farm.phone.gpu import gpu
@@ -10,6 +14,7 @@ from farm.phone.nnapi import nnapi_drivers
 from farm.phone.properties import properties
 from farm.phone.soc import chip
 from farm.phone.storage import data_file_system
+from farm.phone.text import decoded
 from farm.phone.whole import device_facts
 
 SCRAPS = st.sampled_from(
@@ -55,3 +60,42 @@ def test_no_parser_of_hardware_raises_on_garbage(text: str) -> None:
     chip(properties(text), hardware=text, machine=text)
     data_file_system(text)
     listed_phones(text)
+
+
+SAID = {
+    "getprop": "[ro.product.model]: [A-9]\n[ro.board.platform]: [kona]\n[ro.hardware]: [qcom]\n",
+    "cpuinfo": "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd05\n\nHardware : SM8250\n",
+    "cpufreq": "policy0/related_cpus:0 1\npolicy0/cpuinfo_max_freq:1800000\n",
+    "gles": "GLES: Qualcomm, Adreno (TM) 9, OpenGL ES 3.2 V@9.1 (GIT@a, b)\n",
+    "services": "1\tandroid.hardware.neuralnetworks.IDevice/npu: [x]\n",
+    "storage": "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/a 100 40 60 40% /data\n",
+    "possible": "0-1\n",
+}
+
+
+def spoiled(how: Callable[[str], str]) -> DeviceFacts:
+    return device_facts({section: how(text) for section, text in SAID.items()}, "serial")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: decoded(b"\xff\xfe" + text.encode("utf-16-le")),
+        lambda text: f"$ some command that was echoed\n{text}",
+        lambda text: f"{text}sh: some/file: Permission denied\n",
+        lambda text: f"\n\n{text}\n\n",
+    ],
+    ids=["CRLF", "UTF-16", "echo", "refusal", "blank lines"],
+)
+def test_what_happens_to_text_on_its_way_changes_no_fact(how: Callable[[str], str]) -> None:
+    assert spoiled(how) == spoiled(lambda text: text)
+
+
+@given(cut=st.integers(0, 200))
+def test_an_answer_that_is_cut_tells_less_and_nothing_else(cut: int) -> None:
+    whole, found = spoiled(lambda text: text), spoiled(lambda text: text[:cut])
+    assert found.device_model in (whole.device_model, "unknown")
+    assert found.soc_vendor in (whole.soc_vendor, None)
+    assert found.storage_bytes in (whole.storage_bytes, None)
+    assert {driver.name for driver in found.nnapi} <= {"n", "np", "npu"}
