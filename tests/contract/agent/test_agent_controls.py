@@ -13,7 +13,7 @@ from agents.journal import Entry
 from agents.runner import PutOff
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
-from agents.virtual.sysfs import set_clusters
+from agents.virtual.sysfs import set_clock_limit, set_clusters
 from farm.core.condition import Gates, ThermalStatus
 from farm.core.controls import ControlLevel, Controls, Screen, control_level
 from farm.core.evidence import Evidence
@@ -130,13 +130,18 @@ async def test_controls_of_an_agent_that_died_before_the_run_are_put_back_by_its
 
 async def changed_while_it_runs(bench: Bench, entry: Entry, faults: Faults) -> Evidence:
     """Have the phone change in the middle of a run that goes on until the phone itself shows it."""
-    marks = bench.handle.state / "data"
     running = asyncio.create_task(evidence_of(bench, entry))
-    async with asyncio.timeout(20):
-        while not (marks / "begun").exists():
-            await asyncio.wait({running}, timeout=0.05)
+    await begun(bench, running)
     set_faults(bench.handle.state, faults)
     return await running
+
+
+async def begun(bench: Bench, running: asyncio.Task[Evidence]) -> None:
+    """Wait until a run has written so in the phone's home."""
+    mark = bench.handle.state / "data/begun"
+    async with asyncio.timeout(20):
+        while not mark.exists():
+            await asyncio.wait({running}, timeout=0.05)
 
 
 @pytest.mark.fault(46)
@@ -155,6 +160,25 @@ async def test_a_phone_that_heats_up_in_mid_run_shows_it_and_keeps_the_next_run_
     ending = await bench.runner.run(entry_with(bench, 2, "true", Controls()), unheard, adopt=False)
     assert isinstance(ending, PutOff)
     assert "thermal status SEVERE" in ending.reason
+
+
+@pytest.mark.fault(46)
+async def test_a_clock_that_is_limited_in_mid_run_shows_it_and_keeps_the_next_run_waiting(
+    bench: Bench,
+) -> None:
+    await bench.phone()
+    limit = "$BENCHFARM_SYS/devices/system/cpu/cpufreq/policy1/scaling_max_freq"
+    script = f": >$HOME/begun; until grep -q 1900000 {limit}; do sleep 0.05; done"
+    entry = entry_with(bench, 1, script, Controls())
+    running = asyncio.create_task(evidence_of(bench, entry))
+    await begun(bench, running)
+    set_clock_limit(bench.handle.state, "policy1", 1_900_000_000)
+    shown = list(throttling(await running, entry.plan.gates))
+    assert shown == ["policy1 is limited to 1.90 of 2.50 GHz after the run"]
+    await bench.runner.clear(bench.device_id, 1)
+    ending = await bench.runner.run(entry_with(bench, 2, "true", Controls()), unheard, adopt=False)
+    assert isinstance(ending, PutOff)
+    assert ending.reason == "policy1 is limited to 1.90 of 2.50 GHz"
 
 
 @pytest.mark.fault(47)
