@@ -163,7 +163,7 @@ async def test_a_phone_that_heats_up_in_mid_run_shows_it_and_keeps_the_next_run_
 
 
 @pytest.mark.fault(46)
-async def test_a_clock_that_is_limited_in_mid_run_shows_it_and_keeps_the_next_run_waiting(
+async def test_a_clock_that_is_limited_in_mid_run_shows_and_keeps_the_next_run_waiting(
     bench: Bench,
 ) -> None:
     await bench.phone()
