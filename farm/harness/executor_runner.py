@@ -9,6 +9,7 @@ from farm.core.variant import Format, Manifest
 from farm.harness.adapter import Flag, RunRequest
 from farm.harness.executorch_output import executed, executions
 from farm.harness.failures import classify
+from farm.harness.placement_pass import shown_by
 from farm.harness.placements.executorch import executorch_placement
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 from farm.harness.tool import count_setting, file_refusal, setting, spelled, tool_plan
@@ -82,7 +83,13 @@ class ExecutorRunner:
             expected=_asked(plan.settings, plan.backend),
             summed=count,
         )
-        return time_reading(plan, evidence, times, placement=executorch_placement(text), on_cpu=_on_cpu(plan))
+        return time_reading(
+            plan,
+            evidence,
+            times,
+            placement=shown_by(executorch_placement, text, evidence),
+            on_cpu=_on_cpu(plan),
+        )
 
 
 def _asked(settings: Mapping[str, object], backend: str) -> int:

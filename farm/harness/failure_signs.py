@@ -62,13 +62,13 @@ SIGNS: tuple[Sign, ...] = (
     sign(r"(?i:unknown command line flag) '(?P<flag>[\w-]{1,100})'", kinds.UNKNOWN_FLAG),
     sign(r"\b(?P<flag>\w{1,100}) is not available: Python does not offer", kinds.UNKNOWN_FLAG),
     sign(r"Failed to parse command line flags|C10 flag: ", kinds.BAD_FLAGS),
-    sign(r"No space left on device|INSUFFICIENT_STORAGE|(?i:not enough space)", kinds.DISK_FULL),
+    sign(r"No space left on device|INSUFFICIENT_STORAGE|[Nn]ot enough space", kinds.DISK_FULL),
     sign(
         r"std::bad_alloc|can't allocate memory|not enough memory|Cannot allocate memory|(?i:out of memory)",
         kinds.OUT_OF_MEMORY,
     ),
-    sign(r"(?i:low ?memory ?killer|\blmkd\b).{0,40}(?i:kill)", kinds.KILLED),
-    sign(r"(?i:insufficient permissions for device)|no permissions \(", kinds.USB_DENIED),
+    sign(r"(?:low ?memory ?killer|Low ?[Mm]emory ?[Kk]iller|\blmkd\b).{0,40}[Kk]ill", kinds.KILLED),
+    sign(r"[Ii]nsufficient permissions for device|no permissions \(", kinds.USB_DENIED),
     sign(r"(?:error|failed|adb): device (?:offline|'[^'\n]{1,100}' not found)", kinds.OFFLINE),
 )
 

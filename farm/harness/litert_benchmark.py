@@ -10,6 +10,7 @@ from farm.core.variant import Format, Manifest
 from farm.harness.adapter import Flag, RunRequest
 from farm.harness.failures import classify
 from farm.harness.litert_output import LitertOutput, litert_output
+from farm.harness.placement_pass import shown_by
 from farm.harness.placements.tflite import tflite_placement
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 from farm.harness.tool import count_setting, file_refusal, setting, spelled, tool_plan
@@ -78,7 +79,7 @@ class LitertBenchmark:
         labels = {"init": "Model initialization", "first": "Warmup (first)", "warmup": "Warmup (avg)"}
         labels |= {name: f"Inference ({name})" for name in ("min", "max", "median", "p5", "p95", "std")}
         metrics = lower({name: found.figures_ms.get(label) for name, label in labels.items()}, "ms")
-        placement = tflite_placement(text) or _placement(found)
+        placement = shown_by(tflite_placement, text, evidence) or _placement(found)
         return time_reading(plan, evidence, times, placement=placement, metrics=metrics)
 
 

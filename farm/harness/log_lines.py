@@ -27,6 +27,8 @@ _PREFIXES = tuple(
         r"(?:INFO|VERBOSE|WARN(?:ING)?|ERROR|FATAL): ",
     )
 )
+#: Most lines have none, and programs print hundreds of thousands.
+_MAY_HAVE_ONE = re.compile(rf"\d\d|{_LEVEL}[ /]|INFO|VERB|WARN|ERRO|FATA")
 #: ExecuTorch's: `I 00:00:00.043703 executorch:executor_runner.cpp:379] text`.
 _EXECUTORCH = re.compile(rf"{_LEVEL} {_TIME} [\w./-]{{1,100}}:[\w./-]{{1,200}}:\d+\] ")
 
@@ -34,6 +36,8 @@ _EXECUTORCH = re.compile(rf"{_LEVEL} {_TIME} [\w./-]{{1,100}}:[\w./-]{{1,200}}:\
 def plain_line(line: str) -> str:
     """A line without the prefixes of loggers; blanks at both ends are gone, too."""
     found = line.strip().lstrip("\ufeff")
+    if _MAY_HAVE_ONE.match(found) is None:
+        return found
     if (match := _EXECUTORCH.match(found)) is not None:
         return found[match.end() :]
     for pattern in _PREFIXES:

@@ -15,6 +15,8 @@ NNAPI_PROPERTIES: Mapping[str, str] = MappingProxyType({"debug.nn.vlog": "all"})
 #: Tags of what logs where a model goes; all else of the phone stays there.
 NNAPI_LOG = ("ExecutionPlan:V", "Manager:V", "CompilationBuilder:V", "ModelBuilder:V", "*:S")
 NNAPI = "nnapi"
+#: What names a driver or delegate is shorter.
+_LONGEST_LINE_CHARS = 400
 
 
 def placement_pass(backend: str, words: Sequence[str]) -> ToolPass:
@@ -29,17 +31,22 @@ def shown_by(parser: Callable[[str], Placement | None], text: str, evidence: Evi
 
     A pass whose own output tells of other nodes than the run's does not speak for it.
     """
+    text = _cut(text)
     own = parser(text)
     for each in evidence.passes:
         if each.name != SHOWS_PLACEMENT or each.exit is None or each.exit.code != 0:
             continue
-        printed = f"{each.stdout}\n{each.stderr}"
+        printed = _cut(f"{each.stdout}\n{each.stderr}")
         alone = parser(printed)
         if own is not None and alone is not None and _nodes(own) != _nodes(alone):
             unlike = f"the pass after the run was placed otherwise: {placement_words(alone)}"
             return replace(own, warnings=(unlike, *own.warnings))
-        return parser("\n".join([text, printed, own_lines(each.log, each.pid)]))
+        return parser("\n".join([text, printed, _cut(own_lines(each.log, each.pid))]))
     return own
+
+
+def _cut(text: str) -> str:
+    return "\n".join(line[:_LONGEST_LINE_CHARS] for line in text.splitlines())
 
 
 def _nodes(placement: Placement) -> list[tuple[str, int | None]]:

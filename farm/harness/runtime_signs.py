@@ -32,12 +32,12 @@ _EXECUTORCH: tuple[Sign, ...] = (
 
 _ORT: tuple[Sign, ...] = (
     sign(r"Could not find an implementation for|is not a registered function/op", kinds.MISSING_OPERATOR),
-    sign(r"[\w/ ]{1,40} (?:is|are) not supported in this build|Unknown provider", kinds.MISSING_BACKEND),
+    sign(r"(?:is|are) not supported in this build|Unknown provider", kinds.MISSING_BACKEND),
     sign(
         r"Unsupported model IR version|ONNX Runtime only \*?guarantees\*? support for models", kinds.TOO_NEW
     ),
     sign(r"Protobuf parsing failed|Load model from .{0,300} failed", kinds.UNREADABLE),
-    sign(r"(?i:there is no test data)|test_data_set|no input data", kinds.NO_INPUT),
+    sign(r"[Tt]here is no test data|test_data_set|no input data", kinds.NO_INPUT),
 )
 
 _NCNN_MNN: tuple[Sign, ...] = (

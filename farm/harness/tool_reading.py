@@ -12,6 +12,7 @@ from farm.harness.placement_pass import actual_of
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 from farm.harness.sign import Sign
 
+_LONGEST_LINE_CHARS = 2000
 #: Longer than any run; keeps every value within 64 bits.
 LONGEST_NS = 1e15
 
@@ -30,8 +31,12 @@ class Times:
 
 
 def output_of(evidence: Evidence) -> str:
-    """Both outputs: which of them a tool, or its logger, takes differs by version."""
-    return f"{evidence.stdout}\n{evidence.stderr}"
+    """Both outputs: which of them a tool, or its logger, takes differs by version.
+
+    No tool writes lines so long that one is cut here; a program that does is not to be gone through for ever.
+    """
+    text = f"{evidence.stdout}\n{evidence.stderr}"
+    return "\n".join(line[:_LONGEST_LINE_CHARS] for line in text.splitlines())
 
 
 def time_reading(

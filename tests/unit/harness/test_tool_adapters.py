@@ -79,3 +79,10 @@ def test_an_output_of_something_else_is_a_failure(name: str, code: int) -> None:
             137: "run.killed",
         }[code]
     )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("words", ["x", "ab 1", "I a", "count=1 curr=5 ", "min =   1.0 ", "a,1,2,3,"])
+def test_an_output_without_line_ends_is_answered_soon(name: str, words: str) -> None:
+    # A pattern that starts over at every place of it would take hours, and the test's time is limited.
+    assert sample.failure(name, words * (500_000 // len(words)))
