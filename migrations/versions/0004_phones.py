@@ -22,8 +22,8 @@ KINDS = (
     "host_trouble",
 )
 VERDICTS = ("unfit", "learning", "in_band", "slow", "fast", "drifted")
-QUALITIES = "quality IN ('valid', 'noisy', 'throttled', 'short', 'fallback', 'unproven', 'coarse'{})"
-MORE_QUALITIES = ", 'unplugged', 'uncontrolled', 'withdrawn'"
+QUALITIES = ("valid", "noisy", "throttled", "short", "fallback", "unproven", "coarse")
+MORE_QUALITIES = (*QUALITIES[:3], "unplugged", "uncontrolled", *QUALITIES[3:], "withdrawn")
 OF_ATTEMPT = "uq_measurements_attempt_id"
 BY_PARSER = "uq_measurements_attempt_id_parser_version"
 
@@ -54,10 +54,11 @@ def _unique(old: str, new: str, columns: list[str]) -> None:
         batch.create_unique_constraint(new, columns)
 
 
-def _know_qualities(more: str) -> None:
+def _know_qualities(qualities: tuple[str, ...]) -> None:
+    known = ", ".join(f"'{quality}'" for quality in qualities)
     with op.batch_alter_table("measurements", table_kwargs={"sqlite_autoincrement": True}) as batch:
         batch.drop_constraint(op.f("ck_measurements_quality_known"), type_="check")
-        batch.create_check_constraint(op.f("ck_measurements_quality_known"), QUALITIES.format(more))
+        batch.create_check_constraint(op.f("ck_measurements_quality_known"), f"quality IN ({known})")
 
 
 def _errand_kinds(kinds: tuple[str, ...]) -> None:
@@ -148,6 +149,6 @@ def downgrade() -> None:
     # The older schema has no word for it, and it is not to be averaged in.
     op.execute("UPDATE measurements SET quality = 'throttled' WHERE quality IN ('unplugged', 'uncontrolled')")
     op.execute("UPDATE measurements SET quality = 'unproven' WHERE quality = 'withdrawn'")
-    _know_qualities("")
+    _know_qualities(QUALITIES)
     for name in ("superseded_at", "notices", "cpu_s", "control_level", "controls", "placement"):
         op.drop_column("measurements", name)
