@@ -128,7 +128,7 @@ class EarlierRuns:
 
     #: Accepted measurements.
     runs: int
-    #: The first placement that one of them has.
+    #: The first placement of one of them that shows the hardware.
     shown: ShownPlacement | None
 
 
@@ -137,7 +137,7 @@ def earlier_runs(
 ) -> EarlierRuns:
     """Earlier measurements of the same; none are known of a phone that has not said what it is."""
     query = (
-        sa.select(measurements.c.attempt_id, measurements.c.placement)
+        sa.select(measurements.c.attempt_id, measurements.c.accelerator, measurements.c.placement)
         .where(
             measurements.c.cell_id == cell_id,
             measurements.c.facts_id == facts_id,
@@ -147,7 +147,8 @@ def earlier_runs(
         .order_by(measurements.c.measurement_id)
     )
     rows = [] if facts_id is None else list(connection.execute(query))
-    placed = ((AttemptId(row.attempt_id), _read(row.placement)) for row in rows)
+    known = (row for row in rows if row.accelerator != UNKNOWN_ACCELERATOR)
+    placed = ((AttemptId(row.attempt_id), _read(row.placement)) for row in known)
     shown = (
         ShownPlacement(attempt_id=attempt_id, placement=placement)
         for attempt_id, placement in placed

@@ -93,6 +93,15 @@ def test_a_pass_that_shows_nothing_is_not_asked_for_ever(farm: FarmRig, host: Ho
     assert (view.words, view.quality) == ("unknown", "unproven")
 
 
+def test_a_pass_whose_driver_says_nothing_of_hardware_has_shown_nothing(farm: FarmRig, host: HostRig) -> None:
+    passes, answers = list[int](), iter([on("qti-default"), on("qti-dsp"), on("qti-dsp")])
+    submit(farm)
+    host.run(counting(lambda assignment: next(answers)(assignment), passes))
+    assert passes == [1, 1, 0]
+    rows = farm.rows("SELECT quality FROM measurements WHERE accepted ORDER BY round")
+    assert [row["quality"] for row in rows] == ["unproven", "valid", "valid"]
+
+
 def test_another_build_of_the_phone_is_asked_anew(farm: FarmRig, host: HostRig) -> None:
     passes = list[int]()
     submit(farm, rounds=2)
