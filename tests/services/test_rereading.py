@@ -81,6 +81,7 @@ def attempts(farm: FarmRig) -> list[dict[str, Any]]:
     return farm.rows("SELECT * FROM attempts ORDER BY attempt_id")
 
 
+@pytest.mark.invariant("I4", "I6")
 def test_another_reading_counts_in_the_place_of_the_older_one_which_is_kept(
     farm: FarmRig, host: HostRig, matrix: MatrixId
 ) -> None:
@@ -166,6 +167,7 @@ def test_where_it_ran_and_how_good_it_is_are_read_again_too(
     assert {(row["accelerator"], row["quality"]) for row in accepted} == {("cpu", "valid")}
 
 
+@pytest.mark.invariant("I5", "I6")
 def test_a_time_that_cannot_be_read_any_more_is_withdrawn_and_the_job_stays_as_it_ended(
     farm: FarmRig, host: HostRig, matrix: MatrixId
 ) -> None:
@@ -197,6 +199,7 @@ def test_a_withdrawn_time_enters_no_comparison(farm: FarmRig, host: HostRig, mat
     assert all(each.speedup is None for each in farm.speedups(matrix))
 
 
+@pytest.mark.invariant("I5", "I6")
 def test_a_time_that_can_be_read_now_is_kept_and_counts_for_nothing(
     farm: FarmRig, host: HostRig, matrix: MatrixId
 ) -> None:
@@ -270,6 +273,7 @@ def test_pieces_come_to_the_same_as_the_whole(farm: FarmRig, host: HostRig, matr
     assert pieces == whole
 
 
+@pytest.mark.invariant("I4")
 def test_two_who_do_it_at_once_do_it_once(farm: FarmRig, host: HostRig, matrix: MatrixId) -> None:
     host.run()
     read_by_an_older_one(farm)
@@ -283,6 +287,7 @@ def test_two_who_do_it_at_once_do_it_once(farm: FarmRig, host: HostRig, matrix: 
     assert len(events(farm)) == len(ones)
 
 
+@pytest.mark.invariant("I4")
 def test_who_is_stopped_in_a_piece_has_done_none_of_it(
     farm: FarmRig, host: HostRig, matrix: MatrixId
 ) -> None:
