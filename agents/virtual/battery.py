@@ -1,4 +1,4 @@
-"""The battery of a virtual phone: it has one while a fault gives it a level; it charges and drains as told."""
+"""The battery of a virtual phone: it has one while a fault gives it a level, and charges and drains."""
 
 from dataclasses import replace
 from pathlib import Path
