@@ -4,10 +4,10 @@ import pytest
 from farm_rig import FarmRig, HostRig, device_trouble, ended, good_evidence, phase, plan_of
 
 from farm.core.attempt import AttemptState
+from farm.core.check_times import AGAIN_AFTER
 from farm.core.device import Presence
 from farm.core.errors import Blame
 from farm.core.retry import MAX_GIVE_BACKS
-from farm.core.check_times import AGAIN_AFTER
 from farm.wire.agent import Assignment
 
 
