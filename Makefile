@@ -84,5 +84,5 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "installing what the tests need"
-	@$(PIP) install --editable '.[torch,dev]'
+	@$(PIP) install --editable '.[torch,litert,dev]'
 	@touch $@

@@ -20,6 +20,9 @@ _TFLITE: tuple[Sign, ...] = (
     sign(r"Failed to (?:mmap|load) model|not a valid [Ff]latbuffer|has model identifier", kinds.UNREADABLE),
     sign(r"Model file not found", kinds.UNREADABLE),
     sign(r"require the input (?:shape|tensor)|is missing a shape", kinds.NO_INPUT),
+    # litert-benchmark, by Python's argparse, and by itself.
+    sign(r": error: unrecognized arguments: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG),
+    sign(r": error: argument --?\w{1,100}: |Signature \"[^\"\n]{0,200}\" not found", kinds.BAD_FLAGS),
 )
 
 _EXECUTORCH: tuple[Sign, ...] = (
