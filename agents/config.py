@@ -50,6 +50,8 @@ class AgentConfig(BaseSettings):
     charge_window: Annotated[ChargeWindow | None, NoDecode] = None
     #: Switches the power of a phone's port: a command with {serial}, {usb_path} and {action}, `on` or `off`.
     power_command: Annotated[tuple[str, ...] | None, NoDecode] = None
+    #: Restart phones that nothing gentler brings back, while nobody is at work on them.
+    reboot: bool = False
     #: Have the farm set up phones that nobody looked at yet: their settings are changed without a question.
     set_up_phones: bool = False
     #: Of the data folder's disk, for evidence alone; with less than that the host takes no new work.

@@ -38,6 +38,7 @@ from agents.keeper import AdbKeeper
 from agents.lease import LeaseWatch
 from agents.prefetch import Prefetch
 from agents.pressure import Pressure, watch_disk
+from agents.recovery import Ladder, rules_for
 from agents.resending import FILE as EPOCH_FILE
 from agents.resending import Resending
 from agents.runner import Runner
@@ -216,12 +217,16 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         is_more=lambda: prefetch.is_more,
     )
     lease = LeaseWatch(hand=hand, phones=watch.sightings, stop=attempts.cut_short, clock=clock)
+    ladder = Ladder(
+        adb=adb, watch=watch, hand=hand, clock=clock, tasks=tasks, rules=rules_for(config), config=config
+    )
     exchange = ExchangeLoop(
         api=host.api,
         attempts=attempts,
         errands=Errands(hand=hand, phones=watch, tasks=tasks),
         hand=hand,
-        phones=watch.sightings,
+        phones=ladder.sightings,
+        note_leave=ladder.note_leave,
         look_again=watch.doubt,
         prefetch=prefetch.want,
         pressure=pressure,
@@ -256,6 +261,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         folder=config.data_dir,
     )
     tasks.create_task(charging.run(), name="charging")
+    tasks.create_task(ladder.run(), name="recovery")
     tasks.create_task(exchange.run(), name="exchange")
     tasks.create_task(lease.run(), name="lease")
 

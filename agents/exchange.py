@@ -1,7 +1,7 @@
 """The one loop call: tell the farm what is, do what it answers."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from random import Random
 from typing import NoReturn
@@ -52,6 +52,7 @@ class ExchangeLoop:
         hand: Hand,
         phones: Callable[[], Mapping[DeviceId, Sighting]],
         look_again: Callable[[DeviceId], None],
+        note_leave: Callable[[Collection[DeviceId], float], None],
         prefetch: Callable[[Iterable[Digest]], None],
         pressure: Pressure,
         lease: LeaseWatch,
@@ -72,6 +73,7 @@ class ExchangeLoop:
         self._hand = hand
         self._phones = phones
         self._look_again = look_again
+        self._note_leave = note_leave
         self._prefetch = prefetch
         self._pressure = pressure
         self._lease = lease
@@ -204,6 +206,7 @@ class ExchangeLoop:
         for phone in answer.clean_ups:
             if self._hand.wants_cleaned(phone.device_id, phone.fence):
                 self._look_again(phone.device_id)
+        self._note_leave(answer.may_recover, sent.at_s)
         self._prefetch(answer.prefetch)
         # A farm that answers at once with nothing new must not be asked as fast as we can.
         await self._pause(PACE_S - (now_s - sent.at_s) if decision == Decision() else 0.0)

@@ -8,6 +8,7 @@ from farm.core.address import is_loopback
 from farm.core.condition import Condition
 from farm.core.device import DeviceFacts, Presence
 from farm.core.ids import DeviceId
+from farm.core.recovery import Recovery
 from farm.wire.agent import DeviceReport
 
 _NOT_IN_A_NAME = re.compile(r"[\x00-\x20/\x7f]+")
@@ -31,6 +32,8 @@ class Sighting:
     #: What `agents.device.mark` found there.
     mark: str | None = None
     condition: Condition | None = None
+    #: What is being done to have it back.
+    recovery: Recovery | None = None
 
     @property
     def is_tcp(self) -> bool:
@@ -184,6 +187,7 @@ def _report(
         detail=sighting.detail,
         facts=sighting.facts if sighting.facts != delivered.facts else None,
         condition=sighting.condition if sighting.condition != delivered.condition else None,
+        recovery=sighting.recovery,
         wants_setup=wants_setup and sighting.facts is not None,
         cleaned_fence=cleaned_fence,
         known_fence=max(known_fence, cleaned_fence),

@@ -24,6 +24,7 @@ log = structlog.get_logger(__name__)
 #: Between looks at a phone that has nothing to do.
 LOOK_S = 60.0
 _REACHABLE = "device"
+_SERVER_DOWN = "adb server down"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +122,26 @@ class PhoneWatch:
         if sighting is not None and sighting.presence is Presence.ONLINE:
             self._transport_by_serial[sighting.serial].stirred.set()
 
+    def ask_anew(self, identity: DeviceId) -> None:
+        """Have a phone probed now that adb lists as there, and that may be waiting for its turn."""
+        sighting = self.sightings().get(identity)
+        if sighting is not None and sighting.serial in self._transport_by_serial:
+            self._transport_by_serial[sighting.serial].stirred.set()
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether nothing is known of any phone, because adb's server is away."""
+        return any(each.state == _SERVER_DOWN for each in self._transport_by_serial.values())
+
+    def mendable(self) -> dict[DeviceId, Sighting]:
+        """The phones whose state is their own: not those that another server holds, or two claim to be."""
+        ours = {serial for serial, each in self._transport_by_serial.items() if each.state}
+        return {
+            identity: sighting
+            for identity, sighting in self.sightings().items()
+            if sighting.serial in ours and identity not in self._conflicts
+        }
+
     def note_states(self, state_by_serial: Mapping[str, str]) -> None:
         """Apply a listing of adb: complete, so what it leaves out is gone."""
         for serial, state in state_by_serial.items():
@@ -141,7 +162,7 @@ class PhoneWatch:
         """Nothing is known of any phone until adb's server is back."""
         for transport in self._transport_by_serial.values():
             if transport.state:
-                self._note_state(transport, "adb server down")
+                self._note_state(transport, _SERVER_DOWN)
 
     def transports(self) -> list[Sighting]:
         """Every row of adb's listing, phones on two of them twice."""

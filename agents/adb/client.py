@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from agents.adb import sync
@@ -191,6 +191,20 @@ class AdbDevice:
             async with self._service("sync:") as socket:
                 read_stat = sync.read_stat_v2 if modern else sync.read_stat_v1
                 return await read_stat(socket, remote)
+
+    async def reconnect(self, deadline_s: float) -> None:
+        """Have the server drop its connection to the phone, and make another."""
+        async with self._call("reconnect", deadline_s), self._client.connection() as socket:
+            await self._reach(socket, f"host-serial:{self.serial}:reconnect")
+            await socket.read_block()
+
+    async def reboot(self, deadline_s: float) -> None:
+        """Have the phone restart into Android, from recovery too; gives once it took the order."""
+        async with self._call("reboot", deadline_s), self._service("reboot:") as socket:
+            # It hangs up as it goes down; who hangs up before may take the order along.
+            with suppress(EOFError, OSError, TimeoutError):
+                async with asyncio.timeout(deadline_s / 2):
+                    await socket.read_exactly(1)
 
     async def _find_features(self) -> frozenset[str]:
         if self._features is None:

@@ -1,4 +1,4 @@
-"""Services of a phone that is not well: slow ones, ones that end without a word, ones that only fail."""
+"""Services of a phone that is not well, or is to be restarted."""
 
 import asyncio
 
@@ -29,3 +29,13 @@ def failing(request: ShellRequest) -> Service:
             await stream.write(packet(PacketId.EXIT, bytes([1])))
 
     return fail
+
+
+def restart_ordered(ordered: asyncio.Event) -> Service:
+    """A host's order to restart, which is carried out within a tick; the connection ends with that."""
+
+    async def wait(_stream: Stream) -> None:
+        ordered.set()
+        await asyncio.Event().wait()
+
+    return wait

@@ -11,6 +11,7 @@ in `faults-taken.json` what it has had, and begins anew when `faults.json` is wr
     mode               what it greets as: `device`, or `recovery`, `sideload`, `bootloader`, `rescue`
     reboots            counted: everything that runs there dies, and the phone comes back with a new boot id
     reboot_s           how long it is away then
+    ends_with_reboot   counted, once: a restart that a host orders, `adb reboot`, ends all that is wrong
     boot_loop          it reboots all the time, and Android is never up in between
     adbd_restarts      counted: all connections are cut, and new ones accepted at once
     adbd_takes_runs    a restart of adbd ends what it had started, as init does on a phone
@@ -43,7 +44,15 @@ from typing import Any, Literal
 FILE, TAKEN_FILE = "faults.json", "faults-taken.json"
 
 #: Faults that happen so often, and no more.
-Counted = Literal["reboots", "adbd_restarts", "eofs", "corrupt_pushes", "truncate_pushes", "power_cut_pushes"]
+Counted = Literal[
+    "reboots",
+    "ends_with_reboot",
+    "adbd_restarts",
+    "eofs",
+    "corrupt_pushes",
+    "truncate_pushes",
+    "power_cut_pushes",
+]
 #: When it was written, which file it is, and its size: what tells a file from the one that was there before.
 _Stamp = list[int]
 
@@ -59,6 +68,7 @@ class Faults:
     mode: str = "device"
     reboots: int = 0
     reboot_s: float = 1.0
+    ends_with_reboot: int = 0
     boot_loop: bool = False
     adbd_restarts: int = 0
     adbd_takes_runs: bool = False
@@ -106,11 +116,12 @@ class FaultBox:
         """What is wrong now. A file that is half written or nonsense changes nothing."""
         if _stamp_of(self._state / FILE) != self._stamp:
             self._read()
-        return self._faults
+        return Faults() if self._taken["ends_with_reboot"] else self._faults
 
     def left(self, kind: Counted) -> int:
         """How often a counted fault is still to happen."""
-        asked: int = getattr(self.current(), kind)
+        self.current()
+        asked: int = getattr(self._faults, kind)
         return max(0, asked - self._taken[kind])
 
     def take(self, kind: Counted) -> bool:

@@ -17,7 +17,7 @@ from typing import TextIO
 
 from agents.process import start_ticks
 from agents.virtual import profile
-from agents.virtual.ailing import ends_at_once, failing, slowed
+from agents.virtual.ailing import ends_at_once, failing, restart_ordered, slowed
 from agents.virtual.authorization import AcceptedKeys
 from agents.virtual.battery import Battery
 from agents.virtual.boot import Boots, end_all
@@ -88,6 +88,7 @@ class VirtualPhone:
         self._boots = Boots(self._state)
         #: Until then it is rebooting, on the loop's clock; and in a boot loop, when that happens next.
         self._back_at_s = self._loops_at_s = 0.0
+        self._ordered = asyncio.Event()
         self._watch = RunWatch(setup.serial, self._state / JOURNAL, boot_id=self._boots.boot_id)
         self._awake = asyncio.Event()
         self._awake.set()
@@ -128,6 +129,10 @@ class VirtualPhone:
         now_s, faults = asyncio.get_running_loop().time(), self._faults.current()
         if faults.boot_loop and now_s >= self._loops_at_s:
             self._loops_at_s = now_s + faults.reboot_s + LOOP_UP_S
+            await self._reboot(faults.reboot_s)
+        elif self._ordered.is_set():
+            self._ordered.clear()
+            self._faults.take("ends_with_reboot")
             await self._reboot(faults.reboot_s)
         elif self._faults.take("reboots"):
             await self._reboot(faults.reboot_s)
@@ -194,6 +199,8 @@ class VirtualPhone:
         faults, request = self._faults.current(), shell_request(name)
         if self._faults.take("eofs"):
             return ends_at_once
+        if name.startswith("reboot:"):
+            return restart_ordered(self._ordered)
         if name == "sync:":
             service = sync_service(self._faults)
         elif request is not None:

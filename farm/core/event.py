@@ -67,6 +67,10 @@ class DeviceEvent(StrEnum):
     UPDATED = "device_updated"
     #: The same work ran on other hardware there than before; from and to say which.
     PLACEMENT_CHANGED = "placement_changed"
+    #: Its agent tried something to have it back; to says what.
+    RECOVERY_TRIED = "device_recovery_tried"
+    #: It needs no more of that.
+    RECOVERY_ENDED = "device_recovery_ended"
     #: Its agent keeps it from charging, lets it charge again, or says that it can do neither.
     CHARGING_CHANGED = "device_charging_changed"
     #: An operator named it, or took its name away.

@@ -19,6 +19,7 @@ from farm.services.fences import heed_fences
 from farm.services.incidents import note_pressure
 from farm.services.inventory import Noted, note_devices
 from farm.services.phases import note_attempts
+from farm.services.recovery import may_recover
 from farm.services.refusals import ANOTHERS_HINT
 from farm.store import attempts, epochs, hosts, leftovers
 from farm.store.attempts import Attempt
@@ -135,6 +136,7 @@ def _answered(
         facts_wanted=tuple(noted.wanted),
         prefetch=upcoming_files(connection, host_id),
         errands=errands_of_host(connection, host_id),
+        may_recover=may_recover(connection, host_id, said.devices),
         clean_ups=tuple(
             CleanUp(device_id=device_id, fence=fence)
             for device_id, fence in leftovers.left_uncleaned(connection, host_id)

@@ -13,6 +13,8 @@ def says_nothing_new(device: Device, report: DeviceReport) -> bool:
         (device.presence, device.serial, device.detail) == (report.presence, report.serial, report.detail)
         and report.facts is None
         and report.condition in (None, device.condition)
+        and report.recovery == device.recovery
+        and not (report.recovery is not None and report.recovery.wants_leave)
         and report.cleaned_fence <= device.cleaned_fence
         and report.known_fence <= device.fence
         and not _needs_heed(device)

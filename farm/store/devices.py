@@ -16,6 +16,7 @@ from farm.core.condition import Condition
 from farm.core.device import Admin, DeviceFacts, DeviceState, Health, Presence
 from farm.core.host_state import OPEN_SESSION, HostState, SessionState
 from farm.core.ids import AttemptId, DeviceId, FactsId, HostId, JobId
+from farm.core.recovery import Recovery
 from farm.store.device_facts import stored_facts
 from farm.store.tables import (
     attempts,
@@ -29,6 +30,7 @@ from farm.store.tables import (
 )
 
 _CONDITION = TypeAdapter(Condition)
+_RECOVERY = TypeAdapter(Recovery)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,8 @@ class Device:
     #: Devices of one domain never run at the same time.
     cpu_domain: str | None
     condition: Condition | None
+    #: What its agent does to have it back, as last heard.
+    recovery: Recovery | None
     fence: int
     cleaned_fence: int
     seen_at: datetime
@@ -181,6 +185,7 @@ def _device(row: sa.Row[Any]) -> Device:
         facts=None if row.facts is None else stored_facts(row.facts),
         cpu_domain=row.cpu_domain,
         condition=None if row.condition is None else _CONDITION.validate_python(row.condition),
+        recovery=None if row.recovery is None else _RECOVERY.validate_python(row.recovery),
         fence=row.fence,
         cleaned_fence=row.cleaned_fence,
         seen_at=row.seen_at,

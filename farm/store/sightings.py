@@ -14,11 +14,13 @@ from farm.core.condition import Condition
 from farm.core.device import Admin, Health, Presence
 from farm.core.event import DeviceEvent, Subject
 from farm.core.ids import DeviceId, HostId
+from farm.core.recovery import Recovery
 from farm.store.devices import Device, get_device
 from farm.store.events import record_event
 from farm.store.tables import UtcTime, devices
 
 _CONDITION = TypeAdapter(Condition)
+_RECOVERY = TypeAdapter(Recovery)
 
 
 def add_device(
@@ -63,6 +65,8 @@ class Seen:
     detail: str | None
     #: None: as before.
     condition: Condition | None
+    #: What its agent does to have it back.
+    recovery: Recovery | None = None
     #: One below what is recorded changes nothing; one above the last claim is the caller's to heed.
     cleaned_fence: int
 
@@ -73,6 +77,7 @@ class Seen:
             (before.host_id, before.serial, before.presence) == (host_id, self.serial, self.presence)
             and before.detail == self.detail
             and self.condition in (None, before.condition)
+            and self.recovery == before.recovery
             and self.cleaned_fence <= before.cleaned_fence
         )
 
@@ -101,6 +106,7 @@ def _values(seen: Seen, host_id: HostId, now: datetime) -> dict[str, Any]:
         "serial": seen.serial,
         "presence": seen.presence,
         "detail": seen.detail,
+        "recovery": None if seen.recovery is None else _RECOVERY.dump_python(seen.recovery, mode="json"),
         "cleaned_fence": max(seen.cleaned_fence, seen.device.cleaned_fence),
         "seen_at": now,
     }

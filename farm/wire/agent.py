@@ -13,6 +13,7 @@ from farm.core.evidence import Evidence
 from farm.core.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
 from farm.core.measurement import Outcome
 from farm.core.plan import RunPlan
+from farm.core.recovery import Recovery
 from farm.core.shelf import FoundSetting, SettingToPutBack
 from farm.wire.base import WIRE_VERSION, Count, Wire, check_served
 
@@ -63,6 +64,8 @@ class DeviceReport(Wire):
     #: Sent when new to the farm: first sight, a changed build, or asked for by `facts_wanted`.
     facts: DeviceFacts | None = None
     condition: Condition | None = None
+    #: What its agent does to have it back; None while nothing is.
+    recovery: Recovery | None = None
     #: Its host is to set up phones by itself.
     wants_setup: bool = False
     #: Everything of runs up to this fencing token is gone from the phone.
@@ -210,6 +213,8 @@ class ExchangeAnswer(Wire):
     errands: tuple[Errand, ...] = ()
     #: They get no work before the agent has cleaned them up, or says that it had.
     clean_ups: tuple[CleanUp, ...] = ()
+    #: Of those whose next step of recovery disturbs somebody: nobody is at work there, so it may be taken.
+    may_recover: tuple[DeviceId, ...] = ()
 
 
 class Report(Wire):

@@ -1,0 +1,36 @@
+"""Which ports are off for a moment, on disk: for the next life of who is killed then."""
+
+import asyncio
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import structlog
+
+from agents.durable import write_durably
+from agents.power import Port, switch_power
+from farm.core.errors import FarmError
+
+log = structlog.get_logger(__name__)
+
+
+async def keep_ports(file: Path, ports: Collection[Port]) -> None:
+    """Write down which ports are off; before the first is."""
+    content = json.dumps([asdict(port) for port in ports]).encode()
+    await asyncio.to_thread(write_durably, file, content)
+
+
+async def switch_on_left(file: Path, command: Sequence[str] | None) -> None:
+    """Switch on what an earlier life left off; never raises."""
+    try:
+        left = [Port(**each) for each in json.loads(await asyncio.to_thread(file.read_bytes))]
+    except (OSError, ValueError, TypeError):
+        return
+    try:
+        for port in left if command is not None else ():
+            await switch_power(command or (), port, "on")
+    except FarmError as error:
+        log.warning("port_stays_off", code=error.code, reason=error.message)
+    else:
+        await asyncio.to_thread(file.unlink)
