@@ -8,7 +8,7 @@ from rich.text import Text
 
 from farm.cli.device_hardware import hardware_table
 from farm.cli.device_setup_table import settings_line
-from farm.cli.device_words import since_words, state_words
+from farm.cli.device_words import recovery_words, since_words, state_words
 from farm.cli.render import add_row, listing
 from farm.cli.words import NOTHING, joined, moment, phone, plural
 from farm.core.condition import Condition
@@ -45,6 +45,8 @@ def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
     if view.incident:
         yield "its host", f"{view.incident}; that is not held against the phone"
     yield "presence", f"{view.presence} ({view.detail})" if view.detail else view.presence
+    if view.recovery is not None:
+        yield "recovery", recovery_words(view.recovery)
     yield "health", view.health
     if view.golden_run:
         yield "golden run", view.golden_run

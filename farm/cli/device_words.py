@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from farm.cli.words import NOTHING, moment
+from farm.core.recovery import Recovery, RecoveryStep
 from farm.core.units import elapsed_text
 from farm.wire.device_views import DeviceView
 
@@ -65,12 +66,28 @@ def remedy(view: DeviceView) -> str | None:
     if first not in _SICK or view.advice is None:
         return None
     cause = _detail(view) if first == "not_online" else view.why if first == "health_bad" else None
-    return ": ".join(part for part in (view.name, cause, view.advice) if part)
+    tried = recovery_words(view.recovery) if view.recovery is not None else None
+    return ": ".join(part for part in (view.name, cause, tried, view.advice) if part)
+
+
+def recovery_words(recovery: Recovery) -> str:
+    """`tried reprobe, reconnect; next: reboot`."""
+    tried = ", ".join(
+        _step_words(each.step) for each in recovery.tries if each.step is not RecoveryStep.HUMAN
+    )
+    if recovery.failed:
+        return f"tried {tried or 'nothing'}, in vain"
+    waits = f"next: {_step_words(recovery.next)}" if recovery.next is not None else ""
+    return "; ".join(part for part in (tried and f"tried {tried}", waits) if part)
 
 
 def hold_words(view: DeviceView) -> str:
     """`held by anna until 2026-11-20 18:40`, in the reader's own time zone."""
     return f"held by {view.held_by} until {moment(view.held_until)}"
+
+
+def _step_words(step: RecoveryStep) -> str:
+    return "call somebody" if step is RecoveryStep.HUMAN else step.replace("_", " ")
 
 
 def _detail(view: DeviceView) -> str | None:

@@ -136,6 +136,7 @@ def _view(connection: Connection, device: Device, load: Load) -> DeviceView:
         why=began.cause,
         advice=_advice(device, found),
         condition=device.condition,
+        recovery=device.recovery,
         seen_at=device.seen_at,
     )
 

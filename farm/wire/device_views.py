@@ -11,6 +11,7 @@ from farm.core.errand import ErrandKind
 from farm.core.ids import AttemptId, DeviceId, HostId, JobId
 from farm.core.job import JobKind
 from farm.core.measurement import Outcome
+from farm.core.recovery import Recovery
 from farm.core.shelf import ShelfRecord
 from farm.wire.base import Count, Wire
 
@@ -63,6 +64,8 @@ class DeviceView(Wire):
     why: str | None
     advice: str | None
     condition: Condition | None
+    #: What its agent does to have it back; None while nothing is.
+    recovery: Recovery | None = None
     seen_at: datetime
 
     @property

@@ -1,7 +1,7 @@
 """Phones as operators see them, at 80 columns and without colours."""
 
 import io
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from farm.cli.words import moment
 from farm.core.advice import advice, telling_first
 from farm.core.condition import Condition, ThermalStatus
 from farm.core.device import Blocker, DeviceFacts, Presence
+from farm.core.recovery import Ailment, Recovery, RecoveryStep, RecoveryTry
 from farm.wire.device_views import DeviceDetail, DeviceView
 
 FACTS = DeviceFacts(serialno="phone-1", device_model="Pixel 7a", work_root="/data/local/tmp", cores=8)
@@ -172,3 +173,15 @@ def test_nothing_is_cut_off(width: int) -> None:
     )
     for page in (device_table([long]), device_report(detail(why="many words " * 30))):
         assert not any("…" in line for line in shown(page, width))
+
+
+def test_a_phone_that_its_agent_tries_to_have_back_says_what_was_tried_and_what_comes() -> None:
+    at = datetime(2026, 11, 20, tzinfo=UTC)
+    tries = (RecoveryTry(step=RecoveryStep.RECONNECT, at=at, said="adb connects anew"),)
+    climbing = Recovery(ailment=Ailment.OFFLINE, tries=tries, next=RecoveryStep.POWER_CYCLE)
+    changes = {"blocked_by": ("not_online",), "presence": "offline", "advice": "replug it"}
+    assert remedy(device_view(**changes, recovery=climbing)) == (
+        "phone-1: tried reconnect; next: power cycle: replug it"
+    )
+    ended = Recovery(ailment=Ailment.OFFLINE, tries=tries, failed=True)
+    assert remedy(device_view(**changes, recovery=ended)) == "phone-1: tried reconnect, in vain: replug it"
