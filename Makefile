@@ -7,6 +7,8 @@ VENV   ?= .venv
 TORCH       ?= torch==2.13.0
 # The published wheel declares a CUDA torch; without its dependencies it runs on any torch of its release.
 TORCHVISION ?= torchvision==0.28.0
+# Headers and libraries for harnesses/executor_runner. What it depends on is for exporting only, and takes minutes.
+EXECUTORCH  ?= executorch==1.5.1
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -85,4 +87,5 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "installing what the tests need"
 	@$(PIP) install --editable '.[torch,litert,dev]'
+	@$(PIP) install --no-deps $(EXECUTORCH)
 	@touch $@

@@ -1,4 +1,4 @@
-"""A small network as `.tflite`, written with the schema of the wheel ai-edge-litert: no TensorFlow, no download."""
+"""A small network as `.tflite`, written with the schema of the wheel ai-edge-litert, without TensorFlow."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -28,8 +28,9 @@ _TFLITE: tuple[Sign, ...] = (
 _EXECUTORCH: tuple[Sign, ...] = (
     sign(r"Backend \w{1,100} is not (?:registered|available)", kinds.MISSING_BACKEND),
     sign(r"Missing operator: |don't have corresponding operator registered", kinds.MISSING_OPERATOR),
-    sign(r"Program identifier '\w{0,8}' != expected|Program version .{0,60}not supported", kinds.TOO_NEW),
+    sign(r"Program identifier 'ET\d\d' != expected|Program version .{0,60}not supported", kinds.TOO_NEW),
     sign(r"Failed to (?:load|parse) (?:model|program)|loading program: 0x", kinds.UNREADABLE),
+    sign(r"Program identifier '.{0,8}' != expected", kinds.UNREADABLE),
     sign(r"Memory allocation failed|MemoryAllocationFailed", kinds.OUT_OF_MEMORY),
 )
 

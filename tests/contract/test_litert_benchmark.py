@@ -1,9 +1,7 @@
 """LiteRT's own benchmark, really run: what its adapter makes of what it prints on this machine's CPU."""
 
 import os
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,78 +9,37 @@ import pytest
 
 pytest.importorskip("ai_edge_litert", reason="the extra `litert` is not installed")
 
-from tflite_samples import conv_relu  # noqa: E402
+from tflite_samples import conv_relu
+from tool_runs import evidence_of, plan_of
 
-from farm.core.bundle import single_file  # noqa: E402
-from farm.core.condition import Gates  # noqa: E402
-from farm.core.evidence import Evidence, ExitRecord  # noqa: E402
-from farm.core.ids import digest_of  # noqa: E402
-from farm.core.measurement import Outcome, Reading, RunFailure  # noqa: E402
-from farm.core.plan import RunPlan, SettingValue, filled_argv  # noqa: E402
-from farm.core.variant import Format, Manifest, Precision, Recipe  # noqa: E402
-from farm.harness.adapter import RunRequest, flag_defaults  # noqa: E402
-from farm.harness.litert_benchmark import LitertBenchmark  # noqa: E402
+from farm.core.evidence import Evidence
+from farm.core.measurement import Outcome, Reading, RunFailure
+from farm.core.plan import RunPlan, SettingValue
+from farm.core.variant import Format
+from farm.harness.litert_benchmark import LitertBenchmark
 
 PROGRAM = Path(__file__).parents[2] / "harnesses" / "litert_benchmark"
 HARNESS = LitertBenchmark()
 Run = Callable[..., tuple[RunPlan, Evidence]]
 
 
-def plan_of(content: bytes, backend: str, **settings: SettingValue) -> RunPlan:
-    manifest = Manifest(
-        model="conv_relu",
-        recipe=Recipe(precision=Precision.FLOAT32, format=Format.TFLITE),
-        digest=digest_of(content),
-        size_bytes=len(content),
-        backends=("cpu", "gpu", "npu"),
-        inputs=(),
-        recipe_digest=digest_of(content),
-    )
-    program = PROGRAM.read_bytes()
-    return HARNESS.plan(
-        RunRequest(
-            variant=manifest,
-            bundle=single_file("litert_benchmark", digest_of(program), len(program)),
-            backend=backend,
-            settings={**flag_defaults(HARNESS), **settings},
-            timeout_s=60.0,
-            gates=Gates(),
-        )
-    )
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run the program as a phone's shell would, with its Python on PATH and nothing else of this process."""
+    """Run the program with the Python of a virtual phone on PATH."""
     python = tmp_path / "bin" / "benchfarm-python"
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
+    environment = {"PATH": f"{python.parent}:{os.defpath}"}
 
     def go(
         content: bytes, backend: str = "cpu", *further: str, **settings: SettingValue
     ) -> tuple[RunPlan, Evidence]:
         model = tmp_path / "model.tflite"
         model.write_bytes(content)
-        plan = plan_of(content, backend, **settings)
-        argv = filled_argv(
-            plan, work=str(tmp_path), path_by_name={"program": str(PROGRAM), "model": str(model)}
-        )
-        started = time.monotonic()
-        ran = subprocess.run(
-            [*argv, *further],
-            env={"PATH": f"{python.parent}:{os.defpath}"},
-            cwd=tmp_path,
-            capture_output=True,
-            check=False,
-        )
-        code = ran.returncode if ran.returncode >= 0 else 128 - ran.returncode
-        return plan, Evidence(
-            fence=1,
-            argv=tuple(argv),
-            exit=ExitRecord(code=code, duration_s=time.monotonic() - started),
-            stdout=ran.stdout.decode(),
-            stderr=ran.stderr.decode(),
+        plan = plan_of(HARNESS, content, Format.TFLITE, backend, settings)
+        return plan, evidence_of(
+            plan, PROGRAM, model, folder=tmp_path, environment=environment, further=further
         )
 
     return go

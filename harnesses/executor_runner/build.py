@@ -1,0 +1,71 @@
+"""Builds executor_runner for this machine's CPU, from the source beside this file and the wheel `executorch`.
+
+python harnesses/executor_runner/build.py OUT
+farm harness add executor_runner OUT --env 'LD_LIBRARY_PATH=${work}/lib'
+
+Nothing of the wheel is imported, so nothing it depends on is needed: pip install --no-deps executorch==1.5.1
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("executor_runner.cpp")
+_LIBRARIES = (
+    "executorch_backend_xnnpack",
+    "executorch_kernels_optimized",
+    "executorch_kernels_quantized",
+    "executorch_threadpool",
+    "executorch",
+)
+#: Where the headers look for c10's, of which the wheel has a part.
+_INCLUDES = ("include", "include/executorch/runtime/core/portable_type/c10")
+
+
+def build(wheel: Path, out: Path) -> None:
+    """Write the program and its libraries into `out`, as a bundle.
+
+    Raises:
+        subprocess.CalledProcessError: the compiler says no.
+    """
+    (out / "lib").mkdir(parents=True, exist_ok=True)
+    # Kernels and backends register themselves when they are loaded; nothing refers to them.
+    linked = [f"-L{wheel / 'lib'}", "-Wl,--no-as-needed", *(f"-l{name}" for name in _LIBRARIES)]
+    flags = ["-std=c++17", "-O2", "-DC10_USING_CUSTOM_GENERATED_MACROS"]
+    flags += [f"-I{wheel / folder}" for folder in _INCLUDES]
+    subprocess.run(["c++", *flags, str(SOURCE), "-o", str(out / "executor_runner"), *linked], check=True)
+    for name in _LIBRARIES:
+        shutil.copy(wheel / "lib" / f"lib{name}.so", out / "lib")
+
+
+def main() -> int:
+    """Build into the folder that the command line names."""
+    parser = argparse.ArgumentParser(
+        description="Build executor_runner against the installed wheel executorch."
+    )
+    parser.add_argument("out", type=Path, help="folder for the program and its libraries")
+    out = parser.parse_args().out
+    if shutil.which("c++") is None:
+        print("no C++ compiler. hint: on Debian and Ubuntu, apt install g++", file=sys.stderr)
+        return 1
+    try:
+        wheel = Path(str(distribution("executorch").locate_file("executorch")))
+    except PackageNotFoundError:
+        print("executorch is not installed. hint: pip install --no-deps executorch==1.5.1", file=sys.stderr)
+        return 1
+    try:
+        build(wheel, out)
+    except subprocess.CalledProcessError as error:
+        print(
+            f"the compiler ended with exit code {error.returncode}: is it executorch 1.5.1?", file=sys.stderr
+        )
+        return 1
+    print(f"farm harness add executor_runner {out} --env 'LD_LIBRARY_PATH=${{work}}/lib'")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+// A runner of ExecuTorch programs for phones whose ABI the wheel `executorch` has libraries for.
+//
+// ExecuTorch's own executor_runner is in no wheel. This one is written against the wheel's headers: flags, inputs,
+// what the clock covers and the lines that a result is read from are those of the original; it says besides which
+// backends the method was exported for, which the original leaves to guess.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <executorch/extension/data_loader/file_data_loader.h>
+#include <executorch/extension/memory_allocator/malloc_memory_allocator.h>
+#include <executorch/extension/tensor/tensor_ptr_maker.h>
+#include <executorch/runtime/executor/method.h>
+#include <executorch/runtime/executor/program.h>
+#include <executorch/runtime/platform/log.h>
+#include <executorch/runtime/platform/platform.h>
+#include <executorch/runtime/platform/runtime.h>
+
+// The wheel has the library, but not its header.
+namespace executorch::extension::threadpool {
+class ThreadPool {
+ public:
+  size_t get_thread_count() const;
+  bool _unsafe_reset_threadpool(uint32_t count);
+};
+ThreadPool* get_threadpool();
+} // namespace executorch::extension::threadpool
+
+namespace {
+
+using executorch::extension::FileDataLoader;
+using executorch::extension::MallocMemoryAllocator;
+using executorch::extension::TensorPtr;
+using executorch::runtime::Error;
+using executorch::runtime::EValue;
+using executorch::runtime::HierarchicalAllocator;
+using executorch::runtime::MemoryManager;
+using executorch::runtime::Method;
+using executorch::runtime::MethodMeta;
+using executorch::runtime::Program;
+using executorch::runtime::Span;
+using executorch::runtime::Tag;
+
+constexpr int kMostShown = 10;
+
+struct Flags {
+  std::string model_path = "model.pte";
+  long num_executions = 1;
+  long cpu_threads = -1;
+};
+
+[[noreturn]] void refuse(const char* what, const std::string& word) {
+  std::fprintf(stderr, "ERROR: %s '%s'\n", what, word.c_str());
+  std::exit(1);
+}
+
+long number(const std::string& name, const std::string& value) {
+  char* end = nullptr;
+  const long found = std::strtol(value.c_str(), &end, 10);
+  if (value.empty() || *end != '\0') {
+    std::fprintf(stderr, "ERROR: illegal value '%s' specified for int32 flag '%s'\n", value.c_str(), name.c_str());
+    std::exit(1);
+  }
+  return found;
+}
+
+Flags flags_of(int argc, char** argv) {
+  Flags flags;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word.rfind("--", 0) != 0) {
+      refuse("not a flag:", word);
+    }
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    std::string value;
+    if (equals != std::string::npos) {
+      value = word.substr(equals + 1);
+    } else if (i + 1 < argc) {
+      value = argv[++i];
+    }
+    if (name == "model_path") {
+      flags.model_path = value;
+    } else if (name == "num_executions") {
+      flags.num_executions = number(name, value);
+    } else if (name == "cpu_threads") {
+      flags.cpu_threads = number(name, value);
+    } else {
+      refuse("unknown command line flag", name);
+    }
+  }
+  return flags;
+}
+
+[[noreturn]] void fail(const char* what, Error error) {
+  ET_LOG(Error, "%s: 0x%x", what, static_cast<unsigned>(error));
+  std::exit(1);
+}
+
+template <typename T>
+T got(executorch::runtime::Result<T> result, const char* failure) {
+  if (!result.ok()) {
+    fail(failure, result.error());
+  }
+  return std::move(result.get());
+}
+
+void use_threads(long count) {
+  auto* pool = executorch::extension::threadpool::get_threadpool();
+  if (count > 0 && (pool == nullptr || !pool->_unsafe_reset_threadpool(static_cast<uint32_t>(count)))) {
+    refuse("cannot use so many threads:", std::to_string(count));
+  }
+  if (pool != nullptr) {
+    ET_LOG(Info, "Threads of the CPU: %zu", pool->get_thread_count());
+  }
+}
+
+// A program names its backends when it is exported: what is listed here is what computes, or the method does not load.
+void say_backends(const MethodMeta& meta) {
+  for (size_t i = 0; i < meta.num_backends(); ++i) {
+    ET_LOG(Info, "Method uses backend %s", got(meta.get_backend_name(i), "Cannot name a backend"));
+  }
+  if (meta.num_backends() == 0) {
+    ET_LOG(Info, "Method is left to the kernels of the CPU, delegate calls: 0");
+  }
+}
+
+std::vector<TensorPtr> ones(const MethodMeta& meta) {
+  std::vector<TensorPtr> found(meta.num_inputs());
+  for (size_t i = 0; i < meta.num_inputs(); ++i) {
+    if (got(meta.input_tag(i), "Cannot tell an input") != Tag::Tensor) {
+      continue;
+    }
+    const auto info = got(meta.input_tensor_meta(i), "Cannot tell an input's shape");
+    const std::vector<executorch::aten::SizesType> sizes(info.sizes().begin(), info.sizes().end());
+    found[i] = executorch::extension::full(sizes, 1, info.scalar_type());
+  }
+  return found;
+}
+
+void set_inputs(Method& method, const std::vector<TensorPtr>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Error error = inputs[i] ? method.set_input(EValue(*inputs[i]), i) : Error::Ok;
+    if (error != Error::Ok) {
+      fail("Could not set an input", error);
+    }
+  }
+}
+
+void show_output(const Method& method, size_t index) {
+  const EValue& value = method.get_output(index);
+  if (!value.isTensor()) {
+    std::printf("OutputX %zu: no tensor\n", index);
+    return;
+  }
+  const auto tensor = value.toTensor();
+  std::printf("OutputX %zu: tensor(sizes=[", index);
+  for (ssize_t i = 0; i < tensor.dim(); ++i) {
+    std::printf("%s%d", i == 0 ? "" : ", ", static_cast<int>(tensor.size(i)));
+  }
+  std::printf("], [");
+  const bool is_float = tensor.scalar_type() == executorch::aten::ScalarType::Float;
+  for (ssize_t i = 0; is_float && i < tensor.numel() && i < kMostShown; ++i) {
+    std::printf("%s%g", i == 0 ? "" : ", ", tensor.const_data_ptr<float>()[i]);
+  }
+  std::printf("%s])\n", is_float && tensor.numel() <= kMostShown ? "" : ", ...");
+}
+
+double timed_ms(Method& method, const std::vector<TensorPtr>& inputs, long count) {
+  const auto ticks = et_pal_ticks_to_ns_multiplier();
+  double total_ns = 0;
+  for (long i = 0; i < count; ++i) {
+    // Each time anew, and before the clock: planned memory of inputs is used for other tensors as well.
+    set_inputs(method, inputs);
+    const et_timestamp_t start = et_pal_current_ticks();
+    const Error error = method.execute();
+    total_ns += static_cast<double>(et_pal_current_ticks() - start) * ticks.numerator / ticks.denominator;
+    if (error != Error::Ok) {
+      fail("Execution of method forward failed with status", error);
+    }
+  }
+  return total_ns / 1e6;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  executorch::runtime::runtime_init();
+  const Flags flags = flags_of(argc, argv);
+  use_threads(flags.cpu_threads);
+  auto loader = got(FileDataLoader::from(flags.model_path.c_str()), "Failed to load model file");
+  Program program = got(Program::load(&loader), "Failed to parse model file");
+  ET_LOG(Info, "Model file %s is loaded.", flags.model_path.c_str());
+  const char* name = got(program.get_method_name(0), "Program has no methods");
+  ET_LOG(Info, "Using method %s", name);
+  const MethodMeta meta = got(program.method_meta(name), "Failed to get what the method is like");
+  say_backends(meta);
+
+  MallocMemoryAllocator method_memory;
+  MallocMemoryAllocator temporary_memory;
+  std::vector<std::vector<uint8_t>> planned;
+  std::vector<Span<uint8_t>> spans;
+  for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
+    planned.emplace_back(got(meta.memory_planned_buffer_size(i), "Cannot tell a buffer's size"));
+    spans.emplace_back(planned.back().data(), planned.back().size());
+  }
+  HierarchicalAllocator planned_memory({spans.data(), spans.size()});
+  MemoryManager memory(&method_memory, &planned_memory, &temporary_memory);
+  Method method = got(program.load_method(name, &memory), "Failed to load method forward, error");
+  const double total_ms = timed_ms(method, ones(meta), flags.num_executions);
+  ET_LOG(Info, "Model executed successfully %ld time(s) in %f ms.", flags.num_executions, total_ms);
+  ET_LOG(Info, "%zu outputs: ", method.outputs_size());
+  for (size_t i = 0; i < method.outputs_size(); ++i) {
+    show_output(method, i);
+  }
+  return 0;
+}
