@@ -52,6 +52,8 @@ class AgentConfig(BaseSettings):
     power_command: Annotated[tuple[str, ...] | None, NoDecode] = None
     #: Restart phones that nothing gentler brings back, while nobody is at work on them.
     reboot: bool = False
+    #: How patient that is: every wait of the ladder times this.
+    recovery_patience: Annotated[float, Field(gt=0, le=100)] = 1.0
     #: Have the farm set up phones that nobody looked at yet: their settings are changed without a question.
     set_up_phones: bool = False
     #: Of the data folder's disk, for evidence alone; with less than that the host takes no new work.

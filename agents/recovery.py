@@ -30,6 +30,7 @@ from farm.core.recovery import (
     climbs_again_s,
     next_step,
     seen_as,
+    with_patience,
     with_step,
 )
 
@@ -42,7 +43,8 @@ LEAVE_S = 20.0
 
 def rules_for(config: AgentConfig, rules: RecoveryRules = RULES) -> RecoveryRules:
     """What an agent's settings allow."""
-    return replace(rules, may_reboot=config.reboot, may_switch_power=config.power_command is not None)
+    paced = with_patience(rules, config.recovery_patience)
+    return replace(paced, may_reboot=config.reboot, may_switch_power=config.power_command is not None)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The ladder of recovery: what to try next with a phone that is not there for work. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -199,3 +199,11 @@ def seen_as(climb: Climb | None, now_is: Ailment, *, now_s: float) -> Climb:
 def with_step(climb: Climb, step: RecoveryStep, *, now_s: float) -> Climb:
     """The climb after a step, whatever came of it."""
     return replace(climb, taken=(*climb.taken, step), taken_at_s=now_s)
+
+
+def with_patience(rules: RecoveryRules, factor: float) -> RecoveryRules:
+    """The rules with every wait so much longer."""
+    waits = {
+        each.name: getattr(rules, each.name) * factor for each in fields(rules) if each.name.endswith("_s")
+    }
+    return replace(rules, **waits)
