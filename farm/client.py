@@ -49,6 +49,8 @@ from farm.wire.waiting_views import JobWaitingView, MatrixWaitingView
 
 T = TypeVar("T")
 
+_LOST_HINT = "it may have been submitted all the same: look at `farm matrix list` before you submit it again"
+
 
 class FarmClient(HarnessCalls):
     """What a farm can be asked; every call has a time-out.
@@ -134,8 +136,8 @@ class FarmClient(HarnessCalls):
         Upload(http=self._http, send=self._send, path=path, digest=digest, progress=progress).run()
 
     def submit_matrix(self, spec: Mapping[str, object]) -> MatrixView:
-        """Enqueue a matrix; `spec` is the matrix file as read."""
-        return self._post(MatrixView, "/matrices", {"spec": spec})
+        """Enqueue a matrix, once; `spec` is the matrix file as read."""
+        return self._post_once(MatrixView, "/matrices", {"spec": spec}, lost_hint=_LOST_HINT)
 
     def plan_matrix(self, spec: Mapping[str, object]) -> MatrixPlanView:
         """What a matrix would come to; nothing is queued."""
@@ -146,8 +148,9 @@ class FarmClient(HarnessCalls):
         return self._post(CancelledView, f"/matrices/{matrix_id}/cancel", {"device": device})
 
     def rerun_matrix(self, matrix_id: MatrixId, *, failed: bool) -> MatrixView:
-        """Submit a matrix again, or its cells that lack a valid measurement."""
-        return self._post(MatrixView, f"/matrices/{matrix_id}/rerun", {"failed": failed})
+        """Submit a matrix again, or its cells that lack a valid measurement; once."""
+        path = f"/matrices/{matrix_id}/rerun"
+        return self._post_once(MatrixView, path, {"failed": failed}, lost_hint=_LOST_HINT)
 
     def matrices(self) -> list[MatrixSummary]:
         return self._get(list[MatrixSummary], "/matrices")

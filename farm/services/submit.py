@@ -11,7 +11,9 @@ from farm.core.blueprint import Blueprint, blueprint_of
 from farm.core.event import Subject, WorkEvent
 from farm.core.ids import DeviceId, MatrixId
 from farm.core.matrix import RejectedCell, label_by
+from farm.core.request_key import RequestKey
 from farm.core.turn import round_turn
+from farm.services.answered import find_answered
 from farm.services.expanding import Expanded, expand_here, ground_of
 from farm.services.unfolding import INLINE_JOBS, ChunkMaker, put_rows
 from farm.store import matrices, unfoldings
@@ -78,16 +80,19 @@ def prepared(expanded: Expanded, *, inline_jobs: int = INLINE_JOBS) -> Prepared:
     )
 
 
-def queue_prepared(connection: Connection, ready: Prepared, *, now: datetime, actor: str) -> MatrixId:
+def queue_prepared(
+    connection: Connection, ready: Prepared, *, request: RequestKey | None = None, now: datetime, actor: str
+) -> MatrixId:
     """Store a matrix that was prepared over what the farm had; where that changed since, it is made anew.
 
     Raises:
+        RequestReused: its key is of another request.
         MatrixInvalid: it names what the farm has no more.
         SelectorEmpty: a selector fits no device any more.
     """
     if ground_of(connection, ready.expanded.plan.harness) != ready.expanded.ground:
         ready = prepare_matrix(connection, ready.expanded.spec)
-    return queue_matrix(connection, ready, now=now, actor=actor)
+    return queue_matrix(connection, ready, request=request, now=now, actor=actor)
 
 
 def queue_matrix(
@@ -95,11 +100,21 @@ def queue_matrix(
     ready: Prepared,
     *,
     rerun_of: MatrixId | None = None,
+    request: RequestKey | None = None,
     now: datetime,
     actor: str,
 ) -> MatrixId:
-    """Store an expanded matrix, and queue its jobs where they are few; else they are to be unfolded."""
-    matrix_id = _store_matrix(connection, ready, rerun_of=rerun_of, now=now, actor=actor)
+    """Store an expanded matrix, and queue its jobs where they are few; else they are to be unfolded.
+
+    One that was submitted by the same request before is answered with, and nothing is stored.
+
+    Raises:
+        RequestReused: the key is of another request.
+    """
+    # Here again, behind the lock: of two at once the second finds what the first one stored.
+    if (answered := find_answered(connection, request, actor=actor)) is not None:
+        return answered
+    matrix_id = _store_matrix(connection, ready, rerun_of=rerun_of, request=request, now=now, actor=actor)
     _queue_jobs(connection, matrix_id, ready, submitted_by=actor, now=now)
     concerns_devices(connection, {part.device_id for part in ready.blueprint.parts})
     again = "" if rerun_of is None else f", a rerun of matrix {rerun_of}"
@@ -117,7 +132,13 @@ def queue_matrix(
 
 
 def _store_matrix(
-    connection: Connection, ready: Prepared, *, rerun_of: MatrixId | None, now: datetime, actor: str
+    connection: Connection,
+    ready: Prepared,
+    *,
+    rerun_of: MatrixId | None,
+    request: RequestKey | None,
+    now: datetime,
+    actor: str,
 ) -> MatrixId:
     expanded = ready.expanded
     return matrices.add_matrix(
@@ -130,6 +151,7 @@ def _store_matrix(
         rejected=[_rejected(cell, expanded.varying) for cell in expanded.expansion.rejected],
         rerun_of=rerun_of,
         submitted_by=actor,
+        request=request,
         now=now,
     )
 

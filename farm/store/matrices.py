@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.ids import CellId, DeviceId, MatrixId, VariantId
 from farm.core.plan import SettingValue
+from farm.core.request_key import RequestKey
 from farm.store.bulk import insert_rows, is_among
 from farm.store.tables import cells, matrices, variants
 
@@ -79,6 +80,7 @@ def add_matrix(
     rejected: Sequence[Mapping[str, Any]],
     rerun_of: MatrixId | None = None,
     submitted_by: str,
+    request: RequestKey | None = None,
     now: datetime,
 ) -> MatrixId:
     """A new matrix; its cells and jobs follow in the same transaction, or its blueprint."""
@@ -94,6 +96,8 @@ def add_matrix(
             rerun_of=rerun_of,
             submitted_by=submitted_by,
             created_at=now,
+            request_key=None if request is None else request.key,
+            request_digest=None if request is None else request.digest,
         )
         .returning(matrices.c.matrix_id)
     )
@@ -123,6 +127,23 @@ def find_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix | None:
     """One matrix."""
     row = connection.execute(sa.select(matrices).where(matrices.c.matrix_id == matrix_id)).one_or_none()
     return None if row is None else _matrix(row)
+
+
+class Submission(NamedTuple):
+    """What came of a request that had a key."""
+
+    matrix_id: MatrixId
+    #: Of the request.
+    digest: str
+
+
+def find_submission(connection: Connection, key: str, submitted_by: str) -> Submission | None:
+    """What somebody submitted under a key."""
+    query = sa.select(matrices.c.matrix_id, matrices.c.request_digest).where(
+        matrices.c.request_key == key, matrices.c.submitted_by == submitted_by
+    )
+    row = connection.execute(query).one_or_none()
+    return None if row is None else Submission(MatrixId(row.matrix_id), row.request_digest)
 
 
 def list_matrices(connection: Connection) -> list[Matrix]:

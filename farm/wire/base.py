@@ -13,6 +13,9 @@ WIRE_VERSIONS_SERVED = (1,)
 #: By which name somebody goes who has no token, percent-encoded; heeded only where nobody needs one.
 CALLER_HEADER = "Farm-User"
 
+#: Under which a submission may be sent again, and is not done again.
+REQUEST_KEY_HEADER = "Idempotency-Key"
+
 #: A whole number that every database and every JSON reader holds exactly.
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 

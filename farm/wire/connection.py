@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self, TypeVar
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx
 
 from farm.core.address import is_loopback
 from farm.core.errors import FarmUnreachable
 from farm.wire.answers import farm_address, read_answer
-from farm.wire.base import CALLER_HEADER
+from farm.wire.base import CALLER_HEADER, REQUEST_KEY_HEADER
 
 T = TypeVar("T")
 
@@ -66,6 +67,26 @@ class FarmConnection:
 
     def _post(self, kind: type[T], path: str, body: Mapping[str, object]) -> T:
         return read_answer(kind, self._send(self._http.build_request("POST", path, json=body)))
+
+    def _post_once(self, kind: type[T], path: str, body: Mapping[str, object], *, lost_hint: str) -> T:
+        """As `_post`, of what must not be done twice: it has a key, and is sent again where its answer is lost.
+
+        Raises:
+            FarmUnreachable: that was lost, too; `lost_hint` says how to see what came of it.
+        """
+        request = self._http.build_request(
+            "POST", path, json=body, headers={REQUEST_KEY_HEADER: f'"{uuid4()}"'}
+        )
+        try:
+            return read_answer(kind, self._send(request))
+        except FarmUnreachable as error:
+            if isinstance(error.__cause__, (httpx.ConnectError, httpx.ConnectTimeout)):
+                # Nothing was sent.
+                raise
+        try:
+            return read_answer(kind, self._send(request))
+        except FarmUnreachable as error:
+            raise FarmUnreachable(error.message, hint=lost_hint) from error
 
     def _delete(self, kind: type[T], path: str) -> T:
         return read_answer(kind, self._send(self._http.build_request("DELETE", path)))

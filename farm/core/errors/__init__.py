@@ -15,6 +15,7 @@ FarmError
 │   └── ArtifactExpired          artifact.expired
 ├── Conflict                     conflict
 │   ├── ReportConflict           report.conflict
+│   ├── RequestReused            request.reused
 │   ├── UploadInterrupted        artifact.upload_interrupted
 │   └── SessionFenced            session.fenced
 ├── AuthError                    auth.invalid
@@ -55,6 +56,7 @@ from farm.core.errors.asking import (
     MatrixInvalid,
     NotFound,
     ReportConflict,
+    RequestReused,
     SelectorEmpty,
     SessionFenced,
     TooLarge,
@@ -127,6 +129,7 @@ __all__ = [
     "PushCorrupted",
     "PushFailed",
     "ReportConflict",
+    "RequestReused",
     "SchemaMismatch",
     "SelectorEmpty",
     "SessionFenced",

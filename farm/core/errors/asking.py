@@ -104,6 +104,13 @@ class Conflict(FarmError):
     default_hint = "look at the present state, then decide again"
 
 
+class RequestReused(Conflict):
+    """The key of a submission was used for another one."""
+
+    code = "request.reused"
+    default_hint = "take a new key for a new submission; only the very same request may be sent again"
+
+
 class ReportConflict(Conflict):
     """An attempt was already reported with other evidence."""
 

@@ -32,7 +32,20 @@ matrices = sa.Table(
     #: Who submitted it; None before schema 0003.
     sa.Column("submitted_by", sa.Text),
     sa.Column("created_at", UtcTime, nullable=False),
+    #: Under which key it was submitted, and the digest of what was asked for; None without a key.
+    sa.Column("request_key", sa.Text),
+    sa.Column("request_digest", sa.Text),
     **NEVER_TWICE,
+)
+# Sent again because its answer was lost, a submission makes no second matrix.
+_HAS_KEY = matrices.c.request_key.is_not(None)
+sa.Index(
+    "uq_matrices_one_per_request",
+    matrices.c.submitted_by,
+    matrices.c.request_key,
+    unique=True,
+    sqlite_where=_HAS_KEY,
+    postgresql_where=_HAS_KEY,
 )
 
 cells = sa.Table(

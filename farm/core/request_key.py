@@ -1,0 +1,51 @@
+"""What makes two submissions one: the key that the submitter chose, and what was submitted under it."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from farm.core.errors import InvalidInput
+
+#: The IETF draft of `Idempotency-Key` has a structured field's string (RFC 9651), here without escapes; bare,
+#: too, for most clients leave the quotes out.
+_QUOTED = re.compile(r'"([\x21\x23-\x5b\x5d-\x7e]{1,128})"')
+_BARE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,128}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestKey:
+    """Under which key something was submitted. Invariant: the same digest is the same request."""
+
+    key: str
+    #: SHA-256 of the call and its body.
+    digest: str
+
+
+def key_text(said: str) -> str:
+    """The key that a header says, with or without quotes.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if quoted := _QUOTED.fullmatch(said):
+        return quoted[1]
+    if _BARE.fullmatch(said):
+        return said
+    raise InvalidInput(
+        "Idempotency-Key is no key",
+        hint='1 to 128 visible ASCII characters but " and \\, in quotes or without: a UUID is a good one',
+    )
+
+
+def request_key(said: str | None, call: str, body: Mapping[str, object]) -> RequestKey | None:
+    """The key of a request with what it asks for; None without a key.
+
+    Raises:
+        InvalidInput: what is said is no key.
+    """
+    if said is None:
+        return None
+    text = json.dumps([call, body], sort_keys=True, separators=(",", ":"))
+    return RequestKey(key=key_text(said), digest=hashlib.sha256(text.encode()).hexdigest())
