@@ -14,16 +14,19 @@ _SAYING = (
     "ro.hardware.chipname",
     "ro.vendor.soc.model",
     "ro.vendor.qti.soc_model",
-    "ro.vendor.mediatek.platform",
-    "ro.mediatek.platform",
 )
+#: MediaTek's platforms serve several chips: an MT6762G says MT6765 here, and its own number in /proc/cpuinfo.
+_PLATFORMS = ("ro.vendor.mediatek.platform", "ro.mediatek.platform")
 _HINTING = ("ro.board.platform", "ro.boot.hardware.platform", "ro.hardware", "ro.boot.hardware")
 _BOARDS = ("ro.arch", "ro.product.board")
 #: Part numbers within longer texts: `Qualcomm Technologies, Inc SM8350`, `Hisilicon Kirin970`.
 _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (vendor, re.compile(rf"(?<![a-z0-9])(?:{part})", re.ASCII | re.IGNORECASE))
     for vendor, part in (
-        ("Qualcomm", r"(?:sm|sdm|msm|apq|qcm|qcs|qrb|sxr|sdw)\d{3,4}[a-z]{0,3}(?:-[a-z]{2})?(?![a-z0-9])"),
+        (
+            "Qualcomm",
+            r"(?:sm|sdm|sda|msm|apq|qcm|qcs|qrb|sxr|sdw|sw)\d{3,4}[a-z]{0,3}(?:-[a-z]{2})?(?![a-z0-9])",
+        ),
         ("MediaTek", r"mt[68]\d{3}[a-z]{0,2}(?:[_/-][a-z0-9_/-]{1,16})?(?![a-z0-9])"),
         ("Samsung", r"s5e\d{4}(?![a-z0-9])"),
         ("Samsung", r"(?:samsung)?exynos ?\d{3,4}(?![a-z0-9])"),
@@ -35,6 +38,8 @@ _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 #: Boards of Samsung's are named after the chip, now and then after an older one: they are asked last.
 _SAMSUNG_BOARD = re.compile(r"universal(\d{4})", re.ASCII | re.IGNORECASE)
+#: What stands where nobody filled anything in (android.os.Build.UNKNOWN, and makers' own).
+_NOTHING = frozenset({"", "unknown", "n/a", "na", "none", "null", "default", "0"})
 _NUMBER = re.compile(r"(S5E\d{4}|[A-Z]+\d{3,4})", re.ASCII)
 
 
@@ -75,7 +80,7 @@ def chip(properties: Properties, *, hardware: str | None = None, machine: str | 
         return _chip_said(model, maker)
     said = [(name, _value(properties, name)) for name in _SAYING]
     said += [("/sys/devices/soc0/machine", machine), ("/proc/cpuinfo, Hardware", hardware)]
-    said += [(name, _value(properties, name)) for name in (*_HINTING, *_BOARDS)]
+    said += [(name, _value(properties, name)) for name in (*_PLATFORMS, *_HINTING, *_BOARDS)]
     known = [(name, text.strip()) for name, text in said if text is not None and text.strip()]
     named = (_chip_named(text, source) for source, text in known)
     found = next((each for each in named if each is not None), None)
@@ -96,6 +101,8 @@ def _chip_said(model: str, maker: str | None) -> Chip:
 
 def _chip_named(text: str, source: str) -> Chip | None:
     """The chip that a text names, by its part number or by a code name that means one chip."""
+    if source in (*_HINTING, *_BOARDS) and text.casefold() in FAMILY_BY_PLATFORM:
+        return None
     if (known := CHIP_BY_PLATFORM.get(text.casefold())) is not None:
         return Chip(vendor=known[0], model=known[1], name=sold_as(known[1]), source=f"{source}, {text}")
     for vendor, part in _PARTS:
@@ -167,4 +174,5 @@ def _plain(text: str) -> str:
 
 
 def _value(properties: Mapping[str, str], name: str) -> str | None:
-    return properties.get(name, "").strip() or None
+    value = properties.get(name, "").strip()
+    return None if value.casefold() in _NOTHING else value

@@ -68,7 +68,7 @@ def test_four_phones_that_values_were_taken_from_name_their_chips() -> None:
         ("Qualcomm", "SM8250"),
         ("MediaTek", "MT6989"),
     ]
-    assert found[0].name == "Exynos 2400"
+    assert found[0].name == "Exynos 2400/2400e"
 
 
 def test_five_pixels_say_their_tensor() -> None:
