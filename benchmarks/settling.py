@@ -12,7 +12,7 @@ from played_host import PlayedHost
 from program import register_model, submit
 from rig import FarmRig, eventually
 
-from farm.store.unfoldings import open_matrices
+from farm.store.unfoldings import next_matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class BusyHosts:
         """Submit work, and wait until all of it has its rows."""
         for _ in range(matrices):
             submit(self._rig, rounds=rounds)
-        eventually(lambda: not self._rig.database.read(open_matrices), "all is queued", within_s=300)
+        eventually(lambda: self._rig.database.read(next_matrix) is None, "all is queued", within_s=300)
 
     def settle(self, for_s: float, *, together: bool) -> Settled:
         """Run jobs on all hosts side by side.

@@ -10,11 +10,11 @@ import structlog
 from farm.clock import Clock
 from farm.core.errors import FarmError
 from farm.core.ids import MatrixId
-from farm.services.unfolding import CHUNK_JOBS, open_maker, put_chunk
+from farm.services.unfolding import CHUNK_JOBS, ChunkMaker, open_maker, put_chunk
 from farm.store.database import Database
-from farm.store.unfoldings import next_pieces, open_matrices
+from farm.store.unfoldings import next_matrix, next_pieces
 
-_log = structlog.get_logger(__name__)
+log = structlog.get_logger(__name__)
 
 
 @contextlib.asynccontextmanager
@@ -36,7 +36,10 @@ async def _whenever(unfold: "Unfolder", asked: asyncio.Event) -> Never:
             await unfold()
         except FarmError as error:
             # A busy database, or one that went away: the next tick asks again.
-            _log.warning("unfolding_broke_off", code=error.code, message=error.message)
+            log.warning("unfolding_broke_off", code=error.code, message=error.message)
+        except Exception:
+            # Nobody else would begin it again before the farm is started anew.
+            log.exception("unfolding_failed")
 
 
 class Unfolder:
@@ -48,20 +51,32 @@ class Unfolder:
         self._chunk_jobs = chunk_jobs
 
     async def __call__(self) -> None:
-        """Go on until nothing is left, also of what is submitted meanwhile."""
-        while found := await self._database.read_async(open_matrices):
-            for matrix_id in found:
-                await self.unfold(matrix_id)
+        """Go on until nothing is left, also of what is submitted meanwhile.
 
-    async def unfold(self, matrix_id: MatrixId) -> None:
-        """Queue all jobs of one matrix."""
-        maker = await self._database.read_async(open_maker, matrix_id)
-        if maker is None:
+        One that cannot be unfolded, through a mistake of ours, keeps no other waiting: it is left as it is.
+        """
+        maker: ChunkMaker | None = None
+        failed: set[MatrixId] = set()
+        while (next_id := await self._database.read_async(next_matrix, beside=failed)) is not None:
+            try:
+                if maker is None or maker.matrix_id != next_id:
+                    maker = await self._database.read_async(open_maker, next_id)
+                if maker is not None:
+                    await self._put_chunk(maker)
+            except FarmError:
+                raise
+            except Exception:
+                log.exception("unfolding_failed", matrix_id=next_id)
+                failed.add(next_id)
+
+    async def _put_chunk(self, maker: ChunkMaker) -> None:
+        """Queue the next jobs of a matrix."""
+        pieces = await self._database.read_async(next_pieces, maker.matrix_id, jobs=self._chunk_jobs)
+        if not pieces:
+            # Another process was quicker with the last of them, or it was cancelled.
             return
-        size = self._chunk_jobs
-        while pieces := await self._database.read_async(next_pieces, matrix_id, jobs=size):
-            # On a thread, and before the lock is asked for: to put a round in order takes a while.
-            chunk = await asyncio.to_thread(maker.chunk, pieces)
-            # A lost race is no trouble: the next look finds where the other one left it.
-            await self._database.write_async(put_chunk, maker, chunk, now=self._clock.now())
-        _log.info("matrix_unfolded", matrix_id=matrix_id)
+        # On a thread, and before the lock is asked for: to put a round in order takes a while.
+        chunk = await asyncio.to_thread(maker.chunk, pieces)
+        # A lost race is no trouble: the next look finds where the other one left it.
+        if await self._database.write_async(put_chunk, maker, chunk, now=self._clock.now()):
+            log.debug("jobs_unfolded", matrix_id=maker.matrix_id, jobs=len(chunk.jobs))

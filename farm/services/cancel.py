@@ -69,7 +69,7 @@ def cancel_some(
     matrix = get_matrix(connection, matrix_id)
     device_id = None if device is None else device_named(connection, device).device_id
     so_far = before.view if before is not None else _nothing_yet(connection, matrix, device_id)
-    never = unfoldings.cancel_unfolding(connection, matrix_id=matrix_id, device_id=device_id, now=now)
+    never = unfoldings.cancel_unfolding(connection, matrix_id, device_id=device_id, now=now)
     cancel = partial(jobs.cancel_jobs, connection, matrix_id, device_id=device_id, now=now, actor=actor)
     queued = cancel(JobState.QUEUED, limit=limit)
     is_done = limit is None or queued < limit

@@ -29,7 +29,7 @@ def device_detail(connection: Connection, name: str) -> DeviceDetail:
     return DeviceDetail(
         **dict(device_view(connection, device)),
         facts=device.facts,
-        queued_jobs=len(device_work.queued_jobs(connection, device.device_id)),
+        queued_jobs=sum(device_work.count_waiting(connection, [device.device_id]).values()),
         settings=find_shelf_record(connection, device.device_id),
         golden_run=golden_words(connection, device),
         incident=find_incident(connection, device),

@@ -64,7 +64,7 @@ def host_detail(connection: Connection, name: str) -> HostDetail:
         **dict(host_view(connection, host)),
         auto_admit=host.auto_admit,
         created_at=host.created_at,
-        queued_jobs=sum(len(device_work.queued_jobs(connection, device.device_id)) for device in own),
+        queued_jobs=sum(device_work.count_waiting(connection, [each.device_id for each in own]).values()),
         devices=tuple(device_view(connection, device) for device in own),
         past_incidents=tuple(_incident(incident) for incident in past if incident.ended_at is not None),
         events=tuple(EventView.model_validate(each, from_attributes=True) for each in story),

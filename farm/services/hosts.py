@@ -63,12 +63,12 @@ def retirement_plan(connection: Connection, name: str) -> HostRetirementPlan:
     """
     host = host_named(connection, name)
     own = devices.list_devices(connection, host_id=host.host_id)
-    queued = [job for device in own for job in device_work.queued_jobs(connection, device.device_id)]
+    waiting = device_work.count_waiting(connection, [each.device_id for each in own])
     return HostRetirementPlan(
         host=host_view(connection, host),
         devices=tuple(device.device_id for device in own),
-        queued_jobs=len(queued),
-        matrices=tuple(sorted({job.matrix_id for job in queued if job.matrix_id is not None})),
+        queued_jobs=sum(waiting.values()),
+        matrices=tuple(sorted(matrix_id for matrix_id in waiting if matrix_id is not None)),
     )
 
 

@@ -8,13 +8,14 @@ from sqlalchemy.engine import Connection
 from farm.core.admin import TARGET_BY_EVENT, AdminEvent, advance
 from farm.core.device import Admin, Presence
 from farm.core.errors import Conflict, InvalidInput
+from farm.core.event import Subject, WorkEvent
 from farm.core.ids import DeviceId
-from farm.core.job import JobEvent
-from farm.core.measurement import Outcome
+from farm.core.job import JobState
 from farm.services.checks import check_where_needed
 from farm.services.devices import device_named, device_view
 from farm.store import device_moves, device_work, devices, jobs, unfoldings
 from farm.store.devices import Device
+from farm.store.events import record_event
 from farm.wire.device_views import (
     MAX_TAGS,
     Asked,
@@ -57,13 +58,11 @@ def retirement_plan(connection: Connection, name: str) -> RetirementPlan:
         InvalidInput: several might be meant.
     """
     device = device_named(connection, name)
-    queued = device_work.queued_jobs(connection, device.device_id)
-    not_queued = unfoldings.left_on(connection, device.device_id)
-    matrices = {job.matrix_id for job in queued if job.matrix_id is not None} | not_queued.keys()
+    waiting = device_work.count_waiting(connection, [device.device_id])
     return RetirementPlan(
         device=device_view(connection, device),
-        queued_jobs=len(queued) + sum(not_queued.values()),
-        matrices=tuple(sorted(matrices)),
+        queued_jobs=sum(waiting.values()),
+        matrices=tuple(sorted(matrix_id for matrix_id in waiting if matrix_id is not None)),
     )
 
 
@@ -85,7 +84,7 @@ def retire(connection: Connection, name: str, asked: Asked, *, now: datetime) ->
     _move(connection, device, AdminEvent.RETIRED, asked, now=now)
     actor = f"user:{asked.by}"
     device_moves.end_hold(connection, device, now=now, actor=actor, cause="it is retired")
-    cancelled = unfoldings.cancel_unfolding(connection, device_id=device.device_id, now=now)
+    cancelled = _cancel_unfoldings(connection, device.device_id, now=now, actor=actor)
     cancelled += _cancel_jobs(connection, device.device_id, now=now, actor=actor)
     after = devices.get_device(connection, device.device_id)
     said = f"{after.name} is retired now; {cancelled} queued jobs were cancelled"
@@ -153,21 +152,35 @@ def _move(connection: Connection, device: Device, event: AdminEvent, asked: Aske
         raise Conflict(f"{device.name}: {_LOST_RACE}", hint=_LOOK_AGAIN)
 
 
+def _cancel_unfoldings(connection: Connection, device_id: DeviceId, *, now: datetime, actor: str) -> int:
+    """Have nothing more queued there; jobs that never had a row have no event, so their matrices have one."""
+    left_by_matrix = unfoldings.left_on(connection, device_id)
+    for matrix_id, left in left_by_matrix.items():
+        unfoldings.cancel_unfolding(connection, matrix_id, device_id=device_id, now=now)
+        record_event(
+            connection,
+            at=now,
+            actor=actor,
+            kind=WorkEvent.MATRIX_CANCELLED,
+            subject=Subject.MATRIX,
+            subject_id=matrix_id,
+            cause=f"{device_id}: {left} jobs that were not queued yet, because it was retired",
+        )
+    return sum(left_by_matrix.values())
+
+
 def _cancel_jobs(connection: Connection, device_id: DeviceId, *, now: datetime, actor: str) -> int:
     message = f"{device_id} was retired"
-    cancelled = 0
-    for queued in device_work.queued_jobs(connection, device_id):
-        job = jobs.find_job(connection, queued.job_id)
-        cancelled += job is not None and jobs.move_job(
-            connection,
-            job,
-            JobEvent.CANCELLED,
-            now=now,
-            actor=actor,
-            cause=message,
-            values={"outcome": Outcome.CANCELLED, "code": "device.retired", "message": message},
-        )
-    return cancelled
+    return jobs.cancel_jobs(
+        connection,
+        None,
+        JobState.QUEUED,
+        device_id=device_id,
+        code="device.retired",
+        message=message,
+        now=now,
+        actor=actor,
+    )
 
 
 def _check_unused(connection: Connection, device: Device, label: str) -> None:

@@ -1,6 +1,7 @@
 """What a device did last, and what waits for it."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,7 +13,7 @@ from farm.core.device import Admin
 from farm.core.ids import AttemptId, DeviceId, JobId, MatrixId
 from farm.core.job import JobKind, JobState
 from farm.core.measurement import Outcome
-from farm.store.tables import attempts, devices, jobs, word
+from farm.store.tables import attempts, devices, jobs, unfoldings, word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +27,6 @@ class PastAttempt:
     outcome: Outcome | None
     code: str | None
     claimed_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedJob:
-    """A job that waits for a device."""
-
-    job_id: JobId
-    #: None for a check.
-    matrix_id: MatrixId | None
 
 
 def last_attempts(connection: Connection, device_id: DeviceId, *, limit: int) -> list[PastAttempt]:
@@ -60,12 +52,24 @@ def last_attempts(connection: Connection, device_id: DeviceId, *, limit: int) ->
     ]
 
 
-def queued_jobs(connection: Connection, device_id: DeviceId) -> list[QueuedJob]:
-    """What waits for a device, in no particular order."""
-    query = sa.select(jobs.c.job_id, jobs.c.matrix_id).where(
-        jobs.c.device_id == device_id, jobs.c.state == word(JobState.QUEUED)
+def count_waiting(connection: Connection, device_ids: Collection[DeviceId]) -> Mapping[MatrixId | None, int]:
+    """By matrix, None for checks, how many jobs wait for some devices, those without a row yet among them."""
+    of_jobs, of_cursors = jobs.c.device_id.in_(device_ids), unfoldings.c.device_id.in_(device_ids)
+    left = sa.func.sum(unfoldings.c.jobs - unfoldings.c.unfolded).label("jobs")
+    queued = (
+        sa.select(jobs.c.matrix_id, sa.func.count().label("jobs"))
+        .where(of_jobs, jobs.c.state == word(JobState.QUEUED))
+        .group_by(jobs.c.matrix_id)
     )
-    return [QueuedJob(job_id=row.job_id, matrix_id=row.matrix_id) for row in connection.execute(query)]
+    to_come = (
+        sa.select(unfoldings.c.matrix_id, left)
+        .where(of_cursors, unfoldings.c.cancelled_at.is_(None))
+        .group_by(unfoldings.c.matrix_id)
+    )
+    found: Counter[MatrixId | None] = Counter()
+    for query in (queued, to_come):
+        found.update({row.matrix_id: row.jobs for row in connection.execute(query)})
+    return found
 
 
 def without_queue(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceId]:

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.ids import AttemptId, Digest
 from farm.core.job import JobState
-from farm.store.tables import attempts, evidence, is_one_of, jobs
+from farm.store.tables import attempts, evidence, is_one_of, jobs, unfoldings
 
 _INSERT = evidence.insert()
 
@@ -139,6 +139,9 @@ def _kept_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetime]]:
         of_matrix.c.matrix_id == jobs.c.matrix_id,
         is_one_of(of_matrix.c.state, (JobState.QUEUED, JobState.ACTIVE)),
     )
+    to_come = sa.exists().where(
+        unfoldings.c.matrix_id == jobs.c.matrix_id, unfoldings.c.cancelled_at.is_(None)
+    )
     return (
         sa.select(evidence.c.evidence_id, evidence.c.body_bytes, evidence.c.received_at)
         .join(attempts, attempts.c.attempt_id == evidence.c.attempt_id)
@@ -148,6 +151,7 @@ def _kept_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetime]]:
             evidence.c.counted.is_(counted),
             jobs.c.state == JobState.FINISHED,
             ~unfinished,
+            ~to_come,
         )
         .order_by(evidence.c.received_at)
     )

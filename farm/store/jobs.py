@@ -254,25 +254,30 @@ def _activation() -> sa.Update:
 
 def cancel_jobs(
     connection: Connection,
-    matrix_id: MatrixId,
+    matrix_id: MatrixId | None,
     source: JobState,
     *,
     device_id: DeviceId | None = None,
     limit: int | None = None,
+    code: str | None = None,
+    message: str | None = None,
     now: datetime,
     actor: str,
 ) -> int:
-    """Finish jobs of a matrix that are in one state as cancelled, each with its event row; how many.
-
-    All of them, or so many at most: those that would begin first.
+    """Finish jobs of a matrix, of a device or of both that are in one state as cancelled, each with its
+    event row; how many. All of them, or so many at most: those that would begin first.
     """
-    found = sa.select(jobs.c.job_id).where(jobs.c.matrix_id == matrix_id, jobs.c.state == source)
+    found = sa.select(jobs.c.job_id).where(jobs.c.state == word(source))
+    if matrix_id is not None:
+        found = found.where(jobs.c.matrix_id == matrix_id)
     if device_id is not None:
         found = found.where(jobs.c.device_id == device_id)
     update = (
         jobs.update()
         .where(jobs.c.job_id.in_(found.order_by(jobs.c.job_id).limit(limit)), jobs.c.state == source)
-        .values(state=JobState.FINISHED, outcome=Outcome.CANCELLED, finished_at=now)
+        .values(
+            state=JobState.FINISHED, outcome=Outcome.CANCELLED, code=code, message=message, finished_at=now
+        )
         .returning(jobs.c.job_id)
     )
     # RETURNING has no order, and the events of a cancel are the same on both databases (I20).
@@ -283,7 +288,7 @@ def cancel_jobs(
         actor=actor,
         kind=JobEvent.CANCELLED,
         subject=Subject.JOB,
-        cause_by_id=dict.fromkeys(cancelled, Outcome.CANCELLED),
+        cause_by_id=dict.fromkeys(cancelled, message or Outcome.CANCELLED),
         from_state=source,
         to_state=JobState.FINISHED,
     )

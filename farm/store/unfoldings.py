@@ -109,10 +109,20 @@ def get_blueprint(connection: Connection, matrix_id: MatrixId) -> tuple[Blueprin
     return unpacked(row.body), row.priority
 
 
-def open_matrices(connection: Connection) -> list[MatrixId]:
-    """Those that are being unfolded, oldest first."""
-    query = sa.select(unfoldings.c.matrix_id).where(_OPEN).distinct().order_by(unfoldings.c.matrix_id)
-    return list(connection.execute(query).scalars())
+def next_matrix(connection: Connection, *, beside: Collection[MatrixId] = ()) -> MatrixId | None:
+    """The one to go on with, of those that are being unfolded: the most urgent, and of these the one that
+    lacks least, so that nobody's few thousand jobs wait for somebody's million. `beside` are left out.
+    """
+    left = sa.func.sum(unfoldings.c.jobs - unfoldings.c.unfolded)
+    query = (
+        sa.select(unfoldings.c.matrix_id)
+        .join(blueprints, blueprints.c.matrix_id == unfoldings.c.matrix_id)
+        .where(_OPEN, unfoldings.c.matrix_id.not_in(list(beside)))
+        .group_by(unfoldings.c.matrix_id, blueprints.c.priority)
+        .order_by(blueprints.c.priority.desc(), left, unfoldings.c.matrix_id)
+        .limit(1)
+    )
+    return connection.execute(query).scalar()
 
 
 def next_pieces(connection: Connection, matrix_id: MatrixId, *, jobs: int) -> list[Piece]:
@@ -174,7 +184,7 @@ def move_cursors(connection: Connection, matrix_id: MatrixId, pieces: Sequence[P
 
 
 def _of_cursor(matrix_id: MatrixId, piece: Piece) -> dict[str, object]:
-    stop = {} if piece.is_last else {"unfolded": piece.stop}
+    stop = {} if piece.is_last else {"stop": piece.stop}
     return {"matrix": matrix_id, "device": piece.device_id, "start": piece.start, **stop}
 
 
@@ -195,7 +205,7 @@ def _end() -> sa.Delete:
 
 @cache
 def _advance() -> sa.Update:
-    return unfoldings.update().where(_at_start())
+    return unfoldings.update().where(_at_start()).values(unfolded=sa.bindparam("stop"))
 
 
 def drop_blueprint_if_done(connection: Connection, matrix_id: MatrixId) -> bool:
@@ -206,25 +216,17 @@ def drop_blueprint_if_done(connection: Connection, matrix_id: MatrixId) -> bool:
 
 
 def cancel_unfolding(
-    connection: Connection,
-    *,
-    matrix_id: MatrixId | None = None,
-    device_id: DeviceId | None = None,
-    now: datetime,
+    connection: Connection, matrix_id: MatrixId, *, device_id: DeviceId | None = None, now: datetime
 ) -> int:
-    """Have nothing more queued of a matrix, on a device, or both; how many jobs never will be."""
-    update = unfoldings.update().where(_OPEN)
-    if matrix_id is not None:
-        update = update.where(unfoldings.c.matrix_id == matrix_id)
+    """Have nothing more queued of a matrix, on one device or on any; how many jobs never will be."""
+    update = unfoldings.update().where(_OPEN, unfoldings.c.matrix_id == matrix_id)
     if device_id is not None:
         update = update.where(unfoldings.c.device_id == device_id)
     left = unfoldings.c.jobs - unfoldings.c.unfolded
-    ended = connection.execute(
-        update.values(cancelled_at=now).returning(unfoldings.c.matrix_id, left.label("jobs"))
-    ).all()
-    for ended_id in {row.matrix_id for row in ended}:
-        drop_blueprint_if_done(connection, ended_id)
-    return sum(row.jobs for row in ended)
+    ended = connection.execute(update.values(cancelled_at=now).returning(left)).scalars().all()
+    if ended:
+        drop_blueprint_if_done(connection, matrix_id)
+    return sum(ended)
 
 
 def left_of(connection: Connection, matrix_id: MatrixId) -> list[Left]:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from farm_rig import FarmRig, checked_rig
 from served_farm import served_farm
+from sqlalchemy.engine import Connection
 
 from farm.api.unfolding import Unfolder
 from farm.client import FarmClient
@@ -15,6 +17,7 @@ from farm.core.ids import MatrixId
 from farm.services.expanding import expand_here
 from farm.services.submit import prepared, queue_matrix
 from farm.services.unfolding import open_maker, put_chunk
+from farm.store.tables import blueprints
 from farm.store.unfoldings import left_of, next_pieces
 from farm.ticks import reminding
 from farm.wire.matrix import matrix_spec
@@ -96,9 +99,9 @@ def rig(any_database_url: str, tmp_path: Path) -> Iterator[FarmRig]:
         yield made
 
 
-def left_over(rig: FarmRig) -> MatrixId:
+def left_over(rig: FarmRig, **changed: object) -> MatrixId:
     """A matrix that a process took that is gone."""
-    ready = prepared(rig.read(expand_here, matrix_spec({**SPEC, "rounds": 2})), inline_jobs=0)
+    ready = prepared(rig.read(expand_here, matrix_spec({**SPEC, "rounds": 2, **changed})), inline_jobs=0)
     return rig.write(queue_matrix, ready, now=rig.clock.now(), actor="user")
 
 
@@ -136,6 +139,36 @@ def test_what_a_process_left_half_done_another_goes_on_with(rig: FarmRig) -> Non
     assert before < set(times(rig, matrix_id))
     assert set(times(rig, matrix_id).values()) == {1}
     assert times(rig, matrix_id).total() == CELLS * 2 * 2
+
+
+def test_a_matrix_that_cannot_be_unfolded_keeps_no_other_waiting(rig: FarmRig) -> None:
+    broken, sound = left_over(rig, rounds=1), left_over(rig)
+    body = rig.read(get_body, broken)
+    rig.write(put_body, broken, b"of another release")
+    asyncio.run(unfolder(rig)())
+    assert rig.read(left_of, sound) == []
+    assert times(rig, sound).total() == CELLS * 2 * 2
+    assert (times(rig, broken).total(), len(rig.read(left_of, broken))) == (0, 2)
+    rig.write(put_body, broken, body)
+    asyncio.run(unfolder(rig)())
+    assert times(rig, broken).total() == CELLS * 2
+
+
+def get_body(connection: Connection, matrix_id: MatrixId) -> bytes:
+    query = sa.select(blueprints.c.body).where(blueprints.c.matrix_id == matrix_id)
+    return connection.execute(query).scalar_one()
+
+
+def put_body(connection: Connection, matrix_id: MatrixId, body: bytes) -> None:
+    connection.execute(blueprints.update().where(blueprints.c.matrix_id == matrix_id).values(body=body))
+
+
+def test_a_shorter_matrix_does_not_wait_for_a_longer_one_nor_an_urgent_one_for_any(rig: FarmRig) -> None:
+    asked = [(30, 0), (2, 0), (40, 1)]
+    long, short, urgent = (left_over(rig, rounds=rounds, priority=priority) for rounds, priority in asked)
+    asyncio.run(unfolder(rig)())
+    last = rig.rows("SELECT matrix_id, max(job_id) AS last FROM jobs WHERE matrix_id > 0 GROUP BY matrix_id")
+    assert [row["matrix_id"] for row in sorted(last, key=lambda row: row["last"])] == [urgent, short, long]
 
 
 def test_only_the_process_whose_turn_it_is_looks_for_what_others_left() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 #: By table, what of a row is a state; tables that are not named have none.
 STATE_COLUMNS: Mapping[str, frozenset[str]] = {
     "matrices": frozenset(),
+    "unfoldings": frozenset({"cancelled_at"}),
     "jobs": frozenset({"state", "outcome"}),
     "attempts": frozenset({"state", "outcome"}),
     "hosts": frozenset({"state"}),
@@ -29,6 +30,8 @@ STATE_COLUMNS: Mapping[str, frozenset[str]] = {
 }
 #: A row of these is there before anything happens to it: a file that was sent, a report that came.
 _NO_EVENT_BY_BEING = {"artifacts", "evidence"}
+#: And of these, one goes when all has happened that its making told of: the last job of a device was queued.
+_NO_EVENT_BY_GOING = {"unfoldings"}
 _VERBS = {"insert", "update", "delete"}
 
 Function = tuple[str, str]
@@ -169,7 +172,9 @@ def _statement(module: Module, node: ast.AST) -> tuple[str, str] | None:
 def _is_change(table: str, verb: str, columns: frozenset[str] | None) -> bool:
     if verb == "insert":
         return table not in _NO_EVENT_BY_BEING
-    if verb == "delete" or columns is None:
+    if verb == "delete":
+        return table not in _NO_EVENT_BY_GOING
+    if columns is None:
         return True
     return bool(columns & STATE_COLUMNS[table])
 

@@ -12,7 +12,10 @@ from farm.core.errors import Conflict
 from farm.core.evidence import Evidence
 from farm.core.ids import MatrixId
 from farm.services.cancel import cancel_matrix
+from farm.services.device_detail import device_detail
 from farm.services.expanding import expand_here
+from farm.services.host_views import host_detail
+from farm.services.hosts import retirement_plan as host_retirement_plan
 from farm.services.matrices import list_job_views, list_matrix_summaries
 from farm.services.operators import retire, retirement_plan
 from farm.services.rerun import rerun_matrix
@@ -20,7 +23,8 @@ from farm.services.submit import Prepared, prepare_matrix, prepared, queue_matri
 from farm.services.unfolding import Chunk, ChunkMaker, open_maker, put_chunk
 from farm.services.waiting import matrix_waiting
 from farm.store.artifacts import needed_digests
-from farm.store.unfoldings import left_of, next_pieces, open_matrices
+from farm.store.evidence import reports_that_may_go
+from farm.store.unfoldings import left_of, next_matrix, next_pieces
 from farm.wire.agent import Assignment
 from farm.wire.device_views import Asked
 from farm.wire.matrix import MatrixSpec, matrix_spec
@@ -223,7 +227,7 @@ def test_once_it_is_cancelled_nothing_more_is_queued(farm: FarmRig, host: HostRi
     told = farm.write(cancel_matrix, matrix_id, now=farm.clock.now(), actor="user")
     assert (told.queued, told.active, told.finished) == (JOBS, 0, 0)
     assert not farm.write(put_chunk, *under_way, now=farm.clock.now())
-    assert (farm.read(open_matrices), farm.read(open_maker, matrix_id)) == ([], None)
+    assert (farm.read(next_matrix), farm.read(open_maker, matrix_id)) == (None, None)
     assert host.exchange().assignments == ()
     view = farm.matrix(matrix_id)
     assert (view.state, view.not_queued, view.cells) == ("cancelled", 0, CELLS * PHONES)
@@ -251,10 +255,17 @@ def test_a_phone_that_is_retired_gets_none_of_what_was_to_come(farm: FarmRig, ho
     unfold(farm, matrix_id, jobs=4, chunks=2)
     plan = farm.read(retirement_plan, "phone-2")
     assert (plan.queued_jobs, plan.matrices) == (CELLS * ROUNDS, (matrix_id,))
+    of_host = farm.read(host_retirement_plan, host.host_id)
+    assert (of_host.queued_jobs, of_host.matrices) == (JOBS, (matrix_id,))
+    assert farm.read(device_detail, "phone-1").queued_jobs == CELLS * ROUNDS
+    assert farm.read(host_detail, host.host_id).queued_jobs == JOBS
     farm.write(retire, "phone-2", Asked(by="ann", reason="broken"), now=farm.clock.now())
     unfold(farm, matrix_id)
     assert len(queue_of(farm, matrix_id, "phone-2")) == 4
     assert farm.matrix(matrix_id).jobs_by_outcome == {"queued": 12, "cancelled": 12}
+    (event,) = farm.rows("SELECT actor, subject_id, cause FROM events WHERE kind = 'matrix_cancelled'")
+    assert (event["actor"], event["subject_id"]) == ("user:ann", str(matrix_id))
+    assert event["cause"] == "phone-2: 8 jobs that were not queued yet, because it was retired"
 
 
 def test_what_failed_is_not_run_again_before_all_is_queued(farm: FarmRig, host: HostRig) -> None:
@@ -290,6 +301,25 @@ def test_files_of_cells_to_come_are_kept(farm: FarmRig, host: HostRig) -> None:
     models = farm.rows("SELECT digest FROM variants")
     assert {row["digest"] for row in models} <= needed
     assert needed & {row["digest"] for row in farm.rows("SELECT digest FROM program_files")}
+
+
+def test_output_of_a_matrix_stays_while_some_of_it_is_to_come(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = submit(farm)
+    unfold(farm, matrix_id, jobs=2, chunks=1)
+    assert host.run() == 2
+    assert going_output(farm) == 0
+    farm.write(cancel_matrix, matrix_id, now=farm.clock.now(), actor="user")
+    assert going_output(farm) == 2
+
+
+def going_output(farm: FarmRig) -> int:
+    """How many reports of benchmarks a rule of retention might let go."""
+    of_benchmarks = farm.rows(
+        "SELECT e.evidence_id FROM evidence e JOIN attempts a ON a.attempt_id = e.attempt_id"
+        " JOIN jobs j ON j.job_id = a.job_id WHERE j.kind = 'benchmark'"
+    )
+    going = farm.read(lambda connection: [each.evidence_id for each in reports_that_may_go(connection)])
+    return len(set(going) & {row["evidence_id"] for row in of_benchmarks})
 
 
 def test_a_block_is_repeated_whole_though_it_was_not_queued_whole(farm: FarmRig, host: HostRig) -> None:

@@ -99,7 +99,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: placements.earlier_runs(c, CellId(1), FactsId(1), DIGEST),
         "ix_measurements_cell_id",
     ),
-    "what waits for a phone": (lambda c: device_work.queued_jobs(c, PHONE), "ix_jobs_queue"),
+    "what waits for a phone": (lambda c: device_work.count_waiting(c, [PHONE]), "ix_jobs_queue"),
     "the last attempts on a phone": (
         lambda c: device_work.last_attempts(c, PHONE, limit=10),
         "attempts_1 (device_id=?)",
