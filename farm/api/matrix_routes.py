@@ -2,19 +2,21 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query
 
 from farm.api.callers import Submitter, Viewer
 from farm.api.context import Farm
 from farm.core.ids import CellId, JobId, MatrixId
+from farm.core.request_key import request_key
+from farm.services.answered import find_answered
 from farm.services.cancel import Cancelled, cancel_some
 from farm.services.explain_cell import explain_cell
 from farm.services.explain_job import explain_job, job_detail
 from farm.services.matrices import list_cell_views, list_job_views, list_matrix_summaries, matrix_view
 from farm.services.plan_matrix import plan_matrix
-from farm.services.rerun import rerun_matrix
+from farm.services.rerun import prepare_rerun, queue_rerun
 from farm.services.submit import prepare_matrix, queue_prepared
-from farm.wire.base import Count
+from farm.wire.base import REQUEST_KEY_HEADER, Count
 from farm.wire.explain_views import CellExplanation, JobDetail, JobExplanation
 from farm.wire.matrix import matrix_spec
 from farm.wire.matrix_views import Cancellation, CancelledView, MatrixPlanView, Rerun
@@ -27,14 +29,27 @@ After = Annotated[int, Query(ge=-1, lt=2**31)]
 PageSize = Annotated[int, Query(ge=1, le=MAX_JOBS_PAGE)]
 
 
+#: Chosen by whoever submits, for one submission: sent again under it, that makes no second matrix.
+RequestKeyHeader = Annotated[str | None, Header(alias=REQUEST_KEY_HEADER)]
+
+
 @router.post("/matrices", status_code=201)
-async def post_matrix(submission: MatrixSubmission, caller: Submitter, farm: Farm) -> MatrixView:
-    """Submit a matrix; it is kept when this returns. The jobs of a large one are queued piece by piece."""
-    spec = matrix_spec(submission.spec)
-    ready = await farm.database.read_async(prepare_matrix, spec)
+async def post_matrix(
+    submission: MatrixSubmission, caller: Submitter, farm: Farm, key: RequestKeyHeader = None
+) -> MatrixView:
+    """Submit a matrix; it is kept when this returns. The jobs of a large one are queued piece by piece.
+
+    The same request under the same `Idempotency-Key` is answered with the matrix it made, another with 409.
+    """
+    request = request_key(key, "matrices", submission.spec)
+    matrix_id = await farm.database.read_async(find_answered, request, actor=caller.actor)
     now = farm.clock.now()
-    matrix_id = await farm.database.change_async(queue_prepared, ready, now=now, actor=caller.actor)
-    farm.to_unfold.set()
+    if matrix_id is None:
+        ready = await farm.database.read_async(prepare_matrix, matrix_spec(submission.spec))
+        matrix_id = await farm.database.change_async(
+            queue_prepared, ready, request=request, now=now, actor=caller.actor
+        )
+        farm.to_unfold.set()
     return await farm.database.read_async(matrix_view, matrix_id, now=now)
 
 
@@ -76,13 +91,20 @@ async def post_cancel(
 
 
 @router.post("/matrices/{matrix_id}/rerun", status_code=201)
-async def post_rerun(matrix_id: Count, rerun: Rerun, caller: Submitter, farm: Farm) -> MatrixView:
-    """Submit the spec of a matrix again, over what the farm has now."""
+async def post_rerun(
+    matrix_id: Count, rerun: Rerun, caller: Submitter, farm: Farm, key: RequestKeyHeader = None
+) -> MatrixView:
+    """Submit the spec of a matrix again, over what the farm has now; `Idempotency-Key` as for a matrix."""
+    whose, failed = MatrixId(matrix_id), rerun.failed
+    request = request_key(key, f"matrices/{matrix_id}/rerun", rerun.model_dump())
+    again = await farm.database.read_async(find_answered, request, actor=caller.actor)
     now = farm.clock.now()
-    again = await farm.database.change_async(
-        rerun_matrix, MatrixId(matrix_id), failed=rerun.failed, now=now, actor=caller.actor
-    )
-    farm.to_unfold.set()
+    if again is None:
+        ready = await farm.database.read_async(prepare_rerun, whose, failed=failed)
+        again = await farm.database.change_async(
+            queue_rerun, whose, ready, failed=failed, request=request, now=now, actor=caller.actor
+        )
+        farm.to_unfold.set()
     return await farm.database.read_async(matrix_view, again, now=now)
 
 

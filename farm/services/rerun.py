@@ -14,11 +14,12 @@ from farm.core.matrix import Cell
 from farm.core.measurement import Quality
 from farm.core.narrowing import comparisons_of, narrowed
 from farm.core.plan import SettingValue
+from farm.core.request_key import RequestKey
 from farm.core.series import non_default_settings
 from farm.core.variant import variant_name
-from farm.services.expanding import Expanded, expand_here
+from farm.services.expanding import Expanded, expand_here, ground_of
 from farm.services.matrices import get_matrix
-from farm.services.submit import prepared, queue_matrix
+from farm.services.submit import Prepared, prepared, queue_matrix
 from farm.store import matrices, measurements, unfoldings
 from farm.store.matrices import CellRow, Matrix
 from farm.wire.matrix import matrix_spec
@@ -46,11 +47,37 @@ def rerun_matrix(
         Conflict: only failed cells are asked for, and there are none, none of them can run now, or the
             matrix is still being queued.
     """
+    ready = prepare_rerun(connection, matrix_id, failed=failed)
+    return queue_matrix(connection, ready, rerun_of=matrix_id, now=now, actor=actor)
+
+
+def prepare_rerun(connection: Connection, matrix_id: MatrixId, *, failed: bool) -> Prepared:
+    """Expand the spec of a matrix again; nothing is stored. Raises like `rerun_matrix`.
+
+    Of a large one this takes seconds, so it holds no lock.
+    """
     matrix = get_matrix(connection, matrix_id)
     expanded = expand_here(connection, matrix_spec(matrix.spec))
-    if failed:
-        expanded = _failed_part(connection, matrix, expanded)
-    return queue_matrix(connection, prepared(expanded), rerun_of=matrix_id, now=now, actor=actor)
+    return prepared(_failed_part(connection, matrix, expanded) if failed else expanded)
+
+
+def queue_rerun(
+    connection: Connection,
+    matrix_id: MatrixId,
+    ready: Prepared,
+    *,
+    failed: bool,
+    request: RequestKey | None = None,
+    now: datetime,
+    actor: str,
+) -> MatrixId:
+    """Store what `prepare_rerun` came to; where what the farm has changed since, it is made anew.
+
+    Raises like `prepare_rerun`, and RequestReused where the key is of another request.
+    """
+    if ground_of(connection, ready.expanded.plan.harness) != ready.expanded.ground:
+        ready = prepare_rerun(connection, matrix_id, failed=failed)
+    return queue_matrix(connection, ready, rerun_of=matrix_id, request=request, now=now, actor=actor)
 
 
 def _failed_part(connection: Connection, matrix: Matrix, expanded: Expanded) -> Expanded:

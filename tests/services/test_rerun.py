@@ -9,7 +9,7 @@ from farm.core.errors import Conflict, SelectorEmpty
 from farm.core.ids import MatrixId
 from farm.services.cancel import cancel_matrix
 from farm.services.operators import retire
-from farm.services.rerun import rerun_matrix
+from farm.services.rerun import prepare_rerun, queue_rerun, rerun_matrix
 from farm.wire.agent import Assignment
 from farm.wire.device_views import Asked
 
@@ -60,6 +60,20 @@ def run_with_crashes(farm: FarmRig, host: HostRig, variant: str) -> MatrixId:
 
 def rerun(farm: FarmRig, matrix_id: MatrixId, *, failed: bool = False) -> MatrixId:
     return farm.write(rerun_matrix, matrix_id, failed=failed, now=farm.clock.now(), actor="user")
+
+
+def test_a_rerun_that_was_prepared_over_other_phones_is_made_anew(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = run_with_crashes(farm, host, "int8-core/lite")
+    ready = farm.read(prepare_rerun, matrix_id, failed=False)
+    host.plug_in("phone-9")
+    host.exchange()
+    now = farm.clock.now()
+    again = farm.write(queue_rerun, matrix_id, ready, failed=False, now=now, actor="user")
+    phones = farm.rows("SELECT DISTINCT device_id FROM cells WHERE matrix_id = :matrix", matrix=again)
+    assert "phone-9" in {row["device_id"] for row in phones}
+    assert farm.rows("SELECT rerun_of FROM matrices WHERE matrix_id = :m", m=again) == [
+        {"rerun_of": matrix_id}
+    ]
 
 
 def labels(farm: FarmRig, matrix_id: MatrixId) -> list[tuple[str, str | None]]:
