@@ -1,7 +1,7 @@
 """The farm as an ASGI application."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 from fastapi import FastAPI
@@ -87,6 +87,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
             async with (
                 waking(database, context.waiters),
                 unfolding(database, clock, context.to_unfold),
+                aclosing(context.roll_call),
             ):
                 yield
         finally:

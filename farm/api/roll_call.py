@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from farm.clock import Clock
+from farm.core.errors import FarmBusy
 from farm.core.ids import HostId, SessionId
 from farm.services.roll_call import Call, note_quiet, still_quiet
 from farm.store.database import Database
@@ -51,6 +52,11 @@ class RollCall:
         self._credential_by_host: dict[HostId, str] = {}
         self._noting = _Gathering(self._note, pause_s=GATHER_S)
         self._looking = _Gathering(self._look)
+
+    async def aclose(self) -> None:
+        """End what is under way: the farm stops, and nobody is told of it any more."""
+        await self._noting.aclose()
+        await self._looking.aclose()
 
     def host_of(self, credential_hash: str) -> HostId | None:
         """Who showed a credential last, when there was nothing to say; not whom it lets in now."""
@@ -109,15 +115,28 @@ class _Gathering:
         self._one_at_a_time = asyncio.Lock()
         self._gathered: list[Call] = []
         self._answered: asyncio.Task[frozenset[Call]] | None = None
+        #: Its askers may all go away before it is there.
+        self._under_way: set[asyncio.Task[frozenset[Call]]] = set()
+        self._closed = False
 
     async def includes(self, call: Call) -> bool:
         """Whether the answer does; an error is told to everybody who waits for it."""
+        if self._closed:
+            raise FarmBusy("the farm stops")
         if self._answered is None or len(self._gathered) >= _MOST:
             self._gathered = []
             self._answered = asyncio.create_task(self._answer_soon(self._gathered))
+            self._under_way.add(self._answered)
+            self._answered.add_done_callback(self._under_way.discard)
         self._gathered.append(call)
         # One caller that goes away takes nobody's answer along.
         return call in await asyncio.shield(self._answered)
+
+    async def aclose(self) -> None:
+        self._closed = True
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
     async def _answer_soon(self, calls: list[Call]) -> frozenset[Call]:
         await asyncio.sleep(self._pause_s)

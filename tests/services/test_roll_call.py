@@ -1,14 +1,17 @@
 """Which calls of agents are noted together, because there is nothing in them, and what that leaves out."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from farm_rig import FarmRig, HostRig
 
+from farm.api.roll_call import RollCall
 from farm.core.condition import Condition
 from farm.core.device import DeviceFacts, Health, Presence
 from farm.core.errand import ErrandKind
+from farm.core.errors import FarmBusy
 from farm.core.ids import DeviceId
 from farm.services.errands import ask_errand
 from farm.services.exchange import exchange
@@ -257,3 +260,23 @@ def test_a_phone_at_work_makes_a_call_none_with_nothing_in_it(farm: FarmRig) -> 
 def test_a_host_is_called_upon_after_a_restore(farm: FarmRig) -> None:
     host = idle_host(farm)
     assert note(farm, call_of(host, database_epoch="of before")) == frozenset()
+
+
+def test_calls_that_are_noted_when_the_farm_stops_leave_nothing_under_way(farm: FarmRig) -> None:
+    call = call_of(idle_host(farm))
+
+    async def stopped() -> tuple[list[object], int]:
+        roll_call = RollCall(farm.database, farm.clock)
+        asked = asyncio.create_task(roll_call.notes(call))
+        # It is among those that wait for each other; then its caller goes away.
+        await asyncio.sleep(0)
+        asked.cancel()
+        ended = await asyncio.gather(asked, return_exceptions=True)
+        await roll_call.aclose()
+        with pytest.raises(FarmBusy):
+            await roll_call.notes(call)
+        return ended, len(asyncio.all_tasks())
+
+    (ended,), left = asyncio.run(stopped())
+    assert isinstance(ended, asyncio.CancelledError)
+    assert left == 1
