@@ -10,6 +10,7 @@ from farm.core.ids import DeviceId, JobId, MatrixId
 from farm.core.killer import DEVICE_KILLER, killed_devices
 from farm.store import devices, jobs, same_work
 from farm.store.jobs import Job
+from farm.store.wakes import concerns_devices
 
 
 def killed_by(connection: Connection, job: Job) -> tuple[DeviceId, ...]:
@@ -36,6 +37,7 @@ def queued_killers(connection: Connection, matrix_id: MatrixId) -> list[Job]:
 
 def check_killed(connection: Connection, killed: Sequence[DeviceId], *, now: datetime) -> None:
     """Have phones looked at that a job made go away: it was not their doing, and they may be harmed."""
+    concerns_devices(connection, killed)
     for device_id in killed:
         if devices.get_device(connection, device_id).admin is Admin.ACTIVE:
             jobs.add_check(

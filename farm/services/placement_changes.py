@@ -1,6 +1,7 @@
 """Notices when the same work runs on other hardware than before: a driver was updated, or lost."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -26,26 +27,50 @@ def place_in_words(actual_backend: str, accelerator: str, placement: Placement |
     return f"{actual_backend} on {words}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementChange:
+    """A measurement that ran elsewhere than the one before it in its series."""
+
+    measured: NewMeasurement
+    series_id: SeriesId
+    was: str
+    place: str
+
+
 def notice_placements(connection: Connection, new: Sequence[NewMeasurement], *, now: datetime) -> None:
-    """Tell of measurements that ran elsewhere than the last of their series; call it before they are added.
+    """Tell of measurements that ran elsewhere than the last of their series, before they are added."""
+    tell_of_changes(connection, placement_changes(connection, new), now=now)
+
+
+def placement_changes(connection: Connection, new: Sequence[NewMeasurement]) -> list[PlacementChange]:
+    """Those of measurements that ran elsewhere than the last of their series; call it before they are added.
 
     Runs that are on the CPU by construction have no placement, and cost nothing here.
     """
     placed = [each for each in new if each.reading.placement is not None]
     if not placed:
-        return
+        return []
     last = placements.last_places(connection, list({each.series.digest for each in placed}))
     before: dict[Digest, str | None] = {
         digest: place_in_words(each.actual_backend, each.accelerator, each.placement)
         for digest, each in last.items()
     }
+    found = []
     for each in placed:
         digest, reading = each.series.digest, each.reading
         place = place_in_words(reading.actual_backend, reading.accelerator, reading.placement)
         was = before.get(digest)
         if place is not None and was is not None and place != was:
-            _tell(connection, each, last[digest].series_id, was, place, now=now)
+            series_id = last[digest].series_id
+            found.append(PlacementChange(measured=each, series_id=series_id, was=was, place=place))
         before[digest] = place or was
+    return found
+
+
+def tell_of_changes(connection: Connection, changes: Sequence[PlacementChange], *, now: datetime) -> None:
+    """Write down that work moved to other hardware, and raise an alarm."""
+    for change in changes:
+        _tell(connection, change.measured, change.series_id, change.was, change.place, now=now)
 
 
 def _tell(

@@ -23,7 +23,7 @@ from farm.services.golden_ending import by_golden_run
 from farm.services.incidents import HOST_INCIDENT, notice_trouble, was_the_hosts
 from farm.services.judging import Arrived, Taken, Verdict, answer_to, stored_answer, taken, verdict
 from farm.services.measuring import record_measurement
-from farm.services.placement_changes import notice_placements
+from farm.services.placement_changes import placement_changes, tell_of_changes
 from farm.services.takeover import MOVED
 from farm.store import attempts, successes
 from farm.store import evidence as reports
@@ -34,7 +34,7 @@ from farm.store.jobs import Job
 from farm.store.measurements import add_measurements
 from farm.store.standings import standings_of
 from farm.store.successes import Success
-from farm.store.wakes import concerns, concerns_everybody
+from farm.store.wakes import concerns, concerns_everybody, concerns_nobody_else
 from farm.wire.agent import ReportAnswer
 
 
@@ -60,6 +60,8 @@ def settle(
 
 def settle_together(connection: Connection, arrived: Sequence[Arrived]) -> list[ReportAnswer | FarmError]:
     """Settle reports in their order; for each its answer, or what `settle` would raise, harming no other."""
+    # What is refused, or came before, is no work for anybody.
+    concerns_nobody_else(connection)
     answers: list[ReportAnswer | FarmError] = []
     while rest := arrived[len(answers) :]:
         answers += _settle_first(connection, rest)
@@ -100,6 +102,13 @@ def _record_good(connection: Connection, verdicts: Sequence[Verdict]) -> None:
     """Keep good reports, and end what they report of."""
     if not verdicts:
         return
+    measured = [each.measured for each in verdicts if each.measured is not None]
+    changes = placement_changes(connection, measured)
+    if changes and len(verdicts) > 1:
+        # It is seldom, and what is told of one comes before what is told of the next.
+        for each in verdicts:
+            _record_good(connection, [each])
+        return
     _keep(connection, [each.taken for each in verdicts])
     successes.end_well(
         connection,
@@ -108,8 +117,7 @@ def _record_good(connection: Connection, verdicts: Sequence[Verdict]) -> None:
             for kept in (each.taken for each in verdicts)
         ],
     )
-    measured = [each.measured for each in verdicts if each.measured is not None]
-    notice_placements(connection, measured, now=verdicts[-1].taken.arrived.at)
+    tell_of_changes(connection, changes, now=verdicts[0].taken.arrived.at)
     add_measurements(connection, measured)
 
 

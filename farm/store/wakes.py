@@ -63,6 +63,13 @@ def concerns(connection: Connection, hosts: Iterable[HostId]) -> None:
         waking.hosts.update(hosts)
 
 
+def concerns_nobody_else(connection: Connection) -> None:
+    """Say that the present transaction means nothing to agents but of the hosts that are said, if any are."""
+    waking = connection.get_execution_options().get("farm_waking")
+    if isinstance(waking, Waking):
+        waking.otherwise = NOBODY
+
+
 def concerns_everybody(connection: Connection) -> None:
     """Say that the present transaction may mean work to any agent, whatever else is said of it."""
     waking = connection.get_execution_options().get("farm_waking")

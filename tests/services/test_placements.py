@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from farm_rig import FarmRig, HostRig, ended, torch_output
+from farm_rig import FarmRig, HostRig, ended, report_body, torch_output
 
 from farm.core.evidence import Evidence, ExitRecord, PassEvidence
 from farm.core.ids import MatrixId
@@ -131,6 +131,22 @@ def test_work_that_moves_to_other_hardware_is_told_of_and_calls_somebody(
     assert "ran as nnapi on npu 2/2, and runs as cpu on cpu 2/2 now" in alarm["message"]
     (view,) = shown(farm)
     assert (view.quality, view.words) == ("fallback", "cpu 2/2")
+
+
+@pytest.mark.invariant("I17", "I20")
+def test_of_reports_that_come_together_each_is_told_of_before_the_next(farm: FarmRig, host: HostRig) -> None:
+    host.plug_in("phone-2")
+    host.earn_health()
+    for _ in range(2):
+        submit(farm, rounds=1)
+        host.run(on("google-edgetpu"))
+    submit(farm, rounds=1)
+    given = host.exchange().assignments
+    host.report_together([(each.attempt_id, report_body(on("nnapi-reference")(each))) for each in given])
+    kinds = "('attempt_finished', 'job_finished', 'placement_changed')"
+    last = farm.rows(f"SELECT kind FROM events WHERE kind IN {kinds} ORDER BY event_id DESC LIMIT 6")
+    first, second = [row["kind"] for row in last[:3]], [row["kind"] for row in last[3:]]
+    assert first == second == ["placement_changed", "job_finished", "attempt_finished"]
 
 
 def test_what_was_never_shown_cannot_have_changed(farm: FarmRig, host: HostRig) -> None:

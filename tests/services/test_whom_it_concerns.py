@@ -1,17 +1,23 @@
 """Whom the periodic duties wake: those for whom there may be work now, and nobody else."""
 
+from dataclasses import replace
+
 import pytest
-from farm_rig import FarmRig, HostRig
+from farm_rig import FarmRig, HostRig, device_trouble, good_evidence, report_body
 
 from farm.core.errand import ErrandKind
-from farm.core.ids import HostId
+from farm.core.ids import AttemptId, HostId
 from farm.services.duties import Duties, serving_since
 from farm.services.errands import ask_errand
 from farm.services.holds import hold
+from farm.services.judging import Arrived
+from farm.services.settle import settle_together
 from farm.store.wakes import Wake
+from farm.wire.agent import Assignment
 from farm.wire.device_views import Asked, HoldRequest
 
 _TICK_S = 10.0
+ONE_CELL = {"model": "mobilenet_v2", "precision": "float32", "format": "torchscript", "backend": "cpu"}
 
 
 @pytest.fixture
@@ -68,3 +74,39 @@ def test_a_hold_that_ends_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> 
 def test_an_errand_that_expires_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> None:
     farm.write(ask_errand, "phone-1", ErrandKind.IDENTIFY, Asked(by="kim"), now=farm.clock.now())
     assert woken_by_ticks(farm, for_s=700) == BENCH_1
+
+
+def settled(farm: FarmRig, host: HostRig, attempt_id: AttemptId, body: bytes) -> set[Wake]:
+    """Whom a report wakes."""
+    arrived = Arrived(host_id=host.host_id, attempt_id=attempt_id, body=body, at=farm.clock.now())
+    woken: set[Wake] = set()
+    farm.database.on_change = woken.add
+    farm.database.submit_change(settle_together, [arrived]).result()
+    return woken
+
+
+def test_a_report_wakes_its_host_and_one_that_says_nothing_new_nobody(farm: FarmRig, host: HostRig) -> None:
+    farm.submit()
+    (given,) = host.exchange().assignments
+    body = report_body(good_evidence(given))
+    assert settled(farm, host, given.attempt_id, b"{}") == set()
+    assert settled(farm, host, given.attempt_id, body) == BENCH_1
+    assert settled(farm, host, given.attempt_id, body) == set()
+
+
+@pytest.mark.fault(53)
+def test_a_report_that_shows_a_killer_wakes_those_who_have_its_phones(farm: FarmRig, host: HostRig) -> None:
+    other = farm.host("bench-3")
+    other.plug_in("phone-2")
+    other.earn_health()
+    farm.submit(axes=ONE_CELL, rounds=1, baseline=None)
+    (first,), (second,) = host.exchange().assignments, other.exchange().assignments
+    settled(farm, host, first.attempt_id, rebooted(first))
+    woken = settled(farm, other, second.attempt_id, rebooted(second))
+    assert woken == {Wake(frozenset({HostId("bench-1"), HostId("bench-3")}))}
+
+
+def rebooted(assignment: Assignment) -> bytes:
+    gone = device_trouble(assignment)
+    assert gone.trouble is not None
+    return report_body(replace(gone, trouble=replace(gone.trouble, code="device.rebooted")))
