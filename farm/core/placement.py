@@ -1,8 +1,9 @@
 """Which hardware computed which part of a model, with the lines that show it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 
 class Accelerator(StrEnum):
@@ -56,6 +57,14 @@ CPU_BACKENDS = frozenset(
     {"cpu", "xnnpack", "cpuacc", "cpuref", "armnn-cpu", "portable", "acl", "mlas", "neon"}
 )
 _XNNPACK = "xnnpack"
+#: Backends whose names say which hardware is asked for.
+_HARDWARE_BY_BACKEND: Mapping[str, frozenset[Accelerator]] = MappingProxyType(
+    {
+        **dict.fromkeys(("gpu", "vulkan", "opencl", "opengl", "webgpu"), frozenset({Accelerator.GPU})),
+        "npu": frozenset({Accelerator.NPU}),
+        "hexagon": frozenset({Accelerator.DSP, Accelerator.NPU}),
+    }
+)
 #: A backend is what ran when at least this part of the counted nodes did not come back to the CPU.
 LEAST_SHARE = 0.5
 
@@ -63,8 +72,8 @@ LEAST_SHARE = 0.5
 def actual(placement: Placement | None, requested: str) -> Actual:
     """What a placement says of the backend that was asked for.
 
-    All on the CPU, or more than half of the counted nodes, is a fall back; no share, or shares of unknown
-    hardware, leave the accelerator unknown.
+    All on the CPU, or more than half of the counted nodes, is a fall back, and so is other hardware than a
+    backend's name says; no share, or shares of unknown hardware, leave the accelerator unknown.
     """
     if placement is None:
         return Actual(
@@ -80,7 +89,9 @@ def actual(placement: Placement | None, requested: str) -> Actual:
     elsewhere = [share for share in placement.shares if _took(share) and share.accelerator != Accelerator.CPU]
     main = max(elsewhere, key=lambda share: share.nodes or 0, default=None)
     kind = main.accelerator if main is not None else Accelerator.UNKNOWN
-    return Actual(backend=requested, accelerator=kind, proof=proof)
+    asked = _HARDWARE_BY_BACKEND.get(requested)
+    is_other = asked is not None and kind is not Accelerator.UNKNOWN and kind not in asked
+    return Actual(backend=kind.value if is_other else requested, accelerator=kind, proof=proof)
 
 
 def accelerators(placement: Placement) -> frozenset[Accelerator]:
@@ -139,11 +150,11 @@ def _is_mostly(placement: Placement, kind: Accelerator) -> bool:
         return False
     if all(share.accelerator == kind for share in took):
         return True
-    counted = [share.nodes for share in took]
-    if None in counted:
+    # What is not counted of this kind can only be more of it.
+    if any(share.nodes is None for share in took if share.accelerator != kind):
         return False
     of_kind = sum(share.nodes or 0 for share in took if share.accelerator == kind)
-    return of_kind > (1 - LEAST_SHARE) * sum(nodes or 0 for nodes in counted)
+    return of_kind > (1 - LEAST_SHARE) * sum(share.nodes or 0 for share in took)
 
 
 def _took(share: Share) -> bool:

@@ -13,7 +13,15 @@ from farm.harness.tool import ToolPass
 #: Without it NNAPI's runtime says nothing of its partitions; with it each execution is told at length.
 NNAPI_PROPERTIES: Mapping[str, str] = MappingProxyType({"debug.nn.vlog": "all"})
 #: Tags of what logs where a model goes; all else of the phone stays there.
-NNAPI_LOG = ("ExecutionPlan:V", "Manager:V", "CompilationBuilder:V", "ModelBuilder:V", "*:S")
+NNAPI_LOG = (
+    "ExecutionPlan:V",
+    "Manager:V",
+    "CompilationBuilder:V",
+    "ModelBuilder:V",
+    #: Says where a driver failed and the CPU did its part.
+    "ExecutionBuilder:V",
+    "*:S",
+)
 NNAPI = "nnapi"
 #: What names a driver or delegate is shorter.
 _LONGEST_LINE_CHARS = 400

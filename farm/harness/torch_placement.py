@@ -15,7 +15,14 @@ _ITERATIONS: Mapping[str, str] = {"--iter=": "--iter=1", "--warmup=": "--warmup=
 _PROPERTIES: Mapping[str, Mapping[str, str]] = {"nnapi": {"debug.nn.vlog": "all"}, "vulkan": {}}
 #: Tags of what logs where a model goes; all else of the phone stays there.
 _LOG_FILTERS: Mapping[str, tuple[str, ...]] = {
-    "nnapi": ("ExecutionPlan:V", "Manager:V", "CompilationBuilder:V", "ModelBuilder:V", "*:S"),
+    "nnapi": (
+        "ExecutionPlan:V",
+        "Manager:V",
+        "CompilationBuilder:V",
+        "ModelBuilder:V",
+        "ExecutionBuilder:V",
+        "*:S",
+    ),
     "vulkan": ("AdrenoVK-0:V", "Adreno:V", "Adreno-GSL:V", "mali:V", "PVR_VK:V", "vulkan:V", "*:S"),
 }
 _PARSERS: Mapping[str, Callable[[str, int | None], Placement | None]] = {

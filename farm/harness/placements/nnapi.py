@@ -7,6 +7,7 @@ of the drivers that there are, `Found interface`, prove nothing.
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from farm.core.placement import Accelerator, Placement, Share
 from farm.harness.placements.accelerators import accelerator_of
@@ -26,6 +27,8 @@ _AGAINST = re.compile(
     r"|in either framework or device manifest|fall(?:ing)?[ _-]?back|cpuFallback"
     r"|unable to open library libneuralnetworks|Failed to load libneuralnetworks"
 )
+#: A driver failed while it executed, and the runtime's own interpreter did the step or the whole instead.
+_FELL_BACK = re.compile(r"\bcpuFallback(Full|Partial)\b")
 _MOST_WARNINGS = 5
 
 
@@ -39,7 +42,7 @@ def nnapi_placement(log: str, pid: int | None = None) -> Placement | None:
     lines, said = _of_process(log_lines(log), pid)
     warnings = tuple(line.quoted for line, _ in matching(lines, _AGAINST))[:_MOST_WARNINGS]
     shares = _operations(lines) or _devices(lines, _ONLY) or _devices(lines, _STEP)
-    shares = shares or _devices(lines, _COMPILED)
+    shares = _after_fall_back(shares or _devices(lines, _COMPILED), lines)
     if not shares and not warnings and said is None:
         return None
     counts = [share.nodes for share in shares]
@@ -86,6 +89,21 @@ def _devices(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> tuple[Share,
     counted = [int(match[1]) for _, match in matching(lines, _COUNT)]
     nodes = sum(counted) if len(partitions) == 1 and counted else None
     return tuple(_share(name, line, nodes=nodes, partitions=partitions[name]) for name, line in first.items())
+
+
+def _after_fall_back(shares: tuple[Share, ...], lines: Sequence[LogLine]) -> tuple[Share, ...]:
+    """All is the CPU's where it did the whole again; of single steps nobody says how much they were."""
+    found = {match[1]: line for line, match in matching(lines, _FELL_BACK)}
+    if not found:
+        return shares
+    line = found.get("Full") or next(iter(found.values()))
+    kind = Accelerator.CPU if "Full" in found else Accelerator.UNKNOWN
+    return tuple(
+        share
+        if share.accelerator is Accelerator.CPU
+        else replace(share, accelerator=kind, line=f"{share.line}; {line.quoted}")
+        for share in shares
+    )
 
 
 def _share(name: str, line: LogLine, *, nodes: int | None, partitions: int | None) -> Share:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from farm.core.placement import Accelerator, Placement, Share
+from farm.core.placement import Accelerator, Placement, Share, actual
 from farm.harness.placements.accelerators import accelerator_of
 from farm.harness.placements.log_lines import LogLine, log_lines, matching
 from farm.harness.placements.nnapi import accelerator_of_driver, nnapi_placement
@@ -29,7 +29,7 @@ _ASKED_NNAPI = re.compile(r"Use nnapi ?: \[1\]", re.IGNORECASE)
 _NNAPI_NAME = re.compile(r"NNAPI accelerator name: \[([^\]\n]+)\]")
 _LIBRARY = re.compile(r"External delegate path\s*: \[([^\]\n]+)\]")
 _OPTIONS = re.compile(r"External delegate options\s*: \[([^\]\n]*)\]")
-_BACKEND_OPTION = re.compile(r"(?:backend_type|backends?|htp_backend)\s*:\s*(\w+)")
+_BACKEND_OPTION = re.compile(r"(?:backend_type|backends?|htp_backend)\s*:\s*(\w+)\s*(,)?")
 _MOST_WARNINGS = 8
 _OWN_KERNELS = "TFLite's kernels"
 
@@ -77,7 +77,8 @@ def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator
         return (name, accelerator_of_driver(name)) if name else ("NNAPI", Accelerator.UNKNOWN)
     option = _BACKEND_OPTION.search(_last(lines, _OPTIONS) or "")
     if option is not None:
-        return software, accelerator_of(option[1])
+        # Of several, in their order of preference, nothing here says which one took what.
+        return software, Accelerator.UNKNOWN if option[2] else accelerator_of(option[1])
     if software == "EXTERNAL":
         library = (_last(lines, _LIBRARY) or software).rpartition("/")[2]
         return library, accelerator_of(library)
@@ -160,6 +161,9 @@ def _with_drivers(placement: Placement, text: str) -> Placement:
     at = next((at for at, share in enumerate(placement.shares) if share.by == "NNAPI"), None)
     drivers = nnapi_placement(text) if at is not None else None
     if at is None or drivers is None or not drivers.shares:
+        return placement
+    if actual(placement, "nnapi").accelerator is Accelerator.CPU:
+        # Most nodes were never NNAPI's, which its own count of operations would hide.
         return placement
     named = placement.shares[at]
     if len(drivers.shares) == 1:

@@ -20,6 +20,11 @@ APPLIED = re.compile(
 _SPLIT = re.compile(
     r"(\d{1,7}) operations will run on the GPU, and the remaining (\d{1,7}) operations will run"
 )
+#: All that was taken before is given back.
+_RESTORED = re.compile(r"Restored original execution plan after delegate application failure")
+_NOT_EXECUTED = re.compile(
+    r"[Tt]hough (\w+) delegate is explicitly applied, the model graph will not be executed by the delegate"
+)
 _KERNELS = re.compile(r"Created (\d{1,6}) GPU delegate kernels")
 _PROFILE = re.compile(r"^\s*(TfLite\w*Delegate\w*)\s+(\d{1,6})\s+[\d.]+\s+[\d.]+%")
 XNNPACK = "XNNPACK"
@@ -40,8 +45,16 @@ class Taken:
 
 
 def taken(lines: Sequence[LogLine]) -> list[Taken]:
-    """What each delegate took, in all; 0 nodes where it was applied and took nothing."""
-    return _merged(_by_line(lines))
+    """What each delegate took, in all; 0 nodes where it was applied and took nothing.
+
+    What was given back, or is not executed after all, counts as taken by nobody.
+    """
+    restored = [at for at, line in enumerate(lines) if _RESTORED.search(line.text) is not None]
+    kept = lines[restored[-1] + 1 :] if restored else lines
+    idle = {delegate_name(match[1]) for _, match in matching(lines, _NOT_EXECUTED)}
+    if "EXTERNAL" in idle:
+        return [each for each in _merged(_by_line(kept)) if each.software == XNNPACK]
+    return [each for each in _merged(_by_line(kept)) if each.software not in idle]
 
 
 def _by_line(lines: Sequence[LogLine]) -> list[Taken]:
