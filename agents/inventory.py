@@ -34,6 +34,8 @@ class Sighting:
     condition: Condition | None = None
     #: What is being done to have it back.
     recovery: Recovery | None = None
+    #: The transports of all phones that say they are this one, where there are several.
+    claimants: tuple[str, ...] = ()
 
     @property
     def is_tcp(self) -> bool:
@@ -168,7 +170,7 @@ def _merged(group: Sequence[Sighting]) -> Sighting:
     if not rivals:
         return best
     detail = f"several phones say they are this one: {', '.join(rivals)}"
-    return replace(best, presence=Presence.OFFLINE, detail=detail)
+    return replace(best, presence=Presence.OFFLINE, detail=detail, claimants=rivals)
 
 
 def _report(
@@ -189,6 +191,7 @@ def _report(
         condition=sighting.condition if sighting.condition != delivered.condition else None,
         recovery=sighting.recovery,
         wants_setup=wants_setup and sighting.facts is not None,
+        claimants=sighting.claimants[:100],
         cleaned_fence=cleaned_fence,
         known_fence=max(known_fence, cleaned_fence),
     )

@@ -8,7 +8,7 @@ from random import Random
 
 import structlog
 
-from agents.adb.client import AdbClient, AdbDevice
+from agents.adb.client import SEVERAL, AdbClient, AdbDevice
 from agents.admission import Admission
 from agents.backoff import Backoff
 from agents.hand import Hand
@@ -139,7 +139,7 @@ class PhoneWatch:
         return {
             identity: sighting
             for identity, sighting in self.sightings().items()
-            if sighting.serial in ours and identity not in self._conflicts
+            if sighting.serial in ours and not sighting.claimants
         }
 
     def note_states(self, state_by_serial: Mapping[str, str]) -> None:
@@ -188,7 +188,9 @@ class PhoneWatch:
         detail = f"adb says: {state}"
         if now is Presence.UNAUTHORIZED and (key := self._find_key()) is not None:
             detail = f"{detail}; allow the key {key} on its screen"
-        transport.sighting = replace(transport.sighting, presence=now, detail=detail)
+        serial = transport.sighting.serial
+        claimants = (serial, serial) if state == SEVERAL else ()
+        transport.sighting = replace(transport.sighting, presence=now, detail=detail, claimants=claimants)
         self._tell_of_changes(before)
 
     async def _look_after(self, transport: Transport) -> None:

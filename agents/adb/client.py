@@ -26,6 +26,10 @@ SERVER_DEADLINE_S = 5.0
 #: How much longer than its deadline a call may take to find out whom to blame; a sound server needs 1 ms.
 BLAME_DEADLINE_S = 1.0
 
+#: In place of a state word: adb cannot tell phones of one serial number apart, and serves none of them.
+SEVERAL = "several phones of this serial number"
+_OFFLINE = "offline"
+
 
 class AdbClient:
     """Asks one adb server. Holds no connection, so there is nothing to close."""
@@ -256,9 +260,19 @@ class AdbDevice:
 
 
 def state_by_serial(text: str) -> dict[str, str]:
-    """The server's listing: a serial, a tab and a state word per line; other lines are dropped."""
+    """The server's listing: a serial, a tab and a state word per line; other lines are dropped.
+
+    A phone that is plugged in anew may be listed a second time while its old row goes offline.
+    """
+    found: dict[str, str] = {}
     rows = (line.rstrip("\r").rpartition("\t") for line in text.split("\n"))
-    return {serial: state for serial, tab, state in rows if tab}
+    for serial, state in ((serial, state) for serial, tab, state in rows if tab):
+        before = found.get(serial, _OFFLINE)
+        if before == _OFFLINE:
+            found[serial] = state
+        elif state != _OFFLINE:
+            found[serial] = SEVERAL
+    return found
 
 
 def _hasten(deadline: asyncio.Timeout, left_s: float) -> None:

@@ -56,6 +56,10 @@ class AlarmRules:
     work_after: timedelta = timedelta(hours=2)
 
 
+#: What one alarm at a time is open of.
+AlarmKey = tuple[AlarmKind, AlarmSubject, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmFinding:
     """Something that an alarm is due for."""
@@ -67,6 +71,6 @@ class AlarmFinding:
     hint: str
 
     @property
-    def key(self) -> tuple[AlarmKind, AlarmSubject, str]:
+    def key(self) -> AlarmKey:
         """Of which one alarm is open at a time."""
         return self.kind, self.subject, self.subject_id

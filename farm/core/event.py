@@ -55,7 +55,8 @@ class DeviceEvent(StrEnum):
     NUMBERED = "device_numbered"
     #: Another host's agent sees it now.
     MOVED = "device_moved"
-    #: Another host's agent says that it has the phone, too, and is not believed; told once a minute at most.
+    #: Another host's agent says that it has the phone, too, or an agent that it has several phones of one
+    #: serial number, and nobody is believed; told once a minute at most.
     CLAIM_REFUSED = "device_claim_refused"
     #: What its agent sees of it changed.
     PRESENCE_CHANGED = "device_presence_changed"

@@ -1,17 +1,19 @@
 """Looks the farm over for what somebody should see to: raises the alarms, and clears them when it is over."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection
 
-from farm.core.alarm import AlarmFinding, AlarmKind, AlarmRules, AlarmSubject
-from farm.services.silent_devices import device_findings
+from farm.core.alarm import AlarmFinding, AlarmKey, AlarmKind, AlarmRules, AlarmSubject
+from farm.core.device import Admin
+from farm.services.silent_devices import CLASH_LASTS, device_findings
 from farm.services.silent_hosts import host_findings
 from farm.services.silent_work import overdue_findings, starved_findings
 from farm.store import alarms, devices
 from farm.store.alarms import Alarm
+from farm.store.devices import Device
 from farm.store.standing_work import results_of, series_after
 
 #: What a person cleared is not raised again for so long, though it lasts: they know.
@@ -44,12 +46,14 @@ class AlarmRounds:
     def look(self, connection: Connection, *, now: datetime, up_since: datetime) -> None:
         """One round."""
         phones = devices.list_devices(connection)
+        told = {_key(alarm) for alarm in alarms.open_alarms(connection)}
         found = [
-            *device_findings(connection, phones, self.rules, now=now, up_since=up_since),
-            *host_findings(connection, phones, self.rules, now=now, up_since=up_since),
-            *starved_findings(connection, self.rules, now=now, up_since=up_since),
+            *device_findings(connection, phones, self.rules, told=told, now=now, up_since=up_since),
+            *host_findings(connection, phones, self.rules, told=told, now=now, up_since=up_since),
+            *starved_findings(connection, self.rules, told=told, now=now, up_since=up_since),
         ]
-        _clear_others(connection, {each.key for each in found}, now=now)
+        _clear_others(connection, {each.key for each in found}, now=now, up_since=up_since)
+        _clear_of_retired(connection, phones, now=now)
         told = _known(connection, now)
         for each in found:
             if each.key not in told:
@@ -90,19 +94,29 @@ def _raise(connection: Connection, finding: AlarmFinding, *, now: datetime) -> N
 
 
 def _clear_others(
-    connection: Connection, keys: Collection[tuple[AlarmKind, AlarmSubject, str]], *, now: datetime
+    connection: Connection, keys: Collection[AlarmKey], *, now: datetime, up_since: datetime
 ) -> None:
     for alarm in alarms.open_alarms(connection):
-        if (alarm.kind, alarm.subject) in _JUDGED and _key(alarm) not in keys:
+        # While the farm was down, nobody could say that a phone is claimed twice.
+        is_unsaid = alarm.kind is AlarmKind.IDENTITY_CLASH and now - up_since < CLASH_LASTS
+        if (alarm.kind, alarm.subject) in _JUDGED and _key(alarm) not in keys and not is_unsaid:
             alarms.clear_alarm(connection, alarm, now=now, actor="farm", cause=_OVER)
 
 
-def _known(connection: Connection, now: datetime) -> set[tuple[AlarmKind, AlarmSubject, str]]:
+def _clear_of_retired(connection: Connection, phones: Sequence[Device], *, now: datetime) -> None:
+    """Nobody will check or recover them any more, which is how some of their alarms would end."""
+    retired = {device.device_id for device in phones if device.admin is Admin.RETIRED}
+    for alarm in alarms.open_alarms(connection):
+        if alarm.subject is AlarmSubject.DEVICE and alarm.subject_id in retired:
+            alarms.clear_alarm(connection, alarm, now=now, actor="farm", cause="the phone is retired")
+
+
+def _known(connection: Connection, now: datetime) -> set[AlarmKey]:
     """What is told of already: open, or cleared by a person a short while ago."""
     cleared = alarms.cleared_since(connection, now - QUIET_AFTER_CLEARED)
     by_people = [alarm for alarm in cleared if alarm.cleared_by != "farm"]
     return {_key(alarm) for alarm in (*alarms.open_alarms(connection), *by_people)}
 
 
-def _key(alarm: Alarm) -> tuple[AlarmKind, AlarmSubject, str]:
+def _key(alarm: Alarm) -> AlarmKey:
     return alarm.kind, alarm.subject, alarm.subject_id

@@ -15,6 +15,7 @@ def says_nothing_new(device: Device, report: DeviceReport) -> bool:
         and report.condition in (None, device.condition)
         and report.recovery == device.recovery
         and not (report.recovery is not None and report.recovery.wants_leave)
+        and not report.claimants
         and report.cleaned_fence <= device.cleaned_fence
         and report.known_fence <= device.fence
         and not _needs_heed(device)

@@ -1,5 +1,6 @@
 """Who asked for what is not theirs: kept for whoever looks after the farm, and bounded."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection
@@ -23,6 +24,15 @@ def note_refusal(connection: Connection, host_id: HostId, cause: str, *, now: da
 def note_second_claim(connection: Connection, device: Device, host_id: HostId, *, now: datetime) -> None:
     """Record that a host has a phone online that is online at another one, and stays there (I21)."""
     cause = f"host {host_id} has it online, too: it stays with {device.host_id}"
+    kind = DeviceEvent.CLAIM_REFUSED
+    _tell(connection, kind, Subject.DEVICE, device.device_id, cause, by=host_id, now=now)
+
+
+def note_claimants(
+    connection: Connection, device: Device, claimants: Sequence[str], host_id: HostId, *, now: datetime
+) -> None:
+    """Record that a host has several phones of one name, and that none of them is used."""
+    cause = f"host {host_id} has several phones that say they are this one: {', '.join(claimants)}"
     kind = DeviceEvent.CLAIM_REFUSED
     _tell(connection, kind, Subject.DEVICE, device.device_id, cause, by=host_id, now=now)
 

@@ -1,13 +1,13 @@
 """Phones of the pool that somebody should see to: gone, unusable, not let in, or claimed twice."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection
 
 from farm.core.advice import advice
-from farm.core.alarm import AlarmFinding, AlarmKind, AlarmRules, AlarmSubject
-from farm.core.device import Admin, Blocker, Presence, blockers
+from farm.core.alarm import AlarmFinding, AlarmKey, AlarmKind, AlarmRules, AlarmSubject
+from farm.core.device import Admin, Blocker, Health, Presence, blockers
 from farm.core.event import DeviceEvent
 from farm.core.host_state import HostState
 from farm.core.units import elapsed_text
@@ -15,7 +15,7 @@ from farm.services.since import since
 from farm.store.devices import Device
 from farm.store.story import left_online_at, told_since
 
-#: What keeps a phone from work and does not go by itself; of a host that is away, the host is told of.
+#: What keeps a phone from work and does not go by itself.
 _UNUSABLE = (
     Blocker.NOT_ONLINE,
     Blocker.HEALTH_BAD,
@@ -24,55 +24,79 @@ _UNUSABLE = (
     Blocker.NOT_CLEANED,
 )
 #: A clash is over once the second claimant, who is told of every minute, is quiet for so long.
-_CLASH_LASTS = timedelta(minutes=10)
+CLASH_LASTS = timedelta(minutes=10)
 
 
 def device_findings(
-    connection: Connection, found: Sequence[Device], rules: AlarmRules, *, now: datetime, up_since: datetime
+    connection: Connection,
+    found: Sequence[Device],
+    rules: AlarmRules,
+    *,
+    told: Collection[AlarmKey],
+    now: datetime,
+    up_since: datetime,
 ) -> Iterator[AlarmFinding]:
-    """What alarms of phones are due for now. Nobody was silent while the farm itself was down (I10)."""
+    """What alarms of phones are due for now. Nobody was silent while the farm itself was down (I10).
+
+    Of those that are `told` of already, all that is not over yet is due.
+    """
     known = {device.device_id: device for device in found}
     for device in known.values():
-        if (finding := _finding(connection, device, rules, now, up_since)) is not None:
+        finding = _finding(connection, device, now)
+        if finding is not None and (finding.key in told or _is_due(connection, device, rules, now, up_since)):
             yield finding
     kind = DeviceEvent.CLAIM_REFUSED
-    for device_id, cause in told_since(connection, kind, now - _CLASH_LASTS).items():
+    for device_id, cause in told_since(connection, kind, now - CLASH_LASTS).items():
         if (clashing := known.get(device_id)) is not None:
             yield AlarmFinding(
                 kind=AlarmKind.IDENTITY_CLASH,
                 subject=AlarmSubject.DEVICE,
                 subject_id=device_id,
-                message=f"{clashing.name} is in two places: {cause}",
-                hint="unplug it from one of them; two phones with one serial number cannot both be used",
+                message=f"{clashing.name} is claimed twice: {cause}",
+                hint="unplug one of them; two phones with one serial number cannot both be used",
             )
 
 
-def _finding(
-    connection: Connection, device: Device, rules: AlarmRules, now: datetime, up_since: datetime
-) -> AlarmFinding | None:
-    found = blockers(device.state(), check=False)
-    is_ours = device.admin is Admin.ACTIVE and device.held_by is None
-    if not is_ours or not device.session_live or device.host_state is not HostState.ACTIVE:
-        return None
-    first = next((blocker for blocker in found if blocker in _UNUSABLE), None)
-    if first is None or device.job_id is not None:
-        return None
-    is_locked = first is Blocker.NOT_ONLINE and device.presence is Presence.UNAUTHORIZED
-    began_at = _began_at(connection, device, first)
-    lasted = now - max(began_at, up_since)
-    if lasted < (rules.trouble_after if is_locked else rules.device_after):
+def _finding(connection: Connection, device: Device, now: datetime) -> AlarmFinding | None:
+    """What is wrong with a phone that should be at work, however short."""
+    first = _first_blocker(device)
+    if first is None:
         return None
     detail = device.detail if first is Blocker.NOT_ONLINE else since(connection, device, first).cause
     state = device.presence.replace("_", " ") if first is Blocker.NOT_ONLINE else first.value
-    lasts = elapsed_text((now - began_at).total_seconds())
+    lasts = elapsed_text((now - _began_at(connection, device, first)).total_seconds())
     return AlarmFinding(
-        kind=AlarmKind.DEVICE_UNAUTHORIZED if is_locked else AlarmKind.DEVICE_SILENT,
+        kind=AlarmKind.DEVICE_UNAUTHORIZED if _is_locked(device) else AlarmKind.DEVICE_SILENT,
         subject=AlarmSubject.DEVICE,
         subject_id=device.device_id,
         message=f"{device.name} on {device.host_id}: {state} for {lasts}" + (f": {detail}" if detail else ""),
         hint=advice(first, device.presence, name=device.name, host=device.host_id)
         or f"farm device show {device.name} tells more; farm device cordon takes it out of the pool",
     )
+
+
+def _is_due(
+    connection: Connection, device: Device, rules: AlarmRules, now: datetime, up_since: datetime
+) -> bool:
+    """Whether somebody is to be called; of a host that is away, the host is told of."""
+    first = _first_blocker(device)
+    if first is None or not device.session_live:
+        return False
+    lasted = now - max(_began_at(connection, device, first), up_since)
+    return lasted >= (rules.trouble_after if _is_locked(device) else rules.device_after)
+
+
+def _first_blocker(device: Device) -> Blocker | None:
+    is_ours = device.admin is Admin.ACTIVE and device.held_by is None
+    # What runs on a phone that is not trusted is its check, which mends nothing before it is passed.
+    is_at_work = device.job_id is not None and device.health is Health.GOOD
+    if not is_ours or is_at_work or device.host_state is not HostState.ACTIVE:
+        return None
+    return next((each for each in blockers(device.state(), check=False) if each in _UNUSABLE), None)
+
+
+def _is_locked(device: Device) -> bool:
+    return device.presence is Presence.UNAUTHORIZED
 
 
 def _began_at(connection: Connection, device: Device, blocker: Blocker) -> datetime:

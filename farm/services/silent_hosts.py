@@ -1,12 +1,12 @@
 """Hosts that somebody should see to: not heard of, or in trouble for long."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.alarm import AlarmFinding, AlarmKind, AlarmRules, AlarmSubject
+from farm.core.alarm import AlarmFinding, AlarmKey, AlarmKind, AlarmRules, AlarmSubject
 from farm.core.device import Admin
 from farm.core.host_state import HostState
 from farm.core.ids import HostId
@@ -16,18 +16,32 @@ from farm.store.devices import Device
 
 
 def host_findings(
-    connection: Connection, found: Sequence[Device], rules: AlarmRules, *, now: datetime, up_since: datetime
+    connection: Connection,
+    found: Sequence[Device],
+    rules: AlarmRules,
+    *,
+    told: Collection[AlarmKey],
+    now: datetime,
+    up_since: datetime,
 ) -> Iterator[AlarmFinding]:
-    """What alarms of hosts are due for now, one for each at most. A host without phones is not missed."""
+    """What alarms of hosts are due for now, one for each at most. A host without phones is not missed.
+
+    Of those that are `told` of already, all that is not over yet is due.
+    """
+
+    def is_due(host_id: HostId, began_at: datetime) -> bool:
+        is_told = (AlarmKind.HOST_TROUBLE, AlarmSubject.HOST, host_id) in told
+        return is_told or now - max(began_at, up_since) >= rules.trouble_after
+
     said: defaultdict[HostId, list[str]] = defaultdict(list)
     for host_id, own in _phones_by_host(found).items():
         seen_at = max(device.seen_at for device in own)
         is_away = not own[0].session_live and own[0].host_state is HostState.ACTIVE
-        if is_away and now - max(seen_at, up_since) >= rules.trouble_after:
+        if is_away and is_due(host_id, seen_at):
             lasts = elapsed_text((now - seen_at).total_seconds())
             said[host_id].append(f"nothing is heard of its agent for {lasts}, nor of its {len(own)} phones")
     for incident in incidents.open_incidents(connection):
-        if now - max(incident.began_at, up_since) >= rules.trouble_after:
+        if is_due(incident.host_id, incident.began_at):
             lasts = elapsed_text((now - incident.began_at).total_seconds())
             said[incident.host_id].append(f"{incident.cause}, for {lasts}")
     for host_id, troubles in said.items():

@@ -1,11 +1,11 @@
 """Work that does not go on though its phone could: queues nobody works on, series that were regular."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection
 
-from farm.core.alarm import AlarmFinding, AlarmKind, AlarmRules, AlarmSubject
+from farm.core.alarm import AlarmFinding, AlarmKey, AlarmKind, AlarmRules, AlarmSubject
 from farm.core.device import Blocker, blockers
 from farm.core.ids import DeviceId
 from farm.core.standing_work import overdue
@@ -22,11 +22,17 @@ _AT_WORK = frozenset({Blocker.BUSY, Blocker.NOT_CLEANED})
 
 
 def starved_findings(
-    connection: Connection, rules: AlarmRules, *, now: datetime, up_since: datetime
+    connection: Connection,
+    rules: AlarmRules,
+    *,
+    told: Collection[AlarmKey],
+    now: datetime,
+    up_since: datetime,
 ) -> Iterator[AlarmFinding]:
-    """Cells at the head of a queue that does not move, on phones that could have worked all the time."""
-    if now - up_since < rules.work_after:
-        return
+    """Cells at the head of a queue that does not move, on phones that could have worked all the time.
+
+    Of those that are `told` of already, all that do not move yet.
+    """
     before = now - rules.work_after
     for each in starved(connection, queued_before=before):
         device = devices.get_device(connection, each.device_id)
@@ -34,13 +40,15 @@ def starved_findings(
         if not could_work(device) or good_since is None or good_since > before:
             continue
         lasts = elapsed_text((now - each.queued_at).total_seconds())
-        yield AlarmFinding(
+        finding = AlarmFinding(
             kind=AlarmKind.CELL_SILENT,
             subject=AlarmSubject.CELL,
             subject_id=str(each.cell_id),
             message=f"{each.label} on {device.name} waits for {lasts}, and nothing ended there meanwhile",
             hint=f"farm job show {each.job_id} says what it waits for",
         )
+        if up_since <= before or finding.key in told:
+            yield finding
 
 
 def overdue_findings(

@@ -68,6 +68,8 @@ class DeviceReport(Wire):
     recovery: Recovery | None = None
     #: Its host is to set up phones by itself.
     wants_setup: bool = False
+    #: What adb calls the phones that say they are this one, where there are several: none of them is online.
+    claimants: Annotated[tuple[str, ...], Field(max_length=100)] = ()
     #: Everything of runs up to this fencing token is gone from the phone.
     cleaned_fence: Fence = 0
     #: The highest that phone or agent know of; a database that was put back may have forgotten it.

@@ -190,6 +190,8 @@ async def test_two_phones_of_one_serial_number_are_both_refused(server: AdbServe
             found = agent.watch.sightings()[DeviceId(one.serial)]
             assert found.presence is Presence.OFFLINE
             assert found.detail == f"several phones say they are this one: {both(one, two)}"
+            assert found.claimants == tuple(sorted((one.address, two.address)))
+            assert agent.watch.mendable() == {}
     finally:
         for name in ("a", "b"):
             stop_phones(tmp_path / name)

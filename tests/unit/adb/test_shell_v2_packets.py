@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.adb.client import state_by_serial
+from agents.adb.client import SEVERAL, state_by_serial
 from agents.adb.shell_v2 import HEADER, Collector, PacketId, packet, stdin_packets
 
 
@@ -45,6 +45,13 @@ def test_serials_may_hold_spaces_and_colons() -> None:
         "127.0.0.1:5555": "device",
         "adb-01 (2)._adb-tls-connect._tcp": "offline",
     }
+
+
+def test_phones_of_one_serial_number_are_several_unless_one_row_is_what_is_left_of_it() -> None:
+    assert state_by_serial("0123\tdevice\n0123\tdevice\nR5\tdevice\n") == {"0123": SEVERAL, "R5": "device"}
+    assert state_by_serial("0123\tunauthorized\n0123\tdevice\n0123\toffline\n") == {"0123": SEVERAL}
+    assert state_by_serial("0123\toffline\n0123\tdevice\n") == {"0123": "device"}
+    assert state_by_serial("0123\tdevice\n0123\toffline\n") == {"0123": "device"}
 
 
 @given(st.text())
