@@ -86,6 +86,6 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "installing what the tests need"
-	@$(PIP) install --editable '.[torch,litert,dev]'
+	@$(PIP) install --editable '.[torch,litert,onnxruntime,dev]'
 	@$(PIP) install --no-deps $(EXECUTORCH)
 	@touch $@
