@@ -68,7 +68,7 @@ class BenchmarkModel:
         if found.unknown_flag is not None:
             return unknown_flag(evidence, found.unknown_flag)
         if found.contradicts:
-            return without_times(evidence, "more than one run ended in it, one was asked for", ())
+            return without_times(evidence, "its last line and its loops are not those of one whole run", ())
         if found.mean_us is None:
             return without_times(evidence, "there is no complete line `Inference timings in us: ...`")
         times = Times(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from farm.core.condition import Gates
 from farm.core.errors import Blame
 from farm.core.evidence import Evidence
+from farm.core.golden import ANY_CORES
 from farm.core.measurement import Outcome, RunFailure
 from farm.core.plan import PlanFile, RunPlan
 from farm.harness.failures import classify
@@ -17,6 +18,8 @@ _SHELL_EXIT = "7"
 _TIMEOUT_S = 180.0
 #: A stamp is as long as nanoseconds since 1970 at most; a longer one is garbage.
 _STAMP_DIGITS = 24
+#: `taskset` and a mask, and no more.
+_CORES_LIMIT = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +67,13 @@ def failure(plan: RunPlan, evidence: Evidence) -> RunFailure | None:
 
 def golden_time(evidence: Evidence) -> GoldenTime | None:
     """What the golden run took; None where it did not come to its end, or its clock stood or jumped."""
-    cores, passes = "any", []
+    cores, passes = ANY_CORES, []
     for line in evidence.stdout.splitlines():
         match line.split():
             case ["golden_failed", *_]:
                 return None
             case ["golden_cores", *words]:
-                cores = " ".join(words)
+                cores = " ".join(words)[:_CORES_LIMIT]
             case ["golden", count, begun, ended] if all(map(_is_number, (count, begun, ended))):
                 passes.append((int(ended) - int(begun)) / max(1, int(count)))
     usual = sorted(passes)[len(passes) // 2] if passes else 0.0

@@ -7,8 +7,8 @@ from farm.core.measurement import Reading, RunFailure
 from farm.core.plan import RunPlan
 from farm.core.variant import Format, Manifest
 from farm.harness.adapter import Flag, RunRequest
-from farm.harness.executorch_output import executed, executions
-from farm.harness.failures import classify
+from farm.harness.executorch_output import are_of_one_run, executed, executions
+from farm.harness.failures import classify, unreadable
 from farm.harness.placement_pass import shown_by
 from farm.harness.placements.executorch import executorch_placement
 from farm.harness.runtime_signs import RUNTIME_SIGNS
@@ -78,6 +78,8 @@ class ExecutorRunner:
                 else "no line says `Model executed successfully N time(s) in ... ms`"
             )
             return without_times(evidence, why)
+        if not are_of_one_run(found):
+            return unreadable(evidence, f"{len(found)} runs ended in it, one was asked for")
         times = Times(
             mean_ns=sum(each.total_ms for each in found) / count * 1e6,
             expected=_asked(plan.settings, plan.backend),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from farm.harness.log_lines import plain_lines
@@ -56,13 +57,21 @@ class InspectorRow:
 
 
 def executions(text: str) -> list[Executions]:
-    """Each line that says how long executions took; older runners say only that they were successful."""
-    lines = plain_lines(text)
+    """Each line that says how long executions took; older runners say only that they were successful.
+
+    A line that goes to the log and to the output stands for one.
+    """
+    lines = list(dict.fromkeys(plain_lines(text)))
     return [
         Executions(count=int(match[1]), total_ms=float(match[2]), line=line)
         for line in lines
         if (match := _TOTAL.search(line) or _OF_SET.search(line)) is not None
     ]
+
+
+def are_of_one_run(found: Sequence[Executions]) -> bool:
+    """Whether one process can have said all of it: sets of inputs have a line each, all else one."""
+    return len(found) < 2 or all(_OF_SET.search(each.line) is not None for each in found)
 
 
 def executed(text: str) -> bool:

@@ -61,7 +61,7 @@ def unreadable(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HARNESS) -
 
 def explained(evidence: Evidence, signs: Sequence[Sign] = SIGNS) -> RunFailure | None:
     """Of a program that ended well without numbers: the failure its output shows; None without a sign."""
-    found = _sign_in(evidence.stderr, signs) or _sign_in(evidence.stdout, signs)
+    found = _found(evidence, signs)
     if found is None or evidence.exit is None:
         return None
     return _failure(found[0], evidence, evidence.exit, found[1])
@@ -107,7 +107,8 @@ def _timed_out(evidence: Evidence, ended: ExitRecord) -> RunFailure:
 
 
 def _failed(evidence: Evidence, ended: ExitRecord, signs: Sequence[Sign]) -> RunFailure:
-    found = _sign_in(evidence.stderr, signs) or _sign_in(evidence.stdout, signs)
+    is_told = ended.code in KIND_BY_EXIT_CODE
+    found = _found(evidence, [sign for sign in signs if not (is_told and sign.is_weak)])
     if found is not None:
         kind, line = found
         return _failure(kind, evidence, ended, line)
@@ -128,6 +129,13 @@ def _failure(
         hint=kind.hint,
         line=line,
     )
+
+
+def _found(evidence: Evidence, signs: Sequence[Sign]) -> tuple[Kind, str] | None:
+    weak = [sign for sign in signs if sign.is_weak]
+    strong = [sign for sign in signs if not sign.is_weak]
+    tried = (_sign_in(text, some) for some in (strong, weak) for text in (evidence.stderr, evidence.stdout))
+    return next((found for found in tried if found is not None), None)
 
 
 def _sign_in(text: str, signs: Sequence[Sign]) -> tuple[Kind, str] | None:

@@ -8,7 +8,7 @@ from farm.core.placement import Accelerator, Placement, Share
 from farm.core.plan import RunPlan
 from farm.core.variant import Format, Manifest
 from farm.harness.adapter import Flag, RunRequest
-from farm.harness.failures import classify
+from farm.harness.failures import classify, unreadable
 from farm.harness.litert_output import LitertOutput, litert_output
 from farm.harness.placement_pass import shown_by
 from farm.harness.placements.tflite import tflite_placement
@@ -68,6 +68,8 @@ class LitertBenchmark:
             return failure
         text = output_of(evidence)
         found = litert_output(text)
+        if found.contradicts:
+            return unreadable(evidence, "more than one run ended in it, one was asked for")
         if found.mean_ms is None:
             return without_times(evidence, "there is no complete line `Inference (avg): ... ms (N runs)`")
         times = Times(

@@ -16,6 +16,7 @@ _FIGURE = re.compile(
 )
 _ACCELERATED = re.compile(r"Fully accelerated:\s+(True|False)$", re.IGNORECASE)
 _ACCELERATORS = re.compile(r"Accelerators:\s+((?:NPU|GPU|CPU)(?: \| (?:NPU|GPU|CPU))*)$")
+_MEAN = "Inference (avg)"
 _JSON = re.compile(r"^\{\s*\"model\"", re.MULTILINE)
 #: Of the result file: the printed label of each figure.
 _LABEL_BY_KEY: Mapping[str, str] = MappingProxyType(
@@ -43,34 +44,39 @@ class LitertOutput:
     accelerators: tuple[str, ...]
     #: Whether delegates took the whole model; XNNPACK is one.
     fully_accelerated: bool | None
+    #: Different averages: more than one run's output.
+    contradicts: bool = False
 
     @property
     def mean_ms(self) -> float | None:
         """Of its main loop."""
-        return self.figures_ms.get("Inference (avg)")
+        return self.figures_ms.get(_MEAN)
 
 
 def litert_output(text: str) -> LitertOutput:
     """Read what was printed; where that is missing, the result file's JSON in the same text."""
     figures: dict[str, float] = {}
+    means: set[float] = set()
     runs: int | None = None
     accelerators: tuple[str, ...] = ()
     accelerated: bool | None = None
     for line in plain_lines(text):
         if (match := _FIGURE.search(line)) is not None:
             figures[match[1]] = float(match[2])
+            means |= {float(match[2])} if match[1] == _MEAN else set()
             runs = int(match[3]) if match[3] and match[1].startswith("Inference") else runs
         elif (match := _ACCELERATED.search(line)) is not None:
             accelerated = match[1].lower() == "true"
         elif (match := _ACCELERATORS.search(line)) is not None:
             accelerators = tuple(match[1].split(" | "))
-    if "Inference (avg)" in figures:
-        return LitertOutput(
-            figures_ms=figures, runs=runs, accelerators=accelerators, fully_accelerated=accelerated
-        )
-    return _of_file(text) or LitertOutput(
-        figures_ms=figures, runs=runs, accelerators=accelerators, fully_accelerated=accelerated
+    printed = LitertOutput(
+        figures_ms=figures,
+        runs=runs,
+        accelerators=accelerators,
+        fully_accelerated=accelerated,
+        contradicts=len(means) > 1,
     )
+    return printed if means else _of_file(text) or printed
 
 
 def _of_file(text: str) -> LitertOutput | None:

@@ -15,10 +15,13 @@ _TFLITE: tuple[Sign, ...] = (
     sign(r"Node number \d+ \([^)\n]{1,100}\) failed to prepare", kinds.NODE_REFUSED),
     sign(r"Disallowed CPU fallback detected|not fully accelerated but", kinds.NOT_ALL_DELEGATED),
     sign(r"Some ops are not accelerated", kinds.NOT_ALL_DELEGATED),
-    sign(r"Failed to initialize WebGPU|Can not open OpenCL library", kinds.BACKEND_FAILED),
+    sign(r"Failed to initialize WebGPU", kinds.BACKEND_FAILED),
+    # OpenGL is tried in its place.
+    sign(r"Can not open OpenCL library", kinds.BACKEND_FAILED, is_weak=True),
     sign(r"Failed to apply \w{1,40} delegate|[Dd]elegate could not be applied", kinds.DELEGATE_REFUSED),
     sign(r"Failed to (?:mmap|load) model|not a valid [Ff]latbuffer|has model identifier", kinds.UNREADABLE),
     sign(r"Model file not found", kinds.UNREADABLE),
+    sign(r"schema version \d{1,4} not equal to supported version", kinds.TOO_NEW),
     sign(r"require the input (?:shape|tensor)|is missing a shape", kinds.NO_INPUT),
     # litert-benchmark, by Python's argparse, and by itself.
     sign(r": error: unrecognized arguments: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG),
@@ -32,6 +35,8 @@ _EXECUTORCH: tuple[Sign, ...] = (
     sign(r"Failed to (?:load|parse) (?:model|program)|loading program: 0x", kinds.UNREADABLE),
     sign(r"Program identifier '.{0,8}' != expected", kinds.UNREADABLE),
     sign(r"Memory allocation failed|MemoryAllocationFailed", kinds.OUT_OF_MEMORY),
+    sign(r"Failed to create (?:device|backend)_handle for Backend ID", kinds.BACKEND_FAILED),
+    sign(r"(?:dlopen failed: library|Cannot [Oo]pen QNN library) \S{0,200}libQnn", kinds.BACKEND_FAILED),
 )
 
 _ORT: tuple[Sign, ...] = (
@@ -53,6 +58,11 @@ _NCNN_MNN: tuple[Sign, ...] = (
 )
 
 #: Of every runtime that an adapter speaks for; those of programs and phones in general come after.
-RUNTIME_SIGNS: tuple[Sign, ...] = (*_TFLITE, *_EXECUTORCH, *_ORT, *_NCNN_MNN, *SIGNS)
-#: Last of all, since harmless lines say it as well.
-RUNTIME_SIGNS += (sign(r"Permission denied", kinds.DENIED),)
+RUNTIME_SIGNS: tuple[Sign, ...] = (
+    *_TFLITE,
+    *_EXECUTORCH,
+    *_ORT,
+    *_NCNN_MNN,
+    *SIGNS,
+    sign(r"Permission denied", kinds.DENIED, is_weak=True),
+)

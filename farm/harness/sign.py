@@ -12,8 +12,10 @@ class Sign:
 
     pattern: re.Pattern[str]
     kind: Kind
+    #: Programs say it and go on, too: it decides only where nothing else does, another sign or a signal.
+    is_weak: bool = False
 
 
-def sign(pattern: str, kind: Kind) -> Sign:
+def sign(pattern: str, kind: Kind, *, is_weak: bool = False) -> Sign:
     """A sign by its pattern."""
-    return Sign(pattern=re.compile(pattern), kind=kind)
+    return Sign(pattern=re.compile(pattern), kind=kind, is_weak=is_weak)

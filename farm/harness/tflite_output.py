@@ -3,7 +3,7 @@
 2019: `Average inference timings in us: Warmup: W, Init: I, no stats: N`. Since 2020: `Inference timings in
 us: Init: I, First inference: F, Warmup (avg): W, Inference (avg): N`. Before it, warm-up and main loop have a
 line each, `count=N first=.. curr=.. min=.. max=.. avg=.. std=..`, the newest with p5, median and p95; a loop
-of one run has `count=1 curr=..` only.
+of one run has `count=1 curr=..` only, runs that took the same `count=N curr=..(all same)`, none `count=0`.
 """
 
 import re
@@ -14,7 +14,11 @@ from farm.harness.log_lines import plain_lines
 
 #: C++ streams print 6 significant digits, and an exponent from 1e6 on.
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?"
-_LOOP = re.compile(rf"count=([0-9]{{1,9}})((?: (?:first|curr|min|max|avg|std|p5|median|p95)={_NUMBER})+)$")
+_LOOP = re.compile(
+    rf"count=([0-9]{{1,9}})((?: (?:first|curr|min|max|avg|std|p5|median|p95)={_NUMBER})*)(?: ?\(all same\))?$"
+)
+#: Six digits are printed of either.
+_MEANS_MAY_DIFFER = 0.001
 _FIELD = re.compile(rf"(\w+)=({_NUMBER})")
 _SINCE_2020 = re.compile(
     rf"Inference timings in us: Init: ({_NUMBER}), First inference: ({_NUMBER}),"
@@ -59,7 +63,7 @@ class TfliteOutput:
     init_mb: float | None
     overall_mb: float | None
     peak_mb: float | None
-    #: Different last lines: more than one run's output.
+    #: Different last lines, or one that its loop does not bear out: it is cut off, or of another run.
     contradicts: bool
     #: A flag that it did not know, and went on without.
     unknown_flag: str | None
@@ -87,7 +91,7 @@ def tflite_output(text: str) -> TfliteOutput:
         init_mb=float(memory[1]) if memory else None,
         overall_mb=float(memory[2]) if memory else None,
         peak_mb=float(peak[1]) if peak else None,
-        contradicts=len(summaries) > 1 or len(loops) > 2,
+        contradicts=len(summaries) > 1 or len(loops) > 2 or _is_another(main, last),
         unknown_flag=unknown[1] if unknown else None,
     )
 
@@ -109,6 +113,12 @@ def _summary(line: str) -> _Summary | None:
         warmup, init, mean = map(float, found.groups())
         return _Summary(mean_us=mean, init_us=init, warmup_us=warmup, first_us=None, line=line)
     return None
+
+
+def _is_another(main: Loop | None, last: _Summary | None) -> bool:
+    if main is None or last is None or main.count == 0:
+        return False
+    return abs(main.mean_us - last.mean_us) > max(0.01, _MEANS_MAY_DIFFER * main.mean_us)
 
 
 def _loops(lines: Sequence[str]) -> list[Loop]:

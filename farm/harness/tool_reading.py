@@ -35,8 +35,14 @@ def output_of(evidence: Evidence) -> str:
 
     No tool writes lines so long that one is cut here; a program that does is not to be gone through for ever.
     """
-    text = f"{evidence.stdout}\n{evidence.stderr}"
+    text = f"{_whole(evidence.stdout, evidence.stdout_dropped_bytes)}\n"
+    text += _whole(evidence.stderr, evidence.stderr_dropped_bytes)
     return "\n".join(line[:_LONGEST_LINE_CHARS] for line in text.splitlines())
+
+
+def _whole(text: str, dropped_bytes: int) -> str:
+    """Without the line that was cut off: what is left of its number is another number."""
+    return text[: text.rfind("\n") + 1] if dropped_bytes else text
 
 
 def time_reading(

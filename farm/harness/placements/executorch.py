@@ -16,6 +16,8 @@ from farm.harness.placements.log_lines import LogLine, log_lines, matching
 _USES = re.compile(
     r"\b(?:uses|using|delegate|delegates|backend|backends)\b[ :=]+\[?'?(\w+Backend)\b", re.IGNORECASE
 )
+#: What a program was built with, whether or not the model has it.
+_OFFERS = re.compile(r"\b(?:supported|available|registered|registers?|registering|linked)\b", re.IGNORECASE)
 _CALLS = re.compile(
     r"\b(?:delegate calls?|delegated (?:calls|nodes|ops))\s*[:=]\s*(\d{1,6})"
     r"(?:\s*(?:/|of|out of)\s*(\d{1,6}))?",
@@ -25,13 +27,12 @@ _NOT_REGISTERED = re.compile(r"Backend (\w+) is not (?:registered|available)")
 _QNN = re.compile(r"Initialize Qnn backend parameters for Qnn executorch backend type (\d{1,3})")
 _QNN_SEEN = re.compile(r"\[Qnn ExecuTorch\]")
 _QNN_ERROR = re.compile(r"\[ERROR\] \[Qnn ExecuTorch\]|QnnDsp <E>")
-#: Up to 2024 QNN's own numbers, later ExecuTorch's.
+#: As ExecuTorch numbers them, and behind those QNN itself: what both number otherwise is left out.
 _QNN_TYPES: Mapping[str, Accelerator] = MappingProxyType(
     {
         "1": Accelerator.GPU,
         "2": Accelerator.NPU,
-        "3": Accelerator.CPU,
-        "4": Accelerator.GPU,
+        "3": Accelerator.DSP,
         "5": Accelerator.DSP,
         "6": Accelerator.NPU,
     }
@@ -70,7 +71,8 @@ def qnn_shares(lines: Sequence[LogLine]) -> tuple[Share, ...]:
 def _named(lines: Sequence[LogLine]) -> tuple[Share, ...]:
     first: dict[str, LogLine] = {}
     for line, match in matching(lines, _USES):
-        first.setdefault(match[1], line)
+        if _OFFERS.search(line.text) is None:
+            first.setdefault(match[1], line)
     return tuple(
         Share(accelerator=_hardware(name), by=name, line=line.quoted) for name, line in first.items()
     )

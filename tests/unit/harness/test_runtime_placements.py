@@ -9,6 +9,7 @@ from farm.harness.placements.hardware_counter import counted_placements
 from farm.harness.placements.ort import ort_placement
 
 CPU, GPU, NPU, UNKNOWN = Accelerator.CPU, Accelerator.GPU, Accelerator.NPU, Accelerator.UNKNOWN
+DSP = Accelerator.DSP
 ON_ONE_LINE = (
     "NnapiExecutionProvider::GetCapability, number of partitions supported by NNAPI: {}"
     " number of nodes in the graph: {} number of nodes supported by NNAPI: {}\n"
@@ -105,10 +106,16 @@ def test_providers_of_onnx_runtime(text: str, backend: str, ran: str, kind: Acce
             NPU,
         ),
         (
+            "[INFO] [Qnn ExecuTorch]: Initialize Qnn backend parameters for Qnn executorch backend type 3\n",
+            "qnn",
+            DSP,
+        ),
+        (
             "[INFO] [Qnn ExecuTorch]: Initialize Qnn backend parameters for Qnn executorch backend type 4\n",
             "qnn",
-            GPU,
+            UNKNOWN,
         ),
+        ("Supported backends: VulkanBackend\nRegistered backend VulkanBackend\n", "vulkan", UNKNOWN),
         ("[INFO] [Qnn ExecuTorch]: Destroy Qnn backend\n", "qnn", UNKNOWN),
         ("Backend VulkanBackend is not registered.\n", "vulkan", UNKNOWN),
     ],

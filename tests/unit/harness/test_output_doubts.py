@@ -1,0 +1,111 @@
+"""Outputs with a number that is not the run's: cut off, of two runs, of another column, of a run killed."""
+
+from dataclasses import replace
+
+import pytest
+import tool_samples as sample
+
+from farm.core.errors import Blame
+from farm.core.measurement import Reading, RunFailure
+from farm.harness.registry import get_harness
+
+TFLITE = """count=3 first=9000 curr=8800 min=8800 max=9000 avg=8900 std=100
+
+Running benchmark for at least 50 iterations and at least 1 seconds but terminate if exceeding 150 seconds.
+{loop}
+
+Inference timings in us: Init: 4100, First inference: 9000, Warmup (avg): 8900, Inference (avg): {mean}
+"""
+LOOP = "count=60 first=8700 curr=8650 min=8600 max=8800 avg=8675.25 std=30"
+ORT_NEWEST = """Session creation time cost: 0.041 s
+First inference time cost: 9 ms
+Total inference time cost: 0.0164 s
+Total inference requests: 2
+Average inference time cost total: 8.200000 ms
+net,0.0011,0.0081,171122432,11,0
+net,0.0012,0.0083,171122432,11,1
+"""
+
+
+def test_a_mean_that_the_loop_before_it_does_not_bear_out_is_refused() -> None:
+    assert sample.reading("benchmark_model", TFLITE.format(loop=LOOP, mean="8675.25")).mean_ns == 8_675_250
+    cut = sample.failure("benchmark_model", TFLITE.format(loop=LOOP, mean="867"))
+    assert cut.code == "run.output_unreadable"
+
+
+@pytest.mark.parametrize("asked", [50, 61])
+def test_runs_that_all_took_the_same_are_counted(asked: int) -> None:
+    text = TFLITE.format(loop="count=60 curr=8675(all same)", mean="8675")
+    found = sample.reading("benchmark_model", text, num_runs=asked)
+    assert (found.summed_samples, found.expected_samples) == (60, asked)
+
+
+def test_a_warm_up_of_no_run_is_not_mistaken_for_the_main_loop() -> None:
+    _, _, rest = TFLITE.format(loop=LOOP, mean="8675.25").partition("\n")
+    assert sample.reading("benchmark_model", f"count=0\n{rest}").summed_samples == 60
+
+
+def test_a_line_that_the_limit_of_output_cut_is_not_read() -> None:
+    planned = sample.plan("onnxruntime_perf_test")
+    whole = sample.evidence_of(planned, "Total inference requests: 9\nAverage inference time cost: 18.5")
+    adapter = get_harness("onnxruntime_perf_test")
+    assert isinstance(adapter.parse(planned, whole), Reading)
+    assert isinstance(adapter.parse(planned, replace(whole, stdout_dropped_bytes=3)), RunFailure)
+
+
+def test_the_newest_perf_test_has_a_column_of_what_handing_over_took_which_is_no_inference() -> None:
+    found = sample.reading("onnxruntime_perf_test", ORT_NEWEST, repeated_times=2)
+    assert found.samples_ns == (8_100_000, 8_300_000)
+    alone = sample.reading("onnxruntime_perf_test", ORT_NEWEST.partition("net,")[0], repeated_times=2)
+    assert alone.mean_ns == pytest.approx(8.2e6)
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "other"),
+    [
+        (
+            "executor_runner",
+            "Model executed successfully 50 time(s) in 100.5 ms.",
+            "Model executed successfully 50 time(s) in 300.5 ms.",
+        ),
+        ("litert-benchmark", "Inference (avg):   3.10 ms (50 runs)", "Inference (avg):   9.10 ms (50 runs)"),
+    ],
+)
+def test_two_runs_in_one_output_are_not_averaged(name: str, line: str, other: str) -> None:
+    once = sample.reading(name, f"{line}\n{line}\n")
+    assert once.summed_samples == 50
+    assert sample.failure(name, f"{line}\n{other}\n").code == "run.output_unreadable"
+
+
+def test_mnn_without_a_runtime_for_what_it_was_told_is_the_cpu() -> None:
+    text = "Create Runtime Failed because no creator for 3\n" + sample.output("mnn_interleaved")
+    assert sample.reading("mnn_benchmark", text, backend="opencl").actual_backend == "cpu"
+
+
+@pytest.mark.parametrize(
+    "said", ["open /sys/class/kgsl: Permission denied", "INFO: Can not open OpenCL library on this device"]
+)
+def test_what_programs_say_and_go_on_does_not_hide_what_ended_them(said: str) -> None:
+    killed = sample.failure("benchmark_model", stderr=f"{said}\nKilled\n", code=137)
+    assert (killed.code, killed.blame) == ("run.killed", Blame.DEVICE)
+    assert sample.failure("benchmark_model", stderr=f"{said}\n", code=139).code == "run.crashed"
+    refused = sample.failure(
+        "benchmark_model", stderr=f"{said}\nERROR: Failed to apply GPU delegate.\n", code=1
+    )
+    assert refused.code == "run.delegate_refused"
+    assert sample.failure("benchmark_model", stderr=f"{said}\n", code=1).code not in (
+        "run.failed",
+        "run.delegate_refused",
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("Model provided is schema version 9 not equal to supported version 3.", "variant.too_new"),
+        ("[ERROR] [Qnn ExecuTorch]: Failed to create device_handle for Backend ID 6", "run.backend_failed"),
+        ('dlopen failed: library "libQnnHtp.so" not found', "run.backend_failed"),
+    ],
+)
+def test_newer_words_for_what_cannot_run_are_known(said: str, code: str) -> None:
+    assert sample.failure("executor_runner", stderr=said, code=1).code == code
