@@ -32,18 +32,21 @@ class Delivery:
         backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
         while True:
             try:
-                answer = await self._sending.sent(attempt_id)
+                return await self._deliver_now(attempt_id)
             except FarmError as error:
-                if is_final(error):
-                    await self._disk.call(self._spool.refuse, attempt_id, self._clock.now())
-                    log.warning(
-                        "report_refused", attempt_id=attempt_id, code=error.code, reason=error.message
-                    )
-                    return
                 log.info("report_delayed", attempt_id=attempt_id, code=error.code, reason=error.message)
                 await asyncio.sleep(backoff.next_s())
-            else:
-                if answer is not None:
-                    await self._disk.call(self._spool.acknowledge, attempt_id, self._clock.now())
-                    log.debug("report_taken", attempt_id=attempt_id, counted=answer.counted)
-                return
+
+    async def _deliver_now(self, attempt_id: AttemptId) -> None:
+        """Raises FarmError while it waits: the farm could not be told, or it cannot be put aside."""
+        try:
+            answer = await self._sending.sent(attempt_id)
+        except FarmError as error:
+            if not is_final(error):
+                raise
+            await self._disk.call(self._spool.refuse, attempt_id, self._clock.now())
+            log.warning("report_refused", attempt_id=attempt_id, code=error.code, reason=error.message)
+        else:
+            if answer is not None:
+                await self._disk.call(self._spool.acknowledge, attempt_id, self._clock.now())
+                log.debug("report_taken", attempt_id=attempt_id, counted=answer.counted)

@@ -1,5 +1,6 @@
 """What the agent has in hand, on disk, so that its next life can go on where this one was killed."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -7,8 +8,9 @@ from typing import Literal
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from agents.durable import remove_durably, sweep_temporaries, write_durably
+from agents.durable import disk_errors_named, remove_durably, sweep_temporaries, write_durably
 from farm.core.attempt import AttemptState
+from farm.core.errors import HostDiskFull
 from farm.core.evidence import Evidence
 from farm.core.ids import AttemptId, DeviceId, JobId
 from farm.core.plan import RunPlan
@@ -91,5 +93,7 @@ class Journal:
             return _ENTRY.validate_json(path.read_bytes())
         except ValidationError:
             log.exception("journal_entry_unreadable", path=str(path))
-            path.replace(path.with_suffix(".unreadable"))
+            # Where there is no room for another name it is looked at, and left out, at each start.
+            with suppress(HostDiskFull), disk_errors_named(path):
+                path.replace(path.with_suffix(".unreadable"))
             return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agents.durable import sync_folder
+from agents.durable import disk_errors_named, sync_folder
 from farm.core.ids import AttemptId
 
 
@@ -42,25 +42,34 @@ class Shelf:
         """Move a report here; one that is not there is fine.
 
         A power cut may undo that: then the report is sent once more, and answered as before.
+
+        Raises:
+            HostDiskFull: the folder has no room for its name; it stays where it was.
         """
         target = self._path(attempt_id)
         if source.exists():
             if target.exists():
                 self._forget(attempt_id)
-            source.replace(target)
-            os.utime(target, (now.timestamp(), now.timestamp()))
+            with disk_errors_named(target):
+                os.utime(source, (now.timestamp(), now.timestamp()))
+                source.replace(target)
             added = _kept(target)
             insort(self._kept, added)
             self._size_bytes += added.size_bytes
         self._trim(now)
 
     def take_back(self, attempt_id: AttemptId, target: Path) -> bool:
-        """Move a report away from here, for good; False when it is not here."""
+        """Move a report away from here, for good; False when it is not here.
+
+        Raises:
+            HostDiskFull: there is no room for its name elsewhere; it stays here.
+        """
         source = self._path(attempt_id)
         if not source.exists():
             return False
+        with disk_errors_named(target):
+            source.replace(target)
         self._forget(attempt_id)
-        source.replace(target)
         sync_folder(target.parent)
         sync_folder(self._folder)
         return True

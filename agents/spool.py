@@ -1,13 +1,18 @@
 """Evidence waits on disk until the farm has acknowledged it, and is kept for a while after that."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from agents.durable import sweep_temporaries, write_durably
 from agents.reserve import Reserve
 from agents.shelf import Shelf
 from farm.core.errors import HostDiskFull
 from farm.core.ids import AttemptId
+
+T = TypeVar("T")
 
 KEEP = timedelta(days=7)
 KEEP_REFUSED_BYTES = 256 * 1024 * 1024
@@ -32,6 +37,8 @@ class Spool:
         self._acknowledged = Shelf(folder / "acknowledged", keep=KEEP, limit_bytes=KEEP_ACKNOWLEDGED_BYTES)
         sweep_temporaries(folder)
         self._reserve = Reserve(folder / "reserve", reserve_bytes)
+        #: Whether what was tried last found no room.
+        self._is_full = False
 
     def put(self, attempt_id: AttemptId, body: bytes) -> None:
         """Keep a report; on return it is on the disk. A report that is already here stays as it is.
@@ -43,7 +50,7 @@ class Spool:
         """
         while not self._path(attempt_id).exists():
             try:
-                write_durably(self._path(attempt_id), body)
+                self._noting(partial(write_durably, self._path(attempt_id), body))
             except HostDiskFull:
                 if not (self._acknowledged.drop_oldest() or self._refused.drop_oldest() or self._release()):
                     raise
@@ -61,24 +68,53 @@ class Spool:
         return sorted(AttemptId(int(name)) for name in names if name.isdigit())
 
     def acknowledge(self, attempt_id: AttemptId, now: datetime) -> None:
-        """The farm has it: keep it aside, for a farm whose database is restored from a backup."""
-        self._acknowledged.put(self._path(attempt_id), attempt_id, now)
+        """The farm has it: keep it aside, for a farm whose database is restored from a backup.
+
+        Raises:
+            HostDiskFull: even a name takes more room than there is; it waits still.
+        """
+        self._moved(partial(self._acknowledged.put, self._path(attempt_id), attempt_id, now))
 
     def acknowledged(self) -> list[AttemptId]:
         """Attempts whose reports the farm had, and that are still kept; the oldest first."""
         return self._acknowledged.ids()
 
     def send_again(self, attempt_id: AttemptId) -> bool:
-        """Have a report that was acknowledged wait once more; False when it is not kept any more."""
-        return self._acknowledged.take_back(attempt_id, self._path(attempt_id))
+        """Have a report that was acknowledged wait once more; False when it is not kept any more.
+
+        Raises:
+            HostDiskFull: even a name takes more room than there is; it is kept still.
+        """
+        return self._moved(partial(self._acknowledged.take_back, attempt_id, self._path(attempt_id)))
 
     def refuse(self, attempt_id: AttemptId, now: datetime) -> None:
-        """The farm will never take it: put it aside, for a person to look at."""
-        self._refused.put(self._path(attempt_id), attempt_id, now)
+        """The farm will never take it: put it aside, for a person to look at; raises like `acknowledge`."""
+        self._moved(partial(self._refused.put, self._path(attempt_id), attempt_id, now))
 
     def shortage(self) -> str | None:
         """Why nothing new should begin here, in words; None while there is room beside the reserve."""
-        return self._reserve.shortage()
+        # Names, or a quota, may be all used up where bytes are free.
+        return self._reserve.shortage() or (
+            "the agent's disk takes no further file" if self._is_full else None
+        )
+
+    def _moved(self, move: Callable[[], T]) -> T:
+        """Carry out a rename, which may need a little room; no report is worth less than that."""
+        try:
+            return self._noting(move)
+        except HostDiskFull:
+            if not self._release():
+                raise
+            return self._noting(move)
+
+    def _noting(self, write: Callable[[], T]) -> T:
+        try:
+            done = write()
+        except HostDiskFull:
+            self._is_full = True
+            raise
+        self._is_full = False
+        return done
 
     def _release(self) -> bool:
         return self._reserve.release()
