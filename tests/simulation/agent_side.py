@@ -209,6 +209,8 @@ class Life:
                 hand=self.hand,
                 phones=self._adb.sightings,
                 look_again=self._adb.doubt,
+                # No phone of this world is helped back by its agent.
+                note_leave=lambda devices, at_s: None,
                 prefetch=lambda digests: None,
                 pressure=Pressure(self.hand.changed),
                 lease=lease,
