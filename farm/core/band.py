@@ -11,6 +11,8 @@ from statistics import median
 MIN_RUNS = 8
 #: A phone that is checked more often than others does not teach more than they do.
 RUNS_OF_ONE = 8
+#: Where most of so many phones or more are out of their band, it is their kind that has changed.
+MIN_PHONES_OF_A_CHANGE = 3
 #: No band is narrower than this factor to either side, however alike its runs are.
 FLOOR = 1.15
 #: Half the width of a band, in robust standard deviations of runs from their own phone's median.
@@ -33,6 +35,8 @@ class PastRun:
     phone: Hashable
     value_ns: float
     at: datetime
+    #: It was slower than its band, or than its phone before, when it was judged.
+    was_out: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +70,11 @@ def band(runs: Sequence[PastRun]) -> Band | None:
     """Learn a band; None from too few runs. The order of runs of different phones does not matter.
 
     The center is the median of all; the width is that of each phone's runs around the phone's own median, so
-    that two phones that differ do not hide each other.
+    that two phones that differ do not hide each other. What was out of the band teaches nothing, or a phone
+    that is slow for good would be as usual after some checks; unless most of several phones are.
     """
     logs_by_phone: defaultdict[Hashable, list[float]] = defaultdict(list)
-    for run in sorted(runs, key=lambda run: (run.at, run.value_ns), reverse=True):
+    for run in sorted(_teaching(runs), key=_age, reverse=True):
         if len(own := logs_by_phone[run.phone]) < RUNS_OF_ONE:
             own.append(math.log(run.value_ns))
     logs = [value for own in logs_by_phone.values() for value in own]
@@ -92,14 +97,25 @@ def drift(runs: Sequence[PastRun], *, now: datetime) -> Drift | None:
 
     `runs` are the one phone's own, the newest among them.
     """
-    newest_first = sorted(runs, key=lambda run: (run.at, run.value_ns), reverse=True)
+    newest_first = sorted(runs, key=_age, reverse=True)
     recent = [run.value_ns for run in newest_first if run.at >= now - RECENT_WITHIN][:RECENT_RUNS]
-    past = [run.value_ns for run in newest_first if run.at <= now - DRIFT_AFTER]
+    past = [run.value_ns for run in newest_first if run.at <= now - DRIFT_AFTER and not run.was_out]
     if len(recent) < RECENT_RUNS or len(past) < PAST_RUNS:
         return None
     return Drift(
         recent_ns=_middle(recent), recent_runs=len(recent), past_ns=_middle(past), past_runs=len(past)
     )
+
+
+def _teaching(runs: Sequence[PastRun]) -> list[PastRun]:
+    newest = {run.phone: run for run in sorted(runs, key=_age)}
+    out = sum(run.was_out for run in newest.values())
+    has_changed = len(newest) >= MIN_PHONES_OF_A_CHANGE and 2 * out > len(newest)
+    return [run for run in runs if has_changed or not run.was_out]
+
+
+def _age(run: PastRun) -> tuple[datetime, float]:
+    return run.at, run.value_ns
 
 
 def _middle(values: Sequence[float]) -> float:

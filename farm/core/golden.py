@@ -14,6 +14,8 @@ from farm.core.device import DeviceFacts, Health
 FITNESS = Gates(max_skin_c=38.0, min_battery_pct=20, max_battery_c=40.0, min_storage_bytes=0)
 #: How often in a row a phone that was out of its band may be unfit for the check that decides.
 MAX_UNFIT = 6
+#: Of a golden run that is not bound to cores.
+ANY_CORES = "any"
 #: When a phone that was out of its band, or unfit to be judged, is tried again: it may have cooled by then.
 COOL_AFTER = timedelta(minutes=10)
 
@@ -71,13 +73,14 @@ def unfit_because(
     return tuple(said)
 
 
-def band_key(facts: DeviceFacts, host: str) -> str:
-    """Phones of one key are compared: of one model, chip and build. Virtual phones are their host's CPU."""
-    if facts.virtual:
-        return f"virtual phone on {host}"
-    return (
-        f"{facts.device_model} / {facts.soc or 'unknown chip'} / {facts.build_fingerprint or 'unknown build'}"
-    )
+def band_key(facts: DeviceFacts, host: str, cores: str) -> str:
+    """Phones of one key are compared: of one model, chip and build. Virtual phones are their host's CPU.
+
+    So are `cores`, that a run was bound to: a phone that switches its fastest off now and then is not slow.
+    """
+    chip, build = facts.soc or "unknown chip", facts.build_fingerprint or "unknown build"
+    kind = f"virtual phone on {host}" if facts.virtual else f"{facts.device_model} / {chip} / {build}"
+    return kind if cores == ANY_CORES else f"{kind} / {cores}"
 
 
 def judge(

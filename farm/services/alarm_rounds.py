@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.alarm import AlarmFinding, AlarmKey, AlarmKind, AlarmRules, AlarmSubject
 from farm.core.device import Admin
+from farm.services.alarms import seen_to
 from farm.services.silent_devices import CLASH_LASTS, device_findings
 from farm.services.silent_hosts import host_findings
 from farm.services.silent_work import overdue_findings, starved_findings
@@ -16,8 +17,6 @@ from farm.store.alarms import Alarm
 from farm.store.devices import Device
 from farm.store.standing_work import results_of, series_after
 
-#: What a person cleared is not raised again for so long, though it lasts: they know.
-QUIET_AFTER_CLEARED = timedelta(days=1)
 #: How many series one round looks at.
 _SERIES_AT_ONCE = 50
 _OVER = "it is over"
@@ -113,9 +112,7 @@ def _clear_of_retired(connection: Connection, phones: Sequence[Device], *, now: 
 
 def _known(connection: Connection, now: datetime) -> set[AlarmKey]:
     """What is told of already: open, or cleared by a person a short while ago."""
-    cleared = alarms.cleared_since(connection, now - QUIET_AFTER_CLEARED)
-    by_people = [alarm for alarm in cleared if alarm.cleared_by != "farm"]
-    return {_key(alarm) for alarm in (*alarms.open_alarms(connection), *by_people)}
+    return {*map(_key, alarms.open_alarms(connection)), *seen_to(connection, now=now)}
 
 
 def _key(alarm: Alarm) -> AlarmKey:

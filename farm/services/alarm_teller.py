@@ -1,8 +1,12 @@
 """Tells the operators' command of alarms: JSON on its stdin, bounded in time."""
 
+import os
+import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 
 import structlog
 
@@ -28,6 +32,7 @@ class AlarmTeller:
     database: Database
     command: Sequence[str]
     clock: Clock
+    command_s: float = COMMAND_S
 
     def __call__(self) -> None:
         """Tell of each alarm that is due, oldest first."""
@@ -36,17 +41,30 @@ class AlarmTeller:
                 self.database.write(alarm_telling.note_told, found.alarm_id, now=self.clock.now())
 
     def _took(self, view: AlarmView) -> bool:
-        said = f"{view.model_dump_json()}\n".encode()
         try:
-            done = subprocess.run(
-                self.command, input=said, capture_output=True, timeout=COMMAND_S, check=False
-            )
+            exit_code = self._exit_code(f"{view.model_dump_json()}\n".encode())
         except (OSError, subprocess.TimeoutExpired) as error:
             _log.warning("alarm_command_failed", alarm_id=view.alarm_id, error=str(error))
             return False
-        if done.returncode != 0:
-            said_last = done.stderr.decode(errors="replace").strip()[-500:]
-            _log.warning(
-                "alarm_command_failed", alarm_id=view.alarm_id, exit_code=done.returncode, stderr=said_last
+        if exit_code != 0:
+            _log.warning("alarm_command_failed", alarm_id=view.alarm_id, exit_code=exit_code)
+        return exit_code == 0
+
+    def _exit_code(self, said: bytes) -> int:
+        """What the command ends with. What it prints is nobody's to keep; its errors go where ours do.
+
+        No pipe of it is waited for: what it leaves in the background may hold that for ever.
+        """
+        with TemporaryFile() as stdin:
+            stdin.write(said)
+            stdin.seek(0)
+            process = subprocess.Popen(
+                self.command, stdin=stdin, stdout=subprocess.DEVNULL, start_new_session=True
             )
-        return done.returncode == 0
+        try:
+            return process.wait(timeout=self.command_s)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise

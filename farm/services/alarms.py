@@ -1,11 +1,14 @@
 """Raises and clears alarms: what somebody should look at, because the farm cannot mend it by itself."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection
 
-from farm.core.alarm import AlarmKind, AlarmSubject
+from farm.core.alarm import AlarmKey, AlarmKind, AlarmSubject
 from farm.store import alarms
+
+#: What a person cleared is not raised again for so long, though it lasts: they know.
+QUIET_AFTER_CLEARED = timedelta(days=1)
 
 
 def raise_alarm(
@@ -36,3 +39,16 @@ def clear_alarm(
     """Clear an alarm, because what it was about is over; False when there is none."""
     found = alarms.find_open_alarm(connection, kind, subject, subject_id)
     return found is not None and alarms.clear_alarm(connection, found, now=now, actor="farm", cause=cause)
+
+
+def is_seen_to(
+    connection: Connection, kind: AlarmKind, subject: AlarmSubject, subject_id: str, *, now: datetime
+) -> bool:
+    """Whether a person cleared such an alarm a short while ago."""
+    return (kind, subject, subject_id) in seen_to(connection, now=now)
+
+
+def seen_to(connection: Connection, *, now: datetime) -> set[AlarmKey]:
+    """What persons cleared a short while ago."""
+    cleared = alarms.cleared_since(connection, now - QUIET_AFTER_CLEARED)
+    return {(each.kind, each.subject, each.subject_id) for each in cleared if each.cleared_by != "farm"}

@@ -19,7 +19,7 @@ from farm.core.golden import (
 )
 from farm.core.ids import DeviceId, JobId
 from farm.harness.device_check import golden_time
-from farm.services.alarms import clear_alarm, raise_alarm
+from farm.services.alarms import clear_alarm, is_seen_to, raise_alarm
 from farm.store import devices, golden_runs
 from farm.store.attempts import Attempt
 from farm.store.devices import Device
@@ -48,7 +48,7 @@ def keep_golden_run(connection: Connection, attempt: Attempt, evidence: Evidence
     run = GoldenRun(
         job_id=attempt.job_id,
         device_id=attempt.device_id,
-        band_key=band_key(device.facts, attempt.host_id),
+        band_key=band_key(device.facts, attempt.host_id, took.cores),
         facts_id=attempt.facts_id,
         program_digest=attempt.plan.file(_PROGRAM).digest,
         value_ns=took.value_ns,
@@ -70,6 +70,12 @@ def standing_of_check(connection: Connection, job_id: JobId) -> Standing | None:
     return Standing(health=health_after(verdicts), verdict=run.verdict, words=words)
 
 
+def was_out_before(connection: Connection, device_id: DeviceId) -> GoldenRun | None:
+    """The last golden run of a phone that golden runs keep from being good; None where they do not."""
+    found = golden_runs.own_runs(connection, device_id, limit=_LAST_RUNS)
+    return found[0] if health_after(golden_runs.verdicts_in_band(found)) is not Health.GOOD else None
+
+
 def tell_of_golden_run(
     connection: Connection, device_id: DeviceId, standing: Standing, *, now: datetime
 ) -> None:
@@ -78,7 +84,9 @@ def tell_of_golden_run(
     kind, subject = AlarmKind.BAND_DRIFT, AlarmSubject.DEVICE
     if standing.verdict in (GoldenVerdict.IN_BAND, GoldenVerdict.LEARNING):
         clear_alarm(connection, kind, subject, device_id, cause=standing.words, now=now)
-    elif standing.health is Health.BAD or standing.verdict is GoldenVerdict.FAST:
+    elif standing.health is not Health.BAD and standing.verdict is not GoldenVerdict.FAST:
+        return
+    elif not is_seen_to(connection, kind, subject, device_id, now=now):
         raise_alarm(
             connection,
             kind,

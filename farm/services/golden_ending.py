@@ -7,10 +7,10 @@ from sqlalchemy.engine import Connection
 from farm.core.device import Health
 from farm.core.errors import Blame
 from farm.core.evidence import Evidence
-from farm.core.golden import check_code
+from farm.core.golden import GoldenVerdict, check_code
 from farm.core.measurement import Outcome
 from farm.services.ending import Ending
-from farm.services.golden import keep_golden_run, standing_of_check
+from farm.services.golden import keep_golden_run, standing_of_check, was_out_before
 from farm.store.attempts import Attempt
 
 
@@ -21,10 +21,18 @@ def by_golden_run(
     keep_golden_run(connection, attempt, evidence, now=now)
     standing = standing_of_check(connection, attempt.job_id)
     if standing is None or standing.health is Health.GOOD:
+        return None if standing else _untimed(connection, attempt)
+    return _failed(standing.verdict, standing.words)
+
+
+def _untimed(connection: Connection, attempt: Attempt) -> Ending | None:
+    """A phone that was too slow is not good because its golden run does not come to an end any more."""
+    last = was_out_before(connection, attempt.device_id)
+    if last is None:
         return None
-    return Ending(
-        outcome=Outcome.FAILED,
-        blame=Blame.DEVICE,
-        code=check_code(standing.verdict),
-        message=standing.words,
-    )
+    words = f"its golden run did not come to an end that can be timed; the last one was {last.verdict}"
+    return _failed(GoldenVerdict.UNFIT, words)
+
+
+def _failed(verdict: GoldenVerdict, words: str) -> Ending:
+    return Ending(outcome=Outcome.FAILED, blame=Blame.DEVICE, code=check_code(verdict), message=words)

@@ -9,13 +9,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.band import PastRun
-from farm.core.golden import GoldenVerdict
+from farm.core.golden import OUT, GoldenVerdict
 from farm.core.ids import DeviceId, Digest, FactsId, JobId
 from farm.store.tables import golden_runs
 
-#: What bands are learned from: so many runs of a kind, and a phone's own of so long.
-_RUNS_OF_KIND = 128
-_OWN_WITHIN = timedelta(days=60)
+#: What bands are learned from, and drifts: so many runs of a kind at most, and of so long.
+_RUNS_OF_KIND = 512
+_WITHIN = timedelta(days=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,8 @@ class GoldenRun:
     @property
     def past(self) -> PastRun:
         """As bands are learned from it."""
-        return PastRun(phone=self.device_id, value_ns=self.value_ns, at=self.measured_at)
+        was_out = self.verdict in OUT
+        return PastRun(phone=self.device_id, value_ns=self.value_ns, at=self.measured_at, was_out=was_out)
 
 
 def add_golden_run(connection: Connection, run: GoldenRun) -> None:
@@ -73,7 +74,7 @@ def own_fit_runs(connection: Connection, run: GoldenRun) -> list[PastRun]:
     query = sa.select(golden_runs).where(
         golden_runs.c.device_id == run.device_id,
         golden_runs.c.measured_at < run.measured_at,
-        golden_runs.c.measured_at >= run.measured_at - _OWN_WITHIN,
+        golden_runs.c.measured_at >= run.measured_at - _WITHIN,
         golden_runs.c.band_key == run.band_key,
         golden_runs.c.program_digest == run.program_digest,
         golden_runs.c.verdict != GoldenVerdict.UNFIT,
@@ -103,6 +104,7 @@ def _of_kind(band_key: str, program_digest: Digest, before: datetime) -> sa.Sele
             golden_runs.c.band_key == band_key,
             golden_runs.c.program_digest == program_digest,
             golden_runs.c.measured_at < before,
+            golden_runs.c.measured_at >= before - _WITHIN,
         )
         .order_by(golden_runs.c.measured_at.desc())
     )

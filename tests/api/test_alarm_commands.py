@@ -1,8 +1,11 @@
 """`farm alarms`, the line below `farm devices`, and the command that operators have told of alarms."""
 
 import json
+import os
+import select
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,6 +147,34 @@ def test_a_command_that_fails_is_tried_again_a_few_times_and_then_no_more(
         farm.context.database.write(let_it_be_due)
         failing()
     assert tries.read_text() == "x" * TELL_TRIES
+
+
+def test_a_command_that_leaves_something_in_the_background_took_the_alarm(
+    farm: HttpFarm, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    tell(farm)
+    left = teller(farm, f"import subprocess; subprocess.Popen(['cat', {str(gate)!r}])")
+    replace(left, command_s=10.0)()
+    told_at = farm.http.get("/api/v1/alarms").json()[0]["told_at"]
+    gate.open("wb").close()
+    assert told_at is not None
+
+
+def test_a_command_that_hangs_is_ended_with_all_that_it_started(farm: HttpFarm, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    held = os.open(gate, os.O_RDONLY | os.O_NONBLOCK)
+    tell(farm)
+    script = f"import subprocess; subprocess.run(['sh', '-c', 'exec 3>{gate}; echo x >&3; sleep 60'])"
+    replace(teller(farm, script), command_s=3.0)()
+    assert farm.http.get("/api/v1/alarms").json()[0]["told_at"] is None
+    assert os.read(held, 10) == b"x\n"
+    ended, _, _ = select.select([held], [], [], 20)
+    assert ended
+    assert os.read(held, 10) == b""
+    os.close(held)
 
 
 def test_a_command_that_is_not_there_stops_nothing(farm: HttpFarm) -> None:

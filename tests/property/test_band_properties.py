@@ -103,6 +103,36 @@ def test_two_phones_that_differ_do_not_make_each_others_band_wide() -> None:
     assert found.lower_ns > 1e8
 
 
+@pytest.mark.parametrize("phones", [1, 2, 5])
+def test_a_phone_that_is_slow_for_good_does_not_teach_that_it_is_usual(phones: int) -> None:
+    usual = runs([1e8] * 8 * phones, phones)
+    slow = [
+        PastRun(phone="phone-0", value_ns=1.3e8, at=NOW + timedelta(hours=n), was_out=True) for n in range(40)
+    ]
+    found = band([*usual, *slow])
+    assert found is not None
+    assert found.upper_ns < 1.3e8
+
+
+def test_most_of_several_phones_that_are_slow_are_what_their_kind_is_like_now() -> None:
+    usual = runs([1e8] * 24, phones=3)
+    slow = [
+        PastRun(phone=f"phone-{n % 3}", value_ns=1.3e8, at=NOW + timedelta(hours=n), was_out=True)
+        for n in range(24)
+    ]
+    found = band([*usual, *slow])
+    assert found is not None
+    assert found.center_ns == pytest.approx(1.3e8)
+
+
+def test_a_phone_that_drifts_for_weeks_is_compared_to_what_it_was_before() -> None:
+    past = [PastRun(phone=0, value_ns=1e8, at=NOW - timedelta(days=50 + n)) for n in range(5)]
+    since = [PastRun(phone=0, value_ns=1.2e8, at=NOW - timedelta(days=n), was_out=True) for n in range(40)]
+    found = drift([*past, *since], now=NOW)
+    assert found is not None
+    assert found.factor == pytest.approx(1.2)
+
+
 @given(st.floats(min_value=0.2, max_value=5.0), times_ns)
 def test_a_drift_is_the_factor_between_then_and_now(factor: float, value_ns: float) -> None:
     past = [PastRun(phone=0, value_ns=value_ns, at=NOW - timedelta(days=8 + n)) for n in range(6)]

@@ -3,54 +3,23 @@
 from datetime import timedelta
 
 import pytest
-from farm_rig import FarmRig, HostRig, ended, good_evidence
+from alarm_rounds import RULES, Rounds, silent_phone
+from farm_rig import FarmRig, HostRig, good_evidence
 
 from farm.core.admin import AdminEvent
-from farm.core.alarm import AlarmKind, AlarmRules, AlarmSubject
+from farm.core.alarm import AlarmKind, AlarmSubject
 from farm.core.device import Presence
-from farm.core.evidence import Evidence
-from farm.services.alarm_rounds import QUIET_AFTER_CLEARED, AlarmRounds
-from farm.services.alarms import clear_alarm, raise_alarm
-from farm.services.device_checks import check_now
-from farm.services.operators import change_admin, retire
+from farm.services.alarms import QUIET_AFTER_CLEARED, clear_alarm, raise_alarm
+from farm.services.operators import change_admin
 from farm.store import alarms as stored
-from farm.wire.agent import Assignment
 from farm.wire.device_views import Asked
 
 HOUR_S = 3600.0
-RULES = AlarmRules()
-
-
-class Rounds:
-    """The farm looked over by the test."""
-
-    def __init__(self, farm: FarmRig) -> None:
-        self.farm = farm
-        self.rounds = AlarmRounds(rules=RULES)
-
-    def look(self, after_s: float = 60.0) -> list[str]:
-        """One round; what alarms are open then."""
-        self.farm.clock.advance(after_s)
-        now = self.farm.clock.now()
-        self.farm.write(self.rounds.look, now=now, up_since=self.farm.up_since)
-        return opened(self.farm)
-
-
-def opened(farm: FarmRig) -> list[str]:
-    found = farm.read(stored.open_alarms)
-    return [f"{alarm.kind} {alarm.subject}:{alarm.subject_id}" for alarm in found]
 
 
 @pytest.fixture
 def rounds(farm: FarmRig) -> Rounds:
     return Rounds(farm)
-
-
-def silent_phone(host: HostRig, device_id: str = "phone-1") -> None:
-    host.phones[device_id] = host.phones[device_id].model_copy(
-        update={"presence": Presence.OFFLINE, "detail": "device offline"}
-    )
-    host.exchange()
 
 
 @pytest.mark.invariant("I17")
@@ -194,62 +163,6 @@ def test_several_phones_of_one_serial_number_on_a_host_are_told_of_while_they_ar
         farm.clock.advance(60)
         host.exchange()
     host.earn_health()
-    assert rounds.look(1) == []
-
-
-def test_a_restart_of_the_farm_clears_no_alarm_of_what_lasts(
-    farm: FarmRig, host: HostRig, rounds: Rounds
-) -> None:
-    host.plug_in("phone-8")
-    host.plug_in("phone-9")
-    host.earn_health()
-    farm.submit(devices={"device_id": "phone-9"}, rounds=5)
-    other = farm.host("bench-2")
-    other.plug_in("phone-7")
-    other.exchange()
-    silent_phone(host)
-    farm.clock.advance(RULES.work_after.total_seconds() + 1)
-    host.phones["phone-8"] = host.phones["phone-8"].model_copy(update={"claimants": ("usb-1", "usb-2")})
-    host.exchange()
-    farm.reap()
-    before = rounds.look(1)
-    assert {each.split(":")[0] for each in before} == {
-        "device_silent device",
-        "identity_clash device",
-        "cell_silent cell",
-        "host_trouble host",
-    }
-    farm.clock.advance(1200)
-    farm.up_since = farm.clock.now()
-    assert rounds.look(1) == before
-    assert farm.rows("SELECT count(*) n FROM alarms") == [{"n": len(before)}]
-
-
-def test_a_bad_phone_stays_told_of_while_it_is_checked(farm: FarmRig, host: HostRig, rounds: Rounds) -> None:
-    def broken(assignment: Assignment) -> Evidence:
-        return ended(assignment, "shell_exit 0\n", code=1)
-
-    farm.write(check_now, "phone-1", Asked(by="ann"), now=farm.clock.now())
-    assert host.run(broken) == 1
-    for _ in range(2):
-        farm.clock.advance(HOUR_S)
-        answer = host.exchange()
-    assert [each.device_id for each in answer.assignments] == ["phone-1"]
-    assert rounds.look(1) == ["device_silent device:phone-1"]
-
-
-def test_a_retired_phone_leaves_no_alarm(farm: FarmRig, host: HostRig, rounds: Rounds) -> None:
-    farm.write(
-        raise_alarm,
-        AlarmKind.BAND_DRIFT,
-        AlarmSubject.DEVICE,
-        "phone-1",
-        message="slow",
-        hint="look",
-        now=farm.clock.now(),
-    )
-    assert rounds.look(1) == ["band_drift device:phone-1"]
-    farm.write(retire, "phone-1", Asked(by="ann", reason="sold"), now=farm.clock.now())
     assert rounds.look(1) == []
 
 

@@ -1,6 +1,6 @@
 """Golden runs: what a phone that got slower, hotter or another system comes to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -11,8 +11,10 @@ from farm.core.check_times import AGAIN_AFTER
 from farm.core.condition import Condition, ThermalStatus
 from farm.core.evidence import Evidence
 from farm.core.golden import COOL_AFTER, MAX_UNFIT
+from farm.services.alarm_views import clear_by_hand
 from farm.services.device_checks import check_now
 from farm.wire.agent import Assignment
+from farm.wire.alarm_views import ClearRequest
 from farm.wire.device_views import Asked
 
 DAY_S = 86400.0
@@ -24,13 +26,20 @@ REAL = {
 }
 
 
-def golden(assignment: Assignment, ms: float, *, status: ThermalStatus = ThermalStatus.NONE) -> Evidence:
+def golden(
+    assignment: Assignment,
+    ms: float,
+    *,
+    status: ThermalStatus = ThermalStatus.NONE,
+    said: Sequence[str] = (),
+) -> Evidence:
     """A check that passes all but what its golden run says; `ms` is what that takes."""
     good = good_evidence(assignment)
     if plan_of(assignment).harness != "device_check":
         return good
     begun = 1779870001112233445
     lines = [f"golden 4 {begun} {begun + int(4e6 * ms * slower)}" for slower in (1.02, 1.0, 1.4)]
+    lines.extend(said)
     look = Condition(taken_at=datetime(2026, 11, 1, tzinfo=UTC), thermal_status=status)
     done = ended(assignment, good.stdout + "\n".join(lines) + "\n", code=23)
     return Evidence(
@@ -179,6 +188,55 @@ def test_a_phone_that_gets_slower_week_by_week_within_its_band_is_suspect_then_b
     phone.run(answer(22.6))
     assert health(farm) == "bad"
     assert "it gets slower: 22.5 ms in its last 3 runs, 20.0 ms in" in last_cause(farm)
+
+
+def test_a_phone_that_stays_slow_stays_bad_however_often_it_is_checked(farm: FarmRig, phone: HostRig) -> None:
+    for _ in range(2 * MIN_RUNS):
+        check_again(phone, 26.0)
+    assert health(farm) == "bad"
+    assert alarms(farm) == ["band_drift phone-1"]
+
+
+def test_a_slow_phone_is_not_good_because_its_golden_run_ends_no_more(farm: FarmRig, phone: HostRig) -> None:
+    def untimed(assignment: Assignment) -> Evidence:
+        return golden(assignment, 20.0, said=["golden_failed 139"])
+
+    check_again(phone, 26.0)
+    farm.clock.advance(COOL_AFTER.total_seconds())
+    phone.exchange()
+    assert phone.run(untimed) == 1
+    assert health(farm) == "bad"
+    assert "did not come to an end that can be timed; the last one was slow" in last_cause(farm)
+    replugged(phone)
+    assert phone.run(answer(20.0)) == 1
+    assert health(farm) == "good"
+    farm.clock.advance(DAY_S)
+    phone.exchange()
+    farm.write(check_now, "phone-1", Asked(by="ann"), now=farm.clock.now())
+    assert phone.run(untimed) == 1
+    assert health(farm) == "good"
+
+
+def test_a_run_on_other_cores_is_compared_with_those_on_the_same(farm: FarmRig, phone: HostRig) -> None:
+    farm.clock.advance(DAY_S)
+    phone.exchange()
+    farm.write(check_now, "phone-1", Asked(by="ann"), now=farm.clock.now())
+    assert phone.run(lambda each: golden(each, 40.0, said=["golden_cores taskset 80"])) == 1
+    assert health(farm) == "good"
+    last = farm.rows("SELECT verdict, band_key FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
+    assert last == [{"verdict": "learning", "band_key": "Nimbus 5 / host CPU / n/5:14/A1 / taskset 80"}]
+
+
+def test_what_a_person_has_seen_to_is_not_told_again_by_the_next_check(farm: FarmRig, phone: HostRig) -> None:
+    for _ in range(2):
+        check_again(phone, 26.0)
+    farm.write(clear_by_hand, 1, ClearRequest(by="ann", reason="a battery is ordered"), now=farm.clock.now())
+    farm.clock.advance(DAY_S / 2)
+    replugged(phone)
+    assert phone.run(answer(26.0)) == 1
+    assert alarms(farm) == []
+    check_again(phone, 26.0)
+    assert alarms(farm) == ["band_drift phone-1"]
 
 
 def test_a_new_system_begins_a_new_band(farm: FarmRig, phone: HostRig) -> None:
