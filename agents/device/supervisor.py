@@ -1,9 +1,11 @@
 """The supervisor script as the agent sees it: a file in the phone's cache, commands, exit codes."""
 
+import asyncio
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryDirectory
 
 from agents.adb.client import AdbDevice
 from agents.adb.shell_v2 import ShellResult
@@ -13,7 +15,8 @@ from farm.core.errors import DeviceError, DeviceProtocol, SessionFenced
 from farm.core.ids import Digest, digest_of
 from farm.core.plan import PlanFile
 
-_SCRIPT = Path(__file__).with_name("supervisor.sh")
+#: One after the other they are the file that phones get.
+_PARTS = ("processes.sh", "supervisor.sh")
 
 
 class Said(IntEnum):
@@ -39,19 +42,28 @@ class PhoneNotClean(DeviceError):
 
 
 @cache
+def supervisor_script() -> bytes:
+    """The whole script."""
+    return b"\n".join(Path(__file__).with_name(part).read_bytes() for part in _PARTS)
+
+
+@cache
 def supervisor_file() -> PlanFile:
     """The script as one more file of every plan."""
-    content = _SCRIPT.read_bytes()
+    content = supervisor_script()
     return PlanFile(name="supervisor", digest=digest_of(content), size_bytes=len(content))
 
 
 async def ensure_supervisor(device: AdbDevice, work_root: str) -> CacheResult:
     """See that the script is in the phone's cache; raises like `ensure_cached`."""
+    with TemporaryDirectory() as folder:
 
-    async def local_path(_: Digest) -> Path:
-        return _SCRIPT
+        async def local_path(_: Digest) -> Path:
+            path = Path(folder, "supervisor.sh")
+            await asyncio.to_thread(path.write_bytes, supervisor_script())
+            return path
 
-    return await ensure_cached(device, work_root, [supervisor_file()], local_path)
+        return await ensure_cached(device, work_root, [supervisor_file()], local_path)
 
 
 def supervisor_command(work_root: str, command: str, fence: int, argument: int = 0, part: str = "") -> str:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from agents.device.supervisor import supervisor_script
 from farm.core.evidence import ExitRecord
 from farm.phone.exit_record import exit_record
 
-SCRIPT = Path(__file__).parents[2] / "agents/device/supervisor.sh"
 REFUSED, MISSING, RUNNING, LOST = 10, 11, 12, 13
 SHELLS = ["mksh and toybox", "dash", "bash --posix", *(["busybox"] if shutil.which("busybox") else [])]
 
@@ -29,6 +29,14 @@ class Phone:
     work: Path
     fences: set[int] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self.work.mkdir(parents=True)
+        self.script.write_bytes(supervisor_script())
+
+    @property
+    def script(self) -> Path:
+        return self.work / "supervisor.sh"
+
     def folder(self, fence: int) -> Path:
         return self.work / "runs" / str(fence)
 
@@ -38,7 +46,7 @@ class Phone:
         (self.folder(fence) / "run.sh").write_text(f"cd '{self.folder(fence)}' || exit 126\n{program}\n")
 
     def call(self, command: str, fence: int, argument: int = 0, part: str = "") -> int:
-        words = [*self.shell, str(SCRIPT), command, str(self.work), str(fence), str(argument), part]
+        words = [*self.shell, str(self.script), command, str(self.work), str(fence), str(argument), part]
         return subprocess.run(words, env=self.env, cwd="/", timeout=60, check=False).returncode
 
     def start(self, fence: int, program: str, timeout_s: float = 60) -> int:
@@ -60,7 +68,6 @@ class Phone:
 def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
     shell, env = _shell(request.param, tmp_path)
     work = tmp_path / "a work root" / "benchfarm"
-    work.mkdir(parents=True)
     phone = Phone(shell=shell, env=env, work=work)
     yield phone
     assert phone.call("clean", max(phone.fences, default=1)) == 0
@@ -234,7 +241,7 @@ def test_a_second_start_does_nothing(phone: Phone) -> None:
 @pytest.mark.invariant("I8")
 def test_starts_at_the_same_time_make_one_run(phone: Phone) -> None:
     phone.prepare(1, "echo again >>count; sleep 0.3")
-    words = [*phone.shell, str(SCRIPT), "start", str(phone.work), "1", "600"]
+    words = [*phone.shell, str(phone.script), "start", str(phone.work), "1", "600"]
     starts = [subprocess.Popen(words, env=phone.env) for _ in range(4)]
     assert [start.wait(30) for start in starts] == [0] * 4
     assert phone.call("wait", 1, 30) == 0
@@ -344,7 +351,6 @@ def test_clean_leaves_the_runs_of_another_phone_on_the_same_kernel_alone(
     phone: Phone, tmp_path: Path
 ) -> None:
     other = Phone(shell=phone.shell, env=phone.env, work=tmp_path / "other")
-    other.work.mkdir()
     other.start(1, "sleep 60")
     phone.start(1, "sleep 60")
     assert phone.call("clean", 1) == 0
@@ -371,7 +377,7 @@ def test_a_run_outlives_the_hang_up_of_the_shell_that_started_it(phone: Phone) -
         '"$@"; kill -s HUP $$',
         "x",
         *phone.shell,
-        str(SCRIPT),
+        str(phone.script),
         "start",
         str(phone.work),
         "1",
@@ -384,7 +390,7 @@ def test_a_run_outlives_the_hang_up_of_the_shell_that_started_it(phone: Phone) -
 
 
 def test_the_script_names_no_gnu_option() -> None:
-    assert re.search(r"\s--[a-z]", SCRIPT.read_text()) is None
+    assert re.search(r"\s--[a-z]", supervisor_script().decode()) is None
 
 
 def test_the_cpu_time_of_a_run_and_of_what_it_waited_for_is_recorded(phone: Phone) -> None:
