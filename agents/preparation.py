@@ -24,8 +24,8 @@ from agents.patience import Patience
 from agents.watch import Phone
 from farm.clock import Clock
 from farm.core.condition import Condition, closed_gates
-from farm.core.controls import Controls, ControlState, Screen, unheld
-from farm.core.errors import FarmTrouble
+from farm.core.controls import Controls, ControlState, CoreKind, Screen, unheld, unset
+from farm.core.errors import ControlImpossible, FarmTrouble
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile, RunPlan
 
@@ -154,13 +154,20 @@ class Preparation:
                 phone.memory.kept_as = _kept_as(controls)
 
     async def _set(self, phone: Phone, plan: RunPlan, fence: int, ready: Ready) -> Ready:
-        """Set what needs root, last of all; a phone that does not keep to it is not ready."""
+        """Set what needs root, last of all; a phone that does not keep to it is not ready.
+
+        Raises:
+            ControlImpossible: it has nothing of that kind, which waiting does not change.
+        """
         if not plan.controls.need_root:
             return ready
         states = await set_controls(phone.device, phone.facts.work_root, fence, plan.controls)
-        if not (gaps := unheld(states)):
+        lacking = unset(replace(plan.controls, cores=CoreKind.ANY), states)
+        if not (gaps := [*lacking, *unheld(states)]):
             return replace(ready, controls=states)
         await restore_controls(phone.device, phone.facts.work_root)
+        if lacking or any(state.problem for state in states):
+            raise ControlImpossible(f"{phone.device.serial}: {'; '.join(gaps)}")
         return replace(ready, shut=tuple(gaps))
 
     async def _look(self, phone: Phone) -> Look:

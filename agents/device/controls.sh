@@ -57,7 +57,12 @@ each_row() {
 }
 
 set_row() { [ "$before" = - ] || { echo "$asked" >"$cpu/$file"; } 2>/dev/null; }
-restore_row() { [ "$before" = - ] || { echo "$before" >"$cpu/$file"; } 2>/dev/null; }
+# Adds to `stuck` what takes nothing and is not as it was: the phone's own limits may be back already.
+restore_row() {
+  [ "$before" = - ] || { echo "$before" >"$cpu/$file"; } 2>/dev/null && return
+  look "$file"
+  [ "$now" = "$before" ] || stuck="$stuck $file"
+}
 tell_row() {
   look "$file"
   echo "$file $before $asked $now"
@@ -82,15 +87,20 @@ note_cores() {
   for folder in "$cpu"/cpu[0-9]*; do
     core=${folder##*/cpu} wanted=0
     case " $1 " in *" $core "*) wanted=1 ;; esac
-    # Mostly the first core has no switch.
-    [ ! -e "$folder/online" ] || note "cpu$core/online" "$wanted"
+    # Mostly the first core has no switch, and is on.
+    [ ! -e "$folder/online" ] && [ "$wanted" = 1 ] || note "cpu$core/online" "$wanted"
+  done
+  for core in $1; do
+    [ -d "$cpu/cpu$core" ] || note "cpu$core/online" 1
   done
 }
 
 note_clocks() {
   for folder in "$cpu"/cpufreq/policy*; do
     policy=cpufreq/${folder##*/}
-    [ -d "$folder" ] || continue
+    # A policy whose cores are all off says nothing, and sets nothing.
+    look "$policy/related_cpus"
+    [ "$now" != - ] || continue
     [ "$1" = - ] || note "$policy/scaling_governor" "$1"
     [ "$2" = - ] || { fit "$policy" "$2" && note "$policy/scaling_min_freq" "$within"; }
     [ "$3" = - ] || { fit "$policy" "$3" && note "$policy/scaling_max_freq" "$within"; }
@@ -128,5 +138,11 @@ set-all)
   shift 2
   set_all "$@"
   ;;
-put-back) twice restore_row ;;
+put-back)
+  for _ in 1 2; do
+    stuck=
+    each_row restore_row
+  done
+  [ -z "$stuck" ] || { echo "cannot be put back:$stuck" >&2; exit 1; }
+  ;;
 esac

@@ -34,6 +34,8 @@ def set_clusters(state: Path, clusters: Sequence[Cluster], governor: str = "sche
     cores = [core for cluster in clusters for core in cluster.cores]
     for name in _LISTS:
         _write(cpu / name, core_text(cores))
+    # The first has no switch, as on most phones.
+    (cpu / f"cpu{cores[0]}").mkdir(parents=True, exist_ok=True)
     for core in cores[1:]:
         _write(cpu / f"cpu{core}" / "online", "1")
     for cluster in clusters:

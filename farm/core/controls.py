@@ -99,6 +99,9 @@ def wanted_cores(controls: Controls, clusters: Sequence[Cluster]) -> tuple[int, 
     match controls.cores:
         case CoreKind.ANY:
             return ()
+        case kind if kind in set(CoreKind) and any(cluster.max_hz is None for cluster in clusters):
+            # Numbers of cores say nothing: some chips count the fast ones first.
+            return None
         case CoreKind.LITTLE:
             found = clusters[:1] if len(clusters) > 1 else ()
         case CoreKind.BIG:
@@ -116,13 +119,16 @@ def unheld(states: Iterable[ControlState]) -> list[str]:
 
 
 def unset(asked: Controls, states: Iterable[ControlState]) -> list[str]:
-    """What was asked for and never set, in words: agents of earlier releases pass controls over."""
-    set_names = {state.name for state in states}
+    """What was asked for and never set, in words: agents of earlier releases pass controls over, and a phone
+    that shows cores to switch may show no clocks.
+    """
+    set_names = {state.name.rpartition(".")[2] for state in states}
     missing = []
     if asked.cores != CoreKind.ANY and CORES not in set_names:
         missing.append(f"the run was not bound to {asked.cores} cores")
-    if asked.need_root and not set_names - {CORES}:
-        missing.append("clocks and cores were not set")
+    of_root = {name: getattr(asked, name) for name in ("governor", "min_hz", "max_hz", "online")}
+    if lacking := [name for name, value in of_root.items() if value and name not in set_names]:
+        missing.append(f"clocks and cores were not set: {', '.join(lacking)}")
     return missing
 
 

@@ -9,12 +9,16 @@ from farm.core.controls import (
     control_level,
     non_default_controls,
     unheld,
+    unset,
     wanted_cores,
 )
 from farm.core.hardware import Cluster
 from farm.phone.control_rows import control_states, held_afterwards
 
-LITTLE, BIG, MIDDLE, PRIME = (Cluster(cores=cores) for cores in [(0, 1, 2, 3), (4, 5), (6,), (7,)])
+LITTLE, BIG, MIDDLE, PRIME = (
+    Cluster(cores=cores, max_hz=max_hz)
+    for cores, max_hz in [((0, 1, 2, 3), 18), ((4, 5), 24), ((6,), 28), ((7,), 30)]
+)
 
 
 def state(name: str, asked: str, held: str | None, after: str | None = None) -> ControlState:
@@ -125,3 +129,18 @@ def test_what_was_read_after_the_run_is_added_by_name() -> None:
     states = control_states("cpu4/online 1 0 0\ncpufreq/policy0/scaling_governor a b b\n")
     after = held_afterwards(states, "cpufreq/policy0/scaling_governor a b c\n")
     assert [each.held_after for each in after] == [None, "c"]
+
+
+def test_what_was_asked_for_and_left_out_is_said_though_others_were_set() -> None:
+    switched = ControlState(name="cpu4.online", asked="0", before="1", held_before="0")
+    assert unset(Controls(online="0-3"), [switched]) == []
+    assert unset(Controls(online="0-3", governor="performance", max_hz=10**9), [switched]) == [
+        "clocks and cores were not set: governor, max_hz"
+    ]
+
+
+@pytest.mark.parametrize("kind", ["little", "big", "prime"])
+def test_cores_of_unknown_speed_are_of_no_kind(kind: str) -> None:
+    clusters = [Cluster(cores=(0, 1)), Cluster(cores=(2, 3)), Cluster(cores=(4,))]
+    assert wanted_cores(Controls(cores=kind), clusters) is None
+    assert wanted_cores(Controls(cores="0-1"), clusters) == (0, 1)

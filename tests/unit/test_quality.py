@@ -185,7 +185,7 @@ def test_what_an_agent_of_an_earlier_release_did_not_set_is_uncontrolled() -> No
     nothing_set = Evidence(fence=1)
     answer = judged(evidence=nothing_set, controls=Controls(cores="big", governor="performance"))
     assert answer.quality is Quality.UNCONTROLLED
-    assert answer.reasons == ("the run was not bound to big cores", "clocks and cores were not set")
+    assert answer.reasons == ("the run was not bound to big cores", "clocks and cores were not set: governor")
     assert judged(evidence=nothing_set, controls=Controls()).quality is Quality.VALID
     bound = ControlState(name="cores", asked="4-7", held_before="4-7", held_after="4-7")
     was_set = Evidence(fence=1, controls=(bound,))

@@ -95,15 +95,32 @@ async def test_a_clock_that_does_not_hold_puts_the_run_off_and_is_put_back(bench
     await asyncio.to_thread(make_rooted, bench.handle.state)
     stuck = bench.handle.state / "sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq"
     stuck.unlink()
-    stuck.symlink_to("/dev/null")
+    # Reads as something, and takes nothing.
+    stuck.symlink_to("/proc/sys/kernel/ostype")
     entry = entry_with(
         bench, 1, "echo ran", Controls(max_hz=1_000_000_000), Gates(wait_s=0, full_clocks=False)
     )
     ending = await bench.runner.run(entry, unheard, adopt=False)
     assert isinstance(ending, PutOff)
-    assert ending.reason.startswith("policy0.max_hz could not be set")
+    assert ending.reason.startswith("policy0.max_hz is Linux")
     fast = bench.handle.state / "sys/devices/system/cpu/cpufreq/policy1/scaling_max_freq"
     assert fast.read_text().strip() == "2500000"
+
+
+async def test_a_clock_that_the_phone_does_not_have_ends_the_job_and_the_others_are_put_back(
+    bench: Bench,
+) -> None:
+    await bench.phone()
+    await asyncio.to_thread(make_rooted, bench.handle.state)
+    policies = bench.handle.state / "sys/devices/system/cpu/cpufreq"
+    (policies / "policy0/scaling_max_freq").unlink()
+    entry = entry_with(bench, 1, "echo ran", Controls(max_hz=1_000_000_000), Gates(full_clocks=False))
+    ending = await bench.runner.run(entry, unheard, adopt=False)
+    assert isinstance(ending, Evidence)
+    assert ending.trouble is not None
+    assert ending.trouble.code == "device.control_impossible"
+    assert "policy0.max_hz could not be set" in ending.trouble.message
+    assert (policies / "policy1/scaling_max_freq").read_text().strip() == "2500000"
 
 
 async def test_controls_of_an_agent_that_died_before_the_run_are_put_back_by_its_next_life(

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from agents.device.layout import controls_record, run_folder
 from agents.virtual.pool import PhoneHandle
 from agents.virtual.sysfs import set_clusters
 from farm.core.controls import Controls, ControlState, unheld
-from farm.core.errors import ControlImpossible
+from farm.core.errors import ControlImpossible, DeviceProtocol
 from farm.core.hardware import Cluster
 from farm.phone.control_rows import held_afterwards
 
@@ -153,6 +154,39 @@ async def test_cores_are_switched_off_and_on(device: AdbDevice, work_root: str, 
     assert unheld(states) == []
     await restore_controls(device, work_root)
     assert (online / "cpu4/online").read_text().strip() == "1"
+
+
+async def test_a_core_that_cannot_be_switched_is_said_not_to_be(
+    device: AdbDevice, work_root: str, rooted: PhoneHandle
+) -> None:
+    off = await set_controls(device, work_root, 1, Controls(online="4-6"))
+    assert [words for words in unheld(off) if words.startswith("cpu0.online could not be set to 0")]
+    missing = await set_controls(device, work_root, 1, Controls(online="0-7"))
+    assert [state.name for state in missing if state.problem] == ["cpu7.online"]
+
+
+async def test_cores_that_are_off_have_no_clocks_to_set(
+    device: AdbDevice, work_root: str, rooted: PhoneHandle
+) -> None:
+    # All files of such a policy fail to be read; here they are gone.
+    shutil.rmtree(rooted.state / "sys/devices/system/cpu/cpufreq/policy4")
+    (rooted.state / "sys/devices/system/cpu/cpufreq/policy4").mkdir()
+    states = await set_controls(device, work_root, 1, Controls(online="0-3", governor="performance"))
+    assert unheld(states) == []
+    assert "policy4.governor" not in {state.name for state in states}
+
+
+async def test_what_cannot_be_put_back_stays_written_down(
+    device: AdbDevice, work_root: str, rooted: PhoneHandle
+) -> None:
+    await set_controls(device, work_root, 1, FIXED)
+    governor = rooted.state / "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
+    governor.unlink()
+    governor.mkdir()
+    with pytest.raises(DeviceProtocol, match="could not be put back"):
+        await restore_controls(device, work_root)
+    assert is_recorded(work_root)
+    assert clock(rooted, "policy4", "governor") == "schedutil"
 
 
 async def test_without_root_nothing_is_set_and_it_is_said(
