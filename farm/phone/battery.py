@@ -14,6 +14,9 @@ _PLUG_BY_KEY = {
     "Dock powered": "dock",
 }
 
+#: Somebody ran `dumpsys battery set` or `unplug`: until its `reset` all values are what was set, or old.
+_MADE_UP = "UPDATES STOPPED"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Battery:
@@ -30,8 +33,10 @@ class Battery:
 def battery(text: str) -> Battery:
     """The first value of each key counts: vendors add keys of their own behind.
 
-    Without a battery there are no values but what the phone is plugged into.
+    Values that are not the battery's own are none; without a battery there is only what it is plugged into.
     """
+    if _MADE_UP in text:
+        return Battery()
     said = _said(text)
     plugged = _plugged(said)
     if said.get("present") == "false":

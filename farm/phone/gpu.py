@@ -7,7 +7,7 @@ from farm.core.hardware import Gpu
 from farm.phone.text import lines
 
 _GLES = re.compile(r"(?:^|\s)GLES: ?(.+)$")
-_OPENGL = re.compile(r"OpenGL ES\S* \d+\.\d+ ?(.*)", re.DOTALL)
+_OPENGL = re.compile(r"OpenGL ES\S* \d+\.\d+(?:\.\d+)? ?(.*)", re.DOTALL)
 #: `V@0762.10`, `v1.r38p1-01eac0`, `build 1.13@5776728`.
 _DRIVERS = (
     re.compile(r"V@\d[\d.]*", re.ASCII),
@@ -84,7 +84,9 @@ def _driver(version: str | None) -> str | None:
     short = next((match[0] for match in known if match), None)
     behind = _OPENGL.fullmatch(version)
     rest = _PREFIX.sub("", behind[1].strip()) if behind else version
-    return short or rest or None
+    # ANGLE and translators put theirs in brackets.
+    whole = rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
+    return short or whole or None
 
 
 def _vulkan_fields(text: str) -> tuple[dict[str, int], dict[str, str]]:

@@ -14,6 +14,8 @@ _TEMPERATURE = re.compile(
     re.ASCII,
 )
 _NOT_READY = "HAL Ready: false"
+#: Somebody ran `cmd thermalservice override-status`, and did not reset it.
+_OVERRIDDEN = "IsStatusOverride: true"
 #: Headings that values of now, and values of some time ago, stand under.
 _CURRENT, _CACHED = "Current temperatures", "Cached temperatures"
 #: android.os.Temperature: TYPE_SKIN. Volts, amperes and percent are types 6 (BCL_VOLTAGE) to 8.
@@ -54,8 +56,11 @@ def thermal(text: str) -> Thermal:
 def thermal_status(text: str) -> ThermalStatus | None:
     """The phone's thermal status; None for one that Android does not know.
 
-    NONE is also what the service says before any HAL reported to it, and then it is no statement.
+    NONE is also what the service says before any HAL reported to it, and then it is no statement; nor is any
+    status that was put in the place of the phone's own.
     """
+    if any(line.strip() == _OVERRIDDEN for line in lines(text)):
+        return None
     found = (_STATUS.fullmatch(line) for line in lines(text))
     number = next((int(match[1]) for match in found if match), None)
     if number == ThermalStatus.NONE and any(line.strip() == _NOT_READY for line in lines(text)):

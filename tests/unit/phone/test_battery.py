@@ -25,6 +25,11 @@ def test_level_temperature_and_charging_are_read(text: str) -> None:
     assert battery(text) == Battery(level_pct=81, temperature_c=28.7, charging=True, plugged="usb")
 
 
+def test_values_that_were_set_by_hand_are_not_the_batterys() -> None:
+    head = "Current Battery Service state:\n"
+    assert battery(DUMP.replace(head, f"{head}  (UPDATES STOPPED -- use 'reset' to restart)\n")) == Battery()
+
+
 @pytest.mark.parametrize(
     ("status", "charging"), [(1, None), (2, True), (3, False), (4, False), (5, True), (9, None)]
 )

@@ -30,10 +30,10 @@ from farm.phone.gpu import gpu
             "ANGLE git hash: abc",
         ),
         (
-            "GLES: Google Inc. (Acme), ANGLE (Acme, Card 1, OpenGL ES 3.2), OpenGL ES 3.2 (ANGLE 2.1)",
+            "GLES: Google Inc. (Acme), ANGLE (Acme, Card 1, OpenGL ES 3.2), OpenGL ES 3.1.0 (ANGLE 2.1)",
             "Google Inc. (Acme)",
             "ANGLE (Acme, Card 1, OpenGL ES 3.2)",
-            "(ANGLE 2.1)",
+            "ANGLE 2.1",
         ),
     ],
 )

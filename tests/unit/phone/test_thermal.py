@@ -72,6 +72,11 @@ def test_no_throttling_is_no_statement_while_no_hal_reports() -> None:
     assert thermal_status(text.format(3)) is ThermalStatus.SEVERE
 
 
+def test_a_status_that_was_put_in_the_place_of_the_phones_own_is_none() -> None:
+    text = "IsStatusOverride: true\nThermal Status: {}\nHAL Ready: true\n"
+    assert [thermal_status(text.format(number)) for number in (0, 2)] == [None, None]
+
+
 def test_names_say_what_is_skin_where_a_vendor_counts_types_in_its_own_way() -> None:
     text = """\
 Current temperatures from HAL:
