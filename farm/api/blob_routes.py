@@ -1,6 +1,8 @@
 """Artifacts by digest: model files and programs, to and from the farm."""
 
+import os
 from collections.abc import AsyncIterator
+from typing import BinaryIO
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse
@@ -11,6 +13,7 @@ from starlette.requests import ClientDisconnect
 from farm.api.bodies import announced_bytes
 from farm.api.callers import Submitter, ViewerOrAgent
 from farm.api.context import Context, Farm
+from farm.api.open_file import OpenFileResponse
 from farm.api.problems import status_of
 from farm.core.errors import ArtifactMissing, NotFound, TooLarge, UploadInterrupted
 from farm.core.ids import Digest, HostId
@@ -52,7 +55,7 @@ async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
     """Whether the farm has an artifact; if not, `Upload-Offset` says how much of an upload arrived."""
     name = checked_digest(digest)
     try:
-        await _blob_path(farm, caller, name)
+        (await _blob(farm, caller, name)).close()
     except NotFound as error:
         arrived = str(farm.blobs.arrived_bytes(name))
         return Response(status_code=status_of(error), headers={OFFSET_HEADER: arrived})
@@ -62,20 +65,24 @@ async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
 @router.get("/{digest}")
 async def get_blob(digest: str, request: Request, caller: ViewerOrAgent, farm: Farm) -> FileResponse:
     """An artifact's bytes, or with `Range` one part; 410 when the farm had them and let them go."""
-    name = checked_digest(digest)
-    path = await _blob_path(farm, caller, name)
-    _check_range(request.headers, farm.blobs.size_bytes(name) or 0)
-    return FileResponse(path, media_type="application/octet-stream")
+    file = await _blob(farm, caller, checked_digest(digest))
+    try:
+        _check_range(request.headers, os.fstat(file.fileno()).st_size)
+    except HTTPException:
+        file.close()
+        raise
+    return OpenFileResponse(file)
 
 
-async def _blob_path(farm: Context, caller: Caller, digest: Digest) -> str:
+async def _blob(farm: Context, caller: Caller, digest: Digest) -> BinaryIO:
     if caller.role is Role.AGENT:
         await farm.database.read_async(check_needs, HostId(caller.name), digest)
     await farm.database.read_async(get_artifact, digest)
-    if farm.blobs.size_bytes(digest) is None:
+    file = farm.blobs.find(digest)
+    if file is None:
         # The next sweep says so in the row, too.
         raise NotFound(f"artifact {digest} is gone from the farm's disk", hint=ArtifactMissing.default_hint)
-    return str(farm.blobs.path(digest))
+    return file
 
 
 def _part(headers: Headers) -> ContentRange | None:

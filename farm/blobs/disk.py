@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from farm.blobs.incoming import Incoming, arrived_bytes, remove_left
 from farm.core.errors import FarmDiskFull, FarmTrouble, TooLarge, UploadInterrupted
@@ -57,6 +58,13 @@ class DiskBlobs:
         """Bytes of an artifact; None when it is not here."""
         path = self.path(digest)
         return path.stat().st_size if path.is_file() else None
+
+    def find(self, digest: Digest) -> BinaryIO | None:
+        """An artifact's file, open: it can be read to its end though it is removed meanwhile."""
+        try:
+            return self.path(digest).open("rb")
+        except FileNotFoundError:
+            return None
 
     def files(self) -> Iterator[StoredFile]:
         """All artifacts that are here, in no order; reads the whole folder."""

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farm.cli.kept_login import find_login, find_token
+from farm.cli.kept_login import find_login, find_token, login_file
 from farm.cli.output import talk
 from farm.cli.person import find_me
 
@@ -58,17 +58,30 @@ def connect() -> "FarmClient":
 
 def connect_to(url: str) -> "FarmClient":
     """A client of the farm at an address, with the token that is kept for it."""
-    return connect_with(url, find_token(url))
+    return connect_with(url, find_token(url), away_hint=_away_hint(url))
 
 
-def connect_with(url: str, token: str | None) -> "FarmClient":
+def connect_with(url: str, token: str | None, *, away_hint: str | None = None) -> "FarmClient":
     """As `connect_to`, with a token that is given."""
     from farm.client import FarmClient
 
-    farm = FarmClient(url, token=token, name=find_me())
+    farm = FarmClient(url, token=token, name=find_me(), away_hint=away_hint)
     if token is not None and farm.is_overheard:
         remark(url)
     return farm
+
+
+def _away_hint(url: str) -> str | None:
+    """What to do when no farm answers at an address that nobody typed, but logged in at once; else None."""
+    if os.environ.get("FARM_URL"):
+        return None
+    login = find_login()
+    if login is None or login.url != url:
+        return None
+    return (
+        f"that address is from your login, kept in {login_file()}: `farm login URL` logs in at another farm, "
+        "FARM_URL names one for a single command, and without that file you are logged out"
+    )
 
 
 @cache

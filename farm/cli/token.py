@@ -26,7 +26,11 @@ app = typer.Typer(
 @app.command()
 def create(
     role: Annotated[
-        Role, typer.Option(help="agent: a join token. Any other: an access token, which only admins make.")
+        str,
+        typer.Option(
+            metavar=f"[{'|'.join(Role)}]",
+            help="agent: a join token. Any other: an access token, which only admins make.",
+        ),
     ] = Role.AGENT,
     name: Annotated[
         str | None, typer.Option(help="Whose access token: what is done with it is recorded under this name.")
@@ -56,7 +60,7 @@ def create(
 
     Example: farm token create --role submitter --name ann --out token
     """
-    asked = _asked(role, name, auto_admit=auto_admit, valid=valid, data=data)
+    asked = _asked(_role(role), name, auto_admit=auto_admit, valid=valid, data=data)
     # The file first: a token that could not be kept would stay valid.
     with nullcontext() if out is None else new_private_file(out) as file:
         token = _issued(asked, data)
@@ -111,6 +115,13 @@ def _asked(
     if name is not None or data is not None:
         raise InvalidInput("--name and --data are for access tokens", hint="say which --role it is to have")
     return TokenRequest(auto_admit=auto_admit, valid_s=_valid_s(valid or "1h"))
+
+
+def _role(said: str) -> Role:
+    try:
+        return Role(said)
+    except ValueError as error:
+        raise InvalidInput(f"there is no role {said!r}", hint=f"one of {', '.join(Role)}") from error
 
 
 def _access(role: Role, name: str | None, valid: str | None) -> "AccessRequest":

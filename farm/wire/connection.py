@@ -24,7 +24,13 @@ class FarmConnection:
     """Sends requests to one farm, as somebody."""
 
     def __init__(
-        self, url: str, *, token: str | None = None, name: str | None = None, answer_s: float = ANSWER_S
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        name: str | None = None,
+        answer_s: float = ANSWER_S,
+        away_hint: str | None = None,
     ) -> None:
         """Nothing is sent yet.
 
@@ -33,11 +39,13 @@ class FarmConnection:
             token: an access token, which proves who calls.
             name: who calls, for a farm that asks nobody to prove it.
             answer_s: how long each read and write may take.
+            away_hint: what to do when no farm answers there; None for what helps mostly.
 
         Raises:
             InvalidInput: `url` is not the address of a web server.
         """
         self.url = url.rstrip("/")
+        self._away_hint = away_hint
         address = farm_address(self.url)
         #: Whether others may hear what is said: it goes over a network, and is not encrypted.
         self.is_overheard = address.scheme == "http" and not is_loopback(address.host)
@@ -69,7 +77,7 @@ class FarmConnection:
         return read_answer(kind, self._send(self._http.build_request("POST", path, json=body)))
 
     def _post_once(self, kind: type[T], path: str, body: Mapping[str, object], *, lost_hint: str) -> T:
-        """As `_post`, of what must not be done twice: it has a key, and is sent again where its answer is lost.
+        """As `_post`, of what must not be done twice: it has a key, and is sent again if its answer is lost.
 
         Raises:
             FarmUnreachable: that was lost, too; `lost_hint` says how to see what came of it.
@@ -99,7 +107,7 @@ class FarmConnection:
                 f"the farm at {self.url} did not answer in time", hint="is it busy, or is it another program?"
             ) from error
         except httpx.RequestError as error:
-            raise FarmUnreachable(f"no farm answers at {self.url}") from error
+            raise FarmUnreachable(f"no farm answers at {self.url}", hint=self._away_hint) from error
 
 
 def _who(token: str | None, name: str | None) -> dict[str, str]:
