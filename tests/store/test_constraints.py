@@ -60,6 +60,18 @@ GOLDEN = {
     "measured_at": NOW,
 }
 ERRAND = {"device_id": PHONE, "kind": "identify", "asked_by": "ann", "asked_at": NOW}
+SUBMITTED = {
+    "name": "m",
+    "harness": "h",
+    "spec": {},
+    "rounds": 5,
+    "seed": 1,
+    "rejected": [],
+    "created_at": NOW,
+    "submitted_by": "user:ann",
+    "request_key": "k",
+    "request_digest": DIGEST,
+}
 HOST_ROW = {"state": "active", "auto_admit": True, "created_at": NOW}
 
 #: What is broken: the rows before, and the row that must be refused.
@@ -87,6 +99,13 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "uq_hosts_credential_hash": [(tables.hosts, {**HOST_ROW, "host_id": "bench-2", "credential_hash": "x"})],
     "uq_jobs_one_open_check_per_device": [(tables.jobs, CHECK), (tables.jobs, CHECK)],
     "uq_jobs_cell_id_round_repeat": [(tables.jobs, JOB)],
+    "uq_matrices_one_per_request": [
+        (tables.matrices, SUBMITTED),
+        (tables.matrices, {**SUBMITTED, "submitted_by": "user:bob"}),
+        (tables.matrices, {**SUBMITTED, "request_key": None}),
+        (tables.matrices, {**SUBMITTED, "request_key": None}),
+        (tables.matrices, SUBMITTED),
+    ],
     "uq_cells_matrix_id_cell_index": [(tables.cells, {**CELL, "cell_index": 0})],
     "uq_measurements_one_accepted_per_job": [
         (tables.attempts, ATTEMPT),
@@ -201,7 +220,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
 
 
 @pytest.mark.parametrize("rule", BROKEN)
-@pytest.mark.invariant("I1", "I2", "I3", "I4", "I18")
+@pytest.mark.invariant("I1", "I2", "I3", "I4", "I17", "I18")
 def test_the_database_refuses_what_breaks_the_rule(filled: Database, rule: str) -> None:
     *before, broken = BROKEN[rule]
 

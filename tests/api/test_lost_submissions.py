@@ -1,0 +1,107 @@
+"""Submissions whose answers are lost on the way: one matrix, whoever sends them again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from cut_line import cut_line
+from farm_rig import phone
+from http_farm import HttpFarm, http_farm
+from test_routes import matrix_spec, refused, register_variant
+
+from farm.client import FarmClient
+from farm.core.errors import FarmUnreachable
+from farm.store.tables import events
+
+#: Of an answer: nothing that could be read.
+LOST = 1
+
+
+@contextmanager
+def furnished(folder: Path, **config: Any) -> Iterator[HttpFarm]:
+    with http_farm(folder, **config) as served:
+        assert register_variant(served).status_code == 201
+        host = served.enroll()
+        assert host.exchange(devices=[phone("phone-1")]).status_code == 200
+        yield served
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def farm(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HttpFarm]:
+    if request.param == "sqlite":
+        with furnished(tmp_path) as served:
+            yield served
+        return
+    server = request.getfixturevalue("postgres")
+    with server.database("migrated") as name, furnished(tmp_path, database_url=server.url(name)) as served:
+        yield served
+
+
+def submissions(farm: HttpFarm) -> int:
+    query = sa.select(sa.func.count()).where(events.c.kind == "matrix_submitted")
+    return farm.context.database.read(lambda connection: connection.execute(query).scalar_one())
+
+
+def post(farm: HttpFarm, key: str | None, path: str = "", **body: Any) -> Any:
+    headers = {} if key is None else {"Idempotency-Key": key}
+    return farm.http.post(f"/api/v1/matrices{path}", headers=headers, json=body)
+
+
+@pytest.mark.invariant("I17")
+@pytest.mark.fault(55)
+def test_a_submission_whose_answer_is_lost_is_sent_again_and_is_one_matrix(farm: HttpFarm) -> None:
+    with (
+        cut_line(farm.url, LOST, None, cuts_answers=True) as (url, line),
+        FarmClient(url) as client,
+    ):
+        view = client.submit_matrix(matrix_spec())
+        assert line.cuts == []
+        assert [each.matrix_id for each in client.matrices()] == [view.matrix_id]
+    assert submissions(farm) == 1
+
+
+@pytest.mark.fault(55)
+def test_a_rerun_whose_answer_is_lost_is_one_matrix(farm: HttpFarm) -> None:
+    first = post(farm, None, spec=matrix_spec()).json()["matrix_id"]
+    with (
+        cut_line(farm.url, LOST, None, cuts_answers=True) as (url, line),
+        FarmClient(url) as client,
+    ):
+        again = client.rerun_matrix(first, failed=False)
+        assert line.cuts == []
+        assert sorted(each.matrix_id for each in client.matrices()) == sorted([first, again.matrix_id])
+
+
+@pytest.mark.fault(55)
+def test_a_client_that_loses_both_answers_says_that_it_may_be_there_all_the_same(farm: HttpFarm) -> None:
+    with (
+        cut_line(farm.url, LOST, LOST, cuts_answers=True) as (url, line),
+        FarmClient(url) as client,
+    ):
+        with pytest.raises(FarmUnreachable) as lost:
+            client.submit_matrix(matrix_spec())
+        assert line.cuts == []
+    assert "farm matrix list" in lost.value.hint
+    assert submissions(farm) == 1
+
+
+def test_one_key_is_one_request(farm: HttpFarm) -> None:
+    first = post(farm, '"a-key"', spec=matrix_spec())
+    again = post(farm, "a-key", spec=matrix_spec())
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json()["matrix_id"] == again.json()["matrix_id"]
+    refused(post(farm, "a-key", spec=matrix_spec(rounds=6)), 409, "request.reused")
+    refused(post(farm, "a-key", f"/{first.json()['matrix_id']}/rerun", failed=False), 409, "request.reused")
+    refused(post(farm, "a key", spec=matrix_spec()), 422, "input.invalid")
+    assert submissions(farm) == 1
+
+
+def test_the_answer_is_there_though_the_same_could_not_be_submitted_any_more(farm: HttpFarm) -> None:
+    first = post(farm, "a-key", spec=matrix_spec()).json()["matrix_id"]
+    asked = {"by": "ann", "reason": "it fell"}
+    assert farm.http.post("/api/v1/devices/phone-1/retire", json=asked).status_code == 200
+    refused(post(farm, "other", spec=matrix_spec()), 422, "matrix.selector_empty")
+    assert post(farm, "a-key", spec=matrix_spec()).json()["matrix_id"] == first
