@@ -66,7 +66,21 @@ def actual_of(plan: RunPlan, placement: Placement | None) -> tuple[Actual, Place
     found = actual(placement, plan.backend)
     if found.accelerator is not Accelerator.UNKNOWN or plan.shown is None:
         return found, placement
+    if placement is not None and not _is_borne_out(placement, plan.shown.placement):
+        unlike = (
+            f"attempt {plan.shown.attempt_id} was placed otherwise: {placement_words(plan.shown.placement)}"
+        )
+        return replace(found, proof=f"{found.proof}; {unlike}"), placement
     earlier = actual(plan.shown.placement, plan.backend)
     proof = f"{earlier.proof} (shown after attempt {plan.shown.attempt_id}: same cell, build and program)"
     shown = Actual(backend=earlier.backend, accelerator=earlier.accelerator, proof=proof)
     return shown, plan.shown.placement
+
+
+def _is_borne_out(own: Placement, earlier: Placement) -> bool:
+    """Whether what a run itself tells of the CPU's part is what an earlier run had."""
+    had = {share.by: share.nodes for share in earlier.shares if share.accelerator is Accelerator.CPU}
+    left = [share for share in own.shares if share.accelerator is Accelerator.CPU]
+    return all(
+        share.by in had and (share.nodes is None or had[share.by] in (share.nodes, None)) for share in left
+    )

@@ -13,15 +13,17 @@ from sqlalchemy.engine import Connection
 
 from farm.core.event import Subject, WorkEvent
 from farm.core.ids import AttemptId
-from farm.core.measurement import Outcome, Reading, RunFailure
+from farm.core.measurement import UNKNOWN_ACCELERATOR, Outcome, Reading, RunFailure
 from farm.core.reread import Reread, RereadKind, reread_words
 from farm.core.units import duration_text
 from farm.services.adapters import adapter_of
 from farm.services.judging import evidence_in, read_evidence
 from farm.services.measuring import measurement_of
+from farm.store.attempts import Attempt
 from farm.store.events import record_event
 from farm.store.job_work import Work, work_of
 from farm.store.measurements import NewMeasurement, add_measurements, stored_values
+from farm.store.placements import present_placements
 from farm.store.provenance import counted_reports
 from farm.store.rereads import (
     Selection,
@@ -75,13 +77,18 @@ def look_again(
     work = {each: work_by_job[standings[each].job.job_id] for each in attempt_ids}
     stale = [each for each in attempt_ids if _is_stale(work[each], readings.get(each))]
     reports = counted_reports(connection, stale)
-    found = [
-        _compared(standings[each], work[each], reports[each], readings.get(each), now)
-        for each in stale
-        if each in reports
-    ]
+    shown = _Shown(connection, [standings[each].attempt for each in stale])
+    found: list[Found] = []
+    for each in stale:
+        if each not in reports:
+            continue
+        standing = shown.present(standings[each])
+        compared = _compared(standing, work[each], reports[each], readings.get(each), now)
+        if compared is not None:
+            found.append(compared)
+            shown.note(compared)
     return Looked(
-        found=tuple(each for each in found if each is not None),
+        found=tuple(found),
         looked_at=len(reports),
         up_to_date=len(attempt_ids) - len(stale),
         expired=len(stale) - len(reports),
@@ -96,6 +103,36 @@ def carry_out(connection: Connection, found: Sequence[Found], *, now: datetime, 
         for each in found
         if each.reread.kind is RereadKind.BROKEN or _carried_out(connection, each, now=now, actor=actor)
     ]
+
+
+class _Shown:
+    """What earlier runs show by the readings of now: plans keep what was read when they were made.
+
+    An earlier run has a lower number, so in a piece of work it comes before those that rest on it.
+    """
+
+    def __init__(self, connection: Connection, attempts: Sequence[Attempt]) -> None:
+        rests_on = {each.plan.shown.attempt_id for each in attempts if each.plan.shown is not None}
+        self._placement_by_attempt = present_placements(connection, rests_on)
+
+    def present(self, standing: Standing) -> Standing:
+        """The attempt with what counts now in its plan."""
+        plan = standing.attempt.plan
+        if plan.shown is None or plan.shown.attempt_id not in self._placement_by_attempt:
+            return standing
+        placement = self._placement_by_attempt[plan.shown.attempt_id]
+        shown = None if placement is None else replace(plan.shown, placement=placement)
+        return replace(standing, attempt=replace(standing.attempt, plan=replace(plan, shown=shown)))
+
+    def note(self, found: Found) -> None:
+        """What this piece is about to change."""
+        if found.reread.kind is RereadKind.BROKEN:
+            return
+        reading = None if found.measured is None else found.measured.reading
+        is_known = reading is not None and reading.accelerator != UNKNOWN_ACCELERATOR
+        self._placement_by_attempt[found.reread.attempt_id] = (
+            reading.placement if reading and is_known else None
+        )
 
 
 def _is_stale(work: Work, readings: Sequence[Mapping[str, Any]] | None) -> bool:

@@ -1,6 +1,6 @@
 """Where series ran: the placements that measurements have."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -155,6 +155,24 @@ def earlier_runs(
         if placement is not None and placement.shares
     )
     return EarlierRuns(runs=len(rows), shown=next(shown, None))
+
+
+def present_placements(
+    connection: Connection, attempt_ids: Collection[AttemptId]
+) -> dict[AttemptId, Placement | None]:
+    """What the readings that count now show of these attempts: None where nothing; others are missing."""
+    query = sa.select(
+        measurements.c.attempt_id,
+        measurements.c.accelerator,
+        measurements.c.quality,
+        measurements.c.placement,
+    ).where(measurements.c.attempt_id.in_(attempt_ids), measurements.c.accepted)
+    return {
+        AttemptId(row.attempt_id): None
+        if row.accelerator == UNKNOWN_ACCELERATOR or row.quality == Quality.WITHDRAWN
+        else _read(row.placement)
+        for row in (connection.execute(query) if attempt_ids else ())
+    }
 
 
 def _placed(row: sa.Row[Any]) -> PlacedSeries:

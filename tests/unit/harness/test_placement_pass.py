@@ -6,8 +6,10 @@ import pytest
 import run_samples as sample
 
 from farm.core.evidence import Evidence, ExitRecord, PassEvidence
+from farm.core.ids import AttemptId
 from farm.core.placement import Accelerator, Placement, actual
-from farm.harness.placement_pass import shown_by
+from farm.core.plan import ShownPlacement
+from farm.harness.placement_pass import actual_of, shown_by
 from farm.harness.placements.tflite import tflite_placement
 
 TAKEN = "TfLiteNnapiDelegate delegate: {} nodes delegated out of 64 nodes with 1 partitions.\n"
@@ -42,3 +44,15 @@ def test_a_pass_that_was_placed_otherwise_does_not_speak_for_the_run() -> None:
 @pytest.mark.parametrize("placed", [shown(logged("qti-dsp", pid=12)), shown(logged("qti-dsp"), code=1)])
 def test_neither_another_process_nor_a_pass_that_failed_counts(placed: Placement) -> None:
     assert actual(placed, "nnapi").accelerator is Accelerator.UNKNOWN
+
+
+@pytest.mark.parametrize(("own", "kind"), [(60, Accelerator.DSP), (41, Accelerator.UNKNOWN)])
+def test_an_earlier_run_that_was_placed_otherwise_does_not_speak_for_this_one(
+    own: int, kind: Accelerator
+) -> None:
+    earlier = ShownPlacement(attempt_id=AttemptId(7), placement=shown(logged("qti-dsp")))
+    plan = replace(sample.plan("nnapi"), shown=earlier)
+    ran, placement = actual_of(plan, tflite_placement(TAKEN.format(own)))
+    assert ran.accelerator is kind
+    assert "attempt 7" in ran.proof
+    assert placement is not None
