@@ -15,7 +15,7 @@ from farm.services.checks import check_where_needed, heed_uncleanable, watch_boo
 from farm.services.fences import raise_fences
 from farm.services.incidents import notice_trouble
 from farm.services.nothing_new import says_nothing_new
-from farm.services.recovery import note_recovery
+from farm.services.recovery import note_recovered, note_recovery
 from farm.services.refusals import note_claimants, note_second_claim
 from farm.services.shelf import set_up_where_wanted
 from farm.services.takeover import stays, take_over
@@ -126,6 +126,7 @@ def _heed(
     """What follows from what was seen, once it is noted."""
     note_charging(connection, seen.device, report.condition, host_id, now=now)
     note_recovery(connection, seen.device, report.recovery, host_id, now=now)
+    note_recovered(connection, seen.device, report, now=now)
     if report.claimants:
         note_claimants(connection, seen.device, report.claimants, host_id, now=now)
     _heed_fence(connection, host_id, seen.device, report, now=now)

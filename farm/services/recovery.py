@@ -6,12 +6,12 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.alarm import AlarmKind, AlarmSubject
-from farm.core.device import Admin, Health
+from farm.core.device import Admin, Health, Presence
 from farm.core.event import DeviceEvent, Subject
 from farm.core.host_state import HostState
 from farm.core.ids import DeviceId, HostId
 from farm.core.recovery import Ailment, Recovery
-from farm.services.alarms import clear_alarm, raise_alarm
+from farm.services.alarms import clear_alarm, is_seen_to, raise_alarm
 from farm.store import device_moves, devices
 from farm.store.devices import Device
 from farm.store.events import record_event
@@ -46,19 +46,21 @@ def note_recovery(
             cause = f"{recovery.ailment if recovery else ''}: {each.said}"
             _record(connection, device, host_id, DeviceEvent.RECOVERY_TRIED, now, cause, to=each.step)
     if recovery is None:
-        _record(connection, device, host_id, DeviceEvent.RECOVERY_ENDED, now, "it needs no more of that")
-    has_failed = recovery is not None and recovery.failed
-    if recovery is not None and has_failed and not (before and before.failed):
+        cause = "its agent has nothing to recover for now"
+        _record(connection, device, host_id, DeviceEvent.RECOVERY_ENDED, now, cause)
+    elif recovery.failed and not (before and before.failed):
         _call_somebody(connection, device, recovery, now=now)
-    elif recovery is None and before is not None:
-        clear_alarm(
-            connection,
-            AlarmKind.RECOVERY_FAILED,
-            AlarmSubject.DEVICE,
-            device.device_id,
-            cause="its agent has nothing to recover any more",
-            now=now,
-        )
+
+
+def note_recovered(connection: Connection, device: Device, report: DeviceReport, *, now: datetime) -> None:
+    """Clear the alarm of a phone that is back, and only then: an agent that starts, or begins a climb anew,
+    has nothing to tell of a phone either. `device` is as it was before the report came.
+    """
+    is_well = report.presence is Presence.ONLINE and report.detail is None and report.recovery is None
+    was_well = device.presence is Presence.ONLINE and device.detail is None and device.recovery is None
+    if is_well and not was_well:
+        kind, subject = AlarmKind.RECOVERY_FAILED, AlarmSubject.DEVICE
+        clear_alarm(connection, kind, subject, device.device_id, cause="it is back", now=now)
 
 
 def _is_free(device: Device) -> bool:
@@ -72,15 +74,9 @@ def _call_somebody(connection: Connection, device: Device, recovery: Recovery, *
     tried = ", ".join(each.step.replace("_", " ") for each in recovery.tries[:-1]) or "nothing"
     what = recovery.ailment.replace("_", " ")
     message = f"{device.name} on {device.host_id} is {what}, and nothing brought it back; tried: {tried}"
-    raise_alarm(
-        connection,
-        AlarmKind.RECOVERY_FAILED,
-        AlarmSubject.DEVICE,
-        device.device_id,
-        message=message,
-        hint=_HINT.format(name=device.name),
-        now=now,
-    )
+    kind, subject, hint = AlarmKind.RECOVERY_FAILED, AlarmSubject.DEVICE, _HINT.format(name=device.name)
+    if not is_seen_to(connection, kind, subject, device.device_id, now=now):
+        raise_alarm(connection, kind, subject, device.device_id, message=message, hint=hint, now=now)
     if recovery.ailment in _ITS_OWN:
         device_moves.move_health(
             connection,
