@@ -11,8 +11,11 @@ from farm.core.ids import DeviceId
 from farm.core.recovery import Ailment, Recovery, RecoveryStep, RecoveryTry
 from farm.services.devices import list_device_views
 from farm.services.holds import hold
+from farm.services.nothing_new import says_nothing_new
 from farm.services.operators import change_admin
 from farm.store import alarms as stored
+from farm.store.devices import get_device
+from farm.wire.agent import DeviceReport
 from farm.wire.device_views import Asked, HoldRequest
 
 ANN = Asked(by="ann", reason="a look at it")
@@ -121,3 +124,15 @@ def test_an_agent_that_asks_for_leave_again_and_again_is_answered_each_time(
 ) -> None:
     asking = climb(farm, next=RecoveryStep.REBOOT)
     assert [says(host, asking) for _ in range(3)] == [["phone-1"]] * 3
+
+
+def test_a_phone_that_waits_for_leave_is_never_one_with_nothing_new(farm: FarmRig, host: HostRig) -> None:
+    """Else calls of agents that are answered together would never allow anything."""
+    asking, shown = climb(farm, next=RecoveryStep.REBOOT), climb(farm, RecoveryStep.REPROBE)
+    for recovery, is_news in ((asking, True), (shown, False)):
+        says(host, recovery)
+        device = farm.read(get_device, DeviceId("phone-1"))
+        report = DeviceReport(
+            device_id="phone-1", serial="phone-1", presence=Presence.WRONG_MODE, recovery=recovery
+        )
+        assert says_nothing_new(device, report) is not is_news
