@@ -48,7 +48,7 @@ def setup(
 
 
 def _shown(device: str, *, as_json: bool) -> "DeviceDetail":
-    from farm.cli.device_setup_table import settings_line, settings_table
+    from farm.cli.device_setup_table import settings_line, settings_reasons, settings_table
 
     with connect() as farm:
         view = farm.device(device)
@@ -58,6 +58,8 @@ def _shown(device: str, *, as_json: bool) -> "DeviceDetail":
         print_json(view.model_dump(mode="json")["settings"])
     else:
         out().print(settings_table(view.settings))
+        for reason in settings_reasons(view.settings):
+            out().print(reason, markup=False, soft_wrap=True)
         talk(f"{view.name}: {settings_line(view.settings)}.")
         for step in BY_HAND if view.settings.kind is not ErrandKind.UNDO_SETTINGS else ():
             talk(f"By hand: {step}.")

@@ -1,6 +1,7 @@
 """The settings of a phone on a shelf, as a table and in a line."""
 
 from collections import Counter
+from collections.abc import Iterator
 
 from rich.table import Table
 
@@ -20,10 +21,19 @@ _WORDS = {
 
 def settings_table(record: ShelfRecord) -> Table:
     """One row for each setting; those that need somebody first."""
-    table = listing(names=("setting", "is", "should be", "state"), prose=("why",))
+    table = listing(names=("setting", "is", "should be"), words=("state",))
     for found in sorted(record.settings, key=lambda each: (each.state is SettingState.RIGHT, each.name)):
-        add_row(table, found.name, found.now or UNSET, found.wanted, _state(found), found.note or found.why)
+        add_row(table, found.name, found.now or UNSET, found.wanted, _state(found))
     return table
+
+
+def settings_reasons(record: ShelfRecord) -> Iterator[str]:
+    """One line for each reason, with the settings that are not right for it."""
+    names_by_reason: dict[str, list[str]] = {}
+    for found in sorted(record.settings, key=lambda each: each.name):
+        if found.state is not SettingState.RIGHT:
+            names_by_reason.setdefault(found.note or found.why, []).append(found.name.rpartition("/")[2])
+    return (f"{', '.join(names)}: {reason}" for reason, names in names_by_reason.items())
 
 
 def settings_line(record: ShelfRecord) -> str:

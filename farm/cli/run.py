@@ -126,6 +126,9 @@ def _spec(
         hint = "write the program behind `--`: farm run --time '...' -- ./my_bench"
         raise InvalidInput("--time and --metric read the output of a program of your own", hint=hint)
     if harness is None:
+        if file is not None:
+            hint = f"farm run {file} --harness NAME; `farm harness list` has the names"
+            raise InvalidInput(f"nothing says what runs {file}", hint=hint)
         hint = "for a model: farm run FILE --harness NAME; for a program: farm run -- ./my_bench"
         raise InvalidInput("nothing says what runs", hint=hint)
     return harness_spec(farm, file, harness, behind, options)

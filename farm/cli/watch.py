@@ -17,8 +17,10 @@ from farm.core.units import elapsed_text
 from farm.wire.views import MatrixView
 
 POLL_S = 1.0
-#: Without a terminal a line is written when something changed, and not more often than this.
+#: Without a terminal a line is written when something ended, and not more often than this.
 LINE_EVERY_S = 5.0
+#: Phones that take turns at a CPU change places every few seconds: that alone is written so often.
+PLACES_EVERY_S = 60.0
 #: A farm that is restarted comes back within this; after it the watch ends with its error.
 PATIENCE_S = 180.0
 #: Whoever watches wonders why nothing happens after this; most runs are over by then.
@@ -162,19 +164,22 @@ def status_line(view: MatrixView, *, answers: bool = True, still_s: float = 0.0)
 
 
 class _ChangedLines:
-    """Says what changed, at most every `every_s`, and the end at once."""
+    """Says what ended, at most every `every_s`, who runs and who waits more rarely, and the end at once."""
 
     def __init__(self, write: Callable[[str], None], every_s: float) -> None:
         self._write = write
         self._every_s = every_s
         self._said: object = None
+        self._places: object = None
         self._said_at_s = float("-inf")
 
     def look(self, view: MatrixView, answers: bool, still_s: float) -> None:
-        news = (view.progress, answers, still_s >= STILL_S)
-        is_due = time.monotonic() - self._said_at_s >= self._every_s
-        if news != self._said and (is_due or view.finished_at is not None):
-            self._said, self._said_at_s = news, time.monotonic()
+        news = ([(each.finished, each.total) for each in view.progress], answers, still_s >= STILL_S)
+        quiet_s = time.monotonic() - self._said_at_s
+        is_due = quiet_s >= self._every_s and news != self._said
+        has_moved = quiet_s >= max(self._every_s, PLACES_EVERY_S) and view.progress != self._places
+        if is_due or has_moved or (view.finished_at is not None and news != self._said):
+            self._said, self._places, self._said_at_s = news, view.progress, time.monotonic()
             devices = [progress_line(device) for device in view.progress if view.finished_at is None]
             line = status_line(view, answers=answers, still_s=still_s)
             self._write(" | ".join([line, *devices]))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.main import get_command
 
 from farm.cli.main import app, main
@@ -61,3 +62,8 @@ def test_matrix_files_that_are_named_are_there() -> None:
     named = {word for line in COMMANDS for word in words(line) if word.endswith(".yaml")}
     assert named
     assert all((ROOT / name).is_file() for name in named)
+
+
+def test_the_matrix_that_is_shown_is_that_of_the_demo() -> None:
+    (shown,) = (block for block in BLOCKS if block.startswith("name: demo"))
+    assert yaml.safe_load(shown) == yaml.safe_load((ROOT / "examples/demo.yaml").read_text())

@@ -177,7 +177,7 @@ def test_a_phone_that_is_not_there_is_waited_for_only_where_it_is_named(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["net.pt"], "nothing says what runs"),
+        (["net.pt"], "nothing says what runs net.pt"),
         (["net.pt", "--harness", "infr"], "did you mean `infer`?"),
         (["nope.pt", "--harness", "infer"], "there is no 'nope.pt'"),
         (["--harness", "infer"], "infer runs a model, and no FILE is named"),

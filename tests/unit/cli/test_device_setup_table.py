@@ -1,11 +1,12 @@
 """How the settings of a phone on a shelf are shown."""
 
 import io
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from rich.console import Console
 
-from farm.cli.device_setup_table import settings_line, settings_table
+from farm.cli.device_setup_table import settings_line, settings_reasons, settings_table
 from farm.core.errand import ErrandKind
 from farm.core.shelf import SHELF_SETTINGS, ShelfRecord, after_setting, judged
 
@@ -31,6 +32,22 @@ def test_what_needs_somebody_stands_first_and_what_was_set_says_what_it_was() ->
     assert "not taken by the phone" in rows[2]
     assert "right" in rows[3]
     assert len(rows) == 1 + len(SHELF_SETTINGS)
+
+
+def test_each_reason_is_told_once_with_the_settings_that_are_not_right_for_it() -> None:
+    found = judged({**RIGHT, "global/low_power": "1", "global/low_power_sticky": "1"}, on_network=False)
+    record = replace(RECORD, settings=found)
+    assert list(settings_reasons(record)) == [
+        "low_power, low_power_sticky: saving power slows the clocks",
+    ]
+
+
+def test_a_setting_keeps_to_one_line_where_there_is_little_room() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    console.print(settings_table(replace(RECORD, settings=judged({}, on_network=False))))
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    assert len(file.getvalue().splitlines()) == 1 + len(SHELF_SETTINGS)
 
 
 def test_a_line_counts_what_was_found_and_names_who_asked() -> None:

@@ -51,6 +51,15 @@ def test_without_a_terminal_a_line_is_written_when_something_changed() -> None:
     ]
 
 
+def test_without_a_terminal_phones_that_only_take_turns_add_no_lines() -> None:
+    waits = progress(finished=12, current=None, waiting_for=("another phone on the same CPU is busy",))
+    _, text = watched(answers(RUNNING, matrix_view(progress=(waits,)), RUNNING, FINISHED))
+    assert [line.split(" jobs")[0] for line in text.splitlines()] == [
+        "matrix 3: 12 of 20",
+        "matrix 3: 20 of 20",
+    ]
+
+
 def test_without_a_terminal_lines_are_kept_apart_but_the_end_is_said_at_once() -> None:
     _, text = watched(answers(RUNNING, LATER, FINISHED), line_every_s=3600.0)
     assert [line.split(" jobs")[0] for line in text.splitlines()] == [
