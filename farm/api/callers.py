@@ -11,6 +11,7 @@ from farm.api.context import Context, Farm, admitted, authenticated, bearer
 from farm.core.errors import AuthError, Forbidden, InvalidInput
 from farm.core.role import Caller, Role, may
 from farm.services.access import ASK_AN_ADMIN, authenticate_caller
+from farm.services.refusals import NOBODY
 from farm.wire.base import CALLER_HEADER
 from farm.wire.device_views import PERSON, Asked
 
@@ -18,6 +19,8 @@ A = TypeVar("A", bound=Asked)
 
 #: Whoever calls without saying a name, where nobody has to prove one.
 _SOMEBODY = "somebody"
+#: So much of a path is told.
+_SHOWN = 200
 
 
 class AtLeast:
@@ -36,11 +39,14 @@ class AtLeast:
         """
         found = admitted(request) or await _caller(request, farm)
         if not may(found.role, self.needed) and not (self.or_agent and found.role is Role.AGENT):
-            raise Forbidden(
-                f"{found.name} is {_a(found.role)}, and this needs {_a(self.needed)}",
-                hint=f"an admin of this farm can make a token of that role: farm token create --role "
-                f"{self.needed} --name {found.name} --out FILE",
+            refusal = _refusal(found, self.needed)
+            await farm.refused.tell(
+                farm.database,
+                _actor(found),
+                f"{request.method} {request.url.path[:_SHOWN]}: {refusal.message}",
+                now=farm.clock.now(),
             )
+            raise refusal
         return found
 
 
@@ -67,10 +73,15 @@ async def known(headers: Headers, farm: Context) -> Caller:
     Raises:
         AuthError: nobody does.
     """
-    token = bearer(headers)
-    if token is None:
-        raise AuthError("this farm answers nobody without an access token", hint=ASK_AN_ADMIN)
-    return await farm.database.glance_async(authenticate_caller, token, now=farm.clock.now())
+    now = farm.clock.now()
+    try:
+        token = bearer(headers)
+        if token is None:
+            raise AuthError("this farm answers nobody without an access token", hint=ASK_AN_ADMIN)
+        return await farm.database.glance_async(authenticate_caller, token, now=now)
+    except AuthError as refusal:
+        await farm.refused.tell(farm.database, NOBODY, refusal.message, now=now)
+        raise
 
 
 async def known_host(headers: Headers, farm: Context) -> Caller:
@@ -90,6 +101,18 @@ async def _caller(request: Request, farm: Farm) -> Caller:
     if not re.fullmatch(PERSON, said) or len(said) > 64:
         raise InvalidInput(f"{CALLER_HEADER} is no name", hint="up to 64 characters without blanks")
     return Caller(name=said, role=Role.ADMIN, is_proven=False)
+
+
+def _refusal(caller: Caller, needed: Role) -> Forbidden:
+    return Forbidden(
+        f"{caller.name} is {_a(caller.role)}, and this needs {_a(needed)}",
+        hint=f"an admin of this farm can make a token of that role: farm token create --role "
+        f"{needed} --name {caller.name} --out FILE",
+    )
+
+
+def _actor(caller: Caller) -> str:
+    return f"agent:{caller.name}" if caller.role is Role.AGENT else caller.actor
 
 
 def _a(role: Role) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
+from farm.api.refused import Refused
 from farm.api.roll_call import RollCall
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
@@ -104,6 +105,7 @@ class Context:
     started_at: datetime
     waiters: Waiters = field(default_factory=Waiters)
     clock_check: ClockCheck = field(default_factory=ClockCheck)
+    refused: Refused = field(default_factory=Refused)
     #: Set when there may be a matrix to unfold.
     to_unfold: asyncio.Event = field(default_factory=asyncio.Event)
     roll_call: RollCall = field(init=False)

@@ -125,7 +125,7 @@ class FarmEvent(StrEnum):
     ACCESS_CREATED = "access_token_created"
     #: An admin ended its validity.
     ACCESS_REVOKED = "access_token_revoked"
-    #: A host's agent asked for what is another's; told once a minute at most.
+    #: Somebody asked for what is not theirs, or showed no good token; of each told once a minute at most.
     ACCESS_REFUSED = "access_refused"
     #: A program is what new matrices run from here on.
     PROGRAM_REGISTERED = "program_registered"

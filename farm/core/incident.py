@@ -16,6 +16,8 @@ WINDOW = timedelta(seconds=60)
 AT_LEAST = 2
 #: An incident whose phones stay away ends after so long without further trouble.
 QUIET_AFTER = timedelta(minutes=10)
+#: No incident of phones lasts longer: one that comes and goes for ever is that phone's own trouble.
+LASTS_AT_MOST = timedelta(hours=24)
 #: What a phone does of itself; no cable, hub or adb server makes a phone start anew, or slow.
 _OWN_DOING = frozenset({DeviceRebooted.code, AdbdRestarted.code}) | GOLDEN_CODES
 
@@ -69,15 +71,18 @@ def went_away(before: Presence, after: Presence) -> bool:
 class Lasting:
     """An incident that is not over, and what its phones do meanwhile."""
 
+    began_at: datetime
     #: Of the trouble that was last part of it.
     last_trouble_at: datetime
     away: int
 
 
 def is_over(incident: Lasting, *, now: datetime) -> bool:
-    """Whether an incident has ended: its phones are back, or nothing more happened for long.
+    """Whether an incident has ended: its phones are back, nothing more happened for long, or it is too old.
 
     Not before the window is over: phones on a loose plug come back at once, and go again.
     """
+    if now - incident.began_at >= LASTS_AT_MOST:
+        return True
     calm = now - incident.last_trouble_at
     return calm >= QUIET_AFTER or (incident.away == 0 and calm >= WINDOW)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.device import Health, Presence
+from farm.core.device import Admin, Health, Presence
 from farm.core.host_state import HostState
 from farm.core.ids import DeviceId, HostId
 from farm.core.incident import (
@@ -145,6 +145,7 @@ def _end_of(connection: Connection, incident: Incident, now: datetime) -> str | 
         return None
     drops = troubles.drops_since(connection, incident.devices, incident.began_at)
     lasting = Lasting(
+        began_at=incident.began_at,
         last_trouble_at=max([incident.began_at, *(drop.at for drop in drops)]),
         away=_away(connection, incident),
     )
@@ -156,7 +157,9 @@ def _end_of(connection: Connection, incident: Incident, now: datetime) -> str | 
 def _away(connection: Connection, incident: Incident) -> int:
     here = devices.list_devices(connection, host_id=incident.host_id)
     hit = [device for device in here if device.device_id in incident.devices]
-    return sum(1 for device in hit if device.presence is not Presence.ONLINE)
+    return sum(
+        1 for device in hit if device.presence is not Presence.ONLINE and device.admin is not Admin.RETIRED
+    )
 
 
 def _hits(incident: Incident, device_id: DeviceId) -> bool:

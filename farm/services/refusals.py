@@ -16,16 +16,26 @@ ANOTHERS_HINT = "when nobody restored a database or copied a folder, somebody us
 TOLD_EVERY = timedelta(minutes=1)
 
 
+#: Who shows no token, or one that lets nobody in.
+NOBODY = "nobody"
+
+
 def note_refusal(connection: Connection, host_id: HostId, cause: str, *, now: datetime) -> None:
     """Record that a host's credential was used for what is another's."""
-    _tell(connection, FarmEvent.ACCESS_REFUSED, Subject.HOST, host_id, cause, by=host_id, now=now)
+    actor = f"agent:{host_id}"
+    _tell(connection, FarmEvent.ACCESS_REFUSED, Subject.HOST, host_id, cause, actor=actor, now=now)
+
+
+def note_callers_refusal(connection: Connection, actor: str, cause: str, *, now: datetime) -> None:
+    """Record that a person or script, or somebody nobody knows, asked for what they may not."""
+    _tell(connection, FarmEvent.ACCESS_REFUSED, Subject.ACCESS, actor, cause, actor=actor, now=now)
 
 
 def note_second_claim(connection: Connection, device: Device, host_id: HostId, *, now: datetime) -> None:
     """Record that a host has a phone online that is online at another one, and stays there (I21)."""
     cause = f"host {host_id} has it online, too: it stays with {device.host_id}"
     kind = DeviceEvent.CLAIM_REFUSED
-    _tell(connection, kind, Subject.DEVICE, device.device_id, cause, by=host_id, now=now)
+    _tell(connection, kind, Subject.DEVICE, device.device_id, cause, actor=f"agent:{host_id}", now=now)
 
 
 def note_claimants(
@@ -34,7 +44,7 @@ def note_claimants(
     """Record that a host has several phones of one name, and that none of them is used."""
     cause = f"host {host_id} has several phones that say they are this one: {', '.join(claimants)}"
     kind = DeviceEvent.CLAIM_REFUSED
-    _tell(connection, kind, Subject.DEVICE, device.device_id, cause, by=host_id, now=now)
+    _tell(connection, kind, Subject.DEVICE, device.device_id, cause, actor=f"agent:{host_id}", now=now)
 
 
 def _tell(
@@ -44,7 +54,7 @@ def _tell(
     subject_id: str,
     cause: str,
     *,
-    by: HostId,
+    actor: str,
     now: datetime,
 ) -> None:
     before = last_told_at(connection, kind, subject, subject_id)
@@ -52,7 +62,7 @@ def _tell(
         record_event(
             connection,
             at=now,
-            actor=f"agent:{by}",
+            actor=actor,
             kind=kind,
             subject=subject,
             subject_id=subject_id,

@@ -9,10 +9,12 @@ from farm.core.attempt import AttemptState
 from farm.core.device import Presence
 from farm.core.evidence import Evidence
 from farm.core.ids import DeviceId
-from farm.core.incident import QUIET_AFTER, WINDOW
+from farm.core.incident import LASTS_AT_MOST, QUIET_AFTER, WINDOW
 from farm.services.exchange import exchange
+from farm.services.operators import retire
 from farm.store import jobs
 from farm.wire.agent import Assignment, Exchange
+from farm.wire.device_views import Asked
 
 PHONES = ("phone-1", "phone-2", "phone-3")
 
@@ -82,6 +84,41 @@ def test_phones_that_stay_away_end_an_incident_after_a_while(farm: FarmRig, thre
         farm.clock.advance(50)
         three.exchange()
     farm.reap()
+    assert incidents(farm) == [("phones_together", False)]
+
+
+def test_a_phone_that_comes_and_goes_for_ever_ends_an_incident_after_a_day(
+    farm: FarmRig, three: HostRig
+) -> None:
+    rest(farm, three)
+    put(three, Presence.ABSENT, "phone-1", "phone-2")
+    three.exchange()
+    put(three, Presence.ONLINE, "phone-2")
+    calls = int(LASTS_AT_MOST / QUIET_AFTER) * 2
+    for _ in range(calls - 1):
+        put(three, Presence.ONLINE, "phone-1")
+        three.exchange()
+        farm.clock.advance(LASTS_AT_MOST.total_seconds() / calls)
+        put(three, Presence.ABSENT, "phone-1")
+        three.exchange()
+    farm.reap()
+    assert incidents(farm) == [("phones_together", True)]
+    farm.clock.advance(LASTS_AT_MOST.total_seconds() / calls)
+    three.exchange()
+    farm.reap()
+    assert incidents(farm) == [("phones_together", False)]
+    (told,) = farm.rows("SELECT cause FROM events WHERE kind = 'incident_ended'")
+    assert told["cause"] == "bench-1: 1 of its phones stay away"
+
+
+def test_a_phone_that_is_retired_is_not_waited_for(farm: FarmRig, three: HostRig) -> None:
+    rest(farm, three)
+    put(three, Presence.ABSENT, "phone-1", "phone-2")
+    three.exchange()
+    put(three, Presence.ONLINE, "phone-2")
+    three.exchange()
+    farm.write(retire, "phone-1", Asked(by="ann", reason="it is gone"), now=farm.clock.now())
+    rest(farm, three)
     assert incidents(farm) == [("phones_together", False)]
 
 

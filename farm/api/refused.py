@@ -1,0 +1,30 @@
+"""Tells the log of people and scripts who were refused, without letting a flood of them cost anything."""
+
+from datetime import datetime
+
+import structlog
+
+from farm.core.errors import FarmError
+from farm.services.refusals import TOLD_EVERY, note_callers_refusal
+from farm.store.database import Database
+
+_log = structlog.get_logger(__name__)
+
+
+class Refused:
+    """When each caller was last told of. Invariant: those are names with a token, and one for all others."""
+
+    def __init__(self) -> None:
+        self._told_at_by_actor: dict[str, datetime] = {}
+
+    async def tell(self, database: Database, actor: str, cause: str, *, now: datetime) -> None:
+        """Note that a caller was refused, unless that was told a moment ago or the database is in trouble."""
+        before = self._told_at_by_actor.get(actor)
+        if before is not None and now - before < TOLD_EVERY:
+            return
+        self._told_at_by_actor[actor] = now
+        try:
+            await database.write_async(note_callers_refusal, actor, cause, now=now)
+        except FarmError as error:
+            # The caller is to hear of the refusal, not of this.
+            _log.warning("refusal_not_told", actor=actor, code=error.code, reason=error.message)
