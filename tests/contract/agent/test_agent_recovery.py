@@ -262,6 +262,21 @@ async def test_a_hung_phone_is_asked_once_a_second_at_most_while_the_ladder_is_c
         assert bench.adb.asked <= asyncio.get_running_loop().time() - began_s + 1
 
 
+async def test_connecting_anew_drops_the_connection(bench: Bench) -> None:
+    """Who is kept connected, or is on USB, is back a moment later."""
+    await bench.phone()
+    address, states = bench.handle.address, list[str | None]()
+    async with asyncio.timeout(20):
+        async for state_by_serial in bench.adb.track_devices():
+            states.append(state_by_serial.get(address))
+            if len(states) == 1:
+                await bench.adb.device(address).reconnect(10.0)
+            else:
+                break
+    assert states[0] == "device"
+    assert states[1] != "device"
+
+
 async def heard(*_: object) -> None:
     """Nobody writes anything down."""
 
