@@ -14,8 +14,8 @@ FarmError
 ├── NotFound                     not_found
 │   └── ArtifactExpired          artifact.expired
 ├── Conflict                     conflict
-│   ├── ReportConflict           report.conflict
 │   ├── RequestReused            request.reused
+│   ├── ReportConflict           report.conflict
 │   ├── UploadInterrupted        artifact.upload_interrupted
 │   └── SessionFenced            session.fenced
 ├── AuthError                    auth.invalid
