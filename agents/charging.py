@@ -1,9 +1,8 @@
 """Keeps batteries within their window, where root or a switched port lets us."""
 
 import asyncio
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,9 +10,9 @@ import structlog
 
 from agents.adb.client import AdbClient
 from agents.device.charge import hold_charge, restore_charge
-from agents.durable import write_durably
 from agents.hand import Hand
 from agents.inventory import is_usb
+from agents.left_ports import keep_ports, switch_on_left
 from agents.power import Port, switch_power
 from agents.watch import Phone, PhoneWatch
 from farm.core.charging import ChargeWindow, wants_charge
@@ -70,6 +69,8 @@ class ChargeKeeper:
         self._ports_file = folder / PORTS_FILE
         self._interval_s = interval_s
         self._held: dict[DeviceId, _Held] = {}
+        #: Of an earlier life, and could not be switched on.
+        self._left: tuple[Port, ...] = ()
         #: The boots in which phones were met.
         self._met: dict[DeviceId, str | None] = {}
         #: Phones whose port takes their data along.
@@ -77,7 +78,7 @@ class ChargeKeeper:
 
     async def run(self) -> NoReturn:
         """Look after batteries until cancelled; then have all phones charge again."""
-        await self._switch_on_left_ports()
+        self._left = await switch_on_left(self._ports_file, self._power)
         try:
             while True:
                 await self.look()
@@ -148,7 +149,12 @@ class ChargeKeeper:
             port = Port(serial=serial, usb_path=listed.get(serial))
             self._held[identity] = _Held(serial=serial, port=port)
             await self._keep_ports()
-            await switch_power(self._power, port, "off")
+            try:
+                await switch_power(self._power, port, "off")
+            except FarmError:
+                # It may be off nevertheless; tried again at the next look.
+                await self._let_go(identity)
+                raise
             self._note(identity, f"{until}, by the power of its port")
 
     async def _hold_by_root(self, identity: DeviceId, phone: Phone, window: ChargeWindow) -> str | None:
@@ -190,24 +196,9 @@ class ChargeKeeper:
 
     async def _keep_ports(self) -> None:
         """Write down which ports are off, before the first is."""
-        ports = [asdict(held.port) for held in self._held.values() if held.port is not None]
+        ports = [*self._left, *(held.port for held in self._held.values() if held.port is not None)]
         if ports or self._ports_file.exists():
-            await asyncio.to_thread(write_durably, self._ports_file, json.dumps(ports).encode())
-
-    async def _switch_on_left_ports(self) -> None:
-        """What an earlier life of ours, that was killed, had switched off."""
-        try:
-            said = await asyncio.to_thread(self._ports_file.read_bytes)
-            left = [Port(**each) for each in json.loads(said)]
-        except (OSError, ValueError, TypeError):
-            return
-        try:
-            for port in left if self._power is not None else ():
-                await switch_power(self._power or (), port, "on")
-        except FarmError as error:
-            log.warning("port_stays_off", code=error.code, reason=error.message)
-        else:
-            await asyncio.to_thread(self._ports_file.unlink)
+            await keep_ports(self._ports_file, ports)
 
     def _gates(self, identity: DeviceId) -> Gates | None:
         """Of a run that is about to begin there."""

@@ -21,16 +21,27 @@ async def keep_ports(file: Path, ports: Collection[Port]) -> None:
     await asyncio.to_thread(write_durably, file, content)
 
 
-async def switch_on_left(file: Path, command: Sequence[str] | None) -> None:
-    """Switch on what an earlier life left off; never raises."""
+async def switch_on_left(file: Path, command: Sequence[str] | None) -> tuple[Port, ...]:
+    """Switch on what an earlier life left off; gives what stays off, and stays written down. Never raises."""
     try:
         left = [Port(**each) for each in json.loads(await asyncio.to_thread(file.read_bytes))]
     except (OSError, ValueError, TypeError):
-        return
-    try:
-        for port in left if command is not None else ():
-            await switch_power(command or (), port, "on")
-    except FarmError as error:
-        log.warning("port_stays_off", code=error.code, reason=error.message)
+        return ()
+    off = tuple([port for port in left if not await _is_switched_on(port, command)])
+    if off:
+        await keep_ports(file, off)
     else:
         await asyncio.to_thread(file.unlink)
+    return off
+
+
+async def _is_switched_on(port: Port, command: Sequence[str] | None) -> bool:
+    if command is None:
+        log.warning("port_stays_off", serial=port.serial, reason="no FARM_AGENT_POWER_COMMAND any more")
+        return False
+    try:
+        await switch_power(command, port, "on")
+    except FarmError as error:
+        log.warning("port_stays_off", serial=port.serial, code=error.code, reason=error.message)
+        return False
+    return True

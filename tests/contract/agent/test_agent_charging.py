@@ -191,3 +191,20 @@ async def test_ports_that_a_killed_agent_left_off_are_switched_on(bench: Bench) 
     await bench.until(lambda: not (bench.folder / PORTS_FILE).exists())
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_left_port_that_cannot_be_switched_holds_up_no_other_and_stays_written_down(
+    bench: Bench,
+) -> None:
+    said = bench.folder / "said"
+    (bench.folder / PORTS_FILE).write_text(
+        '[{"serial": "A1", "usb_path": "1-1"}, {"serial": "A2", "usb_path": "1-2"}]'
+    )
+    script = f'[ "$1" != 1-1 ] || exit 1; echo "$@" >>{said}'
+    keeper = bench.keeper(None, power=("/bin/sh", "-c", script, "sh", "{usb_path}", "{action}"))
+    running = asyncio.create_task(keeper.run())
+    await bench.until(lambda: said.exists() and said.read_text().split() == ["1-2", "on"])
+    await bench.until(lambda: "1-2" not in (bench.folder / PORTS_FILE).read_text())
+    assert "1-1" in (bench.folder / PORTS_FILE).read_text()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
