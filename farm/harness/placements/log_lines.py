@@ -36,9 +36,7 @@ def log_lines(text: str) -> list[LogLine]:
     """Every line that holds something, in order; line ends and byte order marks of any system."""
     found: list[LogLine] = []
     last_by_pid: dict[int | None, int] = {}
-    for line in text.replace("\ufeff", "").replace("\0", "").replace("\r", "\n").split("\n"):
-        if not line.strip():
-            continue
+    for line in _lines(text):
         pid = _pid(line)
         folded = _FOLDED.search(line) if "chatty" in line else None
         if folded is None or (place := last_by_pid.get(pid)) is None:
@@ -51,12 +49,13 @@ def log_lines(text: str) -> list[LogLine]:
 
 
 def own_lines(log: str, pid: int | None) -> str:
-    """A log without what other processes wrote; as it is where nobody knows whose it is."""
+    """A log without what other processes wrote; as it is where nobody knows whose it is.
+
+    Lines that the log folded stay folded: a few of them may stand for millions.
+    """
     if pid is None:
         return log
-    return "\n".join(
-        line.text for line in log_lines(log) for _ in range(line.times) if line.pid in (pid, None)
-    )
+    return "\n".join(line for line in _lines(log) if _pid(line) in (pid, None))
 
 
 def matching(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> Iterator[tuple[LogLine, re.Match[str]]]:
@@ -64,6 +63,11 @@ def matching(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> Iterator[tup
     for line in lines:
         if (match := pattern.search(line.text)) is not None:
             yield line, match
+
+
+def _lines(text: str) -> Iterator[str]:
+    plain = text.replace("\ufeff", "").replace("\0", "").replace("\r", "\n")
+    return (line for line in plain.split("\n") if line.strip())
 
 
 def _pid(line: str) -> int | None:

@@ -26,6 +26,7 @@ _WARNED = re.compile(
 )
 _NO_LIBRARY = re.compile(r"unable to open library")
 _ASKED_NNAPI = re.compile(r"Use nnapi ?: \[1\]", re.IGNORECASE)
+_NNAPI_FAILED = re.compile(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)")
 _NNAPI_NAME = re.compile(r"NNAPI accelerator name: \[([^\]\n]+)\]")
 _LIBRARY = re.compile(r"External delegate path\s*: \[([^\]\n]+)\]")
 _OPTIONS = re.compile(r"External delegate options\s*: \[([^\]\n]*)\]")
@@ -74,6 +75,8 @@ def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator
     """What the delegate is called, and what it computes on where its name or its options say that."""
     if software.upper() == "NNAPI":
         name = _last(lines, _NNAPI_NAME)
+        if next(matching(lines, _NNAPI_FAILED), None) is not None:
+            return f"{name or 'NNAPI'}, which failed", Accelerator.UNKNOWN
         return (name, accelerator_of_driver(name)) if name else ("NNAPI", Accelerator.UNKNOWN)
     option = _BACKEND_OPTION.search(_last(lines, _OPTIONS) or "")
     if option is not None:
@@ -149,7 +152,14 @@ def _of_xnnpack(xnnpack: Taken, left: int | None) -> tuple[Share, ...]:
 
 
 def _partly(others: Sequence[Taken], lines: Sequence[LogLine]) -> tuple[Share, ...]:
-    """The CPU has a part, uncounted, where the tool says that the delegate has not all."""
+    """The CPU has a part, uncounted, where the tool says that the delegate has not all.
+
+    Partitions of a delegate and of the CPU take turns, with a node each at least.
+    """
+    for each in others:
+        if each.nodes is not None and each.total is None and (between := (each.partitions or 0) // 2):
+            least = between if between > each.nodes else None
+            return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=least, line=each.line),)
     for line, match in matching(lines, APPLIED):
         if match[2] == "partially" and others:
             return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=line.quoted),)

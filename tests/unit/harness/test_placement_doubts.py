@@ -2,7 +2,8 @@
 
 import pytest
 
-from farm.core.placement import Accelerator, Placement, Share, actual
+from farm.core.placement import Accelerator, Placement, Share, actual, placement_words
+from farm.harness.placements.log_lines import own_lines
 from farm.harness.placements.nnapi import nnapi_placement
 from farm.harness.placements.tflite import tflite_placement
 
@@ -107,3 +108,35 @@ def test_a_part_of_the_cpus_that_is_not_counted_makes_it_no_less() -> None:
     )
     assert actual(Placement(shares=shares), "nnapi").backend == "cpu"
     assert actual(Placement(shares=shares[:1] + shares[2:]), "nnapi").backend == "nnapi"
+
+
+def test_a_log_of_one_process_stays_as_short_as_it_was() -> None:
+    line = logged("qti-dsp")
+    folded = line.partition(" I ")[0] + " I chatty  : uid=2000 /data/local/tmp/bench identical 90000 lines\n"
+    log = (line + folded) * 50
+    own = own_lines(log + logged("qti-gpu").replace("811", "812"), 811)
+    assert len(own) <= len(log)
+    found = nnapi_placement(own)
+    assert found is not None
+    assert [(share.by, share.nodes) for share in found.shares] == [("qti-dsp", 50 * 90_001)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "partitions", "backend", "words"),
+    [(60, 1, "gpu", "gpu 60"), (60, 9, "gpu", "gpu 60, cpu"), (2, 13, "cpu", "cpu 6, gpu 2")],
+)
+def test_partitions_without_a_total_leave_the_cpu_a_part(
+    nodes: int, partitions: int, backend: str, words: str
+) -> None:
+    taken = f"Replacing {nodes} node(s) with delegate (TfLiteGpuDelegateV2) node"
+    text = f"{taken}, yielding {partitions} partitions.\n"
+    found = tflite_placement(text)
+    assert found is not None
+    assert (placement_words(found), actual(found, "gpu").backend) == (words, backend)
+
+
+def test_a_driver_that_returned_an_error_is_not_proven_by_its_name() -> None:
+    taken = "NNAPI accelerator name: [qti-dsp]\n" + replacing(61, 61, "TfLiteNnapiDelegate")
+    assert ran(taken, "nnapi") == ("nnapi", Accelerator.DSP)
+    error = "ERROR: NN API returned error ANEURALNETWORKS_OP_FAILED at line 77 while running computation.\n"
+    assert ran(taken + error, "nnapi") == ("nnapi", UNKNOWN)
