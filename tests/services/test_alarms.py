@@ -9,9 +9,12 @@ from farm_rig import FarmRig, HostRig, good_evidence
 from farm.core.admin import AdminEvent
 from farm.core.alarm import AlarmKind, AlarmSubject
 from farm.core.device import Presence
+from farm.core.ids import DeviceId
 from farm.services.alarms import QUIET_AFTER_CLEARED, clear_alarm, raise_alarm
+from farm.services.nothing_new import says_nothing_new
 from farm.services.operators import change_admin
 from farm.store import alarms as stored
+from farm.store.devices import get_device
 from farm.wire.device_views import Asked
 
 HOUR_S = 3600.0
@@ -147,6 +150,8 @@ def test_several_phones_of_one_serial_number_on_a_host_are_told_of_while_they_ar
         update={"presence": Presence.OFFLINE, "claimants": ("usb-1", "usb-2")}
     )
     host.exchange()
+    # An idle host's exchanges would pass over it else.
+    assert not says_nothing_new(farm.read(get_device, DeviceId("phone-1")), host.phones["phone-1"])
     assert rounds.look(1) == ["identity_clash device:phone-1"]
     assert farm.rows("SELECT message FROM alarms") == [
         {
