@@ -1,4 +1,4 @@
-"""Alarms of what lasts: no restart of the farm and no check ends one; a phone that is retired ends its own."""
+"""Alarms of what lasts: no restart of the farm and no check ends one; a retired phone has none."""
 
 import pytest
 from alarm_rounds import RULES, Rounds, silent_phone
