@@ -10,8 +10,13 @@ _TELLING = (Blocker.RETIRED, Blocker.HELD)
 
 
 def telling_first(blockers: Sequence[Blocker]) -> list[Blocker]:
-    """What keeps a phone from work, the reason to show first."""
-    return sorted(blockers, key=lambda blocker: blocker not in _TELLING)
+    """What keeps a phone from work, the reason to show first.
+
+    That a busy phone is not clean goes without saying.
+    """
+    is_busy = Blocker.BUSY in blockers
+    told = [blocker for blocker in blockers if not (is_busy and blocker is Blocker.NOT_CLEANED)]
+    return sorted(told, key=lambda blocker: blocker not in _TELLING)
 
 
 def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str | None:

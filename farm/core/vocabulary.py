@@ -103,7 +103,7 @@ def _model_hint(model: str, known: Collection[str]) -> str:
     if close := close_name(model, known):
         return f"did you mean `{close}`?"
     there = f"{name_hint(model, known)}; " if known else ""
-    return f"{there}`farm variants build {model}` registers a model"
+    return f"{there}`farm variants build` and `farm variants add` register models"
 
 
 def _kind(value: SettingValue) -> str:

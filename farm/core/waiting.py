@@ -58,13 +58,8 @@ class Place:
 
 
 def in_order(blockers: Sequence[Blocker]) -> list[Blocker]:
-    """What a person must see to first, then what passes by itself.
-
-    That a busy phone is not clean goes without saying.
-    """
-    is_busy = Blocker.BUSY in blockers
-    told = [each for each in telling_first(blockers) if not (is_busy and each is Blocker.NOT_CLEANED)]
-    return sorted(told, key=lambda blocker: blocker in PASSING)
+    """What a person must see to first, then what passes by itself."""
+    return sorted(telling_first(blockers), key=lambda blocker: blocker in PASSING)
 
 
 def blocker_reason(blocker: Blocker, place: Place, since: Since) -> Reason:

@@ -258,11 +258,14 @@ def test_an_unknown_model_is_refused_with_the_one_probably_meant() -> None:
 
 def test_an_unknown_model_like_no_other_is_refused_with_what_there_is_and_what_builds_it() -> None:
     answer = refusal(axes={**AXES, "model": ("resnet18",)})
-    assert answer.hint == "known here: mobilenet_v2; `farm variants build resnet18` registers a model"
+    assert (
+        answer.hint
+        == "known here: mobilenet_v2; `farm variants build` and `farm variants add` register models"
+    )
 
 
 def test_an_unknown_model_on_an_empty_farm_is_refused_with_what_builds_it() -> None:
-    assert refusal(variants=[]).hint == "`farm variants build mobilenet_v2` registers a model"
+    assert refusal(variants=[]).hint == "`farm variants build` and `farm variants add` register models"
 
 
 @pytest.mark.parametrize(

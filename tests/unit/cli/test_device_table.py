@@ -185,3 +185,8 @@ def test_a_phone_that_its_agent_tries_to_have_back_says_what_was_tried_and_what_
     )
     ended = Recovery(ailment=Ailment.OFFLINE, tries=tries, failed=True)
     assert remedy(device_view(**changes, recovery=ended)) == "phone-1: tried reconnect, in vain: replug it"
+
+
+def test_that_a_busy_phone_is_not_clean_goes_without_saying() -> None:
+    assert telling_first([Blocker.BUSY, Blocker.NOT_CLEANED]) == [Blocker.BUSY]
+    assert telling_first([Blocker.NOT_CLEANED]) == [Blocker.NOT_CLEANED]
