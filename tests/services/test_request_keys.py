@@ -113,9 +113,7 @@ def test_a_rerun_under_one_key_is_one_matrix(farm: FarmRig) -> None:
     again = farm.read(prepare_rerun, whose, failed=False)
     request = request_key("k-1", f"matrices/{whose}/rerun", {"failed": False})
     made = {
-        farm.write(
-            queue_rerun, whose, again, failed=False, request=request, now=farm.clock.now(), actor=ANN
-        )
+        farm.write(queue_rerun, whose, again, failed=False, request=request, now=farm.clock.now(), actor=ANN)
         for _ in range(2)
     }
     assert len(made) == 1
