@@ -9,6 +9,7 @@ from farm.api.context import Context, Farm
 from farm.core.errors import InvalidInput
 from farm.core.ids import AttemptId
 from farm.core.reread import Reread
+from farm.services.harnesses import harness_view
 from farm.services.matrices import get_matrix
 from farm.services.rereading import Looked, carry_out, look_again
 from farm.store.rereads import Selection
@@ -40,6 +41,8 @@ async def post_reparse(request: RereadRequest, caller: Operator, farm: Farm) -> 
 def _look(farm: Context, request: RereadRequest) -> Looked:
     if request.matrix_id is not None:
         farm.database.read(get_matrix, request.matrix_id)
+    if request.harness is not None:
+        farm.database.read(harness_view, request.harness)
     selection = Selection(matrix_id=request.matrix_id, harness=request.harness, since=request.since)
     return farm.database.read(
         look_again,

@@ -102,6 +102,13 @@ def test_a_matrix_that_is_not_there_is_said_to_be_missing(
     assert "matrix 99" in capsys.readouterr().err
 
 
+def test_a_harness_that_nobody_knows_is_not_taken_for_one_without_anything_to_read(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("reparse", "--yes", "--harness", "benchmark_modle") == 2
+    assert "did you mean `benchmark_model`?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "body", [{"limit": 0}, {"limit": 201}, {"after": -1}, {"since": "2026-01-01T00:00:00"}, {"more": 1}]
 )
