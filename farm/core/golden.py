@@ -97,7 +97,9 @@ def judge(
     """
     took = f"its golden run took {_ms(value_ns)}"
     if unfit:
-        return Judgement(verdict=GoldenVerdict.UNFIT, words=f"{took}, unfit to be judged: {'; '.join(unfit)}")
+        return Judgement(
+            verdict=GoldenVerdict.UNFIT, words=f"{took}, which says nothing of it: {'; '.join(unfit)}"
+        )
     found = band(kind)
     if found is None:
         words = f"{took}; there are {len(kind)} runs of its kind to compare it to, too few"

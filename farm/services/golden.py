@@ -55,8 +55,10 @@ def keep_golden_run(connection: Connection, attempt: Attempt, evidence: Evidence
         verdict=GoldenVerdict.LEARNING,
         measured_at=now,
     )
-    found = _judged(connection, run, unfit_because(evidence.before, evidence.after, device.facts))
-    golden_runs.add_golden_run(connection, replace(run, verdict=found.verdict))
+    run = replace(
+        run, unfit_because="; ".join(unfit_because(evidence.before, evidence.after, device.facts)) or None
+    )
+    golden_runs.add_golden_run(connection, replace(run, verdict=_judged(connection, run).verdict))
 
 
 def standing_of_check(connection: Connection, job_id: JobId) -> Standing | None:
@@ -65,8 +67,7 @@ def standing_of_check(connection: Connection, job_id: JobId) -> Standing | None:
     if run is None:
         return None
     verdicts = golden_runs.verdicts_in_band(golden_runs.own_runs(connection, run.device_id, limit=_LAST_RUNS))
-    unfit = ("see the conditions of its check",) if run.verdict is GoldenVerdict.UNFIT else ()
-    words = _judged(connection, run, unfit).words
+    words = _judged(connection, run).words
     return Standing(health=health_after(verdicts), verdict=run.verdict, words=words)
 
 
@@ -104,14 +105,13 @@ def golden_words(connection: Connection, device: Device) -> str | None:
     if not last:
         return None
     run = last[0]
-    found = _judged(connection, run, ("it was not fit",) if run.verdict is GoldenVerdict.UNFIT else ())
-    return f"{run.verdict.replace('_', ' ')}: {found.words}"
+    return f"{run.verdict.replace('_', ' ')}: {_judged(connection, run).words}"
 
 
-def _judged(connection: Connection, run: GoldenRun, unfit: tuple[str, ...]) -> Judgement:
+def _judged(connection: Connection, run: GoldenRun) -> Judgement:
     return judge(
         run.value_ns,
-        unfit=unfit,
+        unfit=() if run.unfit_because is None else (run.unfit_because,),
         kind=golden_runs.runs_of_kind(connection, run.band_key, run.program_digest, before=run.measured_at),
         own=golden_runs.own_fit_runs(connection, run),
         now=run.measured_at,

@@ -29,6 +29,8 @@ class GoldenRun:
     program_digest: Digest
     value_ns: float
     verdict: GoldenVerdict
+    #: Why it cannot be judged, in words; exactly where its verdict is `unfit`.
+    unfit_because: str | None = None
     measured_at: datetime
 
     @property
@@ -49,6 +51,7 @@ def add_golden_run(connection: Connection, run: GoldenRun) -> None:
             program_digest=run.program_digest,
             value_ns=run.value_ns,
             verdict=run.verdict,
+            unfit_because=run.unfit_because,
             measured_at=run.measured_at,
         )
     )
@@ -119,5 +122,6 @@ def _run(row: sa.Row[Any]) -> GoldenRun:
         program_digest=row.program_digest,
         value_ns=row.value_ns,
         verdict=GoldenVerdict(row.verdict),
+        unfit_because=row.unfit_because,
         measured_at=row.measured_at,
     )

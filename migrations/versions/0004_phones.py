@@ -81,8 +81,12 @@ def _golden_runs() -> None:
         sa.Column("program_digest", sa.Text(), nullable=False),
         sa.Column("value_ns", sa.Double(), nullable=False),
         sa.Column("verdict", sa.Text(), nullable=False),
+        sa.Column("unfit_because", sa.Text()),
         sa.Column("measured_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint(f"verdict IN ({verdicts})", name=op.f("ck_golden_runs_verdict_known")),
+        sa.CheckConstraint(
+            "(verdict = 'unfit') = (unfit_because IS NOT NULL)", name=op.f("ck_golden_runs_unfit_says_why")
+        ),
         sa.ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name=op.f("fk_golden_runs_job_id")),
         sa.ForeignKeyConstraint(["device_id"], ["devices.device_id"], name=op.f("fk_golden_runs_device_id")),
         sa.ForeignKeyConstraint(

@@ -146,8 +146,9 @@ def test_a_bad_phone_that_is_as_fast_as_its_kind_again_is_good_and_its_alarm_ove
 def test_a_warm_phone_is_not_judged(farm: FarmRig, phone: HostRig) -> None:
     check_again(phone, 40.0, ThermalStatus.LIGHT)
     assert health(farm) == "good"
-    row = farm.rows("SELECT verdict FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
-    assert row == [{"verdict": "unfit"}]
+    (row,) = farm.rows("SELECT verdict, unfit_because FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
+    assert row["verdict"] == "unfit"
+    assert "LIGHT" in row["unfit_because"]
 
 
 def test_a_suspect_phone_that_never_cools_is_bad_after_a_bounded_number_of_checks(

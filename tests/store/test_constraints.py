@@ -173,6 +173,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "ck_access_tokens_role_known": [(tables.access_tokens, {**ACCESS_TOKEN, "role": "king"})],
     "uq_incidents_one_open_per_kind": [(tables.incidents, INCIDENT), (tables.incidents, INCIDENT)],
     "ck_golden_runs_verdict_known": [(tables.golden_runs, {**GOLDEN, "verdict": "lovely"})],
+    "ck_golden_runs_unfit_says_why": [(tables.golden_runs, {**GOLDEN, "verdict": "unfit"})],
     "uq_golden_runs_job_id": [(tables.golden_runs, GOLDEN), (tables.golden_runs, GOLDEN)],
     "ck_alarms_kind_known": [(tables.alarms, {**ALARM, "kind": "boredom"})],
     "ck_alarms_cleared_by_somebody": [(tables.alarms, {**ALARM, "cleared_at": NOW})],

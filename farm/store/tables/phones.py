@@ -22,8 +22,12 @@ golden_runs = sa.Table(
     sa.Column("value_ns", sa.Double, nullable=False),
     #: By the band of that time.
     sa.Column("verdict", sa.Text, nullable=False),
+    #: What the phone was like that it could not be judged by it, in words.
+    sa.Column("unfit_because", sa.Text),
     sa.Column("measured_at", UtcTime, nullable=False),
     one_of("verdict", GoldenVerdict),
+    # A run that says nothing of its phone says why.
+    sa.CheckConstraint("(verdict = 'unfit') = (unfit_because IS NOT NULL)", name="unfit_says_why"),
     # A check has one golden run.
     sa.UniqueConstraint("job_id"),
     **NEVER_TWICE,
