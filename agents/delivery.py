@@ -8,7 +8,7 @@ import structlog
 from agents.backoff import Backoff
 from agents.durable import DiskThread
 from agents.farm_api import FarmApi
-from agents.sending import Sending, is_final
+from agents.sending import AT_ONCE, Sending, is_final
 from agents.spool import Spool
 from farm.clock import Clock
 from farm.core.errors import FarmError
@@ -20,12 +20,22 @@ log = structlog.get_logger(__name__)
 class Delivery:
     """Delivers one report at a time for each attempt; any number of attempts at once."""
 
-    def __init__(self, api: FarmApi, spool: Spool, disk: DiskThread, clock: Clock, random: Random) -> None:
+    def __init__(
+        self,
+        api: FarmApi,
+        spool: Spool,
+        disk: DiskThread,
+        clock: Clock,
+        random: Random,
+        *,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        """`at_once`: calls on their way together; what waits for its turn goes along with the next one."""
         self._spool = spool
         self._disk = disk
         self._clock = clock
         self._random = random
-        self._sending = Sending(api, spool, disk)
+        self._sending = Sending(api, spool, disk, at_once=at_once)
 
     async def deliver(self, attempt_id: AttemptId) -> None:
         """Send the attempt's report, always the same bytes; on return it no longer waits."""

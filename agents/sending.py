@@ -31,11 +31,11 @@ class Sending:
     a call from then on: what it says of a call with several is never taken for what it says of a report.
     """
 
-    def __init__(self, api: FarmApi, spool: Spool, disk: DiskThread) -> None:
+    def __init__(self, api: FarmApi, spool: Spool, disk: DiskThread, *, at_once: int = AT_ONCE) -> None:
         self._api = api
         self._spool = spool
         self._disk = disk
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._turns = asyncio.Semaphore(at_once)
         self._waiting: dict[AttemptId, asyncio.Future[_Answer]] = {}
         self._takes_several = True
 

@@ -1,7 +1,7 @@
 """Agents: lives of the real coordination, with model phones under it and a bad network above."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -86,6 +86,11 @@ class Network:
         host = self._agent.host_id
         return await self._call(lambda: self._farm().report(host, attempt_id, body), 120.0)
 
+    async def reports(self, bodies: Mapping[AttemptId, bytes]) -> dict[AttemptId, ReportAnswer | FarmError]:
+        host = self._agent.host_id
+        answers = await self._call(lambda: self._farm().reports(host, bodies), 120.0)
+        return {each: _as_told(answer) for each, answer in answers.items()}
+
     def _farm(self) -> Process:
         return self._agent.world.reachable()
 
@@ -129,8 +134,12 @@ async def _said(handle: Callable[[], Awaitable[Value]]) -> Value | FarmError:
     except FarmUnreachable as error:
         return error
     except FarmError as error:
-        # As it comes out of the wire.
-        return error_of(problem_document(error))
+        return _as_told(error)
+
+
+def _as_told(answer: Value | FarmError) -> Value | FarmError:
+    """As it comes out of the wire."""
+    return error_of(problem_document(answer)) if isinstance(answer, FarmError) else answer
 
 
 class Disk:
@@ -192,7 +201,8 @@ class Life:
             attempts = Attempts(
                 hand=self.hand,
                 runner=cast(Runner, self._adb),
-                delivery=Delivery(network, self.spool, disk, world.clock, world.random),
+                # One call at a time, so that reports of two phones often wait together.
+                delivery=Delivery(network, self.spool, disk, world.clock, world.random, at_once=1),
                 journal=self.journal,
                 spool=self.spool,
                 disk=disk,

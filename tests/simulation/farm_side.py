@@ -1,7 +1,7 @@
 """The farm's processes: up or not, with the real services behind them and the periodic duties."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
@@ -14,11 +14,12 @@ from farm.api.context import Context
 from farm.api.exchanging import answer_if_quiet
 from farm.clock import Clock
 from farm.config import FarmConfig
-from farm.core.errors import FarmBusy, FarmUnreachable
+from farm.core.errors import FarmBusy, FarmError, FarmUnreachable
 from farm.core.ids import AttemptId, HostId, SessionId
 from farm.services.duties import Duties, serving_since
+from farm.services.judging import Arrived
 from farm.services.roll_call import Call
-from farm.services.settle import settle
+from farm.services.settle import settle, settle_together
 from farm.store.clock_check import ClockCheck
 from farm.store.database import Database
 from farm.store.wakes import EVERYBODY, Wake
@@ -132,6 +133,20 @@ class Process:
             return quiet or await post_exchange(session, said, host, self.context, shown)
 
         return await self._answered(answered)
+
+    async def reports(
+        self, host: HostId, bodies: Mapping[AttemptId, bytes]
+    ) -> dict[AttemptId, ReportAnswer | FarmError]:
+        """Those of one call, in one transaction, as `Together` has them settled."""
+
+        async def settled() -> dict[AttemptId, ReportAnswer | FarmError]:
+            now = self.rig.clock.now()
+            arrived = [
+                Arrived(host_id=host, attempt_id=each, body=body, at=now) for each, body in bodies.items()
+            ]
+            return dict(zip(bodies, self.database.change(settle_together, arrived), strict=True))
+
+        return await self._answered(settled)
 
     async def report(self, host: HostId, attempt: AttemptId, body: bytes) -> ReportAnswer:
         async def settled() -> ReportAnswer:
