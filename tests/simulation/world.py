@@ -112,6 +112,7 @@ class SimulatedWorld:
     async def close(self) -> None:
         for process in self.processes:
             process.stop()
+            await process.context.roll_call.aclose()
         for agent in self.agents:
             agent.is_running.set()
             agent.kill()
