@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from typing import BinaryIO
 
 from fastapi import APIRouter, Request, Response
@@ -66,11 +67,11 @@ async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
 async def get_blob(digest: str, request: Request, caller: ViewerOrAgent, farm: Farm) -> FileResponse:
     """An artifact's bytes, or with `Range` one part; 410 when the farm had them and let them go."""
     file = await _blob(farm, caller, checked_digest(digest))
-    try:
+    with ExitStack() as refused:
+        refused.enter_context(file)
         _check_range(request.headers, os.fstat(file.fileno()).st_size)
-    except HTTPException:
-        file.close()
-        raise
+        # From here on the response closes it.
+        refused.pop_all()
     return OpenFileResponse(file)
 
 

@@ -32,10 +32,11 @@ class SettleWatch(threading.local):
         self._writes = False
         self._number = 0
 
+    def on_begin(self, connection: Connection) -> None:
+        self._writes, self._number = connection.get_execution_options().get("farm_writes", False), 0
+
     def before_statement(self, _connection: Connection, _cursor: object, statement: str, *_more: Any) -> None:
-        if statement.startswith("BEGIN"):
-            self._writes, self._number = "IMMEDIATE" in statement, 0
-        elif self._number or (self._writes and _MARK in statement):
+        if self._number or (self._writes and _MARK in statement):
             self._number += 1
             if self._wanted() == self._number:
                 self._halt(statement)
@@ -70,6 +71,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     arguments = parser.parse_args()
     watch = SettleWatch(arguments.data)
+    event.listen(Engine, "begin", watch.on_begin)
     event.listen(Engine, "before_cursor_execute", watch.before_statement)
     event.listen(Engine, "commit", watch.before_commit)
     event.listen(Pool, "checkin", watch.on_checkin)
