@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import uvicorn
 from farm_processes import eventually
@@ -209,6 +209,10 @@ async def serving(app: FastAPI, port: int, *, lifespan: Literal["on", "off"] = "
     finally:
         server.force_exit = server.should_exit = True
         await task
+        for connection in list(server.server_state.connections):
+            # Nobody else would, and whoever comes next would be told of sockets that nobody closed.
+            cast(Any, connection).transport.abort()
+        await asyncio.sleep(0)
 
 
 @asynccontextmanager
