@@ -111,7 +111,8 @@ class Spool:
         try:
             done = write()
         except HostDiskFull:
-            self._is_full = True
+            # Where bytes are short, the reserve says so, and for how long.
+            self._is_full = self._reserve.shortage() is None
             raise
         self._is_full = False
         return done
