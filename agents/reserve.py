@@ -28,7 +28,7 @@ class Reserve:
         if self._is_whole():
             return
         # Asked first: trying would take all there is from others before it fails.
-        if self._free_bytes() < self._size_bytes:
+        if not self.has_room():
             raise HostDiskFull(f"no room for {self._path}")
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -50,13 +50,14 @@ class Reserve:
         """Why this disk can take nothing new; None while there is room beside the reserve."""
         try:
             self.refill()
-            is_short = self._free_bytes() < self._size_bytes
+            is_short = not self.has_room()
         except HostDiskFull:
             is_short = True
         return f"the agent's disk has less than {size_text(self._size_bytes)} free" if is_short else None
 
-    def _free_bytes(self) -> int:
-        return shutil.disk_usage(self._path.parent).free
+    def has_room(self, beside_bytes: int = 0) -> bool:
+        """Whether what is free holds as much as the reserve, and these bytes. Nothing is taken or let go."""
+        return shutil.disk_usage(self._path.parent).free >= self._size_bytes + beside_bytes
 
     def _is_whole(self) -> bool:
         try:

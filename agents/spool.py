@@ -37,7 +37,7 @@ class Spool:
         self._acknowledged = Shelf(folder / "acknowledged", keep=KEEP, limit_bytes=KEEP_ACKNOWLEDGED_BYTES)
         sweep_temporaries(folder)
         self._reserve = Reserve(folder / "reserve", reserve_bytes)
-        #: Whether what was tried last found no room.
+        #: Whether what was tried last found no room, though there are bytes.
         self._is_full = False
 
     def put(self, attempt_id: AttemptId, body: bytes) -> None:
@@ -50,7 +50,7 @@ class Spool:
         """
         while not self._path(attempt_id).exists():
             try:
-                self._noting(partial(write_durably, self._path(attempt_id), body))
+                self._noting(partial(write_durably, self._path(attempt_id), body), len(body))
             except HostDiskFull:
                 if not (self._acknowledged.drop_oldest() or self._refused.drop_oldest() or self._release()):
                     raise
@@ -107,12 +107,12 @@ class Spool:
                 raise
             return self._noting(move)
 
-    def _noting(self, write: Callable[[], T]) -> T:
+    def _noting(self, write: Callable[[], T], size_bytes: int = 0) -> T:
         try:
             done = write()
         except HostDiskFull:
             # Where bytes are short, the reserve says so, and for how long.
-            self._is_full = self._reserve.shortage() is None
+            self._is_full = self._reserve.has_room(size_bytes)
             raise
         self._is_full = False
         return done
