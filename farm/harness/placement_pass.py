@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from farm.core.evidence import Evidence
 from farm.core.placement import Accelerator, Actual, Placement, actual, placement_words
-from farm.core.plan import SHOWS_PLACEMENT, RunPlan
+from farm.core.plan import SHOWS_PLACEMENT, RunPlan, ShownPlacement
 from farm.harness.placements.log_lines import own_lines
 from farm.harness.tool import ToolPass
 
@@ -71,10 +71,14 @@ def actual_of(plan: RunPlan, placement: Placement | None) -> tuple[Actual, Place
             f"attempt {plan.shown.attempt_id} was placed otherwise: {placement_words(plan.shown.placement)}"
         )
         return replace(found, proof=f"{found.proof}; {unlike}"), placement
-    earlier = actual(plan.shown.placement, plan.backend)
-    proof = f"{earlier.proof} (shown after attempt {plan.shown.attempt_id}: same cell, build and program)"
-    shown = Actual(backend=earlier.backend, accelerator=earlier.accelerator, proof=proof)
-    return shown, plan.shown.placement
+    return shown_earlier(plan.shown, plan.backend)
+
+
+def shown_earlier(shown: ShownPlacement, backend: str) -> tuple[Actual, Placement]:
+    """What ran, by the pass of an earlier run, as the proof says."""
+    earlier = actual(shown.placement, backend)
+    proof = f"{earlier.proof} (shown after attempt {shown.attempt_id}: same cell, build and program)"
+    return replace(earlier, proof=proof), shown.placement
 
 
 def _is_borne_out(own: Placement, earlier: Placement) -> bool:

@@ -5,24 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 from farm.core.evidence import Evidence, PassEvidence
 from farm.core.placement import Actual, Placement, actual
 from farm.core.plan import SHOWS_PLACEMENT, RunPlan, UncountedPass
+from farm.harness.placement_pass import NNAPI_LOG, NNAPI_PROPERTIES, shown_earlier
 from farm.harness.placements.pytorch import pytorch_nnapi_placement, pytorch_vulkan_placement
 from farm.harness.torch_output import last_lines
 
 #: Loading, compiling by the driver, and one iteration; NPUs take minutes to compile, which the run took, too.
 _PASS_TIMEOUT_S = 60.0
 _ITERATIONS: Mapping[str, str] = {"--iter=": "--iter=1", "--warmup=": "--warmup=0"}
-#: Without them the runtime says nothing of its partitions, and with them each execution is told at length.
-_PROPERTIES: Mapping[str, Mapping[str, str]] = {"nnapi": {"debug.nn.vlog": "all"}, "vulkan": {}}
+_PROPERTIES: Mapping[str, Mapping[str, str]] = {"nnapi": NNAPI_PROPERTIES, "vulkan": {}}
 #: Tags of what logs where a model goes; all else of the phone stays there.
 _LOG_FILTERS: Mapping[str, tuple[str, ...]] = {
-    "nnapi": (
-        "ExecutionPlan:V",
-        "Manager:V",
-        "CompilationBuilder:V",
-        "ModelBuilder:V",
-        "ExecutionBuilder:V",
-        "*:S",
-    ),
+    "nnapi": NNAPI_LOG,
     "vulkan": ("AdrenoVK-0:V", "Adreno:V", "Adreno-GSL:V", "mali:V", "PVR_VK:V", "vulkan:V", "*:S"),
 }
 _PARSERS: Mapping[str, Callable[[str, int | None], Placement | None]] = {
@@ -56,11 +49,7 @@ def shown_placement(plan: RunPlan, evidence: Evidence, backend: str) -> tuple[Ac
     """What ran, by the run's own pass, or by that of an earlier run; unknown, with the reason, by neither."""
     found = next((each for each in evidence.passes if each.name == SHOWS_PLACEMENT), None)
     if found is None and plan.shown is not None:
-        earlier = actual(plan.shown.placement, backend)
-        proof = f"{earlier.proof} (shown after attempt {plan.shown.attempt_id}: same cell, build and program)"
-        return Actual(
-            backend=earlier.backend, accelerator=earlier.accelerator, proof=proof
-        ), plan.shown.placement
+        return shown_earlier(plan.shown, backend)
     if found is None:
         return _unknown(backend, "no pass after the run shows where it ran"), None
     if (wrong := _is_not_alike(found)) is not None:
