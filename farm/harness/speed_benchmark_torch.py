@@ -11,6 +11,7 @@ from farm.core.plan import RunPlan, SettingValue
 from farm.core.variant import Format, Manifest, TensorSpec
 from farm.harness.adapter import Flag, RunRequest, model_file
 from farm.harness.failures import classify, unreadable
+from farm.harness.tool import file_refusal, spelled
 from farm.harness.torch_output import LastLine, disagreement, last_lines, observed_ns
 from farm.harness.torch_placement import placement_passes, shown_placement
 
@@ -60,18 +61,11 @@ class SpeedBenchmarkTorch:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        if backend not in self.backends:
-            return f"{self.name} has no backend {backend!r}: it offers {', '.join(self.backends)}"
-        if variant is None:
-            return f"{self.name} runs nothing without a model file"
-        recipe = variant.recipe
-        if recipe.format not in _FORMATS:
-            return f"{self.name} reads {', '.join(_FORMATS)} files, and this one is {recipe.format}"
-        if backend not in variant.backends:
-            return f"the file is made for {', '.join(variant.backends)}, not for {backend}"
-        if backend == _NNAPI and recipe.target != _NNAPI:
+        refused = file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+        is_converted = variant is not None and variant.recipe.target == _NNAPI
+        if refused is None and backend == _NNAPI and not is_converted:
             return "the file was not converted for nnapi: its target says what a file was made for"
-        return None
+        return refused
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The command line of the Android binary, unchanged."""
@@ -167,14 +161,7 @@ def _flag_words(request: RunRequest) -> list[str]:
     settings = {**request.settings, **({"vulkan": True} if request.backend == _VULKAN else {})}
     given = {name: settings.get(name, flag.default) for name, flag in FLAGS.items()}
     return [
-        f"--{name}={_spelled(value)}"
+        f"--{name}={spelled(value)}"
         for name, value in given.items()
         if value != FLAGS[name].default or (name in _ALWAYS_GIVEN and name not in request.lacks)
     ]
-
-
-def _spelled(value: SettingValue) -> str:
-    """As the flag library reads it, with dollars kept from the plan's placeholders."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value).replace("$", "$$")
