@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from farm.core.evidence import Evidence
 from farm.core.placement import Accelerator, Actual, Placement, actual, placement_words
@@ -11,7 +10,8 @@ from farm.harness.placements.log_lines import own_lines
 from farm.harness.tool import ToolPass
 
 #: Without it NNAPI's runtime says nothing of its partitions; with it each execution is told at length.
-NNAPI_PROPERTIES: Mapping[str, str] = MappingProxyType({"debug.nn.vlog": "all"})
+#: A plain dict: it is written out with the plan.
+NNAPI_PROPERTIES: Mapping[str, str] = {"debug.nn.vlog": "all"}
 #: Tags of what logs where a model goes; all else of the phone stays there.
 NNAPI_LOG = (
     "ExecutionPlan:V",
