@@ -1,7 +1,8 @@
 """What a program said, without what loggers put before each line.
 
-Outputs come by many ways: from the program itself, TensorFlow Lite's own log (`INFO: `), ExecuTorch's, logcat
-in its forms `brief`, `tag`, `time` and `threadtime`, Android Studio's columns.
+Outputs come by many ways: from the program itself, TensorFlow Lite's own log (`INFO: `), LiteRT's, ExecuTorch's,
+glog's and Abseil's, logcat in its forms `brief`, `tag`, `time`, `threadtime`, `uid` and `epoch`, the columns of
+Eclipse and of Android Studio, and through terminals that colour them.
 """
 
 import re
@@ -11,26 +12,43 @@ _LEVEL = r"[VDIWEFA]"
 _TAG = r"[^\s:(\]][^:(\n]{0,60}?"
 _DAY = r"(?:\d{4}-)?\d\d-\d\d"
 _TIME = r"\d\d:\d\d:\d\d\.\d{3,9}"
+#: Of a source file.
+_PLACE = r"[\w./-]{1,200}\.\w{1,4}:\d{1,6}"
 _PREFIXES = tuple(
     re.compile(pattern)
     for pattern in (
-        # threadtime: `08-13 17:35:52.069  1234  1250 I tflite  : text`; Studio of old has `1234-1250/app I/`.
-        rf"{_DAY} {_TIME}\s+\d+\s+\d+ {_LEVEL} {_TAG}\s*: ?",
+        # threadtime: `08-13 17:35:52.069  1234  1250 I tflite  : text`; zone and user before the process's number,
+        # seconds since 1970 for the time; Studio of old has `1234-1250/app I/`.
+        rf"(?:{_DAY} {_TIME}|\d{{9,11}}\.\d{{3,9}})(?:\s+[+-]\d{{4}})?(?:\s+[a-z][\w.]{{0,60}})?"
+        rf"\s+\d+\s+\d+ {_LEVEL} {_TAG}\s*: ?",
         rf"{_DAY} {_TIME}\s+\d+-\d+/\S+ {_LEVEL}/{_TAG}\s*: ?",
         # Studio's padded columns: `2023-04-05 12:00:00.123 19036-19036 tflite  com.example.app  I  text`.
-        rf"{_DAY} {_TIME}\s+\d+-\d+\s+\S.{{0,100}}?\s{_LEVEL}\s{{1,3}}(?=\S|$)",
-        # time, brief and tag: `I/tflite  ( 1234): text`, `I tflite  : text`.
-        rf"(?:{_DAY} {_TIME}\s+)?{_LEVEL}/{_TAG}\s*(?:\(\s*\d+\))?: ?",
+        # Shorter ones have neither the day nor, in the compact view, anything but time and level.
+        rf"(?:{_DAY} )?{_TIME}\s+\d+-\d+\s+\S.{{0,100}}?\s{_LEVEL}\s{{1,3}}(?=\S|$)",
+        rf"{_TIME}\s+{_LEVEL}\s{{1,3}}(?=\S|$)",
+        # time, brief and tag: `I/tflite  ( 1234): text`, `I tflite  : text`; Eclipse has a colon behind the time.
+        rf"(?:{_DAY} {_TIME}:?\s+)?{_LEVEL}/{_TAG}\s*(?:\(\s*\d+\))?: ?",
         rf"{_LEVEL} {_TAG}\s*: (?=\S)",
         rf"{_LEVEL} {_TAG}\s*:$",
         # Of TensorFlow Lite's own log, which other prefixes may stand before.
         r"(?:INFO|VERBOSE|WARN(?:ING)?|ERROR|FATAL): ",
+        # glog and Abseil: `I0813 17:35:52.069112 1234 a.cc:78] text`; TensorFlow's; LiteRT's, behind its level.
+        rf"[IWEF]\d{{4}} \d\d:\d\d:\d{{2,10}}\.\d{{6}}\s+\d+ {_PLACE}\] ",
+        rf"{_DAY} {_TIME}: {_LEVEL} {_PLACE}\] ",
+        rf"\[{_PLACE}\] ",
     )
 )
 #: Most lines have none, and programs print hundreds of thousands.
-_MAY_HAVE_ONE = re.compile(rf"\d\d|{_LEVEL}[ /]|INFO|VERB|WARN|ERRO|FATA")
+_MAY_HAVE_ONE = re.compile(rf"\d\d|{_LEVEL}[ /\d]|\[|INFO|VERB|WARN|ERRO|FATA")
+#: What colours a terminal's text.
+_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 #: ExecuTorch's: `I 00:00:00.043703 executorch:executor_runner.cpp:379] text`.
 _EXECUTORCH = re.compile(rf"{_LEVEL} {_TIME} [\w./-]{{1,100}}:[\w./-]{{1,200}}:\d+\] ")
+
+
+def without_colours(text: str) -> str:
+    """A text without what terminals and loggers colour it with."""
+    return _COLOURS.sub("", text) if "\x1b" in text else text
 
 
 def plain_line(line: str) -> str:
@@ -48,5 +66,5 @@ def plain_line(line: str) -> str:
 
 def plain_lines(text: str) -> list[str]:
     """Every line of a text that is not empty, without the prefixes of loggers."""
-    plain = (plain_line(line) for line in text.replace("\0", "").splitlines())
+    plain = (plain_line(line) for line in without_colours(text.replace("\0", "")).splitlines())
     return [line for line in plain if line]

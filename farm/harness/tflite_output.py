@@ -1,9 +1,10 @@
 """What TensorFlow Lite's `benchmark_model` prints, in the wordings of all its versions, read into numbers.
 
-2019: `Average inference timings in us: Warmup: W, Init: I, no stats: N`. Since 2020: `Inference timings in
-us: Init: I, First inference: F, Warmup (avg): W, Inference (avg): N`. Before it, warm-up and main loop have a
-line each, `count=N first=.. curr=.. min=.. max=.. avg=.. std=..`, the newest with p5, median and p95; a loop
-of one run has `count=1 curr=..` only, runs that took the same `count=N curr=..(all same)`, none `count=0`.
+Up to 2019: `Average inference timings in us: Warmup: W, Init: I, no stats: N`, and towards its end `Inference: N`.
+Since 2020: `Inference timings in us: Init: I, First inference: F, Warmup (avg): W, Inference (avg): N`. Before
+it, warm-up and main loop have a line each, `count=N first=.. curr=.. min=.. max=.. avg=.. std=..`, the newest
+with p5, median and p95; a loop of one run has `count=1 curr=..` only, runs that took the same `count=N
+curr=..(all same)`, none `count=0`.
 """
 
 import re
@@ -26,7 +27,7 @@ _SINCE_2020 = re.compile(
 )
 _OF_2019 = re.compile(
     rf"Average inference timings in us: Warmup: ({_NUMBER}), Init: ({_NUMBER}),"
-    rf" (?:no stats|with stats): ({_NUMBER})"
+    rf" (?:no stats|with stats|Inference): ({_NUMBER})(?:, with stats: {_NUMBER})?$"
 )
 _MEMORY = re.compile(
     r"(?:Memory footprint delta from the start of the tool|Peak memory footprint) \(MB\):"

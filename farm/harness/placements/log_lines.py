@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from farm.harness.log_lines import without_colours
+
 #: Longer lines are cut where they are quoted.
 _QUOTED_CHARS = 300
 #: threadtime, Android Studio's old and new columns, brief with the process: what stands before the tag.
@@ -66,7 +68,7 @@ def matching(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> Iterator[tup
 
 
 def _lines(text: str) -> Iterator[str]:
-    plain = text.replace("\ufeff", "").replace("\0", "").replace("\r", "\n")
+    plain = without_colours(text.replace("\ufeff", "").replace("\0", "").replace("\r", "\n"))
     return (line for line in plain.split("\n") if line.strip())
 
 

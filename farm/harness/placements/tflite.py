@@ -13,11 +13,14 @@ from farm.harness.placements.log_lines import LogLine, log_lines, matching
 from farm.harness.placements.nnapi import accelerator_of_driver, nnapi_placement
 from farm.harness.placements.tflite_delegates import APPLIED, XNNPACK, Taken, delegate_name, taken
 
-_CREATED = re.compile(r"\b(\w+) delegate created\b|Created TensorFlow Lite (?:delegate for )?(\w+)")
+_CREATED = re.compile(
+    r"\b(\w+) delegate created\b|Created TensorFlow Lite (?:delegate for )?(\w+)|\bApplied (\w+) delegate\."
+)
 _NONE = re.compile(
     r"will not be executed by the delegate|Could not create \w+ delegate|Failed to apply (?:\w+ )?delegate"
     r"|Restored original execution plan after delegate application failure"
-    r"|(?:Failed|Unable) to create (?:the )?\w+ delegate"
+    r"|(?:Failed|Unable) to create (?:the )?\w+ delegate|\w+ acceleration is unsupported on this platform"
+    r"|Failed to create a dispatch delegate kernel"
 )
 _WARNED = re.compile(
     r"Can not open OpenCL|Falling back to|ANEURALNETWORKS_(?!NO_ERROR)[A-Z_]+|not supported by \w+ delegate"
@@ -58,7 +61,9 @@ def tflite_placement(text: str) -> Placement | None:
     rest = _rest(shares, others, xnnpack, total, lines, refused)
     if not shares and not rest and not warnings:
         return None
-    return _with_drivers(Placement(shares=(*shares, *rest), total_nodes=total, warnings=warnings), text)
+    # Parts that nobody counted make no whole.
+    whole = total if all(each.nodes is not None for each in others) else None
+    return _with_drivers(Placement(shares=(*shares, *rest), total_nodes=whole, warnings=warnings), text)
 
 
 def _total(taken: Sequence[Taken]) -> int | None:
@@ -91,7 +96,7 @@ def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator
 def _created(lines: Sequence[LogLine], text: str) -> tuple[Share, ...]:
     """Only that a delegate was made: what it took, nobody says."""
     for line, match in matching(lines, _CREATED):
-        software = delegate_name(match[1] or match[2])
+        software = delegate_name(match[1] or match[2] or match[3])
         if software == XNNPACK and re.search(r"Use (?:NNAPI|gpu|Hexagon)\s*: \[1\]", text) is None:
             return (Share(accelerator=Accelerator.CPU, by=XNNPACK, line=line.quoted),)
         if software in ("XNNPACK", "Lite", "TensorFlow"):
@@ -110,8 +115,8 @@ def _rest(
     refused: Sequence[str],
 ) -> tuple[Share, ...]:
     """The CPU's: XNNPACK's nodes and those of nobody."""
-    taken = sum(each.nodes or 0 for each in others)
-    is_counted = total is not None and all(each.nodes is not None for each in others)
+    taken = sum(each.held or 0 for each in others)
+    is_counted = total is not None and all(each.held is not None for each in others)
     if any(each.is_all for each in others) or (is_counted and total == taken and others):
         return ()
     left = (total or 0) - taken if is_counted else None

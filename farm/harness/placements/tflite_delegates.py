@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from farm.harness.placements.log_lines import LogLine, matching
 
 _REPLACING = re.compile(
-    r"Replacing (\d{1,7})(?: out of (\d{1,7}))? node\(s\) with delegate \((\w+)\) node, "
-    r"yielding (\d{1,6}) partitions?(?: for subgraph (\d{1,5}))?"
+    r"Replacing (\d{1,7})(?: out of (\d{1,7}))? node\(s\) with delegate \((\w[\w .-]{0,60})\) node"
+    r"(?:, yielding (\d{1,6}) partitions?(?: for subgraph (\d{1,5}))?)?"
 )
 _DELEGATED = re.compile(
     r"(\w+) delegate: (\d{1,7}) nodes delegated out of (\d{1,7}) nodes with (\d{1,6}) partitions?"
 )
 APPLIED = re.compile(
-    r"Explicitly applied (\w+) delegate, and the model graph will be (completely|partially) executed"
+    r"(?:Explicitly a|A)pplied (\w+) delegate, and the model graph will be (completely|partially) executed"
     r"(?: by the delegate)?(?: w/ (\d{1,6}) delegate kernels?)?"
 )
 _SPLIT = re.compile(
-    r"(\d{1,7}) operations will run on the GPU, and the remaining (\d{1,7}) operations will run"
+    r"(\d{1,7}) operations will run on the GPU, and the remaining (\d{1,7})(?: operations will run)? on the CPU"
 )
 #: All that was taken before is given back.
 _RESTORED = re.compile(r"Restored original execution plan after delegate application failure")
@@ -27,7 +27,19 @@ _NOT_EXECUTED = re.compile(
 )
 _KERNELS = re.compile(r"Created (\d{1,6}) GPU delegate kernels")
 _PROFILE = re.compile(r"^\s*(TfLite\w*Delegate\w*)\s+(\d{1,6})\s+[\d.]+\s+[\d.]+%")
+#: LiteRT replaces the nodes of an NPU by calls of what was compiled, and the calls are what it counts later.
+_COMPILED = re.compile(
+    r"Partitioned subgraph<(\d{1,5})>, selected (\d{1,7}) ops, from a total of (\d{1,7}) ops"
+    r"\. resulted in (\d{1,6}) partitions?"
+)
+#: Comes behind the line that says that its nodes were replaced.
+_NOT_DISPATCHED = re.compile(r"Failed to create a dispatch delegate kernel|Failed to initialize Dispatch API")
 XNNPACK = "XNNPACK"
+_DISPATCH = "Dispatch"
+#: Their nodes are whole partitions, compiled before.
+_OF_CALLS = (_DISPATCH, "EdgeTpuDelegateForCustomOp")
+#: What the tool calls a delegate that it knows by a library alone.
+_BY_LIBRARY = ("EXTERNAL", "STABLE_DELEGATE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +48,18 @@ class Taken:
 
     software: str
     subgraph: int | None = None
+    #: None where nobody says it; with a total, partitions that were compiled before stand for a node each.
     nodes: int | None = None
     total: int | None = None
     partitions: int | None = None
     #: The tool says that nothing is left for the CPU.
     is_all: bool = False
     line: str
+
+    @property
+    def held(self) -> int | None:
+        """How many of the total are not the CPU's."""
+        return self.partitions if self.nodes is None and self.total is not None else self.nodes
 
 
 def taken(lines: Sequence[LogLine]) -> list[Taken]:
@@ -52,9 +70,25 @@ def taken(lines: Sequence[LogLine]) -> list[Taken]:
     restored = [at for at, line in enumerate(lines) if _RESTORED.search(line.text) is not None]
     kept = lines[restored[-1] + 1 :] if restored else lines
     idle = {delegate_name(match[1]) for _, match in matching(lines, _NOT_EXECUTED)}
-    if "EXTERNAL" in idle:
-        return [each for each in _merged(_by_line(kept)) if each.software == XNNPACK]
-    return [each for each in _merged(_by_line(kept)) if each.software not in idle]
+    idle |= {_DISPATCH for _ in matching(lines, _NOT_DISPATCHED)}
+    took = [_of_calls(each, lines) for each in _merged(_by_line(kept))]
+    if idle.intersection(_BY_LIBRARY):
+        return [each for each in took if each.software == XNNPACK]
+    return [each for each in took if each.software not in idle]
+
+
+def _of_calls(taken: Taken, lines: Sequence[LogLine]) -> Taken:
+    """With the nodes behind calls, where the log has their compilation; of a part, calls are no count."""
+    if taken.software not in _OF_CALLS or taken.nodes is None or taken.nodes == 0:
+        return taken
+    compiled = {match[1]: (line, match) for line, match in matching(lines, _COMPILED)}
+    if taken.software == _DISPATCH and compiled:
+        said = "; ".join([taken.line, *(line.quoted for line, _ in compiled.values())])
+        nodes, total = (sum(int(match[at]) for _, match in compiled.values()) for at in (2, 3))
+        return replace(taken, nodes=nodes, total=total, partitions=taken.nodes, line=said)
+    if taken.nodes == taken.total:
+        return taken
+    return replace(taken, nodes=None, partitions=taken.nodes)
 
 
 def _by_line(lines: Sequence[LogLine]) -> list[Taken]:
@@ -64,7 +98,7 @@ def _by_line(lines: Sequence[LogLine]) -> list[Taken]:
             subgraph=int(match[5]) if match[5] else None,
             nodes=int(match[1]),
             total=int(match[2]) if match[2] else None,
-            partitions=int(match[4]),
+            partitions=int(match[4]) if match[4] else None,
             line=line.quoted,
         )
         for line, match in matching(lines, _REPLACING)
@@ -108,10 +142,10 @@ def _merged(taken: Sequence[Taken]) -> list[Taken]:
     """One for each delegate: what several lines say of it is put together, subgraphs are added up."""
     by_software: dict[str, list[Taken]] = {}
     names = {each.software for each in taken}
-    real = next((name for name in sorted(names) if name not in ("EXTERNAL", XNNPACK)), None)
+    real = next((name for name in sorted(names) if name not in (*_BY_LIBRARY, XNNPACK)), None)
     for each in taken:
         # The tool says EXTERNAL where the delegate itself says its name.
-        software = real if each.software == "EXTERNAL" and real else each.software
+        software = real if each.software in _BY_LIBRARY and real else each.software
         by_software.setdefault(software, []).append(replace(each, software=software))
     return [_one(each) for each in by_software.values()]
 
@@ -140,6 +174,7 @@ def _one(parts: Sequence[Taken]) -> Taken:
 
 def delegate_name(software: str) -> str:
     """`TfLiteXNNPackDelegate` is XNNPACK, `TfLiteGpuDelegateV2` GPU."""
-    name = re.sub(r"^TfLite|Delegate(V\d)?$", "", software) or software
+    name = re.sub(r"^TfLite|\s?Delegate(V\d)?$", "", software) or software
     known = {"xnnpack": XNNPACK, "nnapi": "NNAPI", "gpu": "GPU", "hexagon": "Hexagon", "qnn": "QNN"}
+    known["coreml"] = "CoreML"
     return known.get(name.lower(), name)
