@@ -7,7 +7,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import NoReturn
 
@@ -21,6 +20,7 @@ from agents.attempts import Attempts
 from agents.backoff import Backoff
 from agents.blobs import BlobCache
 from agents.charging import ChargeKeeper
+from agents.climbs import ClimbMemory
 from agents.config import AgentConfig, agent_config
 from agents.credential import Credential, check_way_in, enroll, find_credential
 from agents.delivery import Delivery
@@ -38,6 +38,7 @@ from agents.keeper import AdbKeeper
 from agents.lease import LeaseWatch
 from agents.prefetch import Prefetch
 from agents.pressure import Pressure, watch_disk
+from agents.process import host_boot_id
 from agents.recovery import Ladder, rules_for
 from agents.resending import FILE as EPOCH_FILE
 from agents.resending import Resending
@@ -218,7 +219,9 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     )
     lease = LeaseWatch(hand=hand, phones=watch.sightings, stop=attempts.cut_short, clock=clock)
     ladder = Ladder(
-        adb=adb, watch=watch, hand=hand, clock=clock, tasks=tasks, rules=rules_for(config), config=config
+        adb=adb, watch=watch, hand=hand, clock=clock, tasks=tasks, memory=memory, rules=rules, config=config
+    rules, boot_id = rules_for(config), host_boot_id()
+    memory = ClimbMemory(config.data_dir, host.disk, clock, host_boot_id=boot_id)
     )
     exchange = ExchangeLoop(
         api=host.api,
@@ -234,7 +237,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         resending=Resending(attempts, config.data_dir, host.disk),
         clock=clock,
         random=random,
-        boot_id=await asyncio.to_thread(_boot_id),
+        boot_id=boot_id,
         agent_version=__version__,
         adb_port=lambda: port_here(host.server),
         ready=host.ready,
@@ -247,6 +250,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     tasks.create_task(watch_disk(host.spool, host.disk, pressure), name="watch disk")
     tasks.create_task(keeper.track(), name="track phones")
     tasks.create_task(keeper.ping(), name="ping adb")
+    await ladder.recall()
     if config.adb_usb and config.adb_server is None:
         foreign = ForeignServers(ours=adb, port=usual_port(os.environ), watch=watch)
         tasks.create_task(foreign.run(), name="foreign adb servers")
@@ -273,11 +277,6 @@ def _first_farm_error(group: BaseExceptionGroup[BaseException]) -> FarmError | N
         if isinstance(error, BaseExceptionGroup) and (found := _first_farm_error(error)) is not None:
             return found
     return None
-
-
-def _boot_id() -> str:
-    path = Path("/proc/sys/kernel/random/boot_id")
-    return path.read_text(encoding="ascii").strip() if path.exists() else "unknown"
 
 
 async def _until_signalled(config: AgentConfig) -> None:

@@ -65,3 +65,9 @@ def _signal_until_gone(pinned: int, signals: Sequence[signal.Signals], deadline_
         if select.select([pinned], [], [], deadline_s)[0]:
             return True
     return False
+
+
+def host_boot_id() -> str:
+    """Changes when this machine is restarted; the same for ever where a system does not tell."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text(encoding="ascii").strip() if path.exists() else "unknown"

@@ -2,27 +2,28 @@
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NoReturn
 
 import structlog
 
 from agents.adb.client import AdbClient
+from agents.climbs import ClimbMemory
 from agents.config import AgentConfig
 from agents.hand import Hand
-from agents.inventory import Sighting, is_usb
+from agents.inventory import Sighting, device_id, is_usb
+from agents.patient import Patient, kept_of, recalled
 from agents.recovery_steps import OFF_S, RecoverySteps
 from agents.watch import PhoneWatch
 from farm.clock import Clock
 from farm.core.device import Presence
-from farm.core.errors import FarmError
+from farm.core.errors import FarmError, HostDiskFull
 from farm.core.ids import DeviceId
 from farm.core.recovery import (
     HARMLESS,
     RESTARTS,
     RULES,
     Climb,
-    Recovery,
     RecoveryRules,
     RecoveryStep,
     RecoveryTry,
@@ -47,48 +48,12 @@ def rules_for(config: AgentConfig, rules: RecoveryRules = RULES) -> RecoveryRule
     return replace(paced, may_reboot=config.reboot, may_switch_power=config.power_command is not None)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Patient:
-    """One phone of this host, since it was first seen."""
-
-    sighting: Sighting
-    #: Empty where adb does not tell, None while it was not asked.
-    usb_path: str | None = None
-    climb: Climb | None = None
-    tries: list[RecoveryTry] = field(default_factory=list)
-    #: What waits for the farm's leave, or for its turn.
-    next: RecoveryStep | None = None
-    #: Being taken.
-    now: RecoveryStep | None = None
-    leave_at_s: float | None = None
-    restarted_at_s: float | None = None
-    failures: int = 0
-    failed_at_s: float | None = None
-
-    def is_restarting(self, rules: RecoveryRules, now_s: float) -> bool:
-        """Whether it counts among those that are away because of us."""
-        if self.now in RESTARTS:
-            return True
-        at_s = self.restarted_at_s
-        return self.climb is not None and at_s is not None and now_s - at_s < rules.restart_s
-
-    def shown(self) -> Recovery | None:
-        """What is told of it; None while nothing was done, nor is to be."""
-        if self.climb is None or not (self.tries or self.next):
-            return None
-        return Recovery(
-            ailment=self.climb.ailment,
-            tries=tuple(self.tries),
-            next=self.next,
-            failed=self.failed_at_s is not None,
-        )
-
-
 class Ladder:
     """Looks at all phones every second; that alone asks nothing of adb.
 
     Invariant: a step that may disturb somebody is taken with the farm's fresh leave only, while this host has
-    no run on the phone that its farm has not heard the end of; restarts one phone after the other.
+    no run on the phone that its farm has not heard the end of; restarts one phone after the other, and each
+    only once it is on disk, so that a life that ends then and the next do not take one each.
     """
 
     def __init__(
@@ -99,6 +64,7 @@ class Ladder:
         hand: Hand,
         clock: Clock,
         tasks: asyncio.TaskGroup,
+        memory: ClimbMemory,
         rules: RecoveryRules,
         config: AgentConfig,
         off_s: float = OFF_S,
@@ -109,11 +75,20 @@ class Ladder:
         self._hand = hand
         self._clock = clock
         self._tasks = tasks
+        self._memory = memory
         self._rules = rules
         self._power = config.power_command
         self._steps = RecoverySteps(adb=adb, watch=watch, hand=hand, config=config, off_s=off_s)
         self._interval_s = interval_s
-        self._patient_by_id: dict[DeviceId, _Patient] = {}
+        self._patient_by_id: dict[DeviceId, Patient] = {}
+
+    async def recall(self) -> None:
+        """Take up what an earlier life was at; before anything else."""
+        now_s, now = self._clock.monotonic(), self._clock.now()
+        for kept in await self._memory.recall():
+            patient = recalled(kept, self._rules, now_s=now_s, now=now)
+            self._patient_by_id[kept.device_id] = patient
+            log.info("recovery_recalled", device_id=kept.device_id, steps=len(patient.tries))
 
     async def run(self) -> NoReturn:
         """Look after phones until cancelled."""
@@ -121,18 +96,22 @@ class Ladder:
         while True:
             await self._learn_ports()
             self.look()
+            try:
+                await self._keep()
+            except HostDiskFull as error:
+                log.debug("climbs_not_kept", reason=error.message)
             await asyncio.sleep(self._interval_s)
 
     def sightings(self) -> dict[DeviceId, Sighting]:
         """The watch's phones with what is done for them; those too that are gone and are to be had back."""
-        found = self._watch.sightings()
+        found, unnamed = self._watch.sightings(), self._unnamed()
         for identity, patient in self._patient_by_id.items():
             if (recovery := patient.shown()) is None:
                 continue
-            gone = Sighting(
-                serial=patient.sighting.serial, presence=Presence.ABSENT, detail="adb does not list it"
-            )
-            found[identity] = replace(found.get(identity, gone), recovery=recovery)
+            serial = patient.sighting.serial
+            gone = Sighting(serial=serial, presence=Presence.ABSENT, detail="adb does not list it")
+            known = found.get(identity) or unnamed.get(serial, gone)
+            found[identity] = replace(known, recovery=recovery)
         return found
 
     def note_leave(self, allowed: Collection[DeviceId], sent_at_s: float) -> None:
@@ -150,14 +129,22 @@ class Ladder:
             return
         found = self._watch.mendable()
         for identity, sighting in found.items():
-            self._patient_by_id.setdefault(identity, _Patient(sighting=sighting)).sighting = sighting
-        listed = self._watch.sightings()
+            self._patient_by_id.setdefault(identity, Patient(sighting=sighting)).sighting = sighting
+        listed, unnamed = self._watch.sightings(), self._unnamed()
         for identity, patient in self._patient_by_id.items():
-            if identity in found or identity not in listed:
-                presence = found[identity].presence if identity in found else Presence.ABSENT
-                self._see(identity, patient, presence, now_s)
+            if identity in listed and identity not in found:
+                continue
+            seen = found.get(identity) or unnamed.get(patient.sighting.serial)
+            if seen is not None:
+                self._see(identity, patient, seen.presence, now_s)
+            elif now_s >= patient.awaited_until_s:
+                self._see(identity, patient, Presence.ABSENT, now_s)
 
-    def _see(self, identity: DeviceId, patient: _Patient, presence: Presence, now_s: float) -> None:
+    def _unnamed(self) -> dict[str, Sighting]:
+        """Phones on TCP that did not answer in this life; where one is known from another, it is that."""
+        return {each.serial: each for each in self._watch.transports() if device_id(each) is None}
+
+    def _see(self, identity: DeviceId, patient: Patient, presence: Presence, now_s: float) -> None:
         what = ailment(presence, is_unclean=identity in self._hand.unclean_by_device)
         if what is None:
             self._is_over(identity, patient, presence)
@@ -173,10 +160,10 @@ class Ladder:
         if patient.next is not before:
             self._hand.changed.set()
         if patient.next is not None and patient.now is None and self._may(identity, patient, now_s):
-            patient.now = patient.next
+            patient.now, patient.now_since_s = patient.next, now_s
             self._tasks.create_task(self._take(identity, patient, patient.next), name=f"recover {identity}")
 
-    def _is_over(self, identity: DeviceId, patient: _Patient, presence: Presence) -> None:
+    def _is_over(self, identity: DeviceId, patient: Patient, presence: Presence) -> None:
         if patient.shown() is not None:
             log.info("recovery_over", device_id=identity, presence=presence, steps=len(patient.tries))
             self._hand.changed.set()
@@ -185,14 +172,14 @@ class Ladder:
         if presence is Presence.ONLINE:
             patient.failures = 0
 
-    def _rules_of(self, patient: _Patient, now_s: float) -> RecoveryRules:
+    def _rules_of(self, patient: Patient, now_s: float) -> RecoveryRules:
         """A phone that comes back and goes again is not restarted each time."""
         at_s, climb = patient.restarted_at_s, patient.climb
         is_other_climb = climb is not None and not RESTARTS & set(climb.taken)
         is_early = at_s is not None and is_other_climb and now_s - at_s < self._rules.again_s
         return replace(self._rules, may_reboot=False, may_switch_power=False) if is_early else self._rules
 
-    def _may(self, identity: DeviceId, patient: _Patient, now_s: float) -> bool:
+    def _may(self, identity: DeviceId, patient: Patient, now_s: float) -> bool:
         if identity in self._hand.on_errand:
             return False
         if patient.next in HARMLESS:
@@ -205,12 +192,14 @@ class Ladder:
         away = [each for each in self._patient_by_id.values() if each.is_restarting(self._rules, now_s)]
         return patient.next not in RESTARTS or len(away) < self._rules.restarts_at_once
 
-    async def _take(self, identity: DeviceId, patient: _Patient, step: RecoveryStep) -> None:
+    async def _take(self, identity: DeviceId, patient: Patient, step: RecoveryStep) -> None:
         is_disturbing = step not in HARMLESS
         if is_disturbing:
             # Nothing may begin there meanwhile.
             self._hand.on_errand.add(identity)
         try:
+            if step in RESTARTS:
+                await self._keep()
             said = await self._steps.take(step, identity, patient.sighting, patient.usb_path or None)
         except FarmError as error:
             said = f"failed: {error.message}"
@@ -226,7 +215,7 @@ class Ladder:
                 self._hand.on_errand.discard(identity)
         self._note(identity, patient, step, said)
 
-    def _note(self, identity: DeviceId, patient: _Patient, step: RecoveryStep, said: str) -> None:
+    def _note(self, identity: DeviceId, patient: Patient, step: RecoveryStep, said: str) -> None:
         now_s = self._clock.monotonic()
         log.info("recovery_step_taken", device_id=identity, step=step, said=said)
         patient.next = patient.leave_at_s = None
@@ -236,6 +225,10 @@ class Ladder:
         if patient.climb is not None:
             patient.climb = with_step(patient.climb, step, now_s=now_s)
         self._hand.changed.set()
+
+    async def _keep(self) -> None:
+        patients, now_s = self._patient_by_id, self._clock.monotonic()
+        await self._memory.keep(tuple(kept_of(patients, self._rules, now_s)))
 
     async def _learn_ports(self) -> None:
         """Where phones are plugged in, while adb still lists them."""

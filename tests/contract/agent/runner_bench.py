@@ -83,8 +83,8 @@ class Bench:
             await socket.request(f"host:disconnect:{self.handle.address}")
 
     @asynccontextmanager
-    async def kept(self, *, ping_s: float = 0.5) -> AsyncIterator[Pressure]:
-        """Have the agent's own keeper look after server, listing and address."""
+    async def kept(self, *further: str, ping_s: float = 0.5) -> AsyncIterator[Pressure]:
+        """Have the agent's own keeper look after server, listing and address, and `further` addresses."""
         pressure = Pressure(asyncio.Event())
         keeper = AdbKeeper(
             server=self.server,
@@ -95,8 +95,8 @@ class Bench:
             random=Random(1),
             ping_s=ping_s,
         )
-        work = (keeper.track(), keeper.ping(), keeper.keep_connected(self.handle.address))
-        tasks = [asyncio.create_task(each) for each in work]
+        work = [keeper.keep_connected(address) for address in (self.handle.address, *further)]
+        tasks = [asyncio.create_task(each) for each in (keeper.track(), keeper.ping(), *work)]
         try:
             yield pressure
         finally:

@@ -3,108 +3,21 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ladder_bench import QUICK, boots_of, climbing
 from played_farm import comes_true
 from runner_bench import Bench
 
-from agents.config import AgentConfig
-from agents.recovery import Ladder, rules_for
 from agents.recovery_steps import PORTS_FILE
 from agents.virtual.faults import Faults, set_faults
 from farm.clock import SystemClock
 from farm.core.device import Presence
-from farm.core.recovery import HARMLESS, Recovery, RecoveryRules, RecoveryStep
+from farm.core.recovery import RecoveryStep
 
 pytestmark = pytest.mark.anyio
-
-QUICK = RecoveryRules(
-    offline_s=0.2,
-    booting_s=1.0,
-    wrong_mode_s=0.2,
-    absent_s=0.5,
-    unclean_s=0.2,
-    between_s=0.4,
-    restart_s=30.0,
-)
-
-
-class _Over(Exception):
-    """The test is."""
-
-
-@dataclass(frozen=True)
-class Climbing:
-    """A ladder at work on the bench's phone."""
-
-    bench: Bench
-    ladder: Ladder
-
-    @property
-    def recovery(self) -> Recovery | None:
-        found = self.ladder.sightings().get(self.bench.device_id)
-        return found.recovery if found else None
-
-    @property
-    def steps(self) -> list[RecoveryStep]:
-        return [each.step for each in self.recovery.tries] if self.recovery else []
-
-    @property
-    def disturbing(self) -> list[RecoveryStep]:
-        """A phone that changes its mode is offline for a moment, and may be asked anew then."""
-        return [step for step in self.steps if step not in HARMLESS]
-
-    def said(self, step: RecoveryStep) -> str:
-        assert self.recovery is not None
-        return next(each.said for each in self.recovery.tries if each.step is step)
-
-    def allow(self) -> None:
-        self.ladder.note_leave([self.bench.device_id], SystemClock().monotonic())
-
-    async def until(self, holds: Callable[[], bool], what: str, *, allowed: bool = False) -> None:
-        async with asyncio.timeout(60):
-            while not holds():
-                if allowed:
-                    self.allow()
-                await asyncio.sleep(0.05)
-        assert holds(), what
-
-    def has_failed(self) -> bool:
-        return self.recovery is not None and self.recovery.failed
-
-    def is_online(self) -> bool:
-        return self.ladder.sightings()[self.bench.device_id].presence is Presence.ONLINE
-
-
-@asynccontextmanager
-async def climbing(
-    bench: Bench, folder: Path, rules: RecoveryRules = QUICK, **settings: object
-) -> AsyncIterator[Climbing]:
-    config = AgentConfig.model_validate({"data_dir": folder, **settings})
-    try:
-        async with bench.kept(), asyncio.TaskGroup() as tasks:
-            ladder = Ladder(
-                adb=bench.adb,
-                watch=bench.watch,
-                hand=bench.hand,
-                clock=SystemClock(),
-                tasks=tasks,
-                rules=rules_for(config, rules),
-                config=config,
-                off_s=0.1,
-                interval_s=0.05,
-            )
-            tasks.create_task(ladder.run())
-            await bench.phone()
-            await comes_true(lambda: bench.device_id in ladder.sightings(), "the phone is known")
-            yield Climbing(bench, ladder)
-            raise _Over
-    except* _Over:
-        pass
 
 
 @pytest.mark.fault(7, 8)
@@ -128,16 +41,16 @@ async def test_a_phone_that_answers_nothing_is_asked_anew_reconnected_cleaned_an
 @pytest.mark.fault(8)
 async def test_no_step_that_disturbs_is_taken_without_the_farms_leave(bench: Bench, tmp_path: Path) -> None:
     async with climbing(bench, tmp_path, reboot=True) as climb:
-        boots = boots_of(bench)
+        boots = boots_of(bench.handle)
         set_faults(bench.handle.state, Faults(mode="recovery"))
         await climb.until(lambda: climb.recovery is not None and climb.recovery.wants_leave, "it asks")
         await asyncio.sleep(0.5)
-        assert (climb.disturbing, boots_of(bench)) == ([], boots)
+        assert (climb.disturbing, boots_of(bench.handle)) == ([], boots)
         # An answer that does not name it takes the leave back.
         climb.allow()
         climb.ladder.note_leave([], SystemClock().monotonic())
         await asyncio.sleep(0.3)
-        assert (climb.disturbing, boots_of(bench)) == ([], boots)
+        assert (climb.disturbing, boots_of(bench.handle)) == ([], boots)
 
 
 @pytest.mark.invariant("I14")
@@ -147,15 +60,15 @@ async def test_a_phone_with_a_run_that_the_farm_has_not_heard_the_end_of_is_not_
     async with climbing(bench, tmp_path, reboot=True) as climb:
         held = bench.hand.take(bench.entry(1, "true"))
         set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1))
-        boots = boots_of(bench)
+        boots = boots_of(bench.handle)
         await climb.until(lambda: climb.recovery is not None and climb.recovery.wants_leave, "it asks")
         for _ in range(10):
             climb.allow()
             await asyncio.sleep(0.05)
-        assert boots_of(bench) == boots
+        assert boots_of(bench.handle) == boots
         held.acknowledged = True
         await climb.until(climb.is_online, "it is back", allowed=True)
-        assert boots_of(bench) == boots + 1
+        assert boots_of(bench.handle) == boots + 1
 
 
 @pytest.mark.fault(15)
@@ -174,10 +87,10 @@ async def test_a_phone_in_recovery_that_may_not_be_restarted_is_left_to_somebody
     bench: Bench, tmp_path: Path
 ) -> None:
     async with climbing(bench, tmp_path) as climb:
-        boots = boots_of(bench)
+        boots = boots_of(bench.handle)
         set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1))
         await climb.until(climb.has_failed, "the end", allowed=True)
-        assert (climb.disturbing, boots_of(bench)) == ([RecoveryStep.HUMAN], boots)
+        assert (climb.disturbing, boots_of(bench.handle)) == ([RecoveryStep.HUMAN], boots)
 
 
 @pytest.mark.fault(5)
@@ -207,13 +120,13 @@ async def test_a_phone_that_cannot_be_cleaned_is_restarted_and_clean_after_that(
     bench: Bench, tmp_path: Path
 ) -> None:
     async with climbing(bench, tmp_path, reboot=True) as climb:
-        boots = boots_of(bench)
+        boots = boots_of(bench.handle)
         until_next_boot(bench, 'case "$*" in *runs/7) exit 1 ;; esac')
         await bench.runner.run(bench.entry(7, "true"), heard, adopt=False)
         cleared = asyncio.create_task(bench.runner.clear(bench.device_id, 7))
         await climb.until(lambda: RecoveryStep.REBOOT in climb.steps, "the order", allowed=True)
         await cleared
-        assert boots_of(bench) == boots + 1
+        assert boots_of(bench.handle) == boots + 1
         bench.hand.note_cleaned(bench.device_id, 7)
         await climb.until(lambda: climb.recovery is None, "the climb is over")
 
@@ -279,11 +192,6 @@ async def test_connecting_anew_drops_the_connection(bench: Bench) -> None:
 
 async def heard(*_: object) -> None:
     """Nobody writes anything down."""
-
-
-def boots_of(bench: Bench) -> int:
-    path = bench.handle.state / "boots"
-    return int(path.read_text()) if path.exists() else 0
 
 
 def until_next_boot(bench: Bench, script: str) -> None:

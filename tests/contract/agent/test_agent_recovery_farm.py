@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from played_farm import living, serving
+from played_farm import comes_true, living, serving
 from pydantic import SecretStr
 
 from agents.config import AgentConfig
@@ -52,3 +52,25 @@ async def test_a_phone_in_recovery_is_restarted_with_its_farms_leave_and_works_a
     assert "device_recovery_tried" in kinds
     assert "device_recovery_ended" in kinds
     assert (phone.state / "boots").read_text() == "1"
+
+
+@pytest.mark.fault(15)
+@pytest.mark.invariant("I18")
+@pytest.mark.timeout(240)
+async def test_an_agent_that_is_killed_right_after_a_restart_restarts_nothing_again_when_it_is_back(
+    config: AgentConfig, phone: PhoneHandle, port: int, tmp_path: Path
+) -> None:
+    app, boots = create_app(FarmConfig(data_dir=tmp_path / "farm"), SystemClock()), phone.state / "boots"
+    async with serving(app, port, lifespan="on"):
+        context: Context = app.state.context
+        token = context.database.write(create_join_token, auto_admit=True, now=context.clock.now())
+        given = {"join_token": SecretStr(token), "reboot": True, "recovery_patience": 0.02}
+        async with living(config.model_copy(update=given)):
+            await until(config.farm_url, phone.serial, presence="online", health="good")
+            set_faults(phone.state, Faults(mode="recovery", reboot_s=0.2))
+            await comes_true(lambda: boots.read_text() == "1", "the order")
+        async with living(config.model_copy(update=given)):
+            found = await until(config.farm_url, phone.serial, health="bad")
+    taken = [each["step"] for each in found["recovery"]["tries"]]
+    assert (taken.count("reboot"), taken[-1]) == (1, "human")
+    assert boots.read_text() == "1"
