@@ -56,6 +56,10 @@ class AgentConfig(BaseSettings):
     recovery_patience: Annotated[float, Field(gt=0, le=100)] = 1.0
     #: Have the farm set up phones that nobody looked at yet: their settings are changed without a question.
     set_up_phones: bool = False
+    #: Where the kernel's lines can be read that tell of a full USB controller; None: where they usually are.
+    kernel_log: Path | None = None
+    #: For so long after the kernel said so last, a USB controller counts as full.
+    usb_full_s: Annotated[float, Field(gt=0)] = 3600.0
     #: Of the data folder's disk, for evidence alone; with less than that the host takes no new work.
     reserve_bytes: Annotated[int, Field(gt=0)] = RESERVE_BYTES
 
@@ -86,10 +90,10 @@ class AgentConfig(BaseSettings):
     def _is_command(cls, value: Any) -> Any:
         return power_command(value) if isinstance(value, str) else value
 
-    @field_validator("data_dir", "adb_key")
+    @field_validator("data_dir", "adb_key", "kernel_log")
     @classmethod
     def _is_absolute(cls, value: Path | None) -> Path | None:
-        # adb changes its current folder before it looks for its key.
+        # adb, for one, changes its current folder before it looks for its key.
         return None if value is None else value.absolute()
 
     @field_validator("farm_url")

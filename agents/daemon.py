@@ -44,6 +44,7 @@ from agents.resending import FILE as EPOCH_FILE
 from agents.resending import Resending
 from agents.runner import Runner
 from agents.spool import Spool
+from agents.usb_room import UsbRoom, watch_usb_room
 from agents.watch import PhoneWatch
 from farm import __version__
 from farm.clock import Clock, HostClock
@@ -182,6 +183,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     """Put the parts together and set them going; what was in hand is known before any phone is looked at."""
     config, clock, random, hand = host.config, host.clock, host.random, Hand()
     pressure = Pressure(hand.changed)
+    usb_room = UsbRoom(hand.changed, lasts_s=config.usb_full_s)
     adb = AdbClient(host.server.port, host.server.host)
     watch = PhoneWatch(
         adb=adb,
@@ -233,6 +235,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         look_again=watch.doubt,
         prefetch=prefetch.want,
         pressure=pressure,
+        usb_room=usb_room,
         lease=lease,
         resending=Resending(attempts, config.data_dir, host.disk),
         clock=clock,
@@ -248,6 +251,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     )
     await attempts.recover()
     tasks.create_task(watch_disk(host.spool, host.disk, pressure), name="watch disk")
+    tasks.create_task(watch_usb_room(config, usb_room, clock), name="watch usb controllers")
     tasks.create_task(keeper.track(), name="track phones")
     tasks.create_task(keeper.ping(), name="ping adb")
     await ladder.recall()

@@ -18,6 +18,7 @@ from agents.inventory import Delivered, Sighting, delivered_with, device_reports
 from agents.lease import LeaseWatch
 from agents.pressure import Pressure
 from agents.resending import Resending
+from agents.usb_room import UsbRoom
 from farm.clock import Clock
 from farm.core.errors import AuthError, FarmError, FarmTrouble, Forbidden, NotFound, SessionFenced
 from farm.core.ids import DeviceId, Digest
@@ -55,6 +56,7 @@ class ExchangeLoop:
         note_leave: Callable[[Collection[DeviceId], float], None],
         prefetch: Callable[[Iterable[Digest]], None],
         pressure: Pressure,
+        usb_room: UsbRoom,
         lease: LeaseWatch,
         resending: Resending,
         clock: Clock,
@@ -76,6 +78,7 @@ class ExchangeLoop:
         self._note_leave = note_leave
         self._prefetch = prefetch
         self._pressure = pressure
+        self._usb_room = usb_room
         self._lease = lease
         self._resending = resending
         self._database_epoch = ""
@@ -171,6 +174,7 @@ class ExchangeLoop:
             errands=self._errands.reports(),
             errands_in_hand=self._errands.in_hand(),
             pressure=self._pressure.reason,
+            full_controllers=self._usb_room.full,
         )
         return Sent(exchange=exchange, at_s=self._clock.monotonic())
 

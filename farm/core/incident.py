@@ -1,6 +1,6 @@
 """When several phones of a host are in trouble together, it is the host's trouble (I15)."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -29,6 +29,12 @@ class IncidentKind(StrEnum):
     PHONES_TOGETHER = "phones_together"
     #: Its agent says that the host takes no new work.
     PRESSURE = "pressure"
+    #: A USB controller of its takes no further phone; those that are there go on.
+    USB_FULL = "usb_full"
+
+
+#: What an agent says of its host as a whole lasts while it says so, and is about none of the phones.
+SAID_BY_AGENTS = (IncidentKind.PRESSURE, IncidentKind.USB_FULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +71,19 @@ def may_be_the_hosts(blame: Blame | None, code: str | None) -> bool:
 def went_away(before: Presence, after: Presence) -> bool:
     """Whether a phone that could be used is gone, in a way that its host may have caused."""
     return before is Presence.ONLINE and after not in (Presence.ONLINE, Presence.BOOTING)
+
+
+def full_cause(said_by_controller: Mapping[str, str]) -> str | None:
+    """What is wrong with a host whose USB controllers are full, and what helps; None when none is."""
+    if not said_by_controller:
+        return None
+    full = ", ".join(
+        f"{controller} ({said.rstrip('.')})" for controller, said in sorted(said_by_controller.items())
+    )
+    return (
+        f"no further phone comes up on USB controller {full}: plug it in at another controller, take phones"
+        " or hubs off this one, or use its USB 2 ports"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,6 +121,9 @@ def incident_reason(kind: IncidentKind, host: str, since: Since) -> Reason:
         case IncidentKind.PHONES_TOGETHER:
             message = "the host is in trouble as a whole, and the phone with it"
             hint = f"look at hub, cables and adb server of {host}"
+        case IncidentKind.USB_FULL:
+            message = "a USB controller of the host takes no further phone"
+            hint = f"plug phones in at another controller of {host}"
         case _:
             assert_never(kind)
     return Reason(code=f"host_{kind}", message=message, hint=hint, passes=False, since=since)

@@ -16,7 +16,7 @@ from farm.services.claim import claim_jobs
 from farm.services.continuing import continuing
 from farm.services.errands import errands_of_host, note_errands
 from farm.services.fences import heed_fences
-from farm.services.incidents import note_pressure
+from farm.services.incidents import note_full_controllers, note_pressure
 from farm.services.inventory import Noted, note_devices
 from farm.services.phases import note_attempts
 from farm.services.recovery import may_recover
@@ -61,6 +61,7 @@ def exchange(
         heed_fences(connection, host_id, said.attempts, now=now)
         note_attempts(connection, session, said.attempts, now=now)
         note_pressure(connection, host_id, said.pressure, now=now)
+        note_full_controllers(connection, host_id, said.full_controllers, now=now)
         held = {report.attempt_id for report in said.attempts}
         noted = note_devices(connection, host_id, said.devices, held=held, now=now)
         note_errands(connection, host_id, said.errands, now=now)

@@ -6,13 +6,15 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.device import Admin, Health, Presence
-from farm.core.host_state import HostState
+from farm.core.host_state import HostState, SessionState
 from farm.core.ids import DeviceId, HostId
 from farm.core.incident import (
+    SAID_BY_AGENTS,
     WINDOW,
     IncidentKind,
     Lasting,
     Trouble,
+    full_cause,
     hit_together,
     is_over,
     may_be_the_hosts,
@@ -22,6 +24,7 @@ from farm.store.attempts import Attempt
 from farm.store.devices import Device
 from farm.store.endings import PastEnding
 from farm.store.incidents import Incident
+from farm.wire.agent import FullController
 
 #: What an attempt ends with that was blamed on its phone before its host was seen to be behind it.
 HOST_INCIDENT = "host.incident"
@@ -63,13 +66,17 @@ def notice_trouble(
 
 def note_pressure(connection: Connection, host_id: HostId, pressure: str | None, *, now: datetime) -> None:
     """Open or end what an agent says of its host as a whole: that it takes no new work, and why."""
-    lasting = _find_open(connection, host_id, IncidentKind.PRESSURE)
-    if lasting is not None and lasting.cause != pressure:
-        incidents.end_incident(connection, lasting, now=now, cause=pressure or "its agent takes work again")
-        lasting = None
-    if pressure is not None and lasting is None:
-        kind = IncidentKind.PRESSURE
-        incidents.add_incident(connection, host_id, kind, began_at=now, devices=(), cause=pressure, now=now)
+    over = "its agent takes work again"
+    _note_said(connection, host_id, IncidentKind.PRESSURE, pressure, over=over, now=now)
+
+
+def note_full_controllers(
+    connection: Connection, host_id: HostId, full: Collection[FullController], *, now: datetime
+) -> None:
+    """Open or end what an agent says of its USB controllers. No phone that is there loses work by it."""
+    cause = full_cause({each.controller: each.said for each in full})
+    over = "the kernel says no more of it"
+    _note_said(connection, host_id, IncidentKind.USB_FULL, cause, over=over, now=now)
 
 
 def end_incidents(connection: Connection, *, now: datetime) -> None:
@@ -108,6 +115,24 @@ def without_incidents(
     ]
 
 
+def _note_said(
+    connection: Connection,
+    host_id: HostId,
+    kind: IncidentKind,
+    cause: str | None,
+    *,
+    over: str,
+    now: datetime,
+) -> None:
+    """Have one incident of a kind be open while an agent says so; what it says otherwise is another one."""
+    lasting = _find_open(connection, host_id, kind)
+    if lasting is not None and lasting.cause != cause:
+        incidents.end_incident(connection, lasting, now=now, cause=cause or over)
+        lasting = None
+    if cause is not None and lasting is None:
+        incidents.add_incident(connection, host_id, kind, began_at=now, devices=(), cause=cause, now=now)
+
+
 def _troubles(connection: Connection, own: list[Device], now: datetime) -> list[Trouble]:
     ids, since = [device.device_id for device in own], now - WINDOW
     return [
@@ -141,8 +166,10 @@ def _end_of(connection: Connection, incident: Incident, now: datetime) -> str | 
     host = host_moves.find_host(connection, incident.host_id)
     if host is None or host.state is HostState.RETIRED:
         return "the host is retired"
-    if incident.kind is IncidentKind.PRESSURE:
-        return None
+    if incident.kind in SAID_BY_AGENTS:
+        # Nobody is left who would say that it is over; whether the host is gone is an alarm of its own.
+        is_lost = host.session is not None and host.session.state is SessionState.LOST
+        return "nothing is heard of its agent any more" if is_lost else None
     drops = troubles.drops_since(connection, incident.devices, incident.began_at)
     lasting = Lasting(
         began_at=incident.began_at,

@@ -28,7 +28,8 @@ class Call:
     def has_phones_alone(self) -> bool:
         """Whether it tells of no more than phones."""
         said = self.said
-        return not (said.attempts or said.errands or said.errands_in_hand) and said.pressure is None
+        is_at_work = said.attempts or said.errands or said.errands_in_hand
+        return not (is_at_work or said.full_controllers) and said.pressure is None
 
 
 def note_quiet(connection: Connection, calls: Sequence[Call], *, now: datetime) -> frozenset[Call]:
@@ -70,7 +71,7 @@ def _is_idle(standing: Standing, call: Call) -> bool:
         (standing.host_id, standing.credential_hash) == (call.host_id, call.credential_hash)
         and standing.host_state is not HostState.RETIRED
         and standing.state is SessionState.LIVE
-        and not (standing.has_jobs or standing.has_pressure)
+        and not (standing.has_jobs or standing.has_trouble)
     )
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.device import Presence
 from farm.core.host_state import HostState, SessionState
 from farm.core.ids import HostId, SessionId
-from farm.core.incident import IncidentKind
+from farm.core.incident import SAID_BY_AGENTS
 from farm.core.job import JobState
 from farm.store.tables import devices, hosts, incidents, jobs, sessions, word
 from farm.store.tables.columns import UtcTime
@@ -29,8 +29,8 @@ class Standing:
     exchange_seq: int
     #: A job is queued for a phone of its, whatever keeps it waiting.
     has_jobs: bool
-    #: Its agent said that the host takes no new work.
-    has_pressure: bool
+    #: Its agent said that something is wrong with the host as a whole.
+    has_trouble: bool
 
 
 def standings(connection: Connection, session_ids: Collection[SessionId]) -> dict[SessionId, Standing]:
@@ -43,7 +43,7 @@ def standings(connection: Connection, session_ids: Collection[SessionId]) -> dic
             state=SessionState(row.state),
             exchange_seq=row.exchange_seq,
             has_jobs=bool(row.has_jobs),
-            has_pressure=bool(row.has_pressure),
+            has_trouble=bool(row.has_trouble),
         )
         for row in connection.execute(_standings(), {"session_ids": list(session_ids)})
     }
@@ -56,9 +56,9 @@ def _standings() -> sa.Select[Any]:
         jobs.c.device_id == devices.c.device_id,
         jobs.c.state == word(JobState.QUEUED),
     )
-    pressing = sa.exists().where(
+    troubled = sa.exists().where(
         incidents.c.host_id == sessions.c.host_id,
-        incidents.c.kind == IncidentKind.PRESSURE,
+        incidents.c.kind.in_([word(kind) for kind in SAID_BY_AGENTS]),
         incidents.c.ended_at.is_(None),
     )
     return (
@@ -70,7 +70,7 @@ def _standings() -> sa.Select[Any]:
             sessions.c.state,
             sessions.c.exchange_seq,
             queued.label("has_jobs"),
-            pressing.label("has_pressure"),
+            troubled.label("has_trouble"),
         )
         .join(hosts, hosts.c.host_id == sessions.c.host_id)
         .where(sessions.c.session_id.in_(sa.bindparam("session_ids", expanding=True)))

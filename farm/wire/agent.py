@@ -20,6 +20,9 @@ from farm.wire.base import WIRE_VERSION, Count, Wire, check_served
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x20/\x7f]+$")]
 Fence = Count
 
+#: USB controllers of one host that are told of at once.
+MOST_CONTROLLERS = 8
+
 
 class Versioned(Wire):
     """What begins a conversation: of a version that is not served, nothing else is read.
@@ -165,6 +168,15 @@ class ErrandReport(Wire):
     settings: Annotated[tuple[FoundSetting, ...], Field(max_length=200)] = ()
 
 
+class FullController(Wire):
+    """A USB controller of the host that lately did not take one more device."""
+
+    #: As the kernel names it, e.g. `0000:00:14.0`.
+    controller: Annotated[str, Field(min_length=1, max_length=100)]
+    #: The kernel's words, without what changes from line to line.
+    said: Annotated[str, Field(min_length=1, max_length=200)]
+
+
 class Exchange(Wire):
     """POST /api/v1/agent/sessions/{id}/exchange: the one loop call, numbered from 1 upwards.
 
@@ -184,6 +196,8 @@ class Exchange(Wire):
     errands_in_hand: tuple[Count, ...] = ()
     #: Why the host takes no new work, in words; what it has in hand goes on. None when all is well.
     pressure: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    #: They keep no work from the phones that are there.
+    full_controllers: Annotated[tuple[FullController, ...], Field(max_length=MOST_CONTROLLERS)] = ()
 
 
 class CleanUp(Wire):

@@ -20,6 +20,7 @@ from agents.pressure import Pressure
 from agents.resending import Resending
 from agents.runner import Runner
 from agents.spool import Spool
+from agents.usb_room import UsbRoom
 from farm.api.problems import problem_document
 from farm.clock import Clock
 from farm.core.errors import FarmError, FarmUnreachable
@@ -223,6 +224,7 @@ class Life:
                 note_leave=lambda devices, at_s: None,
                 prefetch=lambda digests: None,
                 pressure=Pressure(self.hand.changed),
+                usb_room=UsbRoom(self.hand.changed, lasts_s=3600.0),
                 lease=lease,
                 resending=Resending(attempts, agent.folder, disk),
                 clock=world.clock,
