@@ -186,12 +186,7 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     usb_room = UsbRoom(hand.changed, lasts_s=config.usb_full_s)
     adb = AdbClient(host.server.port, host.server.host)
     watch = PhoneWatch(
-        adb=adb,
-        hand=hand,
-        clock=clock,
-        random=random,
-        tasks=tasks,
-        find_key=lambda: asking_key(host.server),
+        adb=adb, hand=hand, clock=clock, random=random, tasks=tasks, find_key=lambda: asking_key(host.server)
     )
     blobs = BlobCache(
         config.data_dir / "cache",
@@ -220,10 +215,10 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         is_more=lambda: prefetch.is_more,
     )
     lease = LeaseWatch(hand=hand, phones=watch.sightings, stop=attempts.cut_short, clock=clock)
-    ladder = Ladder(
-        adb=adb, watch=watch, hand=hand, clock=clock, tasks=tasks, memory=memory, rules=rules, config=config
     rules, boot_id = rules_for(config), host_boot_id()
     memory = ClimbMemory(config.data_dir, host.disk, clock, host_boot_id=boot_id)
+    ladder = Ladder(
+        adb=adb, watch=watch, hand=hand, clock=clock, tasks=tasks, memory=memory, rules=rules, config=config
     )
     exchange = ExchangeLoop(
         api=host.api,
@@ -250,11 +245,11 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         server=host.server, adb=adb, watch=watch, pressure=pressure, clock=clock, random=random
     )
     await attempts.recover()
+    await ladder.recall()
     tasks.create_task(watch_disk(host.spool, host.disk, pressure), name="watch disk")
     tasks.create_task(watch_usb_room(config, usb_room, clock), name="watch usb controllers")
     tasks.create_task(keeper.track(), name="track phones")
     tasks.create_task(keeper.ping(), name="ping adb")
-    await ladder.recall()
     if config.adb_usb and config.adb_server is None:
         foreign = ForeignServers(ours=adb, port=usual_port(os.environ), watch=watch)
         tasks.create_task(foreign.run(), name="foreign adb servers")
