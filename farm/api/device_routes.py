@@ -13,10 +13,12 @@ from farm.services.device_checks import assert_clean, check_now
 from farm.services.device_detail import device_detail
 from farm.services.devices import list_device_views
 from farm.services.errands import ask_errand, get_errand
+from farm.services.golden_level import accept_level
 from farm.services.holds import adb_access, hold, release
 from farm.services.operators import change_admin, change_label, change_tags, retire, retirement_plan
 from farm.wire.base import Count
 from farm.wire.device_views import (
+    AcceptRequest,
     AdbAccess,
     Asked,
     DeviceChange,
@@ -107,6 +109,12 @@ async def post_release(device: str, asked: ReleaseRequest, caller: Operator, far
 async def post_check(device: str, asked: Asked, caller: Operator, farm: Farm) -> DeviceChange:
     """Have a phone checked before anything else."""
     return await _changed(farm, check_now, device, in_name_of(caller, asked))
+
+
+@router.post("/devices/{device}/accept")
+async def post_accept(device: str, asked: AcceptRequest, caller: Operator, farm: Farm) -> DeviceChange:
+    """Take what a phone's golden run takes now for right: a band of its own begins."""
+    return await _changed(farm, accept_level, device, in_name_of(caller, asked))
 
 
 @router.get("/devices/{device}/adb")

@@ -125,6 +125,19 @@ def check(device: Id, reason: Why = None) -> None:
 
 
 @app.command()
+def accept(device: Id, reason: Annotated[str, typer.Option(help="Why; others will ask.")]) -> None:
+    """Take how fast a phone is now for right: its golden runs are compared with its own alone from now on.
+
+    For a phone that is slower for good, say after a battery swap. Only another accept takes it back.
+
+    Example: farm device accept bench-a --reason "a new battery, the maker's limit is lower"
+    """
+    from farm.wire.device_views import AcceptRequest
+
+    _change(device, "accept", asked(AcceptRequest, reason=reason))
+
+
+@app.command()
 def cordon(device: Id, reason: Annotated[str, typer.Option(help="Why; others will ask.")]) -> None:
     """Give a phone no further work. A run under way ends; its queue waits for uncordon.
 

@@ -50,6 +50,8 @@ def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
     yield "health", view.health
     if view.golden_run:
         yield "golden run", view.golden_run
+    if view.level_accepted_at:
+        yield "its level", f"accepted {moment(view.level_accepted_at)}: compared with its own runs since then"
     yield "admin", view.admin
     kind = phone(view.device_model, view.soc, virtual=view.virtual)
     yield "phone", f"{kind}, unit {view.unit}" if view.unit else kind

@@ -74,6 +74,8 @@ class DeviceEvent(StrEnum):
     RECOVERY_ENDED = "device_recovery_ended"
     #: Its agent keeps it from charging, lets it charge again, or says that it can do neither.
     CHARGING_CHANGED = "device_charging_changed"
+    #: An operator accepted what its golden run takes now: it is compared with itself alone from then on.
+    LEVEL_ACCEPTED = "device_level_accepted"
     #: An operator named it, or took its name away.
     LABELLED = "device_labelled"
     #: An operator gave it other tags.

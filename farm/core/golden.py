@@ -9,6 +9,7 @@ from itertools import takewhile
 from farm.core.band import DRIFT, Band, Drift, PastRun, band, drift
 from farm.core.condition import Condition, Gates, closed_gates
 from farm.core.device import DeviceFacts, Health
+from farm.core.ids import DeviceId
 
 #: What a phone must be like for its golden run to be judged, and to teach. Full storage slows nothing.
 FITNESS = Gates(max_skin_c=38.0, min_battery_pct=20, max_battery_c=40.0, min_storage_bytes=0)
@@ -81,6 +82,11 @@ def band_key(facts: DeviceFacts, host: str, cores: str) -> str:
     chip, build = facts.soc or "unknown chip", facts.build_fingerprint or "unknown build"
     kind = f"virtual phone on {host}" if facts.virtual else f"{facts.device_model} / {chip} / {build}"
     return kind if cores == ANY_CORES else f"{kind} / {cores}"
+
+
+def own_band_key(kind: str, device_id: DeviceId, accepted_at: datetime) -> str:
+    """The band of a phone whose level an operator accepted: it is its own kind since then."""
+    return f"{kind} / {device_id} since {accepted_at:%Y-%m-%dT%H:%M:%S.%f}"
 
 
 def judge(

@@ -32,6 +32,7 @@ def device_detail(connection: Connection, name: str) -> DeviceDetail:
         queued_jobs=sum(device_work.count_waiting(connection, [device.device_id]).values()),
         settings=find_shelf_record(connection, device.device_id),
         golden_run=golden_words(connection, device),
+        level_accepted_at=device.level_accepted_at,
         incident=find_incident(connection, device),
         errands=tuple(errand_view(connection, errand) for errand in waiting),
         attempts=tuple(RecentAttempt.model_validate(each, from_attributes=True) for each in past),

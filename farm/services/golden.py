@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.alarm import AlarmKind, AlarmSubject
-from farm.core.device import Health
+from farm.core.device import DeviceFacts, Health
 from farm.core.evidence import Evidence
 from farm.core.golden import (
     MAX_UNFIT,
@@ -15,6 +15,7 @@ from farm.core.golden import (
     band_key,
     health_after,
     judge,
+    own_band_key,
     unfit_because,
 )
 from farm.core.ids import DeviceId, JobId
@@ -48,7 +49,7 @@ def keep_golden_run(connection: Connection, attempt: Attempt, evidence: Evidence
     run = GoldenRun(
         job_id=attempt.job_id,
         device_id=attempt.device_id,
-        band_key=band_key(device.facts, attempt.host_id, took.cores),
+        band_key=_key(device, device.facts, attempt, took.cores),
         facts_id=attempt.facts_id,
         program_digest=attempt.plan.file(_PROGRAM).digest,
         value_ns=took.value_ns,
@@ -59,6 +60,11 @@ def keep_golden_run(connection: Connection, attempt: Attempt, evidence: Evidence
         run, unfit_because="; ".join(unfit_because(evidence.before, evidence.after, device.facts)) or None
     )
     golden_runs.add_golden_run(connection, replace(run, verdict=_judged(connection, run).verdict))
+
+
+def _key(device: Device, facts: DeviceFacts, attempt: Attempt, cores: str) -> str:
+    kind, since = band_key(facts, attempt.host_id, cores), device.level_accepted_at
+    return kind if since is None else own_band_key(kind, device.device_id, since)
 
 
 def standing_of_check(connection: Connection, job_id: JobId) -> Standing | None:
@@ -73,7 +79,9 @@ def standing_of_check(connection: Connection, job_id: JobId) -> Standing | None:
 
 def was_out_before(connection: Connection, device_id: DeviceId) -> GoldenRun | None:
     """The last golden run of a phone that golden runs keep from being good; None where they do not."""
+    since = devices.get_device(connection, device_id).level_accepted_at
     found = golden_runs.own_runs(connection, device_id, limit=_LAST_RUNS)
+    found = [run for run in found if since is None or run.measured_at >= since]
     return found[0] if health_after(golden_runs.verdicts_in_band(found)) is not Health.GOOD else None
 
 
@@ -120,5 +128,11 @@ def _judged(connection: Connection, run: GoldenRun) -> Judgement:
 
 def _hint(standing: Standing, name: str) -> str:
     if standing.verdict is GoldenVerdict.FAST:
-        return f"what changed on {name}? Another governor, or an update; numbers from before do not compare"
-    return f"look at the battery of {name}, its power mode and its heat; then farm device check {name}"
+        return (
+            f"what changed on {name}? Another governor, or an update; numbers from before do not compare."
+            f" If it is to stay so: farm device accept {name} --reason WHY"
+        )
+    return (
+        f"look at the battery of {name}, its power mode and its heat; then farm device check {name}."
+        f" If it is to stay so: farm device accept {name} --reason WHY"
+    )

@@ -115,6 +115,23 @@ def put_tags(
     _note(connection, device, DeviceEvent.TAGGED, cause, now=now, actor=actor, reason=reason)
 
 
+def put_level(
+    connection: Connection, device: Device, level: str, *, now: datetime, actor: str, reason: str
+) -> bool:
+    """Begin a band of a device's own; False when somebody else did meanwhile."""
+    moved = connection.execute(
+        devices.update()
+        .where(
+            devices.c.device_id == device.device_id,
+            devices.c.level_accepted_at.is_not_distinct_from(device.level_accepted_at),
+        )
+        .values(level_accepted_at=now)
+    )
+    if moved.rowcount == 1:
+        _note(connection, device, DeviceEvent.LEVEL_ACCEPTED, level, now=now, actor=actor, reason=reason)
+    return moved.rowcount == 1
+
+
 def put_hold(
     connection: Connection, device: Device, *, by: str, until: datetime, now: datetime, actor: str, cause: str
 ) -> bool:

@@ -48,6 +48,8 @@ class Device:
     label: str | None
     tags: tuple[str, ...]
     unit: int | None
+    #: Since when its golden runs are compared with its own alone, by an operator's word.
+    level_accepted_at: datetime | None
     #: Both or neither: a person has it until then at the latest.
     held_until: datetime | None
     held_by: str | None
@@ -179,6 +181,7 @@ def _device(row: sa.Row[Any]) -> Device:
         label=row.label,
         tags=tuple(row.tags),
         unit=row.unit,
+        level_accepted_at=row.level_accepted_at,
         held_until=row.held_until,
         held_by=row.held_by,
         facts_id=row.facts_id,

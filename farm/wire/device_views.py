@@ -139,6 +139,8 @@ class DeviceDetail(DeviceView):
     settings: ShelfRecord | None = None
     #: What the golden run of its last check says, in words; None: it had none yet.
     golden_run: str | None = None
+    #: Since when that is compared with its own runs alone, by an operator's word.
+    level_accepted_at: datetime | None = None
     #: What its host is going through, and this phone with it.
     incident: str | None = None
     #: The newest first.
@@ -169,6 +171,12 @@ class TagRequest(Asked):
         if both := sorted(set(self.add) & set(self.remove)):
             raise ValueError(f"{', '.join(both)}: either added or removed")
         return self
+
+
+class AcceptRequest(Asked):
+    """POST /api/v1/devices/{device}/accept: whoever takes a slower phone for right says why."""
+
+    reason: Reason
 
 
 class HoldRequest(Asked):

@@ -178,9 +178,18 @@ def test_a_phone_is_held_for_a_person_and_released_by_that_person(
     assert said(capsys, "device", "release", "phone-1") == "Nothing changed: nobody holds phone-1.\n"
 
 
+def test_a_level_is_accepted_with_a_reason_once_there_is_one(
+    farm: NewHost, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "no golden run yet" in refused(capsys, "device", "accept", "phone-1", "--reason", "new battery")
+    assert "reasons are of 1 to 500" in refused(capsys, "device", "accept", "phone-1", "--reason", "")
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
+        ("phone-1/accept", {"by": "anna"}, 422),
+        ("phone-1/accept", {"by": "anna", "reason": "new battery"}, 409),
         ("nobody/admit", {"by": "anna"}, 404),
         ("phone/admit", {"by": "anna"}, 422),
         ("phone-1/admit", {}, 422),

@@ -139,6 +139,8 @@ devices = sa.Table(
     sa.Column("tags", sa.JSON, nullable=False),
     #: Its number among the phones of its device model, from 1; never given again.
     sa.Column("unit", sa.Integer),
+    #: Since when its golden runs are compared with its own alone: an operator accepted what it takes.
+    sa.Column("level_accepted_at", UtcTime),
     #: Out of the pool for a person, until then at the latest.
     sa.Column("held_until", UtcTime),
     sa.Column("held_by", sa.Text),
