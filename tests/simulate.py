@@ -1,4 +1,4 @@
-"""Plays seeds of the simulation: `.venv/bin/python tests/simulate.py 17`, or `0-500` for many.
+"""Plays seeds of the simulation: `.venv/bin/python tests/simulate.py 17`; `0-500` or `17,23,40-45` for many.
 
 One seed is printed with its trace; of many, those that broke a promise. PostgreSQL: `--database postgresql`.
 """
@@ -7,13 +7,14 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from farm_rig import FarmRig
 from postgres import running_postgres
 from simulation.play import TROUBLED_S, Played, play
+from simulation.seeds import seeds_in
 
 from farm.store.database import create_engine
 from farm.store.migrate import upgrade
@@ -23,8 +24,7 @@ Opened = Callable[[Path], FarmRig]
 
 def main() -> None:
     arguments = _parser().parse_args()
-    first, _, last = arguments.seeds.partition("-")
-    seeds = range(int(first), int(last or first) + 1)
+    seeds: Collection[int] = arguments.seeds
     is_shown, failed = len(seeds) == 1, []
     for database in ("sqlite", "postgresql") if arguments.database == "both" else (arguments.database,):
         with _rigs(database) as opened:
@@ -76,7 +76,7 @@ def _rigs(database: str) -> Iterator[Opened]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("seeds", help="a number, or FIRST-LAST")
+    parser.add_argument("seeds", type=seeds_in, help="a number, FIRST-LAST, or several with commas")
     parser.add_argument("--database", choices=["sqlite", "postgresql", "both"], default="sqlite")
     parser.add_argument("--troubled-s", type=float, default=TROUBLED_S, help="how long things go wrong")
     return parser

@@ -72,7 +72,7 @@ def writing(folder: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise _refused(folder, error) from error
+        raise unwritable(folder, error) from error
 
 
 def make_folder(folder: Path) -> None:
@@ -84,10 +84,11 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _refused(folder, error) from error
+        raise unwritable(folder, error) from error
 
 
-def _refused(folder: Path, error: OSError) -> FarmTrouble:
+def unwritable(folder: Path, error: OSError) -> FarmTrouble:
+    """What to tell whoever wanted something written into a folder."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     kind = FarmDiskFull if full else FarmTrouble
     return kind(

@@ -13,10 +13,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from pydantic import TypeAdapter, ValidationError
 
-from farm.blobs.linking import file_digest, make_folder, writing
+from farm.blobs.linking import file_digest, make_folder, unwritable, writing
 from farm.core.backup import BACKUP_FORMAT, BackupManifest
 from farm.core.errors import BackupDamaged, Conflict, InvalidInput
 
@@ -111,7 +112,7 @@ def being_made(target: Path, name: str) -> Iterator[Path]:
 @contextmanager
 def _alone(target: Path) -> Iterator[None]:
     make_folder(target)
-    with (target / _LOCK).open("w") as lock:
+    with _lock_file(target) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -119,3 +120,11 @@ def _alone(target: Path) -> Iterator[None]:
                 f"another backup into {target} is under way", hint="wait until it has ended"
             ) from error
         yield
+
+
+def _lock_file(target: Path) -> TextIO:
+    try:
+        return (target / _LOCK).open("w")
+    except FileNotFoundError as error:
+        # The folder is there, and takes no files: /proc says it in these words.
+        raise unwritable(target, error) from error

@@ -300,8 +300,8 @@ def test_a_backup_that_is_not_what_was_written_is_refused_and_leaves_no_database
     assert list(place.parent.glob(".restoring*")) == []
 
 
-@pytest.mark.parametrize("folder", ["/proc/backups", "/dev/null/backups"])
-def test_a_place_that_takes_no_folder_is_refused_with_what_to_do(sqlite_farm: FarmRig, folder: str) -> None:
+@pytest.mark.parametrize("folder", ["/proc/backups", "/dev/null/backups", "/proc", "/dev/null"])
+def test_a_place_that_takes_no_backup_is_refused_with_what_to_do(sqlite_farm: FarmRig, folder: str) -> None:
     with pytest.raises(FarmTrouble, match="cannot be written") as refused:
         backed_up(sqlite_farm, Path(folder))
     assert "another place" in refused.value.hint
