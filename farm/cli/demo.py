@@ -20,16 +20,19 @@ def demo(
 ) -> None:
     """Run a small matrix on two virtual phones and print how the variants compare.
 
-    Uses the farm that runs in the data folder, or starts one and stops it again. A second run builds nothing.
+    Uses the farm that runs in the data folder, or starts one and stops it again. A second run builds nothing;
+    begun while the first goes on, it waits for that.
 
     Example: farm demo
     """
     from farm.cli.demo_steps import demo_matrix, run_demo
+    from farm.cli.demo_turn import demo_turn
     from farm.cli.next_steps import after_demo
     from farm.cli.speedups import print_speedups
 
     folder = data or data_dir()
-    result = run_demo(folder, matrix or demo_matrix())
+    with demo_turn(folder, talk):
+        result = run_demo(folder, matrix or demo_matrix())
     if as_json:
         print_json([view.model_dump(mode="json") for view in result.speedups])
     else:

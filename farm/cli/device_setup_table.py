@@ -39,10 +39,15 @@ def settings_reasons(record: ShelfRecord) -> Iterator[str]:
 def settings_line(record: ShelfRecord) -> str:
     """What was last found or done, for the screen of a phone."""
     counts = Counter(each.state for each in record.settings)
-    said = ", ".join(f"{counts[state]} {words}" for state, words in _WORDS.items() if counts[state])
+    said = ", ".join(_counted(counts[state], state) for state in _WORDS if counts[state])
     ours = sum(each.ours for each in record.settings)
     kept = f"; {ours} set by the farm" if ours else ""
     return f"{said or NOTHING}{kept} (for {record.asked_by}, at {moment(record.at)})"
+
+
+def _counted(count: int, state: SettingState) -> str:
+    """`1 differs`, and `2 differ`."""
+    return f"{count} {'differ' if state is SettingState.DIFFERENT and count > 1 else _WORDS[state]}"
 
 
 def _state(found: FoundSetting) -> str:

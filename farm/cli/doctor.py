@@ -10,7 +10,7 @@ import typer
 
 from farm.cli.address import DEFAULT_URL, data_dir, find_running
 from farm.cli.exits import exit_code
-from farm.cli.output import Json, out, print_json
+from farm.cli.output import Json, err, out, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,22 +57,32 @@ def finding_table(found: Sequence[tuple[str, "Finding"]]) -> "Table":
 
 
 def _examined(*, farm: bool, agent: bool, agent_data: Path | None) -> list[tuple[str, "Finding"]]:
-    from agents.doctor.examine import examine_agent
-    from farm.cli.farm_examination import examine_farm
-    from farm.cli.settings import farm_config
-
     config = _agent_config(agent_data)
     has_farm, has_agent = data_dir().is_dir(), config.data_dir.is_dir()
     if not (farm or agent):
         farm, agent = has_farm or not has_agent, has_agent or not has_farm
     found: list[tuple[str, Finding]] = []
     if farm:
-        found += [("farm", each) for each in examine_farm(farm_config(data_dir=data_dir().absolute()))]
+        found += [("farm", each) for each in _of_the_farm()]
     if agent:
-        is_stopped = config.data_dir == _embedded() and find_running(data_dir()) is None
-        examined = asyncio.run(examine_agent(config, has_farm=not is_stopped))
-        found += [("agent", each) for each in examined]
+        found += [("agent", each) for each in _of_the_agent(config)]
     return found
+
+
+def _of_the_farm() -> list["Finding"]:
+    from farm.cli.farm_examination import examine_farm
+    from farm.cli.settings import farm_config
+
+    with err().status("looking this machine over for a farm"):
+        return examine_farm(farm_config(data_dir=data_dir().absolute()))
+
+
+def _of_the_agent(config: "AgentConfig") -> list["Finding"]:
+    from agents.doctor.examine import examine_agent
+
+    is_stopped = config.data_dir == _embedded() and find_running(data_dir()) is None
+    with err().status("looking this machine over for an agent"):
+        return asyncio.run(examine_agent(config, has_farm=not is_stopped))
 
 
 def _agent_config(folder: Path | None) -> "AgentConfig":

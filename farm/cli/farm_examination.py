@@ -1,12 +1,10 @@
 """Everything a farm needs of its machine, looked over: `farm doctor --farm`."""
 
-import subprocess
-import sys
-
 from agents.doctor import machine
 from agents.doctor.processes import Process, named, read_listener
 from farm.cli.address import find_running
 from farm.cli.database_examination import check_database, read_database
+from farm.cli.torch_examination import examine_torch, importing
 from farm.client import FarmClient
 from farm.config import FarmConfig
 from farm.core.address import host_and_port
@@ -17,14 +15,15 @@ from farm.core.finding import Finding, ok, problem, warning
 def examine_farm(config: FarmConfig) -> list[Finding]:
     """Look this machine over with a farm's settings; starts nothing, changes nothing."""
     running = find_running(config.data_dir)
-    return [
-        *machine.check_folder(machine.read_folder(config.data_dir), "FARM_DATA_DIR"),
-        check_database(read_database(config)),
-        *check_alarms(read_alarms(running)),
-        *check_ports(config, running, {port: read_listener(port) for port in _ports(config)}),
-        machine.check_file_limit(machine.read_file_limit()),
-        check_torch(read_torch()),
-    ]
+    with importing() as torch:
+        return [
+            *machine.check_folder(machine.read_folder(config.data_dir), "FARM_DATA_DIR"),
+            check_database(read_database(config)),
+            *check_alarms(read_alarms(running)),
+            *check_ports(config, running, {port: read_listener(port) for port in _ports(config)}),
+            machine.check_file_limit(machine.read_file_limit()),
+            examine_torch(torch),
+        ]
 
 
 def check_ports(
@@ -60,26 +59,6 @@ def check_alarms(messages: list[str] | None) -> list[Finding]:
         return [ok("alarms", "none is open")]
     more = f", and {len(messages) - 1} more" if len(messages) > 1 else ""
     return [warning("alarms", f"{messages[0]}{more}", "farm alarms")]
-
-
-def read_torch() -> str | None:
-    """Why torch cannot be imported; None when it can."""
-    # A process of its own: a build for another CPU ends by a signal, and torch takes its time to load.
-    done = subprocess.run(
-        [sys.executable, "-c", "import farm.variants.networks"], capture_output=True, text=True, check=False
-    )
-    if done.returncode == 0:
-        return None
-    said = done.stderr.strip().splitlines()
-    return said[-1] if said else f"exit code {done.returncode}"
-
-
-def check_torch(error: str | None) -> Finding:
-    """Whether this machine can build variants; nothing else needs torch."""
-    if error is None:
-        return ok("torch", "it imports: `farm variants build` can work here")
-    hint = "`make install` installs it; files that were built elsewhere are measured without it"
-    return warning("torch", f"it does not import ({error}): `farm variants build` cannot work here", hint)
 
 
 def _ports(config: FarmConfig) -> list[int]:

@@ -35,7 +35,12 @@ from farm.cli import (
     variants,
 )
 from farm.cli.exits import report
+from farm.cli.output import talk
+from farm.cli.slips import UsageError, slip
 from farm.core.errors import FarmError
+
+#: Of a command that is called without what it needs, and shows its help.
+_USAGE = 2
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -103,9 +108,16 @@ def farm(
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command; always leaves by SystemExit."""
     try:
-        app(args=argv, prog_name="farm")
+        # Typer would tell errors itself, in a box and in other words; so it gives back the exit code.
+        sys.exit(app(args=argv, prog_name="farm", standalone_mode=False) or 0)
     except FarmError as error:
         sys.exit(report(error))
+    except UsageError as error:
+        told = slip(error)
+        sys.exit(_USAGE if told is None else report(told))
+    except typer.Abort:
+        talk("Aborted.")
+        sys.exit(1)
 
 
 if __name__ == "__main__":

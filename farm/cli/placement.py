@@ -7,14 +7,15 @@ import typer
 
 from farm.cli.address import connect
 from farm.cli.output import Json, out, print_json, talk
-from farm.core.ids import MatrixId
+from farm.cli.which_matrix import MatrixArgument, MatrixOption, which_matrix
 
 if TYPE_CHECKING:
     from farm.wire.placement_views import SeriesPlacementView
 
 
 def placement(
-    matrix: Annotated[int | None, typer.Argument(help="Of this matrix only.", metavar="[MATRIX]")] = None,
+    number: MatrixArgument = None,
+    matrix: MatrixOption = None,
     device: Annotated[str | None, typer.Option(help="On this device only.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -25,7 +26,7 @@ def placement(
 
     Example: farm placement 3
     """
-    matrix_id = None if matrix is None else MatrixId(matrix)
+    matrix_id = which_matrix(number, matrix)
     with connect() as farm:
         views = farm.placements(matrix_id=matrix_id, device=device)
     if as_json:

@@ -9,6 +9,7 @@ import typer
 
 from farm.cli.address import connect
 from farm.cli.output import Json, out, print_json, talk
+from farm.cli.which_matrix import MatrixArgument, MatrixOption, which_matrix
 
 if TYPE_CHECKING:
     from farm.client import FarmClient
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def reparse(
-    matrix: Annotated[int | None, typer.Option(metavar="ID", help="Only of this matrix.")] = None,
+    number: MatrixArgument = None,
+    matrix: MatrixOption = None,
     harness: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this harness.")] = None,
     since: Annotated[
         str | None, typer.Option(metavar="SPAN", help="Only what ended within that time: 12h, 30d.")
@@ -34,12 +36,11 @@ def reparse(
     """
     from farm.cli.duration import seconds
     from farm.cli.reparse_report import reparse_table, reparse_text
-    from farm.core.ids import MatrixId
     from farm.wire.reread_views import RereadRequest
 
     only_told = dry_run or (sys.stdin.isatty() and not yes)
     request = RereadRequest(
-        matrix_id=None if matrix is None else MatrixId(matrix),
+        matrix_id=which_matrix(number, matrix),
         harness=harness,
         since=None if since is None else datetime.now(UTC) - timedelta(seconds=seconds(since)),
         dry_run=only_told,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from farm.cli.added_variant import add_variant, added_manifest
 from farm.cli.output import err, talk
+from farm.cli.run_devices import run_selectors
 from farm.cli.run_flags import flag_values
 from farm.cli.run_program import ARGUMENTS_FLAG, registered_program
 from farm.cli.variant_report import picked
-from farm.core.device import Admin, Presence
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.plan import SettingValue
 from farm.core.variant import Manifest
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _DEFAULT_BACKEND = "cpu"
 _NNAPI = "nnapi"
 _LONGEST_NAME = 200
+#: Options of a run that few programs have, so that behind `--` they are more often a slip than meant.
+_OURS = ("--backend", "--device", "--harness", "--no-watch", "--quick", "--rounds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +48,16 @@ def harness_spec(
 
     Raises:
         NotFound: there is no such harness, variant or file.
+        SelectorEmpty: the farm has no phone of such a name.
         InvalidInput: a flag the harness does not have, or a file too many or too few.
     """
     harness = farm.harness(name)
     settings = flag_values(flags, harness)
     if harness.needs_model != (file is not None):
         raise _file_or_not(harness)
+    devices = run_selectors(farm, options.devices)
     if file is None:
-        return _spec(farm, name, name, {}, _backends(harness, options), settings, options)
+        return _spec(name, name, {}, _backends(harness, options), settings, devices, options)
     variant = _variant(farm, file, harness, options)
     recipe = variant.manifest.recipe
     axes = {
@@ -65,7 +69,7 @@ def harness_spec(
         **({} if recipe.target == "cpu" else {"target": recipe.target}),
     }
     backends = _backends(harness, options, variant)
-    return _spec(farm, variant.name, name, axes, backends, settings, options)
+    return _spec(variant.name, name, axes, backends, settings, devices, options)
 
 
 def program_spec(
@@ -81,29 +85,38 @@ def program_spec(
     """A matrix of a program of the user's own, which is registered by then.
 
     Raises:
+        SelectorEmpty: the farm has no phone of such a name.
         InvalidInput: the program cannot be run, or what reads its output cannot be.
     """
     if set(options.backends) - {_DEFAULT_BACKEND}:
         hint = "leave --backend out; with a definition it may have others: docs/harnesses.md"
         raise InvalidInput(f"a program of your own has the one backend {_DEFAULT_BACKEND}", hint=hint)
+    devices = run_selectors(farm, options.devices)
     name = registered_program(farm, program, name, time=time, metrics=metrics)
+    _say_what_arguments_are(arguments, name)
+    settings = {ARGUMENTS_FLAG: shlex.join(arguments)} if arguments else {}
+    what = " ".join([name, *arguments])
+    return _spec(what, name, {}, (_DEFAULT_BACKEND,), settings, devices, options)
+
+
+def _say_what_arguments_are(arguments: Sequence[str], name: str) -> None:
     for argument in arguments:
         if Path(argument).is_file():
             talk(
                 f"note: {argument} is a file on this machine, and stays here; a program that needs files is "
                 "registered with its folder: `farm harness add`"
             )
-    settings = {ARGUMENTS_FLAG: shlex.join(arguments)} if arguments else {}
-    return _spec(farm, " ".join([name, *arguments]), name, {}, (_DEFAULT_BACKEND,), settings, options)
+        if argument.partition("=")[0] in _OURS:
+            talk(f"note: {argument} goes to {name}; what `farm run` is to read stands before `--`")
 
 
 def _spec(
-    farm: "FarmClient",
     what: str,
     harness: str,
     axes: Mapping[str, SettingValue],
     backends: Sequence[str],
     settings: Mapping[str, SettingValue],
+    devices: Sequence[Mapping[str, object]],
     options: RunOptions,
 ) -> dict[str, object]:
     spec: dict[str, Any] = {
@@ -111,27 +124,13 @@ def _spec(
         "harness": harness,
         "axes": {**axes, "backend": list(backends)},
         "settings": {name: value for name, value in settings.items() if value != ""},
-        "devices": _selectors(farm, options.devices),
+        "devices": devices,
         "rounds": options.rounds,
         "timeout_s": options.timeout_s,
     }
     if len(backends) > 1:
         spec["baseline"] = {"backend": backends[0]}
     return spec
-
-
-def _selectors(farm: "FarmClient", names: Sequence[str]) -> list[dict[str, object]]:
-    """What was named; else every phone that is there and that the operator lets work."""
-    if names:
-        return [{"device": name} for name in names]
-    active = [device for device in farm.devices() if device.admin is Admin.ACTIVE]
-    there = [str(device.device_id) for device in active if device.presence is not Presence.ABSENT]
-    if not there:
-        hint = "plug one in and `farm device admit` it, or start the farm with `farm up --virtual 2`"
-        raise InvalidInput("no phone is there that may work", hint=hint)
-    if gone := [str(device.device_id) for device in active if device.presence is Presence.ABSENT]:
-        talk(f"note: left out, because they are not there: {', '.join(gone)}")
-    return [{"device_id": there}]
 
 
 def _backends(

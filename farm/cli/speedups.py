@@ -7,7 +7,7 @@ import typer
 
 from farm.cli.address import connect
 from farm.cli.output import Json, out, print_json, talk
-from farm.core.ids import MatrixId
+from farm.cli.which_matrix import MatrixArgument, MatrixOption, which_matrix
 
 if TYPE_CHECKING:
     from farm.wire.views import SpeedupView
@@ -17,7 +17,8 @@ _ROWS_NUMBERED = 4
 
 
 def speedups(
-    matrix: Annotated[int | None, typer.Option(help="Of this matrix only.", metavar="ID")] = None,
+    number: MatrixArgument = None,
+    matrix: MatrixOption = None,
     device: Annotated[str | None, typer.Option(help="On this device only.")] = None,
     model: Annotated[str | None, typer.Option(help="Of this model only.")] = None,
     across_controls: Annotated[
@@ -31,9 +32,9 @@ def speedups(
 ) -> None:
     """Compare every candidate with its baseline, device by device.
 
-    Example: farm speedups --matrix 3 --device phone-1
+    Example: farm speedups 3 --device phone-1
     """
-    matrix_id = None if matrix is None else MatrixId(matrix)
+    matrix_id = which_matrix(number, matrix)
     with connect() as farm:
         views = farm.speedups(
             matrix_id=matrix_id, device=device, model=model, across_controls=across_controls

@@ -108,7 +108,9 @@ def test_what_does_not_exist_ends_with_a_hint_and_the_users_exit_code(
         ("matrix", "show", "9"),
         ("matrix", "jobs", "9"),
         ("speedups", "--matrix", "9"),
+        ("speedups", "9"),
         ("placement", "9"),
+        ("placement", "--matrix", "9"),
     ):
         assert run(*words, "--json") == 2
         printed = capsys.readouterr()

@@ -191,6 +191,7 @@ def test_a_phone_that_is_not_there_is_waited_for_only_where_it_is_named(
         (["net.pt", "--harness", "infer", "--", "--runs=1", "--runs=2"], "--runs is there twice"),
         (["net.pt", "--harness", "infer", "--device", "Pixel 9"], "no device fits the selector"),
         (["net.pt", "--harness", "infer", "--backend", "npu"], "no backend `npu`"),
+        (["--device", "phone-8", "--", "./infer"], "no device fits the selector {device: phone-8}"),
         (["--", "./nope"], "nope: No such file"),
         (["--harness", "speed_benchmark_torch", "--", "./infer"], "is a harness of the farm's own"),
         (["--backend", "gpu", "--", "./infer"], "has the one backend cpu"),
@@ -216,6 +217,28 @@ def test_what_makes_no_sense_is_refused_with_a_hint(
         assert client.matrices() == before
     assert told in said
     assert "hint: " in said
+
+
+def test_nothing_is_registered_for_a_phone_that_the_farm_does_not_have(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "unheard").write_text("#!/bin/sh\n")
+    net(tmp_path, marker="unheard", name="unheard.pt")
+    with FarmClient(farm.url) as client:
+        before = (client.programs(), client.variants())
+        refusal(capsys, "--device", "nowhere", "--", "./unheard")
+        refusal(capsys, "unheard.pt", "--harness", "infer", "--device", "nowhere")
+        assert (client.programs(), client.variants()) == before
+
+
+def test_an_option_of_a_run_behind_the_dashes_is_said_to_go_to_the_program(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bench").write_text("#!/bin/sh\n")
+    assert run("run", "--no-watch", "--", "./bench", "--device", "phone-1", "--json") == 0
+    said = capsys.readouterr().err
+    assert "note: --device goes to bench; what `farm run` is to read stands before `--`" in said
+    assert "--json goes to" not in said
 
 
 def test_without_a_phone_that_may_work_it_says_how_to_get_one(

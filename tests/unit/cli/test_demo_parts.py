@@ -9,6 +9,7 @@ import typer
 from sample_views import device_view, matrix_view
 
 from farm.cli.child import log_tail, stop
+from farm.cli.demo_turn import demo_turn
 from farm.cli.matrix import exit_code_of, follow
 from farm.cli.next_steps import after_demo, after_up, leaving_demo, watch_again
 from farm.cli.readiness import is_ready, what_for
@@ -110,6 +111,42 @@ def test_who_leaves_a_demo_hears_that_its_farm_stops_and_what_resumes_it(tmp_pat
 def test_who_leaves_a_demo_on_a_farm_that_ran_before_hears_that_the_matrix_goes_on(tmp_path: Path) -> None:
     assert leaving_demo(tmp_path, MatrixId(3), farm_goes_on=True) == watch_again(MatrixId(3))
     assert "farm matrix watch 3" in watch_again(MatrixId(3))
+
+
+#: Says that it has its turn, then has it until its input ends.
+HAS_TURN = """
+import sys
+from pathlib import Path
+from farm.cli.demo_turn import demo_turn
+with demo_turn(Path(sys.argv[1]), lambda said: print(said, flush=True)):
+    print("its turn", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_demo_of_a_folder_says_that_it_waits_and_begins_when_the_first_has_ended(
+    tmp_path: Path,
+) -> None:
+    said: list[str] = []
+    with demo_turn(tmp_path / "new", said.append):
+        second = subprocess.Popen(
+            [sys.executable, "-c", HAS_TURN, str(tmp_path / "new")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert second.stdout is not None
+        assert f"Another demo is under way in {tmp_path / 'new'}" in second.stdout.readline()
+    assert second.stdout.readline() == "its turn\n"
+    assert second.communicate(timeout=60)[0] == ""
+    assert second.returncode == 0
+    assert said == []
+
+
+def test_demos_of_two_folders_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    said: list[str] = []
+    with demo_turn(tmp_path / "one", said.append), demo_turn(tmp_path / "other", said.append):
+        assert said == []
 
 
 class LeftFarm(FarmClient):

@@ -56,3 +56,10 @@ def test_a_line_counts_what_was_found_and_names_who_asked() -> None:
         f"{len(SHELF_SETTINGS) - 2} right, 1 set, 1 not taken by the phone; 1 set by the farm"
     )
     assert "(for anna, at " in line
+
+
+def test_one_setting_differs_and_two_differ() -> None:
+    one = judged({**RIGHT, "global/low_power": "1"}, on_network=False)
+    two = judged({**RIGHT, "global/low_power": "1", "global/low_power_sticky": "1"}, on_network=False)
+    assert ", 1 differs (" in settings_line(replace(RECORD, settings=one))
+    assert ", 2 differ (" in settings_line(replace(RECORD, settings=two))

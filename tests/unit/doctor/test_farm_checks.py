@@ -15,8 +15,9 @@ from agents.config import agent_config
 from agents.doctor.examine import examine_agent
 from agents.doctor.processes import Process
 from farm.cli.database_examination import check_database, read_database
-from farm.cli.farm_examination import check_ports, check_torch
+from farm.cli.farm_examination import check_ports
 from farm.cli.main import main
+from farm.cli.torch_examination import check_torch, examine_torch, importing
 from farm.config import FarmConfig
 from farm.core.finding import Level
 
@@ -90,6 +91,24 @@ def test_a_port_that_another_program_has_is_named_with_it() -> None:
 def test_without_torch_only_building_is_impossible() -> None:
     assert check_torch("ModuleNotFoundError: no torch").level is Level.WARNING
     assert check_torch(None).level is Level.OK
+
+
+def test_torch_is_asked_of_another_process_which_says_why_it_does_not_import() -> None:
+    with importing("json") as well:
+        assert examine_torch(well).level is Level.OK
+    with importing("no_such_module") as broken:
+        found = examine_torch(broken)
+    assert found.level is Level.WARNING
+    assert "no_such_module" in found.sentence
+
+
+def test_an_import_that_takes_too_long_is_ended_and_said_to_have() -> None:
+    with importing("json; __import__('signal').pause()") as stuck:
+        found = examine_torch(stuck, deadline_s=0.05)
+    assert stuck.returncode is not None
+    assert found.level is Level.WARNING
+    assert "had not ended after 0.05 s" in found.sentence
+    assert "less to do" in (found.hint or "")
 
 
 def test_a_fresh_machine_has_warnings_at_most_and_nothing_is_made(
