@@ -9,7 +9,7 @@ from farm.core.plan import RunPlan
 from farm.core.variant import Format, Manifest
 from farm.harness.adapter import Flag, RunRequest
 from farm.harness.failures import classify, unreadable
-from farm.harness.ncnn_output import NcnnOutput, ncnn_output
+from farm.harness.ncnn_output import GOES_ON, NcnnOutput, ncnn_output
 from farm.harness.placements.accelerators import accelerator_of
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 from farm.harness.tool import count_setting, file_refusal, setting, spelled, tool_plan
@@ -32,7 +32,7 @@ class Benchncnn:
     """Runs a network from its `.param` alone: the tool makes up the weights, so it needs no `.bin`."""
 
     name: str = "benchncnn"
-    parser_version: int = 1
+    parser_version: int = 2
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     formats: Sequence[Format] = (Format.NCNN,)
@@ -63,7 +63,11 @@ class Benchncnn:
         failure = classify(evidence, signs=RUNTIME_SIGNS)
         if failure is not None:
             return failure
-        found = ncnn_output(output_of(evidence))
+        text = output_of(evidence)
+        # It goes on without a network, or a GPU, that is lost, and times nothing.
+        if GOES_ON.search(text) is not None:
+            return without_times(evidence, "it lost its network or its GPU, and went on")
+        found = ncnn_output(text)
         if not found.networks:
             return without_times(evidence, "there is no complete line `NAME  min = ..  max = ..  avg = ..`")
         if len(found.networks) > 1:

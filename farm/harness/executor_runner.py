@@ -7,7 +7,7 @@ from farm.core.measurement import Reading, RunFailure
 from farm.core.plan import RunPlan
 from farm.core.variant import Format, Manifest
 from farm.harness.adapter import Flag, RunRequest
-from farm.harness.executorch_output import are_of_one_run, executed, executions
+from farm.harness.executorch_output import are_of_one_run, executed, executions, iterations_ms
 from farm.harness.failures import classify, unreadable
 from farm.harness.placement_pass import shown_by
 from farm.harness.placements.executorch import executorch_placement
@@ -25,6 +25,8 @@ FLAGS: Mapping[str, Flag] = {
     ),
 }
 _QNN = "qnn"
+#: Each time has six decimals of a millisecond.
+_ROUNDED = 0.001
 _NO_TIME = "this runner is older than the one that times executions: it only says that they were successful"
 
 
@@ -32,15 +34,15 @@ class ExecutorRunner:
     """Runs `.pte` files. Which backend a file runs on was decided when it was exported."""
 
     name: str = "executor_runner"
-    parser_version: int = 1
+    parser_version: int = 2
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     formats: Sequence[Format] = (Format.EXECUTORCH,)
     flags_are_words: bool = True
     backends: Sequence[str] = ("cpu", "xnnpack", "vulkan", _QNN, "neuropilot", "enn")
     clock_covers: str = (
-        "Method::execute() only, on inputs of ones; the value is the mean of all executions, the first among"
-        " them: there is no warm-up but qnn's"
+        "Method::execute() only, on inputs of ones; newer runners tell each execution, older ones the mean of"
+        " all; the first is among them: there is no warm-up but qnn's"
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
@@ -64,7 +66,7 @@ class ExecutorRunner:
         return tool_plan(self.name, request, words)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """The mean of the executions, over all sets of inputs."""
+        """Each execution, or where the runner does not tell them apart the mean over all sets of inputs."""
         failure = classify(evidence, signs=RUNTIME_SIGNS)
         if failure is not None:
             return failure
@@ -80,10 +82,18 @@ class ExecutorRunner:
             return without_times(evidence, why)
         if not are_of_one_run(found):
             return unreadable(evidence, f"{len(found)} runs ended in it, one was asked for")
+        mean_ms = sum(each.total_ms for each in found) / count
+        singly = iterations_ms(text)
+        if singly and (len(singly) != count or abs(sum(singly) / count - mean_ms) > _ROUNDED * mean_ms):
+            said = f"{len(singly)} executions of {sum(singly) / len(singly):.6g} ms"
+            return unreadable(
+                evidence, f"{said} in the mean are not the {count} of {mean_ms:.6g} ms it ends with"
+            )
         times = Times(
-            mean_ns=sum(each.total_ms for each in found) / count * 1e6,
+            samples_ns=tuple(round(value * 1e6) for value in singly),
+            mean_ns=None if singly else mean_ms * 1e6,
             expected=_asked(plan.settings, plan.backend),
-            summed=count,
+            summed=None if singly else count,
         )
         return time_reading(
             plan,

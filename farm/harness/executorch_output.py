@@ -10,6 +10,8 @@ from farm.harness.log_lines import plain_lines
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?"
 #: executor_runner: what its clock showed for all of them together.
 _TOTAL = re.compile(rf"Model executed successfully ([0-9]{{1,9}}) time\(s\) in ({_NUMBER}) ms")
+#: Of each of them, since 2026.
+_ITERATION = re.compile(rf"Iteration ([0-9]{{1,9}}) of ([0-9]{{1,9}}): ({_NUMBER}) ms")
 #: qnn_executor_runner, one line for each set of inputs.
 _OF_SET = re.compile(rf"([0-9]{{1,9}}) inference took ({_NUMBER}) ms, avg ({_NUMBER}) ms")
 _SUCCESS = re.compile(r"Model executed successfully")
@@ -67,6 +69,18 @@ def executions(text: str) -> list[Executions]:
         for line in lines
         if (match := _TOTAL.search(line) or _OF_SET.search(line)) is not None
     ]
+
+
+def iterations_ms(text: str) -> list[float]:
+    """The time of each execution, in their order; none where the runner does not tell, or one is missing."""
+    found: dict[int, float] = {}
+    told: set[int] = set()
+    for line in plain_lines(text):
+        if (match := _ITERATION.search(line)) is not None:
+            found.setdefault(int(match[1]), float(match[3]))
+            told.add(int(match[2]))
+    is_whole = told == {len(found)} and sorted(found) == list(range(1, len(found) + 1))
+    return [found[number] for number in sorted(found)] if is_whole else []
 
 
 def are_of_one_run(found: Sequence[Executions]) -> bool:

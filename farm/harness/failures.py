@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from farm.core.errors import Blame
+from farm.core.errors import Blame, ControlImpossible
 from farm.core.evidence import Evidence, ExitRecord, Trouble
 from farm.core.ids import is_digest
 from farm.core.measurement import Outcome, RunFailure
@@ -75,9 +75,11 @@ def unknown_flag(evidence: Evidence, flag: str) -> RunFailure:
 
 
 def _troubled(trouble: Trouble) -> RunFailure:
+    # Nothing ran, and never will on this phone as it is: that is told like what a harness cannot do.
+    is_impossible = trouble.code == ControlImpossible.code
     return RunFailure(
         code=trouble.code,
-        outcome=Outcome.INCONCLUSIVE,
+        outcome=Outcome.UNSUPPORTED if is_impossible else Outcome.INCONCLUSIVE,
         blame=trouble.blame,
         message=trouble.message,
         hint=trouble.hint,

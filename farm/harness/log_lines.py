@@ -1,8 +1,8 @@
 """What a program said, without what loggers put before each line.
 
-Outputs come by many ways: from the program itself, TensorFlow Lite's own log (`INFO: `), LiteRT's, ExecuTorch's,
-glog's and Abseil's, logcat in its forms `brief`, `tag`, `time`, `threadtime`, `uid` and `epoch`, the columns of
-Eclipse and of Android Studio, and through terminals that colour them.
+Outputs come by many ways: from the program itself, TensorFlow Lite's own log (`INFO: `), LiteRT's,
+ExecuTorch's, glog's and Abseil's, logcat in its forms `brief`, `tag`, `time`, `threadtime`, `uid`, `epoch`,
+the columns of Eclipse and of Android Studio, and through terminals that colour them.
 """
 
 import re
@@ -17,7 +17,7 @@ _PLACE = r"[\w./-]{1,200}\.\w{1,4}:\d{1,6}"
 _PREFIXES = tuple(
     re.compile(pattern)
     for pattern in (
-        # threadtime: `08-13 17:35:52.069  1234  1250 I tflite  : text`; zone and user before the process's number,
+        # threadtime: `08-13 17:35:52.069  1234  1250 I tflite  : text`; zone and user before the process,
         # seconds since 1970 for the time; Studio of old has `1234-1250/app I/`.
         rf"(?:{_DAY} {_TIME}|\d{{9,11}}\.\d{{3,9}})(?:\s+[+-]\d{{4}})?(?:\s+[a-z][\w.]{{0,60}})?"
         rf"\s+\d+\s+\d+ {_LEVEL} {_TAG}\s*: ?",
@@ -26,13 +26,13 @@ _PREFIXES = tuple(
         # Shorter ones have neither the day nor, in the compact view, anything but time and level.
         rf"(?:{_DAY} )?{_TIME}\s+\d+-\d+\s+\S.{{0,100}}?\s{_LEVEL}\s{{1,3}}(?=\S|$)",
         rf"{_TIME}\s+{_LEVEL}\s{{1,3}}(?=\S|$)",
-        # time, brief and tag: `I/tflite  ( 1234): text`, `I tflite  : text`; Eclipse has a colon behind the time.
+        # time, brief and tag: `I/tflite  ( 1234): text`, `I tflite  : text`; Eclipse: a colon behind.
         rf"(?:{_DAY} {_TIME}:?\s+)?{_LEVEL}/{_TAG}\s*(?:\(\s*\d+\))?: ?",
         rf"{_LEVEL} {_TAG}\s*: (?=\S)",
         rf"{_LEVEL} {_TAG}\s*:$",
         # Of TensorFlow Lite's own log, which other prefixes may stand before.
         r"(?:INFO|VERBOSE|WARN(?:ING)?|ERROR|FATAL): ",
-        # glog and Abseil: `I0813 17:35:52.069112 1234 a.cc:78] text`; TensorFlow's; LiteRT's, behind its level.
+        # glog and Abseil: `I0813 17:35:52.069112 1234 a.cc:78] text`; TensorFlow; LiteRT behind its level.
         rf"[IWEF]\d{{4}} \d\d:\d\d:\d{{2,10}}\.\d{{6}}\s+\d+ {_PLACE}\] ",
         rf"{_DAY} {_TIME}: {_LEVEL} {_PLACE}\] ",
         rf"\[{_PLACE}\] ",

@@ -68,7 +68,9 @@ def ort_output(text: str) -> OrtOutput:
     """Read an output, of any version; without an average line it is made of the total and the count."""
     figures: dict[str, float] = {}
     samples: dict[int, int] = {}
-    total_ns, means = None, set()
+    total_ns: float | None = None
+    #: What a run says once.
+    said: dict[str, set[float]] = {"mean_ns": set(), "creation_ns": set()}
     for line in plain_lines(text):
         if (sample := _SAMPLE.match(line)) is not None:
             samples[int(sample[4])] = round(float(sample[1]) * 1e9)
@@ -79,7 +81,7 @@ def ort_output(text: str) -> OrtOutput:
             elif (field := _FIELDS.get(label)) is not None:
                 # Old versions' unit is the field's own; newer ones print it.
                 figures[field[0]] = value * (_UNIT_NS.get(unit, field[1]) if field[1] > 1 else 1.0)
-                means |= {figures[field[0]]} if field[0] == "mean_ns" else set()
+                said.get(field[0], set()).add(figures[field[0]])
     count = figures.get("requests")
     if "mean_ns" not in figures and total_ns is not None and count:
         figures["mean_ns"] = total_ns / count
@@ -87,5 +89,5 @@ def ort_output(text: str) -> OrtOutput:
         figures=figures,
         samples_ns=tuple(samples[number] for number in sorted(samples)),
         samples_are_whole=sorted(samples) == list(range(len(samples))),
-        contradicts=len(means) > 1,
+        contradicts=any(len(values) > 1 for values in said.values()),
     )

@@ -11,7 +11,11 @@ _TFLITE: tuple[Sign, ...] = (
     sign(r"unrecognized commandline flag: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG),
     sign(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)\w+", kinds.NNAPI_REFUSES),
     sign(r"Encountered unresolved custom op|Didn't find op for builtin opcode", kinds.MISSING_OPERATOR),
-    sign(r"Node number \d+ \(TfLite\w{1,60}Delegate\w{0,10}\) failed to prepare", kinds.DELEGATE_REFUSED),
+    sign(
+        r"Node number \d+ \((?:TfLite\w{1,60}|Dispatch)Delegate\w{0,10}\) failed to (?:prepare|invoke)",
+        kinds.DELEGATE_REFUSED,
+    ),
+    sign(r"Failed to create a dispatch delegate kernel|No usable Dispatch runtime", kinds.BACKEND_FAILED),
     sign(r"Node number \d+ \([^)\n]{1,100}\) failed to prepare", kinds.NODE_REFUSED),
     sign(r"Disallowed CPU fallback detected|not fully accelerated but", kinds.NOT_ALL_DELEGATED),
     sign(r"Some ops are not accelerated", kinds.NOT_ALL_DELEGATED),
@@ -36,6 +40,8 @@ _EXECUTORCH: tuple[Sign, ...] = (
     sign(r"Program identifier '.{0,8}' != expected", kinds.UNREADABLE),
     sign(r"Memory allocation failed|MemoryAllocationFailed", kinds.OUT_OF_MEMORY),
     sign(r"Failed to create (?:device|backend)_handle for Backend ID", kinds.BACKEND_FAILED),
+    sign(r"Init failed for backend \w{1,100}", kinds.BACKEND_FAILED),
+    sign(r"file_data_loader\.cpp:\d{1,5}\] Failed to open", kinds.UNREADABLE),
     sign(r"(?:dlopen failed: library|Cannot [Oo]pen QNN library) \S{0,200}libQnn", kinds.BACKEND_FAILED),
 )
 
@@ -46,6 +52,14 @@ _ORT: tuple[Sign, ...] = (
         r"Unsupported model IR version|ONNX Runtime only \*?guarantees\*? support for models", kinds.TOO_NEW
     ),
     sign(r"Protobuf parsing failed|Load model from .{0,300} failed", kinds.UNREADABLE),
+    sign(r"fallback to CPU EP has been explicitly disabled", kinds.NOT_ALL_DELEGATED),
+    sign(r"QNN SetupBackend failed", kinds.BACKEND_FAILED),
+    # Weights that stand in a second file, which is not there.
+    sign(
+        r"Deserialize tensor .{0,300}(?:failed|error)|model_path must not be empty",
+        kinds.UNREADABLE,
+    ),
+    sign(r"Missing Input: |Got invalid dimensions for input", kinds.NO_INPUT),
     sign(r"[Tt]here is no test data|test_data_set|no input data", kinds.NO_INPUT),
 )
 
@@ -53,6 +67,9 @@ _NCNN_MNN: tuple[Sign, ...] = (
     sign(r"layer [\w.]{1,100} not exists or registered", kinds.MISSING_OPERATOR),
     sign(r"param is too old, please regenerate", kinds.TOO_NEW),
     sign(r"no vulkan device|invalid gpu[_ ]device|vkCreateInstance failed", kinds.BACKEND_FAILED),
+    sign(r"vk(?:QueueSubmit|WaitForFences|AllocateMemory|CreateDevice) failed", kinds.BACKEND_FAILED),
+    sign(r"network graph not ready", kinds.UNREADABLE),
+    sign(r"fopen \S{1,300} failed", kinds.UNREADABLE, is_weak=True),
     sign(r"Don't support type \[?\w{1,60}|Not support \w{1,60} op", kinds.MISSING_OPERATOR),
     sign(r"Invalid (?:MNN )?[Mm]odel|[Cc]reate (?:[Nn]et|[Ii]nterpreter) (?:failed|error)", kinds.UNREADABLE),
 )

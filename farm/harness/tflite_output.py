@@ -1,8 +1,8 @@
 """What TensorFlow Lite's `benchmark_model` prints, in the wordings of all its versions, read into numbers.
 
-Up to 2019: `Average inference timings in us: Warmup: W, Init: I, no stats: N`, and towards its end `Inference: N`.
-Since 2020: `Inference timings in us: Init: I, First inference: F, Warmup (avg): W, Inference (avg): N`. Before
-it, warm-up and main loop have a line each, `count=N first=.. curr=.. min=.. max=.. avg=.. std=..`, the newest
+Up to 2019: `Average inference timings in us: Warmup: W, Init: I, no stats: N`, at last `Inference: N`. Since
+2020: `Inference timings in us: Init: I, First inference: F, Warmup (avg): W, Inference (avg): N`. Before it,
+warm-up and main loop have a line each, `count=N first=.. curr=.. min=.. max=.. avg=.. std=..`, the newest
 with p5, median and p95; a loop of one run has `count=1 curr=..` only, runs that took the same `count=N
 curr=..(all same)`, none `count=0`.
 """

@@ -8,6 +8,7 @@ from farm.core.measurement import Better, Metric, Reading, RunFailure
 from farm.core.placement import Placement
 from farm.core.plan import RunPlan
 from farm.harness.failures import explained, unreadable
+from farm.harness.log_lines import without_colours
 from farm.harness.placement_pass import actual_of
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 from farm.harness.sign import Sign
@@ -35,14 +36,13 @@ def output_of(evidence: Evidence) -> str:
 
     No tool writes lines so long that one is cut here; a program that does is not to be gone through for ever.
     """
-    text = f"{_whole(evidence.stdout, evidence.stdout_dropped_bytes)}\n"
-    text += _whole(evidence.stderr, evidence.stderr_dropped_bytes)
+    text = without_colours(f"{_whole(evidence.stdout)}\n{_whole(evidence.stderr)}")
     return "\n".join(line[:_LONGEST_LINE_CHARS] for line in text.splitlines())
 
 
-def _whole(text: str, dropped_bytes: int) -> str:
-    """Without the line that was cut off: what is left of its number is another number."""
-    return text[: text.rfind("\n") + 1] if dropped_bytes else text
+def _whole(text: str) -> str:
+    """Without a line that has no end: it was cut off, and what is left of its number is another number."""
+    return text[: max(text.rfind(end) for end in "\r\n") + 1]
 
 
 def time_reading(

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from farm.core.placement import Accelerator, Placement, Share
 from farm.harness.placements.accelerators import accelerator_of
@@ -21,6 +22,24 @@ _PLACED = re.compile(
 )
 #: Up to version 1.10.
 _PROVIDER = re.compile(r"Provider: \[(\w+)\]: \[(.+)\]")
+#: Providers that compile what they take: each partition is one node from then on, whatever it was before.
+_COMPILING = frozenset(
+    [
+        "qnn",
+        "nnapi",
+        "coreml",
+        "openvino",
+        "tensorrt",
+        "vitisai",
+        "vsinpu",
+        "rknpu",
+        "snpe",
+        "migraphx",
+        "spacemit",
+    ]
+)
+#: The provider was left out of the graph; what it would have taken went to the CPU.
+_FAILED = re.compile(r"QNN SetupBackend failed|partitions supported by QNN[^:\n]{0,20}: 0(?!\d|, number)")
 _ABSENT = re.compile(
     r"Specified provider '(\w+)' is not in available provider names|(\w+ExecutionProvider) is not available"
     r"|(\w+) execution provider is not supported in this build|EP Error"
@@ -42,6 +61,18 @@ _CPU = "CPUExecutionProvider"
 _MOST_WARNINGS = 5
 
 
+_Placed = tuple[int | None, tuple[Share, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    name: str
+    partitions: int
+    total: int
+    nodes: int
+    line: str
+
+
 def ort_placement(text: str) -> Placement | None:
     """Which provider took how many nodes; None where the text tells nothing.
 
@@ -50,7 +81,8 @@ def ort_placement(text: str) -> Placement | None:
     """
     lines = log_lines(text)
     warnings = _warnings(lines)
-    total, shares = _by_capability(text) or _by_placement(lines) or (None, ())
+    placed = _by_placement(lines)
+    total, shares = _by_capability(text, placed) or placed or (None, ())
     if not shares:
         shares = _by_list(lines)
     if not shares and not warnings:
@@ -59,28 +91,52 @@ def ort_placement(text: str) -> Placement | None:
     return Placement(shares=refined, total_nodes=total, warnings=warnings)
 
 
-def _by_capability(text: str) -> tuple[int, tuple[Share, ...]] | None:
-    # A provider is asked twice where the layout changes: the last answer stands.
-    last = {match[1].lower(): match for match in _CAPABILITY.finditer(text)}
-    if not last:
-        return None
-    total = max(int(match[3]) for match in last.values())
-    shares = [
-        Share(
-            accelerator=_hardware(match[1], text),
-            by=_provider(match[1]),
-            nodes=int(match[4]),
+def _by_capability(text: str, placed: _Placed | None) -> _Placed | None:
+    """What providers said that they can take; None where no node was placed on any of them after all."""
+    answers: dict[str, _Answer] = {}
+    for match in _CAPABILITY.finditer(text):
+        answer = _Answer(
+            name=match[1],
             partitions=int(match[2]),
+            total=int(match[3]),
+            nodes=int(match[4]),
             line=" ".join(match[0].split())[:300],
         )
-        for match in last.values()
+        answers[match[1].lower()] = _standing(answers.get(match[1].lower()), answer)
+    names = None if placed is None else {share.by.lower() for share in placed[1]}
+    if not answers or (names is not None and not any(_provider(name).lower() in names for name in answers)):
+        return None
+    total = max(answer.total for answer in answers.values())
+    shares = [
+        Share(
+            accelerator=_hardware(answer.name, text),
+            by=_provider(answer.name),
+            nodes=answer.nodes,
+            partitions=answer.partitions,
+            line=answer.line,
+        )
+        for answer in answers.values()
     ]
     left = max(0, total - sum(share.nodes or 0 for share in shares))
     rest = Share(accelerator=Accelerator.CPU, by=_CPU, nodes=left, line=shares[0].line)
     return total, tuple(share for share in (*shares, rest) if share.nodes)
 
 
-def _by_placement(lines: Sequence[LogLine]) -> tuple[int | None, tuple[Share, ...]] | None:
+def _standing(before: _Answer | None, answer: _Answer) -> _Answer:
+    """Which of two answers speaks for the model.
+
+    A provider is asked again where the layout changes: the last one does. It is asked of the bodies of loops,
+    too, which are smaller, and of what is left where its own partitions are a node each.
+    """
+    if before is None:
+        return answer
+    is_part = 2 * answer.total < before.total
+    left = before.total - before.nodes + before.partitions
+    is_what_is_left = before.nodes > before.partitions and answer.total == left
+    return before if is_part or is_what_is_left else answer
+
+
+def _by_placement(lines: Sequence[LogLine]) -> _Placed | None:
     counts: Counter[str] = Counter()
     first: dict[str, LogLine] = {}
     is_counted = True
@@ -93,21 +149,23 @@ def _by_placement(lines: Sequence[LogLine]) -> tuple[int | None, tuple[Share, ..
         first.setdefault(match[1], line)
     if not first:
         return None
+    compiled = {name for name in first if _is_compiling(name) and len(first) > 1}
     shares = tuple(
         Share(
             accelerator=accelerator_of(name),
             by=name,
-            nodes=counts[name] if is_counted else None,
+            nodes=counts[name] if is_counted and name not in compiled else None,
+            partitions=counts[name] if is_counted and name in compiled else None,
             line=line.quoted,
         )
         for name, line in first.items()
     )
-    return (sum(counts.values()) if is_counted else None), shares
+    return (sum(counts.values()) if is_counted and not compiled else None), shares
 
 
 def _by_list(lines: Sequence[LogLine]) -> tuple[Share, ...]:
     """Without counts: a provider that is not there, or alone, is proof; one that was asked for is not."""
-    for line, _ in matching(lines, _ABSENT):
+    for line, _ in (*matching(lines, _ABSENT), *matching(lines, _FAILED)):
         return (Share(accelerator=Accelerator.CPU, by=_CPU, line=line.quoted),)
     for line, match in matching(lines, _IN_USE):
         names = re.findall(r"\w+ExecutionProvider", match[1])
@@ -146,6 +204,10 @@ def _hardware(name: str, text: str) -> Accelerator:
     return accelerator_of(name)
 
 
+def _is_compiling(provider: str) -> bool:
+    return provider.lower().removesuffix("executionprovider") in _COMPILING
+
+
 def _provider(name: str) -> str:
     return name if name.endswith("ExecutionProvider") else f"{name}ExecutionProvider"
 
@@ -154,4 +216,5 @@ def _warnings(lines: Sequence[LogLine]) -> tuple[str, ...]:
     refused = [line.quoted for line, _ in matching(lines, _REFUSED)]
     against = [line.quoted for line, _ in matching(lines, _AGAINST)]
     absent = [line.quoted for line, _ in matching(lines, _ABSENT)]
-    return tuple(dict.fromkeys((*absent, *against, *refused)))[:_MOST_WARNINGS]
+    failed = [line.quoted for line, _ in matching(lines, _FAILED)]
+    return tuple(dict.fromkeys((*absent, *failed, *against, *refused)))[:_MOST_WARNINGS]

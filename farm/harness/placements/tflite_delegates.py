@@ -18,7 +18,8 @@ APPLIED = re.compile(
     r"(?: by the delegate)?(?: w/ (\d{1,6}) delegate kernels?)?"
 )
 _SPLIT = re.compile(
-    r"(\d{1,7}) operations will run on the GPU, and the remaining (\d{1,7})(?: operations will run)? on the CPU"
+    r"(\d{1,7}) operations will run on the GPU, and the remaining (\d{1,7})"
+    r"(?: operations will run)? on the CPU"
 )
 #: All that was taken before is given back.
 _RESTORED = re.compile(r"Restored original execution plan after delegate application failure")

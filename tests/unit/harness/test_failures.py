@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import run_samples as sample
 
-from farm.core.errors import Blame
+from farm.core.errors import Blame, ControlImpossible
 from farm.core.evidence import Evidence, Trouble
 from farm.core.ids import digest_of
 from farm.core.measurement import Outcome
@@ -28,6 +28,20 @@ def test_trouble_of_the_agent_keeps_its_code_and_blame() -> None:
         Blame.DEVICE,
     )
     assert (failure.message, failure.hint) == ("gone", "plug it in")
+
+
+def test_what_a_phone_can_never_be_set_to_is_unsupported_there() -> None:
+    error = ControlImpossible("phone-1 has no root, which its clocks and cores cannot be set without")
+    trouble = Trouble(
+        code=error.code,
+        blame=error.blame,
+        transient=error.transient,
+        message=error.message,
+        hint=error.hint,
+    )
+    failure = classify(Evidence(fence=7, trouble=trouble))
+    assert failure is not None
+    assert (failure.outcome, failure.blame) == (Outcome.UNSUPPORTED, Blame.USER)
 
 
 def test_evidence_without_exit_record_or_trouble_is_the_agents_doing() -> None:
