@@ -10,7 +10,7 @@ from farm.api.exchanging import answer
 from farm.core.errors import AuthError, Forbidden
 from farm.core.ids import HostId, SessionId
 from farm.services.identity import check_join_token, enroll
-from farm.services.refusals import note_refusal
+from farm.services.refusals import NO_AGENT, note_refusal
 from farm.services.roll_call import Call
 from farm.services.sessions import open_session
 from farm.wire.agent import (
@@ -30,7 +30,8 @@ router = APIRouter(prefix="/api/v1/agent", tags=["agent"])
 async def post_enroll(enrollment: Enrollment, request: Request, farm: Farm) -> EnrollmentAnswer:
     """Turn a single-use join token into a host credential; a present one, if sent, shows who asks."""
     now = farm.clock.now()
-    await farm.database.read_async(check_join_token, enrollment, now=now)
+    async with farm.refused.telling(farm.database, NO_AGENT, now=now):
+        await farm.database.read_async(check_join_token, enrollment, now=now)
     try:
         known_as = await authenticated(request.headers, farm)
     except AuthError:

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
-from farm.api.context import Context, Farm, admitted, authenticated, bearer
+from farm.api.context import Context, Farm, admitted, bearer, known_agent
 from farm.core.errors import AuthError, Forbidden, InvalidInput
 from farm.core.role import Caller, Role, may
 from farm.services.access import ASK_AN_ADMIN, authenticate_caller
@@ -74,14 +74,11 @@ async def known(headers: Headers, farm: Context) -> Caller:
         AuthError: nobody does.
     """
     now = farm.clock.now()
-    try:
+    async with farm.refused.telling(farm.database, NOBODY, now=now):
         token = bearer(headers)
         if token is None:
             raise AuthError("this farm answers nobody without an access token", hint=ASK_AN_ADMIN)
         return await farm.database.glance_async(authenticate_caller, token, now=now)
-    except AuthError as refusal:
-        await farm.refused.tell(farm.database, NOBODY, refusal.message, now=now)
-        raise
 
 
 async def known_host(headers: Headers, farm: Context) -> Caller:
@@ -90,7 +87,7 @@ async def known_host(headers: Headers, farm: Context) -> Caller:
     Raises:
         AuthError: nobody does.
     """
-    return Caller(name=await authenticated(headers, farm), role=Role.AGENT, is_proven=True)
+    return Caller(name=await known_agent(headers, farm), role=Role.AGENT, is_proven=True)
 
 
 async def _caller(request: Request, farm: Farm) -> Caller:

@@ -20,6 +20,7 @@ from farm.core.ids import HostId, SessionId
 from farm.core.role import Caller, Role
 from farm.services.identity import NOBODYS_CREDENTIAL, authenticate
 from farm.services.judging import Arrived
+from farm.services.refusals import NO_AGENT
 from farm.services.secret import hash_of
 from farm.services.settle import settle_together
 from farm.store.clock_check import ClockCheck
@@ -154,15 +155,22 @@ async def authenticated(headers: Headers, farm: Context) -> HostId:
     return await farm.database.glance_async(authenticate, credential)
 
 
+async def known_agent(headers: Headers, farm: Context) -> HostId:
+    """As `authenticated`; the log is told of who is not let in."""
+    async with farm.refused.telling(farm.database, NO_AGENT, now=farm.clock.now()):
+        return await authenticated(headers, farm)
+
+
 async def calling_host(request: Request, farm: Farm) -> HostId:
     """The host whose agent calls; raises like `authenticated`, and while the clocks disagree."""
     # What agents say moves deadlines.
     farm.clock_check.demand()
     caller = admitted(request)
     if caller is None:
-        return await authenticated(request.headers, farm)
+        return await known_agent(request.headers, farm)
     if caller.role is not Role.AGENT:
-        raise AuthError(NOBODYS_CREDENTIAL)
+        async with farm.refused.telling(farm.database, caller.actor, now=farm.clock.now()):
+            raise AuthError(NOBODYS_CREDENTIAL)
     return HostId(caller.name)
 
 

@@ -1,10 +1,12 @@
-"""Tells the log of people and scripts who were refused, without letting a flood of them cost anything."""
+"""Tells the log of callers who were refused, without letting a flood of them cost anything."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 
 import structlog
 
-from farm.core.errors import FarmError
+from farm.core.errors import AuthError, FarmError
 from farm.services.refusals import TOLD_EVERY, note_callers_refusal
 from farm.store.database import Database
 
@@ -12,10 +14,19 @@ _log = structlog.get_logger(__name__)
 
 
 class Refused:
-    """When each caller was last told of. Invariant: those are names with a token, and one for all others."""
+    """When each caller was last told of. Invariant: those are names with a token, and two for all others."""
 
     def __init__(self) -> None:
         self._told_at_by_actor: dict[str, datetime] = {}
+
+    @asynccontextmanager
+    async def telling(self, database: Database, actor: str, *, now: datetime) -> AsyncIterator[None]:
+        """Tell of who is not let in, under this name; they hear of it all the same."""
+        try:
+            yield
+        except AuthError as refusal:
+            await self.tell(database, actor, refusal.message, now=now)
+            raise
 
     async def tell(self, database: Database, actor: str, cause: str, *, now: datetime) -> None:
         """Note that a caller was refused, unless that was told a moment ago or the database is in trouble."""

@@ -24,7 +24,7 @@ REPORT_S = 180.0
 @router.post("/attempts/{attempt_id}/report")
 async def post_report(attempt_id: Count, request: Request, host: CallingHost, farm: Farm) -> ReportAnswer:
     """Settle an attempt; the same bytes again get the stored answer."""
-    (answer,) = await _settled(farm, host, [(AttemptId(attempt_id), await _body(request))])
+    (answer,) = await _settled(farm, host, [(AttemptId(attempt_id), await _body(request, farm))])
     if isinstance(answer, BaseException):
         raise answer
     return answer
@@ -33,7 +33,7 @@ async def post_report(attempt_id: Count, request: Request, host: CallingHost, fa
 @router.post("/attempts/reports")
 async def post_reports(request: Request, host: CallingHost, farm: Farm) -> ReportOutcomes:
     """Settle several attempts, each as if its report had come by itself."""
-    reports = unpacked(await _body(request))
+    reports = unpacked(await _body(request, farm))
     answers = await _settled(farm, host, reports)
     return ReportOutcomes(
         reports=tuple(
@@ -59,7 +59,8 @@ async def _settled(
     return answers
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, farm: Context) -> bytes:
+    farm.reports.check_room()
     body = bytearray()
     async with arriving_within(REPORT_S):
         async for chunk in request.stream():

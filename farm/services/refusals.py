@@ -18,6 +18,8 @@ TOLD_EVERY = timedelta(minutes=1)
 
 #: Who shows no token, or one that lets nobody in.
 NOBODY = "nobody"
+#: As that, where agents call: neither hides the other. No person's name and no host's is written like this.
+NO_AGENT = "nobody:agent"
 
 
 def note_refusal(connection: Connection, host_id: HostId, cause: str, *, now: datetime) -> None:

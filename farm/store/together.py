@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from sqlalchemy.engine import Connection
 
-from farm.core.errors import FarmError
+from farm.core.errors import FarmBusy, FarmError
 from farm.store.database import Database
 
 Q = TypeVar("Q")
@@ -25,6 +25,8 @@ A = TypeVar("A")
 MOST_AT_ONCE = 40
 #: Likewise; one that is larger goes alone.
 MOST_BYTES = 4 * 1024 * 1024
+#: What waits is in memory, and there may be many askers; whoever is turned away comes again.
+MOST_WAITING_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,8 @@ class Together(Generic[Q, A]):
     """Has a service answer questions in the order they came, as many in a transaction as have come by then.
 
     An answer is given after the commit that holds it. Whatever undoes a transaction of several has each of
-    them tried alone, so that one that cannot be answered harms no other.
+    them tried alone, so that one that cannot be answered harms no other. What is not answered yet has a bound:
+    a question beyond it is turned away untouched, unless it is the only one.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Together(Generic[Q, A]):
         service: Callable[[Connection, Sequence[Q]], Sequence[A | FarmError]],
         *,
         size_bytes: Callable[[Q], int],
+        most_waiting_bytes: int = MOST_WAITING_BYTES,
     ) -> None:
         """Nothing is asked yet.
 
@@ -54,11 +58,15 @@ class Together(Generic[Q, A]):
             database: where.
             service: gives for each question its answer, or the error that its asker is to get.
             size_bytes: of a question; of large ones, fewer come together.
+            most_waiting_bytes: of all questions that are not answered yet.
         """
         self._database = database
         self._service = service
         self._size_bytes = size_bytes
+        self._most_waiting_bytes = most_waiting_bytes
         self._waiting: deque[_Asked[Q, A]] = deque()
+        #: Of all that are not answered yet, those under way among them.
+        self._held_bytes = 0
         self._is_under_way = False
         self._turn = threading.Lock()
 
@@ -71,13 +79,39 @@ class Together(Generic[Q, A]):
             # From here on nobody can cancel it.
             each.answer.set_running_or_notify_cancel()
         with self._turn:
-            self._waiting += asked
-            begins, self._is_under_way = not self._is_under_way, True
+            turned_away = [each for each in asked if not self._take(each)]
+            begins = bool(self._waiting) and not self._is_under_way
+            self._is_under_way |= begins
+        for each in turned_away:
+            each.answer.set_exception(_no_room())
         if begins:
             self._begin()
         return await asyncio.gather(
             *(asyncio.wrap_future(each.answer) for each in asked), return_exceptions=True
         )
+
+    def check_room(self) -> None:
+        """Spare an asker the way who would be turned away now.
+
+        Raises:
+            FarmBusy: no question would be taken.
+        """
+        if self._held_bytes >= self._most_waiting_bytes:
+            raise _no_room()
+
+    def _take(self, asked: _Asked[Q, A]) -> bool:
+        """Have a question wait, unless there is no room for it."""
+        if self._held_bytes and self._held_bytes + asked.size_bytes > self._most_waiting_bytes:
+            return False
+        self._held_bytes += asked.size_bytes
+        self._waiting.append(asked)
+
+        def answered(_: Future[A]) -> None:
+            with self._turn:
+                self._held_bytes -= asked.size_bytes
+
+        asked.answer.add_done_callback(answered)
+        return True
 
     def _begin(self) -> None:
         together: list[_Asked[Q, A]] = []
@@ -142,6 +176,12 @@ class Together(Generic[Q, A]):
             done = Future()
             done.set_exception(error)
         done.add_done_callback(ended)
+
+
+def _no_room() -> FarmBusy:
+    return FarmBusy(
+        "more waits to be written than the farm keeps in memory", hint="send it again in a moment"
+    )
 
 
 def _give(asked: _Asked[Q, A], answer: A | FarmError) -> None:

@@ -21,6 +21,7 @@ from farm.config import FarmConfig
 from farm.core.ids import digest_of
 from farm.services.identity import create_join_token
 from farm.store.artifacts import put_artifact
+from farm.store.tables import events
 from farm.wire.agent import Exchange, ExchangeAnswer
 
 pytestmark = pytest.mark.anyio
@@ -166,9 +167,47 @@ async def test_a_stranger_can_send_nothing_with_the_question_how_the_farm_is(far
     assert (await farm.agents.request("GET", "/api/v1/health", content=b"")).status_code == 200
 
 
-async def test_strangers_keep_no_writer_waiting(farm: Farm) -> None:
-    said = statements(farm.context)
+@pytest.mark.invariant("I19")
+async def test_strangers_are_told_of_once_and_without_what_they_showed(farm: Farm) -> None:
+    enrollment = {"host": "bench-1", "join_token": "bfj_guessed"}
+    for _ in range(3):
+        assert (await farm.agents.post("/api/v1/agent/enroll", json=enrollment)).status_code == 401
+        for headers in ({}, {"Authorization": "Bearer bfh_guessed"}):
+            for listener in (farm.agents, farm.people):
+                refused = await listener.post("/api/v1/agent/sessions", json={}, headers=headers)
+                assert refused.status_code == 401
+    ((actor, cause),) = told(farm.context)
+    assert actor == "nobody:agent"
+    assert "guessed" not in cause
+
+
+@pytest.mark.parametrize("kind", ["credential", "join token"])
+async def test_a_stranger_of_either_kind_is_told_of(farm: Farm, kind: str) -> None:
+    path = "/api/v1/agent/enroll" if kind == "join token" else "/api/v1/agent/sessions"
+    shown = {"Authorization": "Bearer bfh_guessed"}
     body = {"host": "bench-1", "join_token": "bfj_guessed"}
+    assert (await farm.agents.post(path, json=body, headers=shown)).status_code == 401
+    ((_, cause),) = told(farm.context)
+    assert kind in cause
+
+
+async def test_an_agent_that_joins_anew_with_a_credential_of_before_is_no_stranger(farm: Farm) -> None:
+    assert (await farm.enroll(headers={"Authorization": "Bearer bfh_of_before"})).status_code == 200
+    assert told(farm.context) == []
+
+
+def told(context: Context) -> list[tuple[str, str]]:
+    query = sa.select(events.c.actor, events.c.cause).where(events.c.kind == "access_refused")
+    return context.database.read(
+        lambda connection: [(row.actor, row.cause) for row in connection.execute(query)]
+    )
+
+
+async def test_strangers_keep_no_writer_waiting(farm: Farm) -> None:
+    body = {"host": "bench-1", "join_token": "bfj_guessed"}
+    # The log is told of the first one in a minute, and of no other.
+    assert (await farm.agents.post("/api/v1/agent/enroll", json=body)).status_code == 401
+    said = statements(farm.context)
     assert (await farm.agents.post("/api/v1/agent/enroll", json=body)).status_code == 401
     assert said
     assert not [each for each in said if each.startswith(("BEGIN IMMEDIATE", "INSERT", "UPDATE"))]

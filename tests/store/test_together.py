@@ -56,10 +56,10 @@ def written(database: Database) -> list[int]:
 
 
 async def all_at_once(
-    database: Database, writing: Writing, numbers: Sequence[int], *, size_bytes: int = 1
+    database: Database, writing: Writing, numbers: Sequence[int], *, size_bytes: int = 1, **bounds: int
 ) -> list[str | BaseException]:
     """Ask for the first number; while that is written, for all others one by one."""
-    together = Together(database, writing.write, size_bytes=lambda _: size_bytes)
+    together = Together(database, writing.write, size_bytes=lambda _: size_bytes, **bounds)
     writing.may_go_on.clear()
     asked = [asyncio.create_task(together.ask([numbers[0]]))]
     await asyncio.to_thread(writing.begun.wait, 30)
@@ -88,6 +88,56 @@ async def test_large_ones_go_alone(database: Database) -> None:
     writing = Writing()
     await all_at_once(database, writing, [1, 2, 3], size_bytes=MOST_BYTES)
     assert writing.tried == [[1], [2], [3]]
+
+
+@pytest.mark.invariant("I12")
+async def test_what_is_too_much_to_wait_is_turned_away_unwritten(database: Database) -> None:
+    writing = Writing()
+    answers = await all_at_once(database, writing, [1, 2, 3, 4], size_bytes=10, most_waiting_bytes=30)
+    assert answers[:3] == ["wrote 1", "wrote 2", "wrote 3"]
+    assert isinstance(answers[3], FarmBusy)
+    assert answers[3].transient
+    assert written(database) == [1, 2, 3]
+
+
+async def test_of_questions_that_come_together_those_are_taken_that_there_is_room_for(
+    database: Database,
+) -> None:
+    writing = Writing()
+    together = Together(database, writing.write, size_bytes=lambda number: number, most_waiting_bytes=10)
+    answers = await together.ask([4, 7, 6])
+    assert [type(answer) for answer in answers] == [str, FarmBusy, str]
+    assert written(database) == [4, 6]
+
+
+async def test_what_was_answered_makes_room_however_it_was_answered(database: Database) -> None:
+    writing = Writing()
+    writing.refused, writing.poison = {2}, {3}
+    together = Together(database, writing.write, size_bytes=lambda _: 10, most_waiting_bytes=10)
+    for number in (1, 2, 3, 4):
+        together.check_room()
+        (answer,) = await together.ask([number])
+        assert not isinstance(answer, FarmBusy)
+    assert written(database) == [1, 4]
+
+
+async def test_one_that_is_larger_than_all_that_may_wait_is_written_when_nothing_else_is(
+    database: Database,
+) -> None:
+    together = Together(database, Writing().write, size_bytes=lambda _: 100, most_waiting_bytes=10)
+    assert await together.ask([1]) == ["wrote 1"]
+
+
+async def test_while_there_is_no_room_nobody_need_send_anything(database: Database) -> None:
+    writing = Writing()
+    writing.may_go_on.clear()
+    together = Together(database, writing.write, size_bytes=lambda _: 10, most_waiting_bytes=10)
+    asked = asyncio.create_task(together.ask([1]))
+    await asyncio.to_thread(writing.begun.wait, 30)
+    with pytest.raises(FarmBusy):
+        together.check_room()
+    writing.may_go_on.set()
+    assert await asked == ["wrote 1"]
 
 
 async def test_one_that_is_refused_is_told_so_and_the_others_are_written(database: Database) -> None:
