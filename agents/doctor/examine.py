@@ -6,8 +6,9 @@ from pathlib import Path
 from agents.adb.server import find_record, is_server, own_home, shipped_adb
 from agents.config import AgentConfig
 from agents.credential import CREDENTIAL, find_credential
-from agents.doctor import adb, link, machine, usb
+from agents.doctor import adb, kernel, link, machine, usb
 from agents.foreign import usual_port
+from agents.kernel_log import wants_kernel_log
 from agents.process import command_line
 from farm.core.address import host_and_port, is_loopback
 from farm.core.finding import Finding
@@ -29,6 +30,7 @@ async def examine_agent(config: AgentConfig, *, has_farm: bool = True) -> list[F
         adb.check_answer(adb.read_answer(shipped_adb())),
         *_keys(config),
         *await _servers(config),
+        *([kernel.check_kernel_log(kernel.read_refusals(config))] if wants_kernel_log(config) else []),
         *(await _farm(config) if has_farm else []),
     ]
 

@@ -19,7 +19,7 @@ from farm.services.hosts import retire_host
 from farm.services.roll_call import Call, note_quiet, still_quiet
 from farm.store.device_fences import raise_fence_to
 from farm.store.device_moves import move_health
-from farm.wire.agent import Exchange
+from farm.wire.agent import Exchange, FullController
 from farm.wire.device_views import Asked
 
 
@@ -84,7 +84,10 @@ def test_a_call_with_nothing_in_it_does_what_the_loop_call_does_of_it(farm: Farm
 
 def test_calls_of_many_hosts_are_noted_apart_from_those_with_something_in_them(farm: FarmRig) -> None:
     idle, empty, busy = idle_host(farm), farm.host("bench-2"), farm.host("bench-3")
-    calls = [call_of(idle), call_of(empty), call_of(busy, pressure="the disk is full")]
+    pressed = farm.host("bench-4")
+    full = FullController(controller="0000:00:14.0", said="no slot is left")
+    calls = [call_of(idle), call_of(empty), call_of(busy, full_controllers=(full,))]
+    calls.append(call_of(pressed, pressure="the disk is full"))
     before = beat(farm, busy)
     assert note(farm, *calls) == {calls[0], calls[1]}
     assert [beat(farm, host)[0] for host in (idle, empty)] == [idle.seq, empty.seq]
@@ -160,6 +163,12 @@ def was_under_pressure(host: HostRig) -> None:
     host.farm.write(exchange, host.host_id, host.session_id, call.said, now=host.farm.clock.now())
 
 
+def had_a_full_controller(host: HostRig) -> None:
+    full = FullController(controller="0000:00:14.0", said="no slot is left")
+    call = call_of(host, full_controllers=(full,))
+    host.farm.write(exchange, host.host_id, host.session_id, call.said, now=host.farm.clock.now())
+
+
 def is_not_clean(host: HostRig) -> None:
     host.farm.write(
         raise_fence_to, DeviceId("phone-1"), 100, now=host.farm.clock.now(), actor="farm", cause="a test"
@@ -196,6 +205,7 @@ _NEWS = [
     was_silent,
     is_fenced,
     was_under_pressure,
+    had_a_full_controller,
     is_not_clean,
     is_of_unknown_health,
 ]
