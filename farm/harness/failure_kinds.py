@@ -32,6 +32,13 @@ WRONG_ABI = _kind(
     "is built for another kind of CPU than the phone's",
     "`farm harness add` registers the program built for this phone's ABI; `farm devices` shows it",
 )
+WRONG_LAYOUT = _kind(
+    "run.wrong_layout",
+    _U,
+    _VARIANT,
+    "is laid out in memory in a way that the phone's linker does not take",
+    "build it anew with a newer NDK: phones with pages of 16 KiB need files that are aligned to them",
+)
 CANNOT_LINK = _kind(
     "run.cannot_link",
     _F,

@@ -24,8 +24,15 @@ SIGNS: tuple[Sign, ...] = (
         kinds.WRONG_ABI,
     ),
     sign(r"is \d+-bit instead of \d+-bit|only position independent executables", kinds.WRONG_ABI),
+    sign(r"has unexpected e_machine|not executable: magic", kinds.WRONG_ABI),
     sign(
-        r"CANNOT LINK EXECUTABLE|error while loading shared libraries|cannot locate symbol", kinds.CANNOT_LINK
+        r"cannot be smaller than system page size|TLS segment is underaligned",
+        kinds.WRONG_LAYOUT,
+    ),
+    sign(
+        r"CANNOT LINK EXECUTABLE|error while loading shared libraries|cannot locate symbol"
+        r"|version .GLIBC\w*_[\d.]{1,12}. not found",
+        kinds.CANNOT_LINK,
     ),
     sign(r"can't execute: Permission denied", kinds.NOT_EXECUTABLE),
     sign(r"inaccessible or not found", kinds.NOT_FOUND),
@@ -33,14 +40,14 @@ SIGNS: tuple[Sign, ...] = (
         r"Following ops cannot be found|Could not run '[\w:.]+' with arguments from", kinds.MISSING_OPERATOR
     ),
     sign(
-        r"Unknown builtin op|Could not find (?:any similar ops|schema for|an implementation)",
+        r"Unknown builtin op|Could not find (?:any similar ops|schema for|an implementation|operator)",
         kinds.MISSING_OPERATOR,
     ),
     sign(
         r"not linked with support for \w+ devices|supported devices include .{0,400}however got",
         kinds.MISSING_BACKEND,
     ),
-    sign(r"Vulkan backend is not available", kinds.MISSING_BACKEND),
+    sign(r"Vulkan backend is not available|Didn't find engine for operation", kinds.MISSING_BACKEND),
     sign(r"Failed to load libneuralnetworks", kinds.NO_NNAPI),
     # A function that this Android's NNAPI does not have, or one that said no.
     sign(
@@ -62,18 +69,26 @@ SIGNS: tuple[Sign, ...] = (
     sign(r"(?i:unknown command line flag) '(?P<flag>[\w-]{1,100})'", kinds.UNKNOWN_FLAG),
     sign(r"\b(?P<flag>\w{1,100}) is not available: Python does not offer", kinds.UNKNOWN_FLAG),
     sign(r"Failed to parse command line flags|C10 flag: ", kinds.BAD_FLAGS),
-    sign(r"No space left on device|INSUFFICIENT_STORAGE|[Nn]ot enough space", kinds.DISK_FULL),
+    sign(r"(?i:illegal value) '.{0,200}' specified for ", kinds.BAD_FLAGS),
+    sign(
+        r"No space left on device|INSUFFICIENT_STORAGE|[Nn]ot enough space|Disk quota exceeded",
+        kinds.DISK_FULL,
+    ),
+    # The kernel's words for what it did to a process, which is not what the process asked for.
+    sign(r"Out of memory: Kill(?:ed)? process", kinds.KILLED),
     sign(
         r"std::bad_alloc|can't allocate memory|not enough memory|Cannot allocate memory|(?i:out of memory)",
         kinds.OUT_OF_MEMORY,
     ),
     sign(r"(?:low ?memory ?killer|Low ?[Mm]emory ?[Kk]iller|\blmkd\b).{0,40}[Kk]ill", kinds.KILLED),
+    sign(r"[Ss]ignal 4 \(SIGILL\)|(?m:^Illegal instruction)", kinds.ILLEGAL),
     sign(r"[Ii]nsufficient permissions for device|no permissions \(", kinds.USB_DENIED),
     sign(r"(?:error|failed|adb): device (?:offline|'[^'\n]{1,100}' not found)", kinds.OFFLINE),
 )
 
 _OF_THE_PHONE = (
     kinds.WRONG_ABI,
+    kinds.WRONG_LAYOUT,
     kinds.CANNOT_LINK,
     kinds.NOT_EXECUTABLE,
     kinds.NOT_FOUND,
@@ -116,9 +131,10 @@ LAST_WORDS = (
     # Behind the prefix of a logger, too.
     re.compile(r"(?:^|: )RuntimeError: ", re.MULTILINE),
     re.compile(r"what\(\):|uncaught exception|assertion .{0,400} failed|FATAL EXCEPTION"),
-    re.compile(r"Segmentation fault|Aborted|Fatal signal \d+"),
+    re.compile(r"Segmentation fault|Aborted|Fatal signal \d+|\bsignal \d+ \(SIG|AddressSanitizer: "),
 )
 #: What a program that crashed says, or others of it, whatever exit code the shell around it made of that.
 CRASH = re.compile(
     r"Segmentation fault|Fatal signal \d+|uncaught exception|terminate called|FATAL EXCEPTION|\bAborted\b"
+    r"|\bsignal \d+ \(SIG[A-Z]+\)|AddressSanitizer: "
 )

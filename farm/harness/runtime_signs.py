@@ -11,17 +11,25 @@ _TFLITE: tuple[Sign, ...] = (
     sign(r"unrecognized commandline flag: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG),
     sign(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)\w+", kinds.NNAPI_REFUSES),
     sign(r"Encountered unresolved custom op|Didn't find op for builtin opcode", kinds.MISSING_OPERATOR),
+    sign(r"Regular TensorFlow ops are not supported by this interpreter", kinds.MISSING_OPERATOR),
+    sign(r"Select TensorFlow op\(s\), .{0,200}not supported by this interpreter", kinds.MISSING_OPERATOR),
+    sign(r"Could not find the specified NNAPI accelerator", kinds.BACKEND_FAILED),
     sign(
         r"Node number \d+ \((?:TfLite\w{1,60}|Dispatch)Delegate\w{0,10}\) failed to (?:prepare|invoke)",
         kinds.DELEGATE_REFUSED,
     ),
     sign(r"Failed to create a dispatch delegate kernel|No usable Dispatch runtime", kinds.BACKEND_FAILED),
-    sign(r"Node number \d+ \([^)\n]{1,100}\) failed to prepare", kinds.NODE_REFUSED),
+    sign(r"Node number \d+ \([^)\n]{1,100}\) failed to (?:prepare|invoke)", kinds.NODE_REFUSED),
     sign(r"Disallowed CPU fallback detected|not fully accelerated but", kinds.NOT_ALL_DELEGATED),
     sign(r"Some ops are not accelerated", kinds.NOT_ALL_DELEGATED),
     sign(r"Failed to initialize WebGPU", kinds.BACKEND_FAILED),
     # OpenGL is tried in its place.
     sign(r"Can not open OpenCL library", kinds.BACKEND_FAILED, is_weak=True),
+    sign(r"is not accessible for the namespace", kinds.BACKEND_FAILED, is_weak=True),
+    sign(r"Failed to fetch Hexagon NN version", kinds.BACKEND_FAILED, is_weak=True),
+    sign(r"Please specify the name of your TF Lite input file", kinds.BAD_FLAGS),
+    # Older ones say it and go on.
+    sign(r"must match the number of items in --input_layer", kinds.NO_INPUT, is_weak=True),
     sign(r"Failed to apply \w{1,40} delegate|[Dd]elegate could not be applied", kinds.DELEGATE_REFUSED),
     sign(r"Failed to (?:mmap|load) model|not a valid [Ff]latbuffer|has model identifier", kinds.UNREADABLE),
     sign(r"Model file not found", kinds.UNREADABLE),
@@ -43,6 +51,7 @@ _EXECUTORCH: tuple[Sign, ...] = (
     sign(r"Init failed for backend \w{1,100}", kinds.BACKEND_FAILED),
     sign(r"file_data_loader\.cpp:\d{1,5}\] Failed to open", kinds.UNREADABLE),
     sign(r"(?:dlopen failed: library|Cannot [Oo]pen QNN library) \S{0,200}libQnn", kinds.BACKEND_FAILED),
+    sign(r"QnnDsp <E> (?:Failed to load skel|Transport layer setup failed)", kinds.BACKEND_FAILED),
 )
 
 _ORT: tuple[Sign, ...] = (

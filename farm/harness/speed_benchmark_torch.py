@@ -3,15 +3,14 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from farm.core.bundle import command_words, plan_files
 from farm.core.evidence import Evidence
 from farm.core.measurement import Reading, RunFailure
 from farm.core.placement import Accelerator, Actual, Placement
 from farm.core.plan import RunPlan, SettingValue
 from farm.core.variant import Format, Manifest, TensorSpec
-from farm.harness.adapter import Flag, RunRequest, model_file
+from farm.harness.adapter import Flag, RunRequest
 from farm.harness.failures import classify, unreadable
-from farm.harness.tool import file_refusal, spelled
+from farm.harness.tool import file_refusal, spelled, tool_plan
 from farm.harness.torch_output import LastLine, disagreement, last_lines, observed_ns
 from farm.harness.torch_placement import placement_passes, shown_placement
 
@@ -48,7 +47,7 @@ class SpeedBenchmarkTorch:
     """
 
     name: str = "speed_benchmark_torch"
-    parser_version: int = 4
+    parser_version: int = 5
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     flags_are_words: bool = True
@@ -69,22 +68,8 @@ class SpeedBenchmarkTorch:
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The command line of the Android binary, unchanged."""
-        assert request.variant is not None
-        argv = command_words(
-            request.bundle,
-            ("--model=${file_model}", *_flag_words(request), "--report_pep=true"),
-        )
-        return RunPlan(
-            harness=self.name,
-            backend=request.backend,
-            settings=request.settings,
-            files=(*plan_files(request.bundle), model_file(request.variant)),
-            argv=argv,
-            env=request.bundle.env,
-            timeout_s=request.timeout_s,
-            gates=request.gates,
-            passes=placement_passes(request.backend, argv, request.bundle.env, request.timeout_s),
-        )
+        words = ("--model=${file_model}", *_flag_words(request), "--report_pep=true")
+        return tool_plan(self.name, request, words, passes=placement_passes(request.backend, words))
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """One sample an observer line, or the last line's mean where there are none.

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from farm.core.bundle import command_words, plan_files
 from farm.core.plan import PlanFile, RunPlan, SettingValue, UncountedPass
@@ -18,6 +19,8 @@ class ToolPass:
     words: Sequence[str]
     properties: Mapping[str, str] = field(default_factory=dict)
     log_filters: tuple[str, ...] = ()
+    #: Its longest, where that is less than the run's own.
+    limit_s: float = inf
 
 
 def file_refusal(
@@ -75,7 +78,7 @@ def tool_plan(
                 env=env,
                 properties=each.properties,
                 log_filters=each.log_filters,
-                timeout_s=request.timeout_s,
+                timeout_s=min(request.timeout_s, each.limit_s),
             )
             for each in passes
         ),

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from farm.core.evidence import Evidence, PassEvidence
 from farm.core.placement import Actual, Placement, actual
-from farm.core.plan import SHOWS_PLACEMENT, RunPlan, UncountedPass
+from farm.core.plan import SHOWS_PLACEMENT, RunPlan
 from farm.harness.placement_pass import NNAPI_LOG, NNAPI_PROPERTIES, shown_earlier
 from farm.harness.placements.pytorch import pytorch_nnapi_placement, pytorch_vulkan_placement
+from farm.harness.tool import ToolPass
 from farm.harness.torch_output import last_lines
 
 #: Loading, compiling by the driver, and one iteration; NPUs take minutes to compile, which the run took, too.
-_PASS_TIMEOUT_S = 60.0
+_PASS_LIMIT_S = 60.0
 _ITERATIONS: Mapping[str, str] = {"--iter=": "--iter=1", "--warmup=": "--warmup=0"}
 _PROPERTIES: Mapping[str, Mapping[str, str]] = {"nnapi": NNAPI_PROPERTIES, "vulkan": {}}
 #: Tags of what logs where a model goes; all else of the phone stays there.
@@ -24,23 +25,20 @@ _PARSERS: Mapping[str, Callable[[str, int | None], Placement | None]] = {
 }
 
 
-def placement_passes(
-    backend: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-) -> tuple[UncountedPass, ...]:
+def placement_passes(backend: str, words: Sequence[str]) -> tuple[ToolPass, ...]:
     """The pass that shows where a backend runs; none for the CPU, which a file is made for or not."""
     if backend not in _PARSERS:
         return ()
-    words = [
-        next((short for long, short in _ITERATIONS.items() if word.startswith(long)), word) for word in argv
+    few = [
+        next((short for long, short in _ITERATIONS.items() if word.startswith(long)), word) for word in words
     ]
     return (
-        UncountedPass(
+        ToolPass(
             name=SHOWS_PLACEMENT,
-            argv=tuple(words),
-            env=env,
+            words=few,
             properties=_PROPERTIES[backend],
             log_filters=_LOG_FILTERS[backend],
-            timeout_s=min(timeout_s, _PASS_TIMEOUT_S),
+            limit_s=_PASS_LIMIT_S,
         ),
     )
 

@@ -15,7 +15,7 @@ from farm.harness.placements.log_lines import LogLine, log_lines, matching
 
 _BEST = re.compile(r"findBestDeviceForEachOperation\([^()\n]*\)\s*=\s*-?\d+\s*\(([^()\n]+)\)")
 _ONLY = re.compile(r"only one best device:\s*-?\d+\s*=\s*(\S[^\n]*)")
-_STEP = re.compile(r"Step#?\s*\d+:\s*execute on (\S[^\n]*)")
+_STEP = re.compile(r"Step\s?#?\s*\d+:\s*execute on (\S[^\n]*)")
 _COMPILED = re.compile(
     r"ExecutionStep::finish(?:Sub|Step)Model, compilation on (\S[^\n]*)|\bSIMPLE for (\S[^\n]*)"
 )
