@@ -12,7 +12,6 @@ from farm.core.errors import FarmError, InvalidInput
 from farm.core.ids import AttemptId, CellId, Digest, JobId, MatrixId
 from farm.core.variant import Manifest
 from farm.upload import Progress, Upload
-from farm.wire.access_views import AccessRequest, AccessTokenView, CallerView, NewAccessTokenView
 from farm.wire.alarm_views import AlarmView, ClearRequest
 from farm.wire.answers import accepted
 from farm.wire.device_views import (
@@ -32,7 +31,7 @@ from farm.wire.matrix_views import CancelledView, MatrixPlanView
 from farm.wire.placement_views import SeriesPlacementView
 from farm.wire.result_views import ResultView
 from farm.wire.storage_views import StorageView, SweepView
-from farm.wire.token_views import NewTokenView, TokenRequest, TokenView
+from farm.wire.token_calls import TokenCalls
 from farm.wire.views import (
     MAX_JOBS_PAGE,
     AttemptView,
@@ -52,7 +51,7 @@ T = TypeVar("T")
 _LOST_HINT = "it may have been submitted all the same: look at `farm matrix list` before you submit it again"
 
 
-class FarmClient(HarnessCalls):
+class FarmClient(HarnessCalls, TokenCalls):
     """What a farm can be asked; every call has a time-out.
 
     Every method raises `FarmUnreachable` when nothing answers, and otherwise the error of the tree whose
@@ -245,32 +244,6 @@ class FarmClient(HarnessCalls):
     def sweep_storage(self) -> SweepView:
         """Enforce the limits now."""
         return self._post(SweepView, "/storage/sweep", {})
-
-    def create_token(self, request: TokenRequest) -> NewTokenView:
-        """A join token; the farm says it this once."""
-        return self._post(NewTokenView, "/tokens", request.model_dump(mode="json"))
-
-    def tokens(self) -> list[TokenView]:
-        return self._get(list[TokenView], "/tokens")
-
-    def revoke_token(self, token_id: str) -> TokenView:
-        """Let nobody enroll with it any more."""
-        return self._delete(TokenView, f"/tokens/{quote(token_id, safe='')}")
-
-    def caller(self) -> CallerView:
-        """Who the farm takes this client for."""
-        return self._get(CallerView, "/caller")
-
-    def create_access_token(self, request: AccessRequest) -> NewAccessTokenView:
-        """An access token; the farm says it this once."""
-        return self._post(NewAccessTokenView, "/access-tokens", request.model_dump(mode="json"))
-
-    def access_tokens(self) -> list[AccessTokenView]:
-        return self._get(list[AccessTokenView], "/access-tokens")
-
-    def revoke_access_token(self, token_id: str) -> AccessTokenView:
-        """Let nobody in with it any more."""
-        return self._delete(AccessTokenView, f"/access-tokens/{quote(token_id, safe='')}")
 
 
 def _device_path(name: str) -> str:

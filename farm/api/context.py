@@ -21,13 +21,13 @@ from farm.core.role import Caller, Role
 from farm.services.identity import NOBODYS_CREDENTIAL, authenticate
 from farm.services.judging import Arrived
 from farm.services.refusals import NO_AGENT
-from farm.services.secret import hash_of
 from farm.services.settle import settle_together
 from farm.store.clock_check import ClockCheck
 from farm.store.database import Database
 from farm.store.together import Together
 from farm.store.wakes import EVERYBODY, Wake
 from farm.wire.agent import ReportAnswer
+from farm.wire.secret import hash_of
 
 #: As somebody calls it: who names another host's session must not end what that host waits for.
 _Session = tuple[HostId, SessionId]

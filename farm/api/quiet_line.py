@@ -14,8 +14,8 @@ from farm.api.problems import problem_document, problem_response
 from farm.core.errors import FarmError
 from farm.core.ids import HostId, SessionId
 from farm.services.roll_call import Call
-from farm.services.secret import hash_of
 from farm.wire.agent import Exchange
+from farm.wire.secret import hash_of
 
 _PATH = re.compile(r"/api/v1/agent/sessions/([0-9]{1,15})/exchange")
 

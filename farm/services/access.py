@@ -6,12 +6,13 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from farm.core.errors import AuthError, Conflict, InvalidInput, NotFound
+from farm.core.errors import AuthError, Conflict, InvalidInput, NotFound, RequestReused
 from farm.core.role import Caller, Role
-from farm.services.secret import SecretKind, hash_of, new_secret
+from farm.services.identity import DRAW_ANOTHER
 from farm.store import access_tokens, hosts
 from farm.store.access_tokens import AccessToken
 from farm.wire.access_views import AccessRequest, AccessState, AccessTokenView, NewAccessTokenView
+from farm.wire.secret import SecretKind, drawn_secret, hash_of, new_secret
 
 ASK_AN_ADMIN = (
     "an admin of this farm makes a new one: farm token create --role ROLE --name NAME --out FILE; "
@@ -22,18 +23,47 @@ ASK_AN_ADMIN = (
 def issue_access_token(
     connection: Connection, request: AccessRequest, *, now: datetime, actor: str
 ) -> NewAccessTokenView:
-    """A token that proves a name and a role; shown this one time, stored as its hash."""
-    token = new_secret(SecretKind.USER)
-    kept = access_tokens.add_access_token(
+    """A token that proves a name and a role; shown this one time, stored as its hash.
+
+    One that the caller drew is made once, however often it is asked for.
+
+    Raises:
+        InvalidInput: what the caller drew is no secret.
+        RequestReused: it is the token of another request.
+    """
+    token = _drawn(request)
+    kept = access_tokens.find_token(connection, hash_of(token))
+    if kept is None:
+        kept = _made(connection, request, hash_of(token), now=now, actor=actor)
+    elif not _is_answer_to(kept, request, actor):
+        raise RequestReused(f"access token {kept.token_id} was made by another request", hint=DRAW_ANOTHER)
+    return NewAccessTokenView(**_fields(kept, now), token=token)
+
+
+def _drawn(request: AccessRequest) -> str:
+    kind = SecretKind.USER
+    return new_secret(kind) if request.token is None else drawn_secret(kind, request.token)
+
+
+def _made(
+    connection: Connection, request: AccessRequest, token_hash: str, *, now: datetime, actor: str
+) -> AccessToken:
+    return access_tokens.add_access_token(
         connection,
-        token_hash=hash_of(token),
+        token_hash=token_hash,
         name=request.name,
         role=request.role,
         expires_at=None if request.valid_s is None else now + timedelta(seconds=request.valid_s),
         now=now,
         actor=actor,
     )
-    return NewAccessTokenView(**_fields(kept, now), token=token)
+
+
+def _is_answer_to(kept: AccessToken, request: AccessRequest, actor: str) -> bool:
+    valid_for = None if kept.expires_at is None else kept.expires_at - kept.created_at
+    asked_for = None if request.valid_s is None else timedelta(seconds=request.valid_s)
+    same = (kept.name, kept.role, kept.created_by) == (request.name, request.role, actor)
+    return same and valid_for == asked_for
 
 
 def list_access_views(connection: Connection, *, now: datetime) -> list[AccessTokenView]:

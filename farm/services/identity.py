@@ -6,16 +6,18 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from farm.core.errors import AuthError, Conflict, NotFound
+from farm.core.errors import AuthError, Conflict, NotFound, RequestReused
 from farm.core.ids import HostId
-from farm.services.secret import SecretKind, hash_of, new_secret
 from farm.store import hosts, join_tokens
 from farm.store.host_moves import rejoin
 from farm.store.join_tokens import JoinToken
 from farm.wire.agent import Enrollment, EnrollmentAnswer
 from farm.wire.base import check_served
+from farm.wire.secret import SecretKind, drawn_secret, hash_of, new_secret
 from farm.wire.token_views import NewTokenView, TokenRequest, TokenState, TokenView
 
+#: To whoever asks for another token under the secret of one that there is.
+DRAW_ANOTHER = "draw another one for another request; only the very same may be sent again"
 NOBODYS_CREDENTIAL = "no host has this credential"
 #: An agent that beat so recently is there; they beat every ten seconds at least.
 BEATING = timedelta(seconds=30)
@@ -30,17 +32,35 @@ def create_join_token(connection: Connection, *, auto_admit: bool, now: datetime
 def issue_join_token(
     connection: Connection, request: TokenRequest, *, now: datetime, actor: str, agents_url: str | None = None
 ) -> NewTokenView:
-    """A token that lets one agent enroll, once; shown this one time, stored as its hash."""
-    token = new_secret(SecretKind.JOIN)
-    kept = join_tokens.add_join_token(
-        connection,
-        token_hash=hash_of(token),
-        auto_admit=request.auto_admit,
-        now=now,
-        valid_for=timedelta(seconds=request.valid_s),
-        actor=actor,
-    )
+    """A token that lets one agent enroll, once; shown this one time, stored as its hash.
+
+    One that the caller drew is made once, however often it is asked for.
+
+    Raises:
+        InvalidInput: what the caller drew is no secret.
+        RequestReused: it is the token of another request.
+    """
+    kind, valid_for = SecretKind.JOIN, timedelta(seconds=request.valid_s)
+    token = new_secret(kind) if request.token is None else drawn_secret(kind, request.token)
+    kept = join_tokens.find_join_token(connection, hash_of(token))
+    if kept is None:
+        kept = join_tokens.add_join_token(
+            connection,
+            token_hash=hash_of(token),
+            auto_admit=request.auto_admit,
+            now=now,
+            valid_for=valid_for,
+            actor=actor,
+        )
+    elif kept.auto_admit != request.auto_admit or not _was_valid_for(kept, valid_for, now):
+        raise RequestReused(f"join token {kept.token_id} was made by another request", hint=DRAW_ANOTHER)
     return NewTokenView(**_token_fields(kept, now), token=token, agents_url=agents_url)
+
+
+def _was_valid_for(kept: JoinToken, valid_for: timedelta, now: datetime) -> bool:
+    """Whether it was made for so long; where it was revoked, its time ended sooner."""
+    until = kept.created_at + valid_for
+    return kept.expires_at == until or kept.expires_at <= min(now, until)
 
 
 def list_token_views(connection: Connection, *, now: datetime) -> list[TokenView]:

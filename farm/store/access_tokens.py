@@ -11,9 +11,7 @@ from farm.core.event import FarmEvent, Subject
 from farm.core.role import Role
 from farm.store.events import record_event, record_if_moved
 from farm.store.tables import access_tokens
-
-#: So much of its hash names a token where it is listed; nobody gets in with that.
-_ID_LENGTH = 12
+from farm.wire.secret import ID_LENGTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,7 @@ def add_access_token(
     actor: str,
 ) -> AccessToken:
     """Keep a token's hash."""
-    token_id = token_hash[:_ID_LENGTH]
+    token_id = token_hash[:ID_LENGTH]
     connection.execute(
         access_tokens.insert().values(
             token_hash=token_hash,
@@ -66,6 +64,14 @@ def add_access_token(
     return AccessToken(
         token_id=token_id, name=name, role=role, created_at=now, created_by=actor, expires_at=expires_at
     )
+
+
+def find_token(connection: Connection, token_hash: str) -> AccessToken | None:
+    """The token with a hash, whether it lets anybody in or not."""
+    row = connection.execute(
+        sa.select(access_tokens).where(access_tokens.c.token_hash == token_hash)
+    ).one_or_none()
+    return None if row is None else _token(row)
 
 
 def find_valid_token(connection: Connection, token_hash: str, *, now: datetime) -> AccessToken | None:
@@ -115,12 +121,12 @@ def _is_valid(now: datetime) -> sa.ColumnElement[bool]:
 
 
 def _has_id(token_id: str) -> sa.ColumnElement[bool]:
-    return sa.func.substr(access_tokens.c.token_hash, 1, _ID_LENGTH) == token_id
+    return sa.func.substr(access_tokens.c.token_hash, 1, ID_LENGTH) == token_id
 
 
 def _token(row: sa.Row[Any]) -> AccessToken:
     return AccessToken(
-        token_id=row.token_hash[:_ID_LENGTH],
+        token_id=row.token_hash[:ID_LENGTH],
         name=row.name,
         role=Role(row.role),
         created_at=row.created_at,

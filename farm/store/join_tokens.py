@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -10,9 +11,7 @@ from farm.core.event import FarmEvent, Subject
 from farm.core.ids import HostId
 from farm.store.events import record_event, record_if_moved
 from farm.store.tables import join_tokens
-
-#: So much of its hash names a token where it is listed; nobody can enroll with that.
-_ID_LENGTH = 12
+from farm.wire.secret import ID_LENGTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ def add_join_token(
 ) -> JoinToken:
     """Keep a single-use token's hash."""
     token = JoinToken(
-        token_id=token_hash[:_ID_LENGTH], auto_admit=auto_admit, created_at=now, expires_at=now + valid_for
+        token_id=token_hash[:ID_LENGTH], auto_admit=auto_admit, created_at=now, expires_at=now + valid_for
     )
     connection.execute(
         join_tokens.insert().values(
@@ -56,6 +55,13 @@ def add_join_token(
         cause=f"valid until {token.expires_at:%Y-%m-%d %H:%M} UTC",
     )
     return token
+
+
+def find_join_token(connection: Connection, token_hash: str) -> JoinToken | None:
+    """The token with a hash, good for anything or not."""
+    query = sa.select(join_tokens).where(join_tokens.c.token_hash == token_hash)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _token(row)
 
 
 def is_good(connection: Connection, token_hash: str, *, now: datetime) -> bool:
@@ -79,7 +85,7 @@ def use_join_token(connection: Connection, *, token_hash: str, host_id: HostId, 
             actor=f"agent:{host_id}",
             kind=FarmEvent.JOIN_USED,
             subject=Subject.JOIN,
-            subject_id=token_hash[:_ID_LENGTH],
+            subject_id=token_hash[:ID_LENGTH],
             from_state="open",
             to_state="used",
             cause=f"host {host_id}",
@@ -113,17 +119,18 @@ def list_join_tokens(connection: Connection) -> list[JoinToken]:
     rows = connection.execute(
         sa.select(join_tokens).order_by(join_tokens.c.created_at.desc(), join_tokens.c.token_hash)
     )
-    return [
-        JoinToken(
-            token_id=row.token_hash[:_ID_LENGTH],
-            auto_admit=row.auto_admit,
-            created_at=row.created_at,
-            expires_at=row.expires_at,
-            used_at=row.used_at,
-            used_by=row.used_by,
-        )
-        for row in rows
-    ]
+    return [_token(row) for row in rows]
+
+
+def _token(row: sa.Row[Any]) -> JoinToken:
+    return JoinToken(
+        token_id=row.token_hash[:ID_LENGTH],
+        auto_admit=row.auto_admit,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        used_at=row.used_at,
+        used_by=row.used_by,
+    )
 
 
 def _is_good(token_hash: str, now: datetime) -> sa.ColumnElement[bool]:
@@ -135,4 +142,4 @@ def _is_good(token_hash: str, now: datetime) -> sa.ColumnElement[bool]:
 
 
 def _has_id(token_id: str) -> sa.ColumnElement[bool]:
-    return sa.func.substr(join_tokens.c.token_hash, 1, _ID_LENGTH) == token_id
+    return sa.func.substr(join_tokens.c.token_hash, 1, ID_LENGTH) == token_id

@@ -40,8 +40,8 @@ class Together(Generic[Q, A]):
     """Has a service answer questions in the order they came, as many in a transaction as have come by then.
 
     An answer is given after the commit that holds it. Whatever undoes a transaction of several has each of
-    them tried alone, so that one that cannot be answered harms no other. What is not answered yet has a bound:
-    a question beyond it is turned away untouched, unless it is the only one.
+    them tried alone, so that one that cannot be answered harms no other. What is not answered yet has a
+    bound: a question beyond it is turned away untouched, unless it is the only one.
     """
 
     def __init__(

@@ -29,6 +29,9 @@ class AccessRequest(Wire):
     role: Role
     #: None: until it is revoked.
     valid_s: Annotated[int, Field(ge=MIN_VALID_S, le=MAX_VALID_S)] | None = None
+    #: Drawn by the caller, who can send the same request again when its answer was lost: it is one token.
+    #: None: the farm draws one.
+    token: Annotated[str | None, Field(max_length=64, repr=False)] = None
 
     @model_validator(mode="after")
     def _is_for_people(self) -> Self:

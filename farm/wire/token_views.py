@@ -28,6 +28,9 @@ class TokenRequest(Wire):
     #: Whether phones of that host join the pool without an operator.
     auto_admit: bool = False
     valid_s: Annotated[int, Field(ge=MIN_VALID_S, le=MAX_VALID_S)] = 24 * 3600
+    #: Drawn by the caller, who can send the same request again when its answer was lost: it is one token.
+    #: None: the farm draws one.
+    token: Annotated[str | None, Field(max_length=64, repr=False)] = None
 
 
 class TokenView(Wire):

@@ -14,7 +14,10 @@ from test_routes import matrix_spec, refused, register_variant
 
 from farm.client import FarmClient
 from farm.core.errors import FarmUnreachable
+from farm.core.role import Role
 from farm.store.tables import events
+from farm.wire.access_views import AccessRequest
+from farm.wire.token_views import TokenRequest
 
 #: Of an answer: nothing that could be read.
 LOST = 1
@@ -86,6 +89,32 @@ def test_a_client_that_loses_both_answers_says_that_it_may_be_there_all_the_same
         assert line.cuts == []
     assert "farm matrix list" in lost.value.hint
     assert submissions(farm) == 1
+
+
+@pytest.mark.fault(55)
+def test_tokens_whose_answers_are_lost_are_one_each_and_let_somebody_in(farm: HttpFarm) -> None:
+    with cut_line(farm.url, LOST, None, LOST, None, cuts_answers=True) as (url, line):
+        with FarmClient(url) as client:
+            access = client.create_access_token(AccessRequest(name="ann", role=Role.VIEWER))
+        with FarmClient(url) as client:
+            join = client.create_token(TokenRequest())
+            assert line.cuts == []
+            assert [each.token_id for each in client.access_tokens()] == [access.token_id]
+            unused = [each.token_id for each in client.tokens() if each.used_by is None]
+            assert unused == [join.token_id]
+    with FarmClient(farm.url, token=access.token) as client:
+        assert client.caller().name == "ann"
+    enrollment = {"host": "bench-9", "join_token": join.token}
+    assert farm.http.post("/api/v1/agent/enroll", json=enrollment).status_code == 200
+
+
+@pytest.mark.fault(55)
+def test_a_client_that_loses_both_answers_says_how_to_end_the_token_that_may_be_there(farm: HttpFarm) -> None:
+    with cut_line(farm.url, LOST, LOST, cuts_answers=True) as (url, _), FarmClient(url) as client:
+        with pytest.raises(FarmUnreachable) as lost:
+            client.create_access_token(AccessRequest(name="ann", role=Role.VIEWER))
+        (there,) = client.access_tokens()
+    assert f"farm token revoke {there.token_id}" in lost.value.hint
 
 
 def test_one_key_is_one_request(farm: HttpFarm) -> None:

@@ -1,0 +1,57 @@
+"""Secrets that let somebody in: made once, said once, kept as their hashes."""
+
+import hashlib
+import re
+import secrets
+from enum import StrEnum
+
+from farm.core.errors import InvalidInput
+
+
+class SecretKind(StrEnum):
+    """What a secret lets in, as its first letters say."""
+
+    #: One new host, once.
+    JOIN = "bfj"
+    #: One host's agent.
+    HOST = "bfh"
+    #: A person or a script.
+    USER = "bfu"
+
+
+#: 256 bits in base64url.
+_BITS = re.compile(r"[A-Za-z0-9_-]{43}")
+#: 43 letters drawn from 64 have fewer different ones less than once in 10**12 times; what somebody typed has.
+_FEWEST_LETTERS = 16
+#: A token is named by so much of its hash; nobody gets in with that.
+ID_LENGTH = 12
+
+
+def new_secret(kind: SecretKind) -> str:
+    """256 random bits. What they begin with says what was found when one turns up somewhere."""
+    return f"{kind}_{secrets.token_urlsafe(32)}"
+
+
+def drawn_secret(kind: SecretKind, said: str) -> str:
+    """A secret as `new_secret` makes one, drawn by whoever asks for it.
+
+    Raises:
+        InvalidInput: it is none, or cannot have been drawn at random.
+    """
+    bits = said.removeprefix(f"{kind}_")
+    if bits == said or not _BITS.fullmatch(bits) or len(set(bits)) < _FEWEST_LETTERS:
+        raise InvalidInput(
+            f"what was sent as a token are no 256 random bits behind {kind}_",
+            hint="leave it out, and the farm draws one: 32 bytes of a random source, in base64url without =",
+        )
+    return said
+
+
+def hash_of(secret: str) -> str:
+    """What is kept of a secret. It has 256 random bits: a plain hash cannot be guessed back."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
+
+
+def token_id_of(secret: str) -> str:
+    """What a token is called where tokens are listed."""
+    return hash_of(secret)[:ID_LENGTH]
