@@ -95,15 +95,17 @@ def run(
 def status(data_dir: DataDir = None, as_json: Json = False) -> None:
     """Show the agent of this machine: its farm, whether it runs, what it has in hand.
 
+    Without an agent of its own it is that of the farm that runs here.
+
     Example: farm agent status --json
     """
     from dataclasses import asdict
 
     from agents.status import agent_status
+    from farm.cli.agent_here import agent_here
     from farm.cli.host_tables import agent_text
-    from farm.cli.settings import agent_settings
 
-    found = agent_status(agent_settings(data_dir=data_dir))
+    found = agent_status(agent_here(data_dir))
     if as_json:
         print_json(asdict(found))
     else:

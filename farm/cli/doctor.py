@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli.address import DEFAULT_URL, data_dir, find_running
+from farm.cli.address import data_dir, find_running
 from farm.cli.exits import exit_code
 from farm.cli.output import Json, err, out, print_json
 
@@ -57,7 +57,9 @@ def finding_table(found: Sequence[tuple[str, "Finding"]]) -> "Table":
 
 
 def _examined(*, farm: bool, agent: bool, agent_data: Path | None) -> list[tuple[str, "Finding"]]:
-    config = _agent_config(agent_data)
+    from farm.cli.agent_here import agent_here
+
+    config = agent_here(agent_data)
     has_farm, has_agent = data_dir().is_dir(), config.data_dir.is_dir()
     if not (farm or agent):
         farm, agent = has_farm or not has_agent, has_agent or not has_farm
@@ -79,21 +81,8 @@ def _of_the_farm() -> list["Finding"]:
 
 def _of_the_agent(config: "AgentConfig") -> list["Finding"]:
     from agents.doctor.examine import examine_agent
+    from farm.cli.agent_here import embedded_folder
 
-    is_stopped = config.data_dir == _embedded() and find_running(data_dir()) is None
+    is_stopped = config.data_dir == embedded_folder() and find_running(data_dir()) is None
     with err().status("looking this machine over for an agent"):
         return asyncio.run(examine_agent(config, has_farm=not is_stopped))
-
-
-def _agent_config(folder: Path | None) -> "AgentConfig":
-    """The settings of the agent here: of its own, or embedded in the farm."""
-    from farm.cli.settings import agent_settings
-
-    own = agent_settings(data_dir=folder)
-    if folder is not None or own.data_dir.is_dir() or not _embedded().is_dir():
-        return own
-    return agent_settings(data_dir=_embedded(), farm_url=find_running(data_dir()) or DEFAULT_URL)
-
-
-def _embedded() -> Path:
-    return data_dir().absolute() / "agent"
