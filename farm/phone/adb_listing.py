@@ -16,7 +16,7 @@ _TAG = re.compile(r"([A-Za-z_]\w*):(\S*)", re.ASCII)
 #: `3-1`, `1-2.3`: where adb of some systems leaves out `usb:`.
 _BUS = re.compile(r"\d+-\d+(?:\.\d+)*", re.ASCII)
 _REASON = re.compile(r"no permissions\s*(?:\(.*?\))?(?:; see \[.*?\])?", re.ASCII)
-_TALK = re.compile(r"\s*(?:\*|adb server|List of devices|error:|adb:|daemon |cannot )")
+_TALK = re.compile(r"\s*(?:\*|adb server|List of |error:|adb(?:\.exe)?:|daemon |cannot |- waiting for )")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,18 @@ class ListedPhone:
 
 
 def listed_phones(text: str) -> tuple[ListedPhone, ...]:
-    """The rows, in the order of the listing; whatever else adb prints is left out."""
-    found = (_listed(line.strip()) for line in lines(text) if not _TALK.match(line))
+    """The rows, in the order of the listing; whatever else adb prints is left out.
+
+    The last word of a last line that has no line end may be cut: it tells nothing.
+    """
+    *whole, last = lines(text)
+    found = (_listed(line.strip()) for line in (*whole, _without_last_tag(last)) if not _TALK.match(line))
     return tuple(phone for phone in found if phone is not None)
+
+
+def _without_last_tag(line: str) -> str:
+    row, _, word = line.rpartition(" ")
+    return row if _TAG.fullmatch(word) or _BUS.match(word) else line
 
 
 def _listed(line: str) -> ListedPhone | None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from farm.phone.text import lines, whole_number
+from farm.phone.text import whole_lines, whole_number
 
 #: android.os.BatteryManager: BATTERY_STATUS_CHARGING, DISCHARGING, NOT_CHARGING, FULL; 1 is unknown.
 _CHARGING_BY_STATUS = {2: True, 3: False, 4: False, 5: True}
@@ -34,6 +34,7 @@ def battery(text: str) -> Battery:
     """The first value of each key counts: vendors add keys of their own behind.
 
     Values that are not the battery's own are none; without a battery there is only what it is plugged into.
+    A last line without a line end may be cut, and does not count.
     """
     if _MADE_UP in text:
         return Battery()
@@ -48,7 +49,7 @@ def battery(text: str) -> Battery:
     real = tenths is not None and not (tenths == 0 and values.get("voltage", 0) == 0)
     return Battery(
         level_pct=_percentage(level, scale),
-        temperature_c=tenths / 10 if tenths is not None and real and abs(tenths) < 2000 else None,
+        temperature_c=tenths / 10 if tenths is not None and real and -500 < tenths < 1500 else None,
         charging=_CHARGING_BY_STATUS.get(values.get("status", 1)),
         plugged=plugged,
     )
@@ -57,7 +58,7 @@ def battery(text: str) -> Battery:
 def _said(text: str) -> dict[str, str]:
     """Values by key; keys may be whole sentences, and values missing."""
     found: dict[str, str] = {}
-    for line in lines(text):
+    for line in whole_lines(text):
         key, colon, value = line.strip().partition(":")
         if colon and value.strip():
             found.setdefault(key, value.strip())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from farm.core.condition import CpuPolicy
 from farm.core.core_list import core_list
-from farm.phone.text import lines, whole_number
+from farm.phone.text import whole_lines, whole_number
 
 #: Kernels before 4 show a policy as a folder of each of its cores only.
 _POLICY_FILE = re.compile(
@@ -41,8 +41,8 @@ class Clocks:
 
 
 def clocks(text: str) -> Clocks:
-    """What the lines say; others are passed over."""
-    said = lines(text)
+    """What the lines say; others, and a last one that is cut, are passed over."""
+    said = whole_lines(text)
     return Clocks(cpus=_cpu_policies(said), online=_online(said), gpu_busy_pct=_gpu_busy_pct(said))
 
 

@@ -5,9 +5,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
+from farm.core.core_list import core_list
 from farm.core.hardware import Cluster
 from farm.phone.core_table import core_name
-from farm.phone.text import lines
+from farm.phone.text import lines, whole_lines
 
 _FIELD = re.compile(r"\s*([A-Za-z][\w ]*?)\s*:\s*(.*)")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,8}", re.ASCII)
@@ -19,12 +20,12 @@ _SYSFS = re.compile(
     re.ASCII,
 )
 _MAX_KHZ = 100_000_000
-_MAX_CORES = 1024
 
 
 def hardware_line(cpuinfo: str) -> str | None:
     """The `Hardware` line, with which some kernels name the chip: `Qualcomm Technologies, Inc SM8350`."""
-    values = [match[2].strip() for match in _fields(cpuinfo) if match[1] == "Hardware"]
+    # It is the last line of some kernels, whose captures often lack its line end: it counts without.
+    values = [match[2].strip() for match in _fields(lines(cpuinfo)) if match[1] == "Hardware"]
     return next((value for value in reversed(values) if value), None)
 
 
@@ -35,7 +36,7 @@ def core_by_number(cpuinfo: str) -> dict[int, str]:
     """
     said: dict[int | None, dict[str, str]] = defaultdict(dict)
     number: int | None = None
-    for match in _fields(cpuinfo):
+    for match in _fields(whole_lines(cpuinfo)):
         key, value = match[1], match[2].strip()
         if key == "processor" and _CORE.fullmatch(value):
             number = int(value)
@@ -43,7 +44,8 @@ def core_by_number(cpuinfo: str) -> dict[int, str]:
         elif key not in said[number]:
             said[number][key] = value
     numbered = {each: fields for each, fields in said.items() if each is not None}
-    shared = next((fields for fields in reversed(numbered.values()) if "CPU part" in fields), {})
+    described = [each for each, fields in numbered.items() if "CPU part" in fields]
+    shared = numbered[described[0]] if described and described == list(numbered)[-1:] else {}
     kinds = {each: _kind(fields) or _kind(shared) for each, fields in numbered.items()}
     return {each: kind for each, kind in kinds.items() if kind is not None}
 
@@ -62,18 +64,18 @@ def clusters(cpufreq: str, cpuinfo: str) -> tuple[Cluster, ...]:
 
 def possible_cores(text: str) -> int | None:
     """How many cores there can be, by /sys/devices/system/cpu/possible: also those switched off now."""
-    numbers = _numbers(text.strip())
-    return len(numbers) or None
+    listed = (core_list(line) for line in whole_lines(text))
+    return next((len(cores) for cores in listed if cores), None)
 
 
 def _policies(cpufreq: str, kinds: Mapping[int, str]) -> list[Cluster]:
     said: dict[str, dict[str, str]] = defaultdict(dict)
-    for line in lines(cpufreq):
+    for line in whole_lines(cpufreq):
         if (match := _SYSFS.fullmatch(line)) is not None:
             said[match[1]].setdefault(match[2], match[3])
     found: dict[tuple[int, ...], Cluster] = {}
     for place, files in said.items():
-        cores = _numbers(files.get("related_cpus") or files.get("affected_cpus") or "")
+        cores = core_list(files.get("related_cpus") or files.get("affected_cpus") or "") or ()
         if not cores and place.endswith("/cpufreq"):
             cores = (int(place.removeprefix("cpu").removesuffix("/cpufreq")),)
         if cores and cores not in found:
@@ -95,17 +97,6 @@ def _joined(kinds: Iterable[str]) -> str | None:
     return " + ".join(dict.fromkeys(kinds)) or None
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    """`0 1 2 3`, `0-3`, `0-1,4`."""
-    found: set[int] = set()
-    for part in text.replace(",", " ").split():
-        first, _, last = part.partition("-")
-        ends = (first, last or first)
-        if all(_CORE.fullmatch(end) and int(end) < _MAX_CORES for end in ends):
-            found.update(range(int(ends[0]), int(ends[1]) + 1))
-    return tuple(sorted(found))
-
-
 def _hertz(text: str | None) -> int | None:
     """cpufreq counts in kilohertz."""
     digits = (text or "").strip()
@@ -117,9 +108,8 @@ def _kind(fields: Mapping[str, str]) -> str | None:
     implementer, part = fields.get("CPU implementer", ""), fields.get("CPU part", "")
     if _HEX.fullmatch(implementer) and _HEX.fullmatch(part):
         return core_name(int(implementer, 16), int(part, 16))
-    is_arm = "CPU architecture" in fields or "Features" in fields
-    return None if is_arm else fields.get("model name")
+    return fields.get("model name") if "vendor_id" in fields else None
 
 
-def _fields(text: str) -> list[re.Match[str]]:
-    return [match for line in lines(text) if (match := _FIELD.fullmatch(line))]
+def _fields(said: Iterable[str]) -> list[re.Match[str]]:
+    return [match for line in said if (match := _FIELD.fullmatch(line))]

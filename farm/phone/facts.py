@@ -14,15 +14,21 @@ _MARKET_NAMES = (
     "ro.product.marketname",
     "ro.product.vendor.marketname",
     "ro.product.odm.marketname",
+    "ro.product.system.marketname",
+    "ro.vendor.product.marketname",
+    "ro.product.honor.marketname",
     "ro.vendor.oplus.market.enname",
     "ro.vendor.oplus.market.name",
     "ro.oplus.market.name",
+    "ro.product.oplus.market.name",
     "ro.oppo.market.name",
     "ro.oneplus.market.name",
     "ro.config.marketing_name",
     "ro.vivo.market.name",
     "ro.vendor.vivo.market.name",
     "ro.semc.product.name",
+    "ro.asus.product.mkt_name",
+    "ro.vendor.asus.product.mkt_name",
 )
 _NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
     {

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from farm.core.hardware import Gpu
-from farm.phone.text import lines
+from farm.phone.text import lines, whole_lines
 
 _GLES = re.compile(r"(?:^|\s)GLES: ?(.+)$")
 _OPENGL = re.compile(r"OpenGL ES\S* \d+\.\d+(?:\.\d+)? ?(.*)", re.DOTALL)
@@ -46,10 +46,13 @@ def gpu(surfaceflinger: str, vkjson: str, features: str = "", egl: str | None = 
 
 
 def _gles(text: str) -> tuple[str | None, str | None, str | None]:
-    """Vendor, renderer and version of the first whole GLES line."""
-    for line in lines(text):
+    """Vendor, renderer and version of the first GLES line; what may be cut of it is left out."""
+    said = lines(text)
+    for number, line in enumerate(said, start=1):
         match = _GLES.search(line)
         parts = _split(match[1]) if match else []
+        # After the last line end: the last part is not known to be whole.
+        parts = parts[:-1] if number == len(said) else parts
         if len(parts) >= 2 and parts[0] and parts[1]:
             behind = [at for at, part in enumerate(parts) if at >= 2 and part.startswith("OpenGL ES")]
             at = behind[0] if behind else 2
@@ -92,9 +95,9 @@ def _driver(version: str | None) -> str | None:
 def _vulkan_fields(text: str) -> tuple[dict[str, int], dict[str, str]]:
     numbers: dict[str, int] = {}
     texts: dict[str, str] = {}
-    # A document on one line is taken apart first.
+    # A document on one line is taken apart first; what no end follows may be cut.
     pieces: Sequence[str] = lines(text) if text.count("\n") > 1 else re.split(r"(?<=,)|[{}\r\n]", text)
-    for piece in pieces:
+    for piece in pieces[:-1]:
         if (number := _NUMBER_FIELD.fullmatch(piece)) is not None:
             numbers.setdefault(number[1], int(number[2]))
         elif (word := _TEXT_FIELD.fullmatch(piece)) is not None:
@@ -114,4 +117,4 @@ def _vulkan_driver(packed: int | None, info: str | None) -> str | None:
 
 
 def _words(text: str) -> list[str]:
-    return [word for line in lines(text) for word in line.split()]
+    return [word for line in whole_lines(text) for word in line.split()]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from farm.core.hardware import NnapiDriver
 from farm.phone.properties import Properties
-from farm.phone.text import lines
+from farm.phone.text import whole_lines
 
 _NAME = r"([A-Za-z0-9][\w.+-]{0,63})"
 #: `service list`: `52  android.hardware.neuralnetworks.IDevice/mtk-dsp_shim: [...]`.
@@ -13,6 +13,7 @@ _AIDL = re.compile(rf"android\.hardware\.neuralnetworks\.IDevice/{_NAME}", re.AS
 #: `lshal`, and the older names of manifests.
 _HIDL = re.compile(rf"android\.hardware\.neuralnetworks@(\d+\.\d+)::IDevice/{_NAME}", re.ASCII)
 _SKIPPED = "cannot be fetched"
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _HAL = re.compile(r"<hal\b.{0,4000}?</hal>", re.DOTALL)
 _TAG = re.compile(r"<(name|version|fqname|instance)>\s*([^<>\s]{1,200})\s*</\1>")
 _FQNAME = re.compile(rf"(?:@(\d+\.\d+)::)?IDevice/{_NAME}", re.ASCII)
@@ -66,21 +67,27 @@ def _order(version: str) -> tuple[int, ...]:
 
 
 def _listed(text: str) -> Iterator[NnapiDriver]:
-    for line in lines(text):
+    for line in whole_lines(text):
         if (match := _AIDL.search(line)) is not None:
             yield NnapiDriver(name=match[1], running=_SKIPPED not in line)
 
 
 def _hidl(text: str) -> Iterator[NnapiDriver]:
-    for line in lines(text):
+    for line in whole_lines(text):
         if (match := _HIDL.search(line)) is not None:
-            yield NnapiDriver(name=match[2], version=match[1], running=_SKIPPED not in line)
+            yield NnapiDriver(name=match[2], version=match[1], running=_is_served(line, line[match.end() :]))
         else:
             yield from _listed(line)
 
 
+def _is_served(line: str, behind: str) -> bool | None:
+    """Threads, server and clients stand behind; `N/A` in all of them is a service nobody asked for yet."""
+    columns = behind.split()
+    return None if columns and set(columns) == {"N/A"} else _SKIPPED not in line
+
+
 def _declared(text: str, running: bool | None) -> Iterator[NnapiDriver]:
-    for hal in _HAL.findall(text):
+    for hal in _HAL.findall(_COMMENT.sub("", text)):
         tags = [(match[1], match[2]) for match in _TAG.finditer(hal)]
         if ("name", _INTERFACE) not in tags:
             continue

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from farm.phone.text import lines
+from farm.phone.text import lines, whole_lines
 
 #: `[key]: [value]`, the value over several lines now and then; a number in front is from `grep -n`.
 _START = re.compile(r"\s*(?:\d+:)?\s*\[([^\[\]\s]+)\]:\s?\[(.*)")
@@ -39,5 +39,5 @@ def _until_bracket(value: list[str]) -> str | None:
 
 
 def _assignments(text: str) -> dict[str, str]:
-    found = (_ASSIGNMENT.fullmatch(line.strip()) for line in lines(text))
+    found = (_ASSIGNMENT.fullmatch(line.strip()) for line in whole_lines(text))
     return {match[1]: match[2] for match in found if match}

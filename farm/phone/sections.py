@@ -25,7 +25,10 @@ def section_head(name: str) -> str:
 
 
 def output_by_section(text: str) -> dict[str, str]:
-    """What each command printed; sections that never came are missing."""
+    """What each command printed, blank lines around it left out; sections that never came are missing.
+
+    A last line without a line end stays without one, as a command leaves it that was stopped.
+    """
     found: dict[str, list[str]] = {}
     current: list[str] = []
     for line in lines(text):
@@ -33,4 +36,10 @@ def output_by_section(text: str) -> dict[str, str]:
             current = found.setdefault(line.removeprefix(_MARK), [])
         else:
             current.append(line)
-    return {name: "\n".join(section).strip("\n") for name, section in found.items()}
+    return {name: _trimmed(section) for name, section in found.items()}
+
+
+def _trimmed(section: list[str]) -> str:
+    output = "\n".join(section).strip("\n")
+    is_ended = section[-1:] == [""]
+    return f"{output}\n" if output and is_ended else output

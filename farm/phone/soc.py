@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from farm.phone.properties import Properties
-from farm.phone.soc_table import CHIP_BY_PLATFORM, FAMILY_BY_PLATFORM, NAMES, VENDORS
+from farm.phone.soc_names import NAMES
+from farm.phone.soc_table import CHIP_BY_PLATFORM, FAMILY_BY_PLATFORM, VENDORS
 
 #: The surest first. ro.soc.* came with Android 12; ro.chipname is Samsung's, where the platform of every
 #: Exynos up to the S9 says exynos5; ro.hardware may be the chip's vendor (qcom) or the phone's code name.
@@ -17,7 +18,11 @@ _SAYING = (
 )
 #: MediaTek's platforms serve several chips: an MT6762G says MT6765 here, and its own number in /proc/cpuinfo.
 _PLATFORMS = ("ro.vendor.mediatek.platform", "ro.mediatek.platform")
-_HINTING = ("ro.board.platform", "ro.boot.hardware.platform", "ro.hardware", "ro.boot.hardware")
+#: One vendor image of Qualcomm's serves several platforms; it finds out by itself which it runs on.
+_HINTING = (
+    "ro.vendor.qti.soc_name",
+    *("ro.board.platform", "ro.boot.hardware.platform", "ro.hardware", "ro.boot.hardware"),
+)
 _BOARDS = ("ro.arch", "ro.product.board")
 #: Part numbers within longer texts: `Qualcomm Technologies, Inc SM8350`, `Hisilicon Kirin970`.
 _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -25,19 +30,21 @@ _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for vendor, part in (
         (
             "Qualcomm",
-            r"(?:sm|sdm|sda|msm|apq|qcm|qcs|qrb|sxr|sdw|sw)\d{3,4}[a-z]{0,3}(?:-[a-z]{2})?(?![a-z0-9])",
+            r"(?:(?:sm|msm|apq|qcm|qcs|qrb|sxr|ssg|sg|sdw|sw)\d{4}|(?:sdm|sda|qcs)\d{3}|sc[78][12]80)"
+            r"[a-z]{0,3}(?:-[a-z]{2})?(?![a-z0-9])",
         ),
         ("MediaTek", r"mt[68]\d{3}[a-z]{0,2}(?:[_/-][a-z0-9_/-]{1,16})?(?![a-z0-9])"),
         ("Samsung", r"s5e\d{4}(?![a-z0-9])"),
-        ("Samsung", r"(?:samsung)?exynos ?\d{3,4}(?![a-z0-9])"),
-        ("HiSilicon", r"(?:kirin ?\d{3,4}[a-z]?|hi\d{4}[a-z]?)(?![a-z0-9])"),
+        ("Samsung", r"(?:samsung)?exynos ?(?:\d{4}e?|8[58]0|9[89]0)(?![a-z0-9])"),
+        ("HiSilicon", r"(?:kirin ?\d{3,4}[a-z]{0,2}|hi\d{4}[a-z]?)(?![a-z0-9])"),
         ("Unisoc", r"(?:s[cp]\d{4}[a-z]{0,2}|ums\d{3,4}[a-z]?|ud710|s9863a)(?![a-z0-9])"),
+        ("Unisoc", r"(?<=unisoc )t\d{3,4}(?![a-z0-9])"),
         ("Rockchip", r"rk3\d{3}[a-z]?(?![a-z0-9])"),
         ("NVIDIA", r"tegra\d{0,3}(?![a-z0-9])"),
     )
 )
 #: Boards of Samsung's are named after the chip, now and then after an older one: they are asked last.
-_SAMSUNG_BOARD = re.compile(r"universal(\d{4})", re.ASCII | re.IGNORECASE)
+_SAMSUNG_BOARD = re.compile(r"(?:universal|erd|smdk)(\d{4})", re.ASCII | re.IGNORECASE)
 #: What stands where nobody filled anything in (android.os.Build.UNKNOWN, and makers' own).
 _NOTHING = frozenset({"", "unknown", "n/a", "na", "none", "null", "default", "0"})
 _NUMBER = re.compile(r"(S5E\d{4}|[A-Z]+\d{3,4})", re.ASCII)
@@ -92,7 +99,7 @@ def _chip_said(model: str, maker: str | None) -> Chip:
     known = CHIP_BY_PLATFORM.get(model.casefold())
     recognised = _chip_named(model, "")
     guessed = recognised.vendor if recognised else None
-    vendor = VENDORS.get(maker.casefold(), maker) if maker else guessed
+    vendor = next((vendor for vendor, _ in _vendors([("", maker)])), maker) if maker else guessed
     if known is not None and known[0] == (vendor or known[0]):
         source = f"ro.soc.model, {model}"
         return Chip(vendor=known[0], model=known[1], name=sold_as(known[1]), source=source)
@@ -101,15 +108,20 @@ def _chip_said(model: str, maker: str | None) -> Chip:
 
 def _chip_named(text: str, source: str) -> Chip | None:
     """The chip that a text names, by its part number or by a code name that means one chip."""
-    if source in (*_HINTING, *_BOARDS) and text.casefold() in FAMILY_BY_PLATFORM:
+    if source in (*_PLATFORMS, *_HINTING, *_BOARDS) and text.casefold() in FAMILY_BY_PLATFORM:
         return None
-    if (known := CHIP_BY_PLATFORM.get(text.casefold())) is not None:
+    if (known := CHIP_BY_PLATFORM.get(_code_name(text))) is not None:
         return Chip(vendor=known[0], model=known[1], name=sold_as(known[1]), source=f"{source}, {text}")
     for vendor, part in _PARTS:
         if (match := part.search(text)) is not None:
             model = _written(vendor, match[0])
             return Chip(vendor=vendor, model=model, name=sold_as(model), source=source)
     return None
+
+
+def _code_name(text: str) -> str:
+    """Kernels of Qualcomm's put the maker before it: `Qualcomm Technologies, Inc TRINKET`."""
+    return text.casefold().removeprefix("qualcomm technologies, inc").strip(" .")
 
 
 def _written(vendor: str, part: str) -> str:
@@ -137,29 +149,27 @@ def _of_board(known: list[tuple[str, str]]) -> Chip | None:
 
 def _family(known: list[tuple[str, str]]) -> Chip | None:
     for source, text in known:
-        if (family := FAMILY_BY_PLATFORM.get(text.casefold())) is not None:
+        if (family := FAMILY_BY_PLATFORM.get(_code_name(text))) is not None:
             vendor, chips = family
-            return Chip(vendor=vendor, platform=text, source=f"{source}, which is any of {chips}")
+            return Chip(vendor=vendor, platform=_code_name(text), source=f"{source}, which is any of {chips}")
     return None
 
 
 def _only_vendor(known: list[tuple[str, str]]) -> Chip | None:
     """Nothing is recognised: the platform as it stands, and its maker where something says that."""
-    vendor = next(_vendors(known), None)
+    vendor, teller = next(_vendors(known), (None, None))
     hints = {name: text for name, text in known if name in _HINTING}
     source = next((name for name in _HINTING if name in hints and hints[name] != "qcom"), None)
     if source is None and vendor is None:
         return None
-    place = source or "ro.hardware"
-    return Chip(vendor=vendor, platform=hints[source] if source else None, source=place)
+    return Chip(vendor=vendor, platform=hints[source] if source else None, source=source or teller)
 
 
-def _vendors(known: list[tuple[str, str]]) -> Iterator[str]:
-    for _, text in known:
+def _vendors(known: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Makers, each with what told it."""
+    for source, text in known:
         folded = text.casefold()
-        if folded == "qcom":
-            yield "Qualcomm"
-        yield from (vendor for word, vendor in VENDORS.items() if folded.startswith(word))
+        yield from ((vendor, source) for word, vendor in VENDORS.items() if folded.startswith(word))
 
 
 def sold_as(model: str) -> str | None:

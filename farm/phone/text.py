@@ -1,20 +1,38 @@
 """From bytes a phone or a capture holds to lines, whatever happened to them on their way."""
 
+import re
+
 _BOM_ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
+_LINE_END = re.compile(r"\r{0,3}\n|\r")
+#: `grep --color`, and shells with a coloured prompt.
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,16}[mK]", re.ASCII)
 
 
 def decoded(data: bytes) -> str:
-    """UTF-8 with replacement; UTF-16 when it says so (a PowerShell redirect)."""
+    """UTF-8 with replacement; UTF-16 (a PowerShell redirect) by its mark, or where half of it is NUL."""
     for mark, encoding in _BOM_ENCODINGS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
+    # What phones print is ASCII for the most part, of which one byte in two is NUL then.
+    if _is_nul(data[1::2]) and not _is_nul(data[::2]):
+        return data.decode("utf-16-le", errors="replace")
+    if _is_nul(data[::2]) and not _is_nul(data[1::2]):
+        return data.decode("utf-16-be", errors="replace")
     return data.decode(errors="replace")
 
 
 def lines(text: str) -> list[str]:
-    """The lines, without line ends of any system, byte order marks and NULs; blanks in front are kept."""
-    plain = text.replace("\ufeff", "").replace("\0", "")
-    return [line.rstrip() for line in plain.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    """The lines, without line ends of any system, colours, byte order marks and NULs; blanks in front stay.
+
+    adb of old on Windows ends lines with CR CR LF.
+    """
+    plain = _COLOUR.sub("", text.replace("\ufeff", "").replace("\0", ""))
+    return [line.rstrip() for line in _LINE_END.split(plain)]
+
+
+def whole_lines(text: str) -> list[str]:
+    """As `lines`, without a last one that has no line end: it may be cut, and its number a smaller one."""
+    return lines(text)[:-1]
 
 
 def whole_number(text: str) -> int | None:
@@ -29,3 +47,8 @@ def decimal_number(text: str) -> float | None:
     if whole_number(whole) is None or not (part == "" or (part.isascii() and part.isdigit())):
         return None
     return float(text)
+
+
+def _is_nul(data: bytes) -> bool:
+    """Whether most of it is NUL."""
+    return 2 * data.count(0) > len(data)

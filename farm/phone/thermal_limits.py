@@ -35,8 +35,16 @@ def thermal_limits(text: str) -> list[ThermalLimits]:
 
 
 def skin_limit_c(text: str) -> float | None:
-    """The lowest skin temperature at which the phone begins to throttle; None where it names none."""
-    found = (min(limits.from_c.values()) for limits in thermal_limits(text) if limits.is_skin)
+    """The lowest skin temperature at which the phone begins to throttle; None where it names none.
+
+    A threshold of NONE is no such: some phones list one, several degrees below that of LIGHT.
+    """
+    found = (
+        limit_c
+        for limits in thermal_limits(text)
+        for status, limit_c in limits.from_c.items()
+        if limits.is_skin and status is not ThermalStatus.NONE
+    )
     return min(found, default=None)
 
 
@@ -49,6 +57,6 @@ def _limits(line: str) -> ThermalLimits | None:
 
 
 def _by_status(listed: str) -> dict[ThermalStatus, float]:
-    """One value for each status from NONE on; NaN where there is none."""
+    """One value for each status from NONE on; NaN where there is none, and 0.0 on some phones."""
     found = zip(ThermalStatus, (_VALUE.fullmatch(word) for word in listed.split(",")), strict=False)
-    return {status: float(match[1]) for status, match in found if match}
+    return {status: float(match[1]) for status, match in found if match and 0.0 < float(match[1]) < 200.0}

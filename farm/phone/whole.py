@@ -62,7 +62,7 @@ def device_facts(said: Mapping[str, str], serial: str) -> DeviceFacts:
             **_named_sources({"soc": soc.source, "cores": cores_source}),
             **_hardware_sources(said, known, bool(together), graphics, drivers),
         },
-        work_root=said.get("work_root", "").rstrip("/"),
+        work_root=said.get("work_root", "").strip().rstrip("/"),
         virtual=facts.is_virtual(known),
         cpu_domain=facts.cpu_domain(known),
     )
@@ -70,7 +70,7 @@ def device_facts(said: Mapping[str, str], serial: str) -> DeviceFacts:
 
 def _plain_name(said: Mapping[str, str]) -> str:
     """A device side that is not Android is called by its kernel."""
-    return f"{said.get('system', '')} {said.get('machine', '')}".strip() or "unknown"
+    return f"{said.get('system', '').strip()} {said.get('machine', '').strip()}".strip() or "unknown"
 
 
 def _gpu(said: Mapping[str, str], known: Properties) -> Gpu | None:

@@ -93,4 +93,4 @@ def test_a_line_that_is_cut_keeps_what_is_whole() -> None:
     ],
 )
 def test_each_gpu_says_in_its_own_way_how_busy_it_is(line: str, busy_pct: float | None) -> None:
-    assert clocks(line).gpu_busy_pct == busy_pct
+    assert clocks(f"{line}\n").gpu_busy_pct == busy_pct

@@ -26,8 +26,8 @@ def state(name: str) -> str:
     ("name", "severe_c", "lowest_c"),
     [
         ("memfault_qcom_6core_nsp_thresholds", 40.0, 40.0),
-        ("memfault_samsung_aidl1_thresholds", 42.0, 36.0),
-        ("memfault_status2_hidl_thresholds", 52.0, 25.0),
+        ("memfault_samsung_aidl1_thresholds", 42.0, 38.0),
+        ("memfault_status2_hidl_thresholds", 52.0, 35.0),
     ],
 )
 def test_a_phone_names_the_skin_temperatures_it_throttles_at(

@@ -89,11 +89,11 @@ def test_an_old_kernel_describes_all_cores_once() -> None:
 
 
 def test_an_unknown_core_keeps_its_numbers() -> None:
-    assert core_by_number("processor: 0\nCPU implementer: 0x99\nCPU part: 0xabc") == {0: "0x99:0xabc"}
+    assert core_by_number("processor: 0\nCPU implementer: 0x99\nCPU part: 0xabc\n") == {0: "0x99:0xabc"}
 
 
 def test_a_core_of_x86_has_a_models_name() -> None:
-    assert core_by_number("processor : 0\nvendor_id : Acme\nmodel name : Acme CPU @ 2 GHz") == {
+    assert core_by_number("processor : 0\nvendor_id : Acme\nmodel name : Acme CPU @ 2 GHz\n") == {
         0: "Acme CPU @ 2 GHz"
     }
 

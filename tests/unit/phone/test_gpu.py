@@ -40,13 +40,13 @@ from farm.phone.gpu import gpu
 def test_a_gles_line_is_vendor_renderer_and_driver(
     line: str, vendor: str, renderer: str, driver: str
 ) -> None:
-    found = gpu(f"dumpsys SurfaceFlinger\n{line}", "")
+    found = gpu(f"dumpsys SurfaceFlinger\n{line}\n", "")
     assert found is not None
     assert (found.vendor, found.renderer, found.driver) == (vendor, renderer, driver)
 
 
 def test_builds_of_one_driver_version_differ_in_what_it_says() -> None:
-    one, other = (gpu(f"GLES: A, B, OpenGL ES 3.2 V@0512.1 (GIT@{git})", "") for git in ("aaa", "bbb"))
+    one, other = (gpu(f"GLES: A, B, OpenGL ES 3.2 V@0512.1 (GIT@{git})\n", "") for git in ("aaa", "bbb"))
     assert one is not None
     assert other is not None
     assert one.driver == other.driver

@@ -41,7 +41,8 @@ def read(name: str) -> str:
         # bengal and holi are platforms of several chips.
         ("getprop_oneplus_n100_sm4250_a10", "Qualcomm", None),
         ("getprop_oneplus_n200_sm4350_a11", "Qualcomm", None),
-        ("getprop_oneplus_nord2_mt6893_a11", "MediaTek", "MT6893"),
+        # An MT6891 names that platform too; this phone's own part stands in its /proc/cpuinfo.
+        ("getprop_oneplus_nord2_mt6893_a11", "MediaTek", None),
         ("getprop_oneplus_nord3_mt6983_a13", "MediaTek", "MT6983"),
         ("getprop_oppo_r15_mt6771_a8", "MediaTek", "MT6771"),
         ("getprop_pixel10_tensor_g5_a16_six_lines", "Google", "Tensor G5"),

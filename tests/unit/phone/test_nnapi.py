@@ -32,7 +32,7 @@ def test_hidl_names_the_version_of_its_interface() -> None:
 
 
 def test_what_lshal_cannot_fetch_does_not_run() -> None:
-    text = 'Warning: Skipping "android.hardware.neuralnetworks@1.3::IDevice/acme": cannot be fetched from'
+    text = 'Warning: Skipping "android.hardware.neuralnetworks@1.3::IDevice/acme": cannot be fetched from\n'
     assert nnapi_drivers(lshal=text) == (NnapiDriver(name="acme", version="1.3", running=False),)
 
 
@@ -45,7 +45,7 @@ def test_manifests_declare_drivers_and_versions() -> None:
 
 
 def test_a_declared_driver_runs_where_it_is_registered() -> None:
-    found = nnapi_drivers(vintf=MANIFEST, service_list=f"1 {AIDL}/acme-npu: [{AIDL}]")
+    found = nnapi_drivers(vintf=MANIFEST, service_list=f"1 {AIDL}/acme-npu: [{AIDL}]\n")
     assert found[2] == NnapiDriver(name="acme-npu", version="3", running=True)
     assert found[0].running is None
 

@@ -100,7 +100,7 @@ def test_no_parser_raises_on_any_capture(parse: Callable[[str], object]) -> None
             838,
             "DN2103",
             "OnePlus",
-            "MediaTek MT6893 (Dimensity 1200/1300/8050)",
+            "MediaTek mt6893",
             "11",
             30,
             "arm64-v8a",

@@ -38,7 +38,7 @@ def test_the_sections_of_one_call_come_apart_again() -> None:
     )
     said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert said.stderr == ""
-    assert output_by_section(said.stdout) == {"one": "no line end", "gone": "", "two": "a\nb"}
+    assert output_by_section(said.stdout) == {"one": "no line end", "gone": "", "two": "a\nb\n"}
 
 
 def test_sections_that_never_came_are_missing() -> None:
