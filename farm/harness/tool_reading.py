@@ -36,13 +36,15 @@ def output_of(evidence: Evidence) -> str:
 
     No tool writes lines so long that one is cut here; a program that does is not to be gone through for ever.
     """
-    text = without_colours(f"{_whole(evidence.stdout)}\n{_whole(evidence.stderr)}")
+    out = _whole(evidence.stdout, evidence.stdout_dropped_bytes)
+    err = _whole(evidence.stderr, evidence.stderr_dropped_bytes)
+    text = without_colours(f"{out}\n{err}")
     return "\n".join(line[:_LONGEST_LINE_CHARS] for line in text.splitlines())
 
 
-def _whole(text: str) -> str:
-    """Without a line that has no end: it was cut off, and what is left of its number is another number."""
-    return text[: max(text.rfind(end) for end in "\r\n") + 1]
+def _whole(text: str, dropped_bytes: int) -> str:
+    """Without the line that was cut off, where any was: what is left of its number is another number."""
+    return text[: max(text.rfind(end) for end in "\r\n") + 1] if dropped_bytes else text
 
 
 def time_reading(
