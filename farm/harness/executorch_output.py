@@ -10,7 +10,7 @@ from farm.harness.log_lines import plain_lines
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?"
 #: executor_runner: what its clock showed for all of them together.
 _TOTAL = re.compile(rf"Model executed successfully ([0-9]{{1,9}}) time\(s\) in ({_NUMBER}) ms")
-#: Of each of them, since 2026.
+#: Of each of them, by newer runners.
 _ITERATION = re.compile(rf"Iteration ([0-9]{{1,9}}) of ([0-9]{{1,9}}): ({_NUMBER}) ms")
 #: qnn_executor_runner, one line for each set of inputs.
 _OF_SET = re.compile(rf"([0-9]{{1,9}}) inference took ({_NUMBER}) ms, avg ({_NUMBER}) ms")

@@ -15,7 +15,7 @@ UNSUPPORTED, FAILED, INCONCLUSIVE = Outcome.UNSUPPORTED, Outcome.FAILED, Outcome
     [
         (
             1,
-            'CANNOT LINK EXECUTABLE "a": program alignment (4096) cannot be smaller than system page size (16384)',
+            'CANNOT LINK EXECUTABLE "a": program alignment (4096) cannot be smaller than system page size',
             "run.wrong_layout",
             UNSUPPORTED,
         ),
