@@ -13,6 +13,7 @@ from agents.device.charge import hold_charge, restore_charge
 from agents.hand import Hand
 from agents.inventory import is_usb
 from agents.left_ports import keep_ports, switch_on_left
+from agents.places import port_of
 from agents.power import Port, switch_power
 from agents.watch import Phone, PhoneWatch
 from farm.core.charging import ChargeWindow, wants_charge
@@ -145,8 +146,7 @@ class ChargeKeeper:
         elif identity in self._unholdable:
             self._note(identity, _NO_DATA)
         else:
-            listed = {each.serial: each.usb_path for each in await self._adb.listed()}
-            port = Port(serial=serial, usb_path=listed.get(serial))
+            port = Port(serial=serial, usb_path=port_of(serial, await self._adb.listed()))
             self._held[identity] = _Held(serial=serial, port=port)
             await self._keep_ports()
             try:

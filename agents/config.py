@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agents.folder import find_file
+from agents.places import phone_names
 from agents.power import power_command
 from agents.spool import RESERVE_BYTES
 from farm.core.address import host_and_port
@@ -44,6 +45,8 @@ class AgentConfig(BaseSettings):
     cache_limit_bytes: Annotated[int, Field(gt=0)] = 20 * 1024**3
     #: So is the cache of each phone, before a run that needs more.
     phone_cache_limit_bytes: Annotated[int, Field(gt=0)] = 8 * 1024**3
+    #: Phones that go by where they are plugged in, as `1-4.2=left`, for want of serial numbers of their own.
+    phone_names: Annotated[dict[str, Name], NoDecode] = Field(default_factory=dict)
     #: To how many phones files are brought at the same time; None: to as many as want some.
     max_pushes: Annotated[int, Field(gt=0)] | None = None
     #: Keep batteries between two levels, such as `40-80`; None: phones charge as they like.
@@ -79,6 +82,11 @@ class AgentConfig(BaseSettings):
     @classmethod
     def _is_address(cls, value: str | None) -> str | None:
         return None if value is None else _address(value)
+
+    @field_validator("phone_names", mode="before")
+    @classmethod
+    def _are_names(cls, value: Any) -> Any:
+        return phone_names(value) if isinstance(value, str) else value
 
     @field_validator("charge_window", mode="before")
     @classmethod

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import NoReturn
 
@@ -185,9 +186,8 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
     pressure = Pressure(hand.changed)
     usb_room = UsbRoom(hand.changed, lasts_s=config.usb_full_s)
     adb = AdbClient(host.server.port, host.server.host)
-    watch = PhoneWatch(
-        adb=adb, hand=hand, clock=clock, random=random, tasks=tasks, find_key=lambda: asking_key(host.server)
-    )
+    key, names = partial(asking_key, host.server), config.phone_names
+    watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks, find_key=key, names=names)
     blobs = BlobCache(
         config.data_dir / "cache",
         host.api,

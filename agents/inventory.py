@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from agents.places import PORT
 from farm.core.address import is_loopback
 from farm.core.condition import Condition
 from farm.core.device import DeviceFacts, Presence
@@ -34,13 +35,15 @@ class Sighting:
     condition: Condition | None = None
     #: What is being done to have it back.
     recovery: Recovery | None = None
+    #: Who it is by where it is plugged in, whatever it says itself.
+    name: str | None = None
     #: The transports of all phones that say they are this one, where there are several.
     claimants: tuple[str, ...] = ()
 
     @property
     def is_tcp(self) -> bool:
         """Whether adb reaches it over TCP: its serial is host:port then."""
-        return ":" in self.serial
+        return ":" in self.serial and not self.serial.startswith(PORT)
 
     @property
     def is_within_reach_of_others(self) -> bool:
@@ -54,7 +57,7 @@ class Sighting:
 
 def is_usb(serial: str) -> bool:
     """Whether adb reaches a phone over a cable, by what it calls the transport."""
-    return ":" not in serial and "._tcp" not in serial
+    return serial.startswith(PORT) or (":" not in serial and "._tcp" not in serial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +71,11 @@ class Delivered:
 def device_id(sighting: Sighting) -> DeviceId | None:
     """Who the phone is: its ro.serialno, or for a USB phone that never answered what adb read off the bus.
 
-    None for a TCP transport that was never identified: host:port says nothing of the phone.
+    None for a TCP transport that was never identified: host:port says nothing of the phone. Where a place has
+    a name, that is who is there.
     """
+    if sighting.name is not None:
+        return as_name(sighting.name)
     if sighting.facts is not None and sighting.facts.serialno:
         return as_name(sighting.facts.serialno)
     return None if sighting.is_tcp else as_name(sighting.serial)

@@ -11,6 +11,7 @@ from agents.adb.choice import Server
 from agents.adb.client import AdbClient
 from agents.adb.listing import connect
 from agents.backoff import Backoff
+from agents.places import PORT, placed
 from agents.pressure import Pressure
 from agents.watch import PhoneWatch
 from farm.clock import Clock
@@ -75,7 +76,7 @@ class AdbKeeper:
                 async for state_by_serial in self._adb.track_devices():
                     backoff.reset()
                     self._note_trouble(None)
-                    self._note(state_by_serial)
+                    self._note(await self._placed(state_by_serial))
         finally:
             self._listening = None
 
@@ -124,6 +125,13 @@ class AdbKeeper:
 
     async def _is_listed(self, address: str) -> bool:
         return address in await self._adb.devices()
+
+    async def _placed(self, state_by_serial: dict[str, str]) -> dict[str, str]:
+        """The listing by ports where these have names: only the long one tells them."""
+        names = self._watch.names
+        if not any(place.startswith(PORT) for place in names):
+            return state_by_serial
+        return placed(await self._adb.listed(), names)
 
     def _note(self, state_by_serial: dict[str, str]) -> None:
         self._watch.note_states(state_by_serial)

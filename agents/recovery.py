@@ -13,6 +13,7 @@ from agents.config import AgentConfig
 from agents.hand import Hand
 from agents.inventory import Sighting, device_id, is_usb
 from agents.patient import Patient, kept_of, recalled
+from agents.places import port_of
 from agents.recovery_steps import OFF_S, RecoverySteps
 from agents.watch import PhoneWatch
 from farm.clock import Clock
@@ -244,6 +245,5 @@ class Ladder:
         except FarmError as error:
             log.debug("ports_unknown", reason=error.message)
             return
-        path_by_serial = {each.serial: each.usb_path for each in listed}
         for serial, patient in new.items():
-            patient.usb_path = path_by_serial.get(serial) or ""
+            patient.usb_path = port_of(serial, listed) or ""

@@ -9,6 +9,7 @@ from agents.device.execute import clean_run
 from agents.hand import Hand
 from agents.inventory import Sighting
 from agents.left_ports import keep_ports, switch_on_left
+from agents.places import PORT
 from agents.power import Port, switch_power
 from agents.watch import PhoneWatch
 from farm.core.errors import HostError
@@ -76,7 +77,8 @@ class RecoverySteps:
     async def _cycle(self, port: Port) -> str:
         listed = await self._adb.listed()
         if port.usb_path and any(
-            each.usb_path == port.usb_path and each.serial != port.serial for each in listed
+            each.usb_path == port.usb_path and port.serial not in (each.serial, f"{PORT}{each.usb_path}")
+            for each in listed
         ):
             raise HostError(f"another phone is at {port.usb_path} now")
         command = self._power or ()

@@ -65,8 +65,13 @@ class PhoneWatch:
         random: Random,
         tasks: asyncio.TaskGroup,
         find_key: Callable[[], str | None] = lambda: None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
-        """`find_key` gives the fingerprint that phones show when they ask their owners about us."""
+        """`find_key` gives the fingerprint that phones show when they ask their owners about us.
+
+        `names` are those of phones that go by where they are plugged in, by what adb calls the place.
+        """
+        self.names = names or {}
         self._find_key = find_key
         self._adb = adb
         self._hand = hand
@@ -171,7 +176,8 @@ class PhoneWatch:
     def _transport(self, serial: str) -> Transport:
         transport = self._transport_by_serial.get(serial)
         if transport is None:
-            transport = Transport(sighting=Sighting(serial=serial, presence=Presence.ABSENT))
+            seen = Sighting(serial=serial, presence=Presence.ABSENT, name=self.names.get(serial))
+            transport = Transport(sighting=seen)
             self._transport_by_serial[serial] = transport
             self._tasks.create_task(self._look_after(transport), name=f"watch {serial}")
         return transport

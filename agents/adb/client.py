@@ -1,7 +1,7 @@
 """A small asyncio client of the adb server: phones tracked, commands run, files moved, each by a deadline."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
@@ -260,13 +260,18 @@ class AdbDevice:
 
 
 def state_by_serial(text: str) -> dict[str, str]:
-    """The server's listing: a serial, a tab and a state word per line; other lines are dropped.
+    """The server's listing: a serial, a tab and a state word per line; other lines are dropped."""
+    rows = (line.rstrip("\r").rpartition("\t") for line in text.split("\n"))
+    return states((serial, state) for serial, tab, state in rows if tab)
+
+
+def states(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """State words by name; SEVERAL where phones share one.
 
     A phone that is plugged in anew may be listed a second time while its old row goes offline.
     """
     found: dict[str, str] = {}
-    rows = (line.rstrip("\r").rpartition("\t") for line in text.split("\n"))
-    for serial, state in ((serial, state) for serial, tab, state in rows if tab):
+    for serial, state in rows:
         before = found.get(serial, _OFFLINE)
         if before == _OFFLINE:
             found[serial] = state
