@@ -8,17 +8,17 @@ from farm.phone.text import lines, whole_lines
 
 _GLES = re.compile(r"(?:^|\s)GLES: ?(.+)$")
 _OPENGL = re.compile(r"OpenGL ES\S* \d+\.\d+(?:\.\d+)? ?(.*)", re.DOTALL)
-#: `V@0762.10`, `v1.r38p1-01eac0`, `build 1.13@5776728`.
+#: `V@0762.10`, `v1.r38p1-01eac0` or `v1.g15p0-01eac0`, `build 1.13@5776728`.
 _DRIVERS = (
     re.compile(r"V@\d[\d.]*", re.ASCII),
-    re.compile(r"r\d{1,3}p\d{1,3}(?:-\d+\w{0,6})?", re.ASCII),
+    re.compile(r"(?<![a-z0-9])[rg]\d{1,3}p\d{1,3}(?:-\d+\w{0,6})?", re.ASCII),
     re.compile(r"\d+\.\d+@\d+", re.ASCII),
 )
 _COMPANY = re.compile(r"(?:Ltd|Inc|Co|Corp|LLC|Limited|Corporation)\b", re.IGNORECASE)
 _NUMBER_FIELD = re.compile(r'\s*"(apiVersion|driverVersion)"\s*:\s*(\d{1,10})\s*,?\s*', re.ASCII)
 _TEXT_FIELD = re.compile(r'\s*"(driverInfo|deviceName)"\s*:\s*"([^"]{0,200})"\s*,?\s*')
 _FEATURE = re.compile(r"(?:feature:)?android\.hardware\.vulkan\.version=(\d{1,10})", re.ASCII)
-_PREFIX = re.compile(r"v\d+\.(?=r\d)", re.ASCII)
+_PREFIX = re.compile(r"v\d+\.(?=[rg]\d)", re.ASCII)
 
 
 def gpu(surfaceflinger: str, vkjson: str, features: str = "", egl: str | None = None) -> Gpu | None:

@@ -14,9 +14,10 @@ def decoded(data: bytes) -> str:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
     # What phones print is ASCII for the most part, of which one byte in two is NUL then.
-    if _is_nul(data[1::2]) and not _is_nul(data[::2]):
+    first_are_nul, second_are_nul = _are_nul(data[::2]), _are_nul(data[1::2])
+    if second_are_nul and not first_are_nul:
         return data.decode("utf-16-le", errors="replace")
-    if _is_nul(data[::2]) and not _is_nul(data[1::2]):
+    if first_are_nul and not second_are_nul:
         return data.decode("utf-16-be", errors="replace")
     return data.decode(errors="replace")
 
@@ -49,6 +50,6 @@ def decimal_number(text: str) -> float | None:
     return float(text)
 
 
-def _is_nul(data: bytes) -> bool:
-    """Whether most of it is NUL."""
-    return 2 * data.count(0) > len(data)
+def _are_nul(data: bytes) -> bool:
+    """Whether most are NUL, of more than a few."""
+    return len(data) >= 4 and 2 * data.count(0) > len(data)

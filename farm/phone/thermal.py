@@ -21,8 +21,17 @@ _CURRENT, _CACHED = "Current temperatures", "Cached temperatures"
 #: android.os.Temperature: TYPE_SKIN. Volts, amperes and percent are types 6 (BCL_VOLTAGE) to 8.
 _SKIN, _NO_TEMPERATURES = 3, range(6, 9)
 #: Where a vendor counts types in its own way, as old Samsungs do, names say more than numbers.
-_NAMED_SKIN = re.compile(r"\bskin\b", re.ASCII | re.IGNORECASE)
+_NAMED_SKIN = re.compile(r"(?<![a-z0-9])skin(?![a-z])", re.ASCII | re.IGNORECASE)
 _NAMED_OTHERWISE = re.compile(r"(ap|cp|pa|cpu|gpu|npu|usb|(sub)?bat(tery)?)\d*", re.ASCII | re.IGNORECASE)
+#: Those of before HAL 2.0 count from 1, and name sensors after Android's own types.
+_KIND_BY_NAME = {
+    "TYPE_CPU": 0,
+    "TYPE_GPU": 1,
+    "TYPE_BATTERY": 2,
+    "TYPE_SKIN": _SKIN,
+    "TYPE_USB_PORT": 4,
+    "TYPE_POWER_AMPLIFIER": 5,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +82,18 @@ def _sensors(text: str, heading: str) -> Iterator[_Sensor]:
     inside = False
     for line in lines(text):
         if match := _TEMPERATURE.fullmatch(line):
-            sensor = _Sensor(match[3], int(match[2]), float(match[1]))
+            kind = _KIND_BY_NAME.get(match[3], int(match[2]))
+            sensor = _Sensor(match[3], kind, _celsius(float(match[1]), kind))
             if inside and _is_reading(sensor):
                 yield sensor
         elif line.strip().endswith(":"):
             inside = line.strip().startswith(heading)
+
+
+def _celsius(value: float, kind: int) -> float:
+    """Some vendors count in thousandths of a degree, which no sensor of a known type says otherwise."""
+    in_thousandths = kind >= 0 and kind not in _NO_TEMPERATURES and 10_000.0 <= value < 200_000.0
+    return value / 1000 if in_thousandths else value
 
 
 def _skin(sensors: Sequence[_Sensor]) -> list[_Sensor]:

@@ -80,3 +80,23 @@ def test_what_adb_tells_of_itself_is_no_phone() -> None:
 def test_a_captured_listing_has_its_phones(name: str, rows: list[tuple[str, str, str | None]]) -> None:
     found = listed_phones(decoded((CAPTURES / f"device-state/{name}.txt").read_bytes()))
     assert [(phone.serial, phone.state, phone.usb_path) for phone in found] == rows
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        "- waiting for device -",
+        "adb.exe: device offline",
+        "List of device",
+        "adb: no devices/emulators found",
+    ],
+)
+def test_what_adb_says_is_no_phone(talk: str) -> None:
+    assert listed_phones(f"{talk}\n") == listed_phones(talk) == ()
+
+
+def test_the_last_word_of_a_listing_that_may_be_cut_tells_nothing() -> None:
+    row = "A1B2 device usb:1-4 product:one model:One_9 device:one transport_id:1"
+    (cut,), (whole,) = listed_phones(row), listed_phones(f"{row}\n")
+    assert (cut.model, cut.device, cut.transport_id) == ("One_9", "one", None)
+    assert whole.transport_id == 1

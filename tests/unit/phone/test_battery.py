@@ -78,3 +78,25 @@ def test_a_phone_without_a_battery_says_nothing_of_one() -> None:
     assert battery(text) == Battery()
     # A box without a battery is plugged in all the same.
     assert battery(text + "  AC powered: true\n") == Battery(plugged="ac")
+
+
+def test_a_last_line_that_may_be_cut_does_not_count() -> None:
+    text = "Current Battery Service state:\n  level: 87\n  scale: 100\n  voltage: 4001\n  temperature: 301"
+    assert [battery(text[:end]).temperature_c for end in (-2, -1, len(text))] == [None] * 3
+    assert battery(f"{text}\n").temperature_c == 30.1
+    assert battery(text[: text.index("7")]).level_pct is None
+
+
+@pytest.mark.parametrize("tenths", ["-2732", "-999", "2147483647", "29800"])
+def test_what_no_battery_can_have_is_no_temperature(tenths: str) -> None:
+    assert battery(f"  voltage: 3900\n  temperature: {tenths}\n").temperature_c is None
+
+
+def test_what_a_vendor_logs_behind_its_state_is_not_its_state() -> None:
+    text = (
+        "Current Battery Service state:\n  status: 3\n  level: 64\n  scale: 100\n  voltage: 3875\n"
+        "  temperature: 288\n  technology: Li-poly\n  Charging state: 0\n  Charging policy: 0\n"
+        "  Capacity level: 3\nAcmeBatteryService first usage time:\n  mNtpTime=177\n"
+        "07-07 07:07:07.007  Sending ACTION_BATTERY_CHANGED: level:12, status:2, temperature:501\n"
+    )
+    assert battery(text) == Battery(level_pct=64, temperature_c=28.8, charging=False)

@@ -101,3 +101,28 @@ def test_a_core_of_x86_has_a_models_name() -> None:
 def test_cores_that_are_switched_off_are_possible_cores() -> None:
     assert possible_cores("0-3,6\n") == 5
     assert possible_cores("cat: Permission denied") is None
+
+
+def test_a_part_that_may_be_cut_names_no_core() -> None:
+    text = BIG_LITTLE[: BIG_LITTLE.index("0xd80") + len("0xd8")]
+    assert core_by_number(text) == {}
+
+
+def test_a_core_whose_part_is_missing_is_not_taken_for_the_one_before() -> None:
+    text = BIG_LITTLE[: BIG_LITTLE.index("CPU part\t: 0x001")]
+    assert core_by_number(text) == {0: "Cortex-A520", 1: "Cortex-A520"}
+
+
+def test_the_architecture_of_arm_is_no_name_of_a_core() -> None:
+    name = "ARMv7 Processor rev 4 (v7l)"
+    assert core_by_number(f"processor\t: 0\nProcessor\t: {name}\nmodel name\t: {name}\n") == {}
+
+
+def test_possible_cores_are_found_behind_an_echo_and_not_in_half_a_range() -> None:
+    assert possible_cores("$ cat possible\n0-7\n") == 8
+    assert [possible_cores(text) for text in ("0-", "0-\n", "0", "0-1")] == [None] * 4
+
+
+def test_clocks_that_may_be_cut_are_unknown() -> None:
+    said = "policy0/related_cpus:0 1\npolicy0/cpuinfo_min_freq:300000\npolicy0/cpuinfo_max_freq:1700000"
+    assert clusters(said, "") == (Cluster(cores=(0, 1), min_hz=300_000_000),)

@@ -50,3 +50,32 @@ def test_magisk_of_old_shows_the_users_data_in_a_mirror() -> None:
     listing = HEAD + "/sbin/.magisk/block/system 2G 1G 1G 50% /sbin/.magisk/mirror/system\n"
     listing += "/sbin/.magisk/block/data 3.5G 1G 2.5G 29% /sbin/.magisk/mirror/data\n"
     assert storage_size_bytes(listing) == int(3.5 * 1024**3)
+
+
+@pytest.mark.parametrize(
+    ("heading", "block_bytes"),
+    [("1K-blocks", 1024), ("1024-blocks", 1024), ("512-blocks", 512), ("1M-blocks", 1024**2)],
+)
+def test_the_heading_says_what_blocks_are_meant(heading: str, block_bytes: int) -> None:
+    text = f"Filesystem {heading} Used Available Capacity Mounted on\n/dev/a 100 40 60 40% /data\n"
+    assert (storage_size_bytes(text), storage_free_bytes(text)) == (100 * block_bytes, 60 * block_bytes)
+
+
+def test_counts_of_files_are_no_sizes() -> None:
+    text = "Filesystem Inodes IUsed IFree IUse% Mounted on\n/dev/block/dm-7 7077888 70888 7007000 2% /data\n"
+    assert storage_free_bytes(text) is None
+
+
+def test_the_oldest_toolbox_says_it_in_words() -> None:
+    text = "/data: 2013012K total, 391508K used, 1621504K available (block size 4096)\n"
+    assert (storage_size_bytes(text), storage_free_bytes(text)) == (2013012 * 1024, 1621504 * 1024)
+
+
+@pytest.mark.parametrize("end", ["/data", "/data_mirror"])
+def test_a_mount_that_may_be_cut_is_not_believed(end: str) -> None:
+    assert storage_free_bytes(f"{HEAD}/dev/a 100 40 60 40% {end}") is None
+
+
+def test_a_listing_that_is_cut_behind_its_first_row_is_not_of_one_file_system() -> None:
+    assert storage_free_bytes(f"{HEAD}tmpfs 9 1 8 12% /dev\n/dev/block/dm-9 10") is None
+    assert storage_free_bytes(f"{HEAD}tmpfs 9 1 8 12% /dev\nstar9:/ $ ") == 8 * 1024

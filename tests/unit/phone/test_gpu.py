@@ -77,3 +77,32 @@ def test_features_tell_the_version_of_vulkan_where_nothing_else_does() -> None:
 @pytest.mark.parametrize("text", ["", "GLES: ", "GLES: one", "Permission Denial: can't dump SurfaceFlinger"])
 def test_no_gpu_is_no_answer(text: str) -> None:
     assert gpu(text, "") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "driver"),
+    [
+        ("OpenGL ES 3.2 v1.g15p0-01eac0", "g15p0-01eac0"),
+        ("OpenGL ES 3.2 v1.r44p1-03eac0.a1b2c3", "r44p1-03eac0"),
+        ("OpenGL ES 3.2 V@0837.0.7 (GIT@abc, I1, 17) (Date:01/12/26)", "V@0837.0.7"),
+        ("OpenGL ES 3.2 V@415.0 (GIT@abc)", "V@415.0"),
+        ("OpenGL ES 2.0 3d6a80e", "3d6a80e"),
+        ("OpenGL ES 3.2 v334 R", "v334 R"),
+        ("OpenGL ES 3.2", None),
+    ],
+)
+def test_every_maker_writes_its_drivers_version_in_its_own_way(version: str, driver: str | None) -> None:
+    found = gpu(f"GLES: Acme, Card 7, {version}\n", "")
+    assert found is not None
+    assert found.driver == driver
+
+
+def test_a_gles_line_that_may_be_cut_names_no_driver() -> None:
+    line = "GLES: ARM, Mali-G99, OpenGL ES 3.2 v1.r77p2-01eac0"
+    assert gpu(line, "") == Gpu(vendor="ARM", renderer="Mali-G99")
+    assert gpu(line[: line.index(", Open")], "") is None
+
+
+def test_a_phone_that_draws_with_vulkan_names_its_gpu_there() -> None:
+    text = " ------------RE Vulkan----------\n Vulkan device initialized: 1\n"
+    assert gpu(text, VKJSON) == gpu("", VKJSON)

@@ -66,3 +66,25 @@ def test_a_phone_without_drivers_has_none() -> None:
     assert nnapi_drivers(service_list="3 vendor.acme.IEnn/default: [vendor.acme.IEnn]") == ()
     assert nnapi_feature_level({}) is None
     assert nnapi_feature_level({"persist.device_config.nnapi_native.current_feature_level": "8"}) == "8"
+
+
+def test_a_name_that_may_be_cut_is_no_driver() -> None:
+    text = f"1\t{AIDL}/acme-npu: [{AIDL}]\n2\t{AIDL}/acme-ds"
+    assert [driver.name for driver in nnapi_drivers(service_list=text)] == ["acme-npu"]
+
+
+def test_a_service_without_threads_and_server_is_not_known_to_run() -> None:
+    name = "android.hardware.neuralnetworks@1.2::IDevice"
+    text = f"DM,FC Y {name}/acme-dsp   0/3   812   455\nDM,FC Y {name}/acme-lazy   N/A   N/A\n"
+    text += f"DM,FC Y {name}/acme-gpu   N/A   341\n"
+    assert {driver.name: driver.running for driver in nnapi_drivers(lshal=text)} == {
+        "acme-dsp": True,
+        "acme-gpu": True,
+        "acme-lazy": None,
+    }
+
+
+def test_what_a_manifest_has_in_comments_is_not_declared() -> None:
+    hal = '<hal format="aidl"><name>android.hardware.neuralnetworks</name><fqname>IDevice/acme</fqname></hal>'
+    assert nnapi_drivers(vintf=f"<manifest><!--\n{hal}\n--></manifest>\n") == ()
+    assert len(nnapi_drivers(vintf=f"<manifest>{hal}</manifest>\n")) == 1

@@ -106,3 +106,24 @@ def test_a_virtual_phone_says_so_and_names_its_cpu() -> None:
     found = properties("[ro.benchfarm.virtual]: [1]\n[ro.benchfarm.cpu_domain]: [host-a]\n")
     assert facts.is_virtual(found)
     assert facts.cpu_domain(found) == "host-a"
+
+
+def test_the_last_assignment_of_a_build_prop_that_may_be_cut_is_left_out() -> None:
+    text = "ro.product.model=A-9\nro.build.version.sdk=3"
+    assert properties(text) == {"ro.product.model": "A-9"}
+    assert properties(f"{text}\n")["ro.build.version.sdk"] == "3"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ro.asus.product.mkt_name",
+        "ro.vendor.product.marketname",
+        "ro.product.honor.marketname",
+        "ro.product.oplus.market.name",
+        "ro.vivo.market.name",
+        "ro.config.marketing_name",
+    ],
+)
+def test_every_maker_has_a_property_of_its_own_for_what_it_sells_a_phone_as(name: str) -> None:
+    assert facts.market_name({"ro.product.model": "A-9", name: "Acme Nine"}) == "Acme Nine"

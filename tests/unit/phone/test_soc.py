@@ -113,3 +113,109 @@ def test_a_placeholder_names_no_chip(nothing: str) -> None:
 def test_a_watch_is_not_sold_as_the_phone_that_has_its_number() -> None:
     assert sold_as("MSM8909W") == "Snapdragon Wear 2100/3100"
     assert sold_as("SDM429W") == "Snapdragon Wear 4100"
+
+
+@pytest.mark.parametrize(
+    ("hardware", "model", "platform"),
+    [
+        ("TRINKET", "SM6125", None),
+        ("SDMMAGPIE", "SM7150", None),
+        ("ATOLL-AB", "SM7125", None),
+        ("KHAJE", "SM6225", None),
+        ("LAGOON", None, "lagoon"),
+        ("BENGAL", None, "bengal"),
+        ("LITO", None, "lito"),
+        ("NEWNAME", None, None),
+    ],
+)
+def test_a_kernel_of_qualcomms_may_say_a_code_name(
+    hardware: str, model: str | None, platform: str | None
+) -> None:
+    found = chip({}, hardware=f"Qualcomm Technologies, Inc {hardware}")
+    assert (found.vendor, found.model, found.platform) == ("Qualcomm", model, platform)
+
+
+def test_what_an_image_for_several_platforms_found_out_goes_before_its_own_name() -> None:
+    said = {"ro.board.platform": "taro", "ro.vendor.qti.soc_name": "diwali", "ro.hardware": "qcom"}
+    assert chip(said).text == "Qualcomm SM7450 (Snapdragon 7 Gen 1)"
+
+
+@pytest.mark.parametrize("platform", ["mt6765", "mt6768", "mt6873", "mt6885", "mt6893", "mt6895", "hi36a0"])
+def test_a_platform_of_several_parts_is_none_of_them(platform: str) -> None:
+    said = {"ro.board.platform": platform, "ro.hardware": platform, "ro.mediatek.platform": platform.upper()}
+    assert (chip(said).model, chip(said).name, chip(said).platform) == (None, None, platform)
+
+
+@pytest.mark.parametrize(
+    ("cut", "vendor"),
+    [
+        ("Qualcomm Technologies, Inc SM83", "Qualcomm"),
+        ("Qualcomm Technologies, Inc SM835", "Qualcomm"),
+        ("Qualcomm Technologies, Inc MSM899", "Qualcomm"),
+        ("MT677", None),
+        ("exynos98", None),
+        ("exynos982", None),
+    ],
+)
+def test_a_part_number_that_lacks_a_digit_is_no_part(cut: str, vendor: str | None) -> None:
+    assert (chip({}, hardware=cut).model, chip({}, hardware=cut).vendor) == (None, vendor)
+
+
+@pytest.mark.parametrize(
+    ("maker", "vendor"),
+    [
+        ("QTI", "Qualcomm"),
+        ("Qualcomm Technologies, Inc.", "Qualcomm"),
+        ("Mediatek Inc.", "MediaTek"),
+        ("Samsung Electronics", "Samsung"),
+        ("Spreadtrum Communications", "Unisoc"),
+        ("Acme", "Acme"),
+    ],
+)
+def test_a_maker_is_one_maker_however_it_calls_itself(maker: str, vendor: str) -> None:
+    assert chip({"ro.soc.manufacturer": maker, "ro.soc.model": "X7"}).vendor == vendor
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ({"ro.soc.manufacturer": "QTI", "ro.soc.model": "SM7635"}, "Snapdragon 7s Gen 3/7s Gen 4"),
+        ({"ro.soc.manufacturer": "QTI", "ro.soc.model": "SM4635"}, "Snapdragon 4s Gen 2"),
+        ({"ro.soc.manufacturer": "QTI", "ro.soc.model": "SM8850"}, "Snapdragon 8 Elite Gen 5"),
+        ({"ro.soc.manufacturer": "QTI", "ro.soc.model": "SXR2230P"}, "Snapdragon XR2 Gen 2"),
+        ({"ro.soc.manufacturer": "Samsung", "ro.soc.model": "s5e8865"}, "Exynos 1680"),
+        ({"ro.soc.manufacturer": "Samsung", "ro.soc.model": "s5e9965"}, "Exynos 2600"),
+        ({"ro.soc.manufacturer": "Mediatek", "ro.soc.model": "MT6858"}, "Dimensity 7100"),
+        ({"ro.soc.manufacturer": "Mediatek", "ro.soc.model": "MT6993"}, "Dimensity 9500"),
+        ({"ro.board.platform": "hi3680"}, "Kirin 980"),
+        ({"ro.hardware": "hi6260"}, "Kirin 710"),
+        ({"ro.board.platform": "ud710"}, "T710/T740/T7510"),
+    ],
+)
+def test_a_chip_has_the_name_it_is_sold_under(said: dict[str, str], text: str) -> None:
+    assert chip(said).name == text
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ({"ro.board.platform": "kirin9000s"}, "HiSilicon Kirin 9000S"),
+        ({"ro.hardware": "hi6210sft"}, "HiSilicon Kirin 620"),
+        ({"ro.soc.manufacturer": "Unisoc", "ro.soc.model": "T612"}, "Unisoc T612"),
+        ({"ro.soc.manufacturer": "AOSP", "ro.soc.model": "ranchu"}, "AOSP ranchu"),
+        ({"ro.product.board": "erd9925"}, "Samsung exynos9925"),
+        ({"ro.board.platform": "sc7180"}, "Qualcomm SC7180"),
+        ({"ro.board.platform": "sc7731e"}, "Unisoc SC7731E"),
+    ],
+)
+def test_a_chip_without_another_name_is_called_by_its_own(said: dict[str, str], text: str) -> None:
+    assert chip(said).text == text
+
+
+def test_a_kernel_may_name_a_chip_of_unisocs_by_its_market_name() -> None:
+    assert chip({}, hardware="Unisoc T615").text == "Unisoc T615"
+
+
+def test_a_maker_that_is_all_that_is_known_was_told_by_what_told_it() -> None:
+    found = chip({}, hardware="Qualcomm Technologies, Inc")
+    assert (found.vendor, found.source) == ("Qualcomm", "/proc/cpuinfo, Hardware")

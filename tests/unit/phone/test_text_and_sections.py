@@ -1,10 +1,12 @@
 import subprocess
 
+import pytest
+
 from farm.core.evidence import ExitRecord
 from farm.phone.digests import digest_by_path
 from farm.phone.exit_record import exit_record
-from farm.phone.sections import output_by_section, section_command
-from farm.phone.text import decimal_number, decoded, lines, whole_number
+from farm.phone.sections import output_by_section, section_command, section_head
+from farm.phone.text import decimal_number, decoded, lines, whole_lines, whole_number
 
 
 def test_utf_16_is_decoded_by_its_mark() -> None:
@@ -56,3 +58,30 @@ def test_an_exit_record_is_read_whole_or_not_at_all() -> None:
     assert exit_record(text) == ExitRecord(code=137, timed_out=True, duration_s=3.25)
     assert exit_record(text[: text.index("ended")]) is None
     assert exit_record("") is None
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_its_mark_is_told_by_its_zeros(encoding: str) -> None:
+    text = "[ro.product.model]: [Gerät 9]\r\n"
+    assert decoded(text.encode(encoding)) == text
+
+
+def test_zeros_in_other_bytes_are_no_utf_16() -> None:
+    assert decoded(b"a\0b") == "a\0b"
+    assert decoded(b"\0\0\0\0") == "\0\0\0\0"
+    assert decoded(b"") == ""
+
+
+def test_colours_and_the_line_ends_of_old_adb_are_taken_off() -> None:
+    assert lines("\x1b[1;31ma\x1b[m\x1b[Kb\r\r\n\x1b[0mc\r\n") == ["ab", "c", ""]
+
+
+def test_a_last_line_without_its_end_is_not_whole() -> None:
+    assert whole_lines("a\nb") == ["a"]
+    assert whole_lines("a\nb\n") == ["a", "b"]
+    assert whole_lines("a") == whole_lines("") == []
+
+
+def test_a_section_whose_command_was_stopped_has_no_line_end() -> None:
+    text = section_head("one") + "whole\nhal" + section_head("two") + "whole\n" + section_head("three")
+    assert output_by_section(text) == {"one": "whole\nhal", "two": "whole\n", "three": ""}

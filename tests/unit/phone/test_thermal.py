@@ -98,3 +98,53 @@ def test_sections_that_are_empty_or_missing_take_no_readings_from_others() -> No
     text = "Cached temperatures:\nHAL Ready: true\nCurrent temperatures from HAL:\n"
     text += "Current cooling devices from HAL:\n\tTemperature{mValue=50.0, mType=3, mName=x, mStatus=0}\n"
     assert thermal(text).temperatures_c == {}
+
+
+#: Before HAL 2.0: types count from 1, and sensors are called after Android's.
+OLD_SAMSUNG = """\
+Thermal Status: 0
+Cached temperatures:
+ Temperature{mValue=-99.9, mType=6, mName=TYPE_POWER_AMPLIFIER, mStatus=0}
+HAL Ready: true
+HAL connection:
+\tSdhms connected: yes
+Current temperatures from HAL:
+\tTemperature{mValue=39.5, mType=1, mName=TYPE_CPU, mStatus=0}
+\tTemperature{mValue=33.1, mType=3, mName=TYPE_BATTERY, mStatus=0}
+\tTemperature{mValue=31.75, mType=4, mName=TYPE_SKIN, mStatus=0}
+\tTemperature{mValue=30.25, mType=6, mName=TYPE_POWER_AMPLIFIER, mStatus=0}
+Current cooling devices from HAL:
+\tCoolingDevice{mValue=0, mType=2, mName=TYPE_CPU}
+"""
+
+
+def test_sensors_that_are_called_after_a_type_are_of_that_type() -> None:
+    found = thermal(OLD_SAMSUNG)
+    assert found.skin_c == 31.75
+    assert found.temperatures_c == {
+        "TYPE_CPU": 39.5,
+        "TYPE_BATTERY": 33.1,
+        "TYPE_SKIN": 31.75,
+        "TYPE_POWER_AMPLIFIER": 30.25,
+    }
+
+
+def test_thousandths_of_a_degree_are_told_by_their_size() -> None:
+    text = "Current temperatures from HAL:\n"
+    for value, kind, name in [("36500.0", 3, "back"), ("6900.0", 7, "amps"), ("61000.0", -1, "virtual")]:
+        text += f"\tTemperature{{mValue={value}, mType={kind}, mName={name}, mStatus=0}}\n"
+    assert thermal(text) == Thermal(temperatures_c={"back": 36.5}, skin_c=36.5)
+
+
+def test_what_is_no_number_is_no_reading() -> None:
+    text = "Current temperatures from HAL:\n"
+    text += "\tTemperature{mValue=NaN, mType=3, mName=a, mStatus=0}\n"
+    text += "\tTemperature{mValue=3.4028235E38, mType=3, mName=b, mStatus=0}\n"
+    assert thermal(text) == Thermal()
+
+
+def test_a_sensor_of_no_type_is_skin_by_a_name_that_goes_on() -> None:
+    text = "Current temperatures from HAL:\n"
+    text += "\tTemperature{mValue=33.5, mType=-1, mName=skin_therm1, mStatus=0}\n"
+    text += "\tTemperature{mValue=44.0, mType=-1, mName=skinny, mStatus=0}\n"
+    assert thermal(text).skin_c == 33.5

@@ -43,3 +43,14 @@ def test_a_phone_says_from_where_on_its_skin_is_too_warm(text: str, limit_c: flo
 
 def test_a_line_that_is_cut_is_no_threshold() -> None:
     assert skin_limit_c(HIDL[: HIDL.index("43.0")]) is None
+
+
+def test_the_threshold_of_no_throttling_is_no_limit() -> None:
+    text = aidl(3, "back", "33.0, 36.5, 39.0, NaN, NaN, NaN, NaN")
+    assert skin_limit_c(text) == 36.5
+    assert thermal_limits(text)[0].from_c[ThermalStatus.NONE] == 33.0
+
+
+def test_zeros_stand_for_thresholds_that_are_not_set() -> None:
+    assert skin_limit_c(aidl(3, "back", "0.0, 0.0, 0.0, 41.0, 0.0, 0.0, 0.0")) == 41.0
+    assert thermal_limits(aidl(3, "back", ", ".join(["0.0"] * 7))) == []
