@@ -27,8 +27,8 @@ _AGAINST = re.compile(
     r"|in either framework or device manifest|fall(?:ing)?[ _-]?back|cpuFallback"
     r"|unable to open library libneuralnetworks|Failed to load libneuralnetworks"
 )
-#: A driver failed while it executed, and the runtime's own interpreter did the step or the whole instead.
-_FELL_BACK = re.compile(r"\bcpuFallback(Full|Partial)\b")
+#: A driver failed while it compiled or executed, and the runtime's own interpreter did the step or the whole.
+_FELL_BACK = re.compile(r"\bcpuFallback(Full|Partial)\b|finish with CPU fallback")
 _MOST_WARNINGS = 5
 
 
@@ -93,7 +93,7 @@ def _devices(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> tuple[Share,
 
 def _after_fall_back(shares: tuple[Share, ...], lines: Sequence[LogLine]) -> tuple[Share, ...]:
     """All is the CPU's where it did the whole again; of single steps nobody says how much they were."""
-    found = {match[1]: line for line, match in matching(lines, _FELL_BACK)}
+    found = {match[1] or "Full": line for line, match in matching(lines, _FELL_BACK)}
     if not found:
         return shares
     line = found.get("Full") or next(iter(found.values()))

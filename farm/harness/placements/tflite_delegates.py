@@ -53,6 +53,8 @@ class Taken:
     nodes: int | None = None
     total: int | None = None
     partitions: int | None = None
+    #: By the interpreter's own line, of which each graph of each model has one.
+    is_replaced: bool = False
     #: The tool says that nothing is left for the CPU.
     is_all: bool = False
     line: str
@@ -100,6 +102,7 @@ def _by_line(lines: Sequence[LogLine]) -> list[Taken]:
             nodes=int(match[1]),
             total=int(match[2]) if match[2] else None,
             partitions=int(match[4]) if match[4] else None,
+            is_replaced=True,
             line=line.quoted,
         )
         for line, match in matching(lines, _REPLACING)
@@ -140,7 +143,7 @@ def _by_line(lines: Sequence[LogLine]) -> list[Taken]:
 
 
 def _merged(taken: Sequence[Taken]) -> list[Taken]:
-    """One for each delegate: what several lines say of it is put together, subgraphs are added up."""
+    """One for each delegate: what several lines say of it is put together, graphs are added up."""
     by_software: dict[str, list[Taken]] = {}
     names = {each.software for each in taken}
     real = next((name for name in sorted(names) if name not in (*_BY_LIBRARY, XNNPACK)), None)
@@ -154,15 +157,15 @@ def _merged(taken: Sequence[Taken]) -> list[Taken]:
 def _one(parts: Sequence[Taken]) -> Taken:
     whole = [each for each in parts if each.nodes is not None and each.total is not None]
     counted = [each for each in parts if each.nodes is not None]
-    subgraphs = {each.subgraph: each for each in whole if each.subgraph is not None}
+    graphs = {(each.subgraph, each.total): each for each in whole if each.is_replaced}
     is_all = any(each.is_all for each in parts)
-    if len(subgraphs) > 1:
-        first = next(iter(subgraphs.values()))
+    if len(graphs) > 1:
+        first = next(iter(graphs.values()))
         return replace(
             first,
-            nodes=sum(each.nodes or 0 for each in subgraphs.values()),
-            total=sum(each.total or 0 for each in subgraphs.values()),
-            partitions=sum(each.partitions or 0 for each in subgraphs.values()),
+            nodes=sum(each.nodes or 0 for each in graphs.values()),
+            total=sum(each.total or 0 for each in graphs.values()),
+            partitions=sum(each.partitions or 0 for each in graphs.values()),
             is_all=is_all,
         )
     # The delegate's own count of partitions leaves out what lies between them, so it goes before others.

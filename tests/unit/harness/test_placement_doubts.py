@@ -32,6 +32,14 @@ def ran(text: str, backend: str) -> tuple[str, Accelerator]:
     return found.backend, found.accelerator
 
 
+def test_two_models_of_one_log_are_added_up_and_one_that_is_told_twice_counts_once() -> None:
+    first, second = replacing(60, 61, "TfLiteGpuDelegateV2"), replacing(5, 40, "TfLiteGpuDelegateV2")
+    assert ran(first + second, "gpu") == ("gpu", Accelerator.GPU)
+    found = tflite_placement(first + second + first)
+    assert found is not None
+    assert placement_words(found) == "gpu 65/101, cpu 36"
+
+
 def test_nodes_that_were_given_back_when_a_delegate_failed_are_the_cpus() -> None:
     taken = replacing(60, 61, "TfLiteGpuDelegateV2")
     assert ran(taken, "gpu") == ("gpu", Accelerator.GPU)
@@ -68,8 +76,17 @@ def test_operations_that_went_to_nnapis_own_cpu_outweigh_those_of_a_driver() -> 
     assert ran(text, "nnapi") == ("cpu", CPU)
 
 
-@pytest.mark.parametrize(("said", "kind"), [("cpuFallbackFull", CPU), ("cpuFallbackPartial", UNKNOWN)])
-def test_a_driver_that_failed_while_it_executed_is_not_what_ran(said: str, kind: Accelerator) -> None:
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("cpuFallbackFull", CPU),
+        ("cpuFallbackPartial", UNKNOWN),
+        ("CompilationBuilder::finish with CPU fallback", CPU),
+    ],
+)
+def test_a_driver_that_failed_while_it_compiled_or_executed_is_not_what_ran(
+    said: str, kind: Accelerator
+) -> None:
     placed = logged("qti-dsp", "qti-dsp")
     assert actual(nnapi_placement(placed), "nnapi").accelerator is Accelerator.DSP
     fell_back = f"06-02 10:00:02.100  811  830 I ExecutionBuilder: {said}\n"
