@@ -23,6 +23,8 @@ _NUMBER = re.compile(r"\b[0-9a-f]{12,64}\b|\d+(?:[.,:]\d+)*")
 _COMMAND_S = 300.0
 _READY_S = 60.0
 _STOP_S = 20.0
+_LOOK_S = 1.0
+_TAIL_CHARS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,21 +102,39 @@ class Console:
             self._run(command, step)
 
     def _run(self, command: str, step: Step) -> None:
-        done = subprocess.run(
+        typed = subprocess.Popen(
             ["bash", "-c", command],
             cwd=self._folder,
             env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=_COMMAND_S,
-            check=False,
+            start_new_session=True,
             text=True,
         )
-        said = f"$ {command}\n{done.stdout}[exit code {done.returncode}]"
-        assert done.returncode == 0, said
-        as_said = comes_as_said(step.expected, self._as_elsewhere(done.stdout), is_sample=step.is_sample)
+        printed = self._printed_by(typed, command)
+        said = f"$ {command}\n{printed}[exit code {typed.returncode}]"
+        assert typed.returncode == 0, said
+        as_said = comes_as_said(step.expected, self._as_elsewhere(printed), is_sample=step.is_sample)
         assert as_said, f"{said}\nthe page says:\n{step.expected}"
+
+    def _printed_by(self, typed: "subprocess.Popen[str]", command: str) -> str:
+        """What a command prints; it is not waited for any more when what it needs has ended."""
+        deadline_s = time.monotonic() + _COMMAND_S
+        while True:
+            try:
+                return typed.communicate(timeout=_LOOK_S)[0]
+            except subprocess.TimeoutExpired:
+                has_ended = any(child.poll() is not None for child in self._running)
+                if has_ended or time.monotonic() > deadline_s:
+                    os.killpg(typed.pid, signal.SIGKILL)
+                    printed = typed.communicate()[0]
+                    why = "what it needs has ended" if has_ended else f"no end within {_COMMAND_S:.0f} s"
+                    raise AssertionError(f"$ {command}\n{printed}[{why}]\n{self._tails()}") from None
+
+    def _tails(self) -> str:
+        logs = sorted(self._folder.glob("running-*.log"))
+        return "\n".join(f"{log.name}:\n{log.read_text(errors='replace')[-_TAIL_CHARS:]}" for log in logs)
 
     def _leave_running(self, command: str, step: Step) -> None:
         log = self._folder / f"running-{len(self._running)}.log"

@@ -75,3 +75,12 @@ def test_what_stays_running_is_waited_for_and_ended(tmp_path: Path) -> None:
         pid = int((tmp_path / "pid").read_text())
         assert Path(f"/proc/{pid}").exists()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_nothing_is_waited_for_any_more_when_what_it_needs_has_ended(tmp_path: Path) -> None:
+    dies = "sh -c 'echo ready; read line <go; echo it broke; exit 1' &"
+    with console(tmp_path) as opened:
+        opened.play(Step(command="mkfifo go", expected=""))
+        opened.play(Step(command=dies, expected="ready"))
+        with pytest.raises(AssertionError, match=r"(?s)has ended.*it broke"):
+            opened.play(Step(command="echo now >go; until false; do sleep 1; done", expected=""))
