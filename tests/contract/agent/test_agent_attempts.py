@@ -1,13 +1,16 @@
 """Attempts on a real virtual phone behind a real adb server, for a farm that the test plays."""
 
+import asyncio
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from played_farm import PlayedFarm, living
 
+from agents.adb.server import shipped_adb
 from agents.config import AgentConfig
 from agents.virtual.pool import PhoneHandle
 from farm.core.attempt import AttemptState
@@ -193,6 +196,23 @@ async def test_a_killed_adb_server_costs_no_run(
         evidence = await played.reported(1)
         assert evidence.stdout == "done\n"
         await played.until(lambda: played.cleaned(phone.serial) == 1)
+
+
+@pytest.mark.fault(16)
+async def test_a_foreign_adb_that_would_end_the_server_does_not_and_costs_no_run(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm, tmp_path: Path
+) -> None:
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    played.assign(1, phone.serial, f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done; echo done")
+    async with living(config):
+        await played.until(begun.exists)
+        record = json.loads((config.data_dir / "adb" / "adb-server.json").read_text())
+        killer = [str(shipped_adb()), "-P", str(record["port"]), "kill-server"]
+        await asyncio.to_thread(subprocess.run, killer, capture_output=True, check=False, timeout=20)
+        go.touch()
+        evidence = await played.reported(1)
+        assert (evidence.stdout, evidence.trouble, evidence.away_s) == ("done\n", None, 0.0)
+        assert json.loads((config.data_dir / "adb" / "adb-server.json").read_text()) == record
 
 
 def screen_setting(phone: PhoneHandle, value: str) -> Path:
