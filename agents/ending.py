@@ -24,6 +24,7 @@ from farm.core.errors import (
     DeviceTimeout,
 )
 from farm.core.evidence import Evidence
+from farm.core.wakefulness import SEEN, awake_afterwards
 from farm.phone.control_rows import held_afterwards
 
 log = structlog.get_logger(__name__)
@@ -115,7 +116,9 @@ class Ending:
                 fence,
                 deadline_s=entry.plan.timeout_s + self.wait_margin_s,
                 grace_s=self.away_s,
-                then=collect_command(work_root, fence, with_controls=bool(draft.controls)),
+                then=collect_command(
+                    work_root, fence, with_controls=any(state.name not in SEEN for state in draft.controls)
+                ),
             )
         except DeviceTimeout as error:
             if await run_status(device, work_root, fence) is not RunStatus.FINISHED:
@@ -136,9 +139,9 @@ def _controls(phone: Phone, draft: Evidence, collected: CollectedRun) -> tuple[C
         ControlImpossible: the run could not be bound to its cores, and did not begin.
     """
     online = collected.after.online_cores if collected.after else ()
+    read_back = awake_afterwards(held_afterwards(draft.controls, collected.held), collected.after)
     states = [
-        bound_cores(state, collected.cores, online) if state.name == CORES else state
-        for state in held_afterwards(draft.controls, collected.held)
+        bound_cores(state, collected.cores, online) if state.name == CORES else state for state in read_back
     ]
     for state in states:
         if state.name == CORES and state.held_before != state.asked:

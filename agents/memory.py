@@ -9,6 +9,7 @@ from farm.core.condition import Condition
 from farm.core.controls import Screen
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile
+from farm.core.wakefulness import Found
 
 #: After this a file's digest is computed anew, whatever its state says.
 VERIFIED_FOR_S = 3600.0
@@ -35,6 +36,8 @@ class PhoneMemory:
     verified_by_digest: dict[Digest, Verified] = field(default_factory=dict)
     #: As what the phone was last set, wakefulness and screen, and not let go.
     kept_as: tuple[bool, Screen] | None = None
+    #: How it was before that.
+    found_as: Found = field(default_factory=Found)
     #: Held while somebody looks, so that nobody looks at a phone that has begun to measure.
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: Held while the screen's setting is changed.

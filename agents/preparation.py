@@ -28,6 +28,7 @@ from farm.core.controls import Controls, ControlState, CoreKind, Screen, unheld,
 from farm.core.errors import ControlImpossible, FarmTrouble
 from farm.core.ids import Digest
 from farm.core.plan import PlanFile, RunPlan
+from farm.core.wakefulness import awake_states
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +49,7 @@ class Ready:
     waited_s: float
     #: Why the run must be put off, for a person; empty when the phone is fit.
     shut: tuple[str, ...]
-    #: What was set for this run that needs root.
+    #: What was set for this run, but the cores it is bound to.
     controls: tuple[ControlState, ...] = ()
 
 
@@ -81,8 +82,8 @@ class Preparation:
         async with phone.memory.looking:
             seen = phone.memory.take_look(self._clock.monotonic()) or await self._look(phone)
         pushed_bytes, is_fit = 0, not closed_gates(seen.condition, plan.gates, plan.controls)
-        if plan.controls.screen is Screen.ON and seen.condition.screen_on is False:
-            # Somebody has pressed its button since.
+        if _needs_waking(seen.condition, plan.controls):
+            # Somebody has pressed its button since, or changed its settings.
             await self._wake(phone, plan.controls, again=True)
         if not self._has_all(phone, plan, seen):
             async with self._pushing:
@@ -106,6 +107,7 @@ class Preparation:
             condition=ready.condition,
             waited_s=ready.waited_s,
             shut=ready.shut,
+            controls=_awake(phone, plan, ready.condition),
         )
         return found if found.shut else await self._set(phone, plan, fence, found)
 
@@ -148,9 +150,9 @@ class Preparation:
     async def _wake(self, phone: Phone, controls: Controls, *, again: bool = False) -> None:
         async with phone.memory.screen:
             if again or phone.memory.kept_as != _kept_as(controls):
-                if phone.memory.is_awake and not controls.stay_awake:
+                if phone.memory.is_awake and not again:
                     await restore_awake(phone.device, phone.facts.work_root)
-                await keep_awake(phone.device, phone.facts.work_root, controls)
+                phone.memory.found_as = await keep_awake(phone.device, phone.facts.work_root, controls)
                 phone.memory.kept_as = _kept_as(controls)
 
     async def _set(self, phone: Phone, plan: RunPlan, fence: int, ready: Ready) -> Ready:
@@ -164,7 +166,7 @@ class Preparation:
         states = await set_controls(phone.device, phone.facts.work_root, fence, plan.controls)
         lacking = unset(replace(plan.controls, cores=CoreKind.ANY), states)
         if not (gaps := [*lacking, *unheld(states)]):
-            return replace(ready, controls=states)
+            return replace(ready, controls=(*ready.controls, *states))
         await restore_controls(phone.device, phone.facts.work_root)
         if lacking or any(state.problem for state in states):
             raise ControlImpossible(f"{phone.device.serial}: {'; '.join(gaps)}")
@@ -225,7 +227,23 @@ def _ready(phone: Phone, plan: RunPlan, fence: int, condition: Condition) -> Rea
     """A phone that needs nothing more for the run."""
     phone.memory.note_used(plan.files, fence)
     paths = _path_by_name(phone, plan)
-    return Ready(path_by_name=paths, pushed_bytes=0, condition=condition, waited_s=0.0, shut=())
+    return Ready(
+        path_by_name=paths,
+        pushed_bytes=0,
+        condition=condition,
+        waited_s=0.0,
+        shut=(),
+        controls=_awake(phone, plan, condition),
+    )
+
+
+def _awake(phone: Phone, plan: RunPlan, condition: Condition) -> tuple[ControlState, ...]:
+    return tuple(awake_states(plan.controls, phone.memory.found_as, condition))
+
+
+def _needs_waking(condition: Condition, controls: Controls) -> bool:
+    is_off = controls.screen is Screen.ON and condition.screen_on is False
+    return is_off or (controls.stay_awake and condition.stay_awake is False)
 
 
 def _kept_as(controls: Controls) -> tuple[bool, Screen]:

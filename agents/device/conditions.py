@@ -10,7 +10,7 @@ from farm.phone.battery import battery
 from farm.phone.busiest import cpu_use
 from farm.phone.clocks import clocks
 from farm.phone.proc import load_1m, memory_bytes, uptime_s
-from farm.phone.screen import screen_on
+from farm.phone.screen import screen_on, stay_awake
 from farm.phone.sections import output_by_section, section_command
 from farm.phone.storage import storage_free_bytes
 from farm.phone.thermal import thermal
@@ -23,6 +23,8 @@ BOOT_ID = '"${BENCHFARM_BOOT_ID:-/proc/sys/kernel/random/boot_id}"'
 _MEMORY = (
     'while read -r line; do case $line in MemAvailable:*) echo "$line"; break ;; esac; done </proc/meminfo'
 )
+#: What `dumpsys power` says of the screen.
+SCREEN_LINES = "akefulness=|Display Power"
 #: Where sysfs is; a virtual phone says where its own is.
 SYS = '"${BENCHFARM_SYS:-/sys}"'
 #: One process for all of it: the shell would read these files a byte at a time, and each read asks the driver
@@ -69,7 +71,7 @@ def condition_commands(work_root: str) -> dict[str, str]:
         "thermal": "dumpsys thermalservice",
         "battery": "dumpsys battery",
         # Of a dump of several hundred lines.
-        "power": "dumpsys power | grep -E 'akefulness=|Display Power'",
+        "power": f"dumpsys power | grep -E '{SCREEN_LINES}|mStayOnWhilePluggedInSetting='",
         "clocks": _CLOCKS,
         "boot_id": _first_line(BOOT_ID),
         "uptime": _first_line("/proc/uptime"),
@@ -97,6 +99,7 @@ def condition(said: Mapping[str, str], now: datetime) -> Condition:
         charging=power.charging,
         plugged=power.plugged,
         screen_on=screen_on(said.get("power", "")),
+        stay_awake=stay_awake(said.get("power", "")),
         load_1m=load_1m(said.get("load", "")),
         memory_available_bytes=memory_bytes(said.get("memory", ""), "MemAvailable"),
         storage_free_bytes=storage_free_bytes(said.get("storage", "")),

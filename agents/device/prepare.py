@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from shlex import quote
 
 from agents.adb.client import AdbDevice
-from agents.device.conditions import read_condition
+from agents.device.conditions import SCREEN_LINES, read_condition
 from agents.device.layout import stay_on_record, work_folder
 from farm.clock import Clock
 from farm.core.condition import Condition, Gates, closed_gates
 from farm.core.controls import Controls, Screen
+from farm.core.wakefulness import Found
+from farm.phone.screen import found_awake
 
 _DEADLINE_S = 10.0
 #: Android keeps a bit mask of chargers there.
@@ -64,30 +66,39 @@ async def wait_for_gates(
         await asyncio.sleep(min(interval_s, gates.wait_s - waited_s))
 
 
-_KEY_BY_SCREEN = {
-    Screen.ON: "input keyevent KEYCODE_WAKEUP",
-    Screen.OFF: "input keyevent KEYCODE_SLEEP",
-    Screen.LEAVE: "true",
-}
+_WAKE, _SLEEP = "input keyevent KEYCODE_WAKEUP", "input keyevent KEYCODE_SLEEP"
+_KEY_BY_SCREEN = {Screen.ON: _WAKE, Screen.OFF: _SLEEP, Screen.LEAVE: "true"}
+#: Sets `screen` to on, off or -, as farm.phone.screen reads it. A display's own state goes first.
+_SEE_SCREEN = (
+    f"case $(dumpsys power | grep -E '{SCREEN_LINES}') in *state=ON*|*state=VR*) screen=on ;; "
+    "*state=OFF*|*state=DOZE*) screen=off ;; *akefulness=Awake*|*akefulness=Dreaming*) screen=on ;; "
+    "*akefulness=*) screen=off ;; *) screen=- ;; esac"
+)
 
 
-async def keep_awake(device: AdbDevice, work_root: str, controls: Controls) -> None:
+async def keep_awake(device: AdbDevice, work_root: str, controls: Controls) -> Found:
     """Have the phone stay awake while plugged in, and its screen be as it is wanted, where the phone can.
 
     What there was before is written down on the phone first, once, so that whoever cleans up puts it back:
-    we, a later life of ours, or another host.
+    we, a later life of ours, or another host. What cannot be written down is not changed.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
+    if not controls.stay_awake and controls.screen is Screen.LEAVE:
+        return Found()
     record = quote(stay_on_record(work_root))
-    stay = (
-        f"mkdir -p {quote(work_folder(work_root))}; "
-        f"{{ [ -s {record} ] || {{ settings get {_STAY_ON} >{record}.new && "
-        f"mv -f {record}.new {record}; }}; }} && svc power stayon true; "
+    note = (
+        f"mkdir -p {quote(work_folder(work_root))}; [ -s {record} ] || {{ {_SEE_SCREEN}; "
+        f'echo "$(settings get {_STAY_ON}) $screen" >{record}.new && mv -f {record}.new {record}; }}'
     )
-    command = f"{stay if controls.stay_awake else ''}{_KEY_BY_SCREEN[controls.screen]}"
-    await device.shell(f"{{ {command}; }} >/dev/null 2>&1", deadline_s=_DEADLINE_S)
+    stay = "svc power stayon true; " if controls.stay_awake else ""
+    result = await device.shell(
+        f"{{ {{ {note}; }} && {{ {stay}{_KEY_BY_SCREEN[controls.screen]}; }}; }} >/dev/null 2>&1; "
+        f'{{ read -r found <{record} && echo "$found"; }} 2>/dev/null',
+        deadline_s=_DEADLINE_S,
+    )
+    return found_awake(result.stdout.decode(errors="replace"))
 
 
 async def restore_awake(device: AdbDevice, work_root: str) -> None:
@@ -97,10 +108,11 @@ async def restore_awake(device: AdbDevice, work_root: str) -> None:
         DeviceError: the phone went away, or was too slow.
     """
     record = quote(stay_on_record(work_root))
-    # `settings get` says null of what was never set.
+    # `settings get` says null of what was never set; earlier releases noted no screen.
     put_back = (
         f"case $before in null) settings delete {_STAY_ON} ;; "
-        f"'' | *[!0-9]*) ;; *) settings put {_STAY_ON} $before ;; esac"
+        f"'' | *[!0-9]*) ;; *) settings put {_STAY_ON} $before ;; esac; "
+        f"case $screen in on) {_WAKE} ;; off) {_SLEEP} ;; esac"
     )
-    command = f"[ ! -s {record} ] || {{ read -r before <{record}; {put_back}; }} && rm -f {record}"
+    command = f"[ ! -s {record} ] || {{ read -r before screen <{record}; {put_back}; }} && rm -f {record}"
     await device.shell(f"{{ {command}; }} >/dev/null 2>&1", deadline_s=_DEADLINE_S)

@@ -1,12 +1,12 @@
 """`farm speedups`: what is faster than what, on which phone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from farm.cli.address import connect
-from farm.cli.output import Json, out, print_json, talk
+from farm.cli.output import Json, first_rows, out, print_json_list, talk
 from farm.cli.which_matrix import MatrixArgument, MatrixOption, which_matrix
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def speedups(
         bool,
         typer.Option(
             "--across-controls",
-            help="Compare runs, too, whose phone was in our hands in different degrees: free, pinned, fixed.",
+            help="Compare runs of different control levels, too: free, pinned (to cores), fixed (clocks).",
         ),
     ] = False,
     as_json: Json = False,
@@ -39,19 +39,22 @@ def speedups(
         views = farm.speedups(
             matrix_id=matrix_id, device=device, model=model, across_controls=across_controls
         )
-    if as_json:
-        print_json([view.model_dump(mode="json") for view in views])
-    else:
+        if as_json:
+            print_json_list(views)
+            return
         print_speedups(views)
-        if across_controls:
-            talk("Runs count that were controlled in different degrees: what was set may be the difference.")
+    if across_controls:
+        talk("Runs of different control levels count, too: what was set may be the difference.")
 
 
-def print_speedups(views: "Sequence[SpeedupView]") -> None:
-    """The table on stdout; on stderr what to do where there is none."""
+def print_speedups(comparisons: "Iterable[SpeedupView]") -> None:
+    """The table on stdout; on stderr what to do where there is none, or where all are."""
     from farm.cli.next_steps import farm_command
     from farm.cli.speedup_table import speedup_table
 
+    views = first_rows(
+        comparisons, where_all_are="--device and --model show less, `farm speedups --json` all."
+    )
     if not views:
         talk("Nothing to compare yet: `farm matrix list` shows how far the matrices are.")
         return

@@ -65,6 +65,8 @@ class Condition:
     #: What the phone is plugged into: `ac`, `usb`, `wireless`, `dock`, `none`.
     plugged: str | None = None
     screen_on: bool | None = None
+    #: Whether it is set to stay awake while it is plugged in.
+    stay_awake: bool | None = None
     load_1m: float | None = None
     memory_available_bytes: int | None = None
     #: Free bytes on the file system that holds the work root.
@@ -108,9 +110,9 @@ class Gates:
 def closed_gates(condition: Condition, gates: Gates, controls: Controls | None = None) -> list[str]:
     """Say which gates are shut, in words for a person; empty when the phone is fit.
 
-    With `controls`, a screen that is not as they want it keeps a run from beginning, too.
+    With `controls`, a screen and wakefulness that are not as they want them keep a run from beginning, too.
     """
-    shut = [*_too_bad(condition, gates), *([] if controls is None else _screen(condition, controls))]
+    shut = [*_too_bad(condition, gates), *([] if controls is None else _sleepy(condition, controls))]
     if gates.full_clocks:
         shut += limited_clocks(condition)
     if gates.unknown is Unknown.PUT_OFF:
@@ -138,8 +140,16 @@ def unknown_gates(condition: Condition, gates: Gates) -> list[str]:
         "battery temperature": condition.battery_c,
         "free storage": condition.storage_free_bytes,
         **({"plugged in": condition.plugged} if gates.mains else {}),
+        **({"CPU clocks": _clock_limits(condition)} if gates.full_clocks else {}),
     }
     return [name for name, value in asked.items() if value is None]
+
+
+def _clock_limits(condition: Condition) -> tuple[int, ...] | None:
+    """The limit of each policy; None where one that the phone shows hides its own, or it shows none."""
+    limits = [None if policy.hardware_max_hz is None else policy.max_hz for policy in condition.cpus]
+    known = tuple(limit for limit in limits if limit is not None)
+    return known if known and len(known) == len(limits) else None
 
 
 def limited_clocks(condition: Condition, controls: Sequence[ControlState] = ()) -> list[str]:
@@ -155,11 +165,12 @@ def limited_clocks(condition: Condition, controls: Sequence[ControlState] = ()) 
     ]
 
 
-def _screen(condition: Condition, controls: Controls) -> list[str]:
-    wanted = {Screen.ON: True, Screen.OFF: False}.get(controls.screen)
-    if None in (wanted, condition.screen_on) or wanted == condition.screen_on:
-        return []
-    return [f"the screen is {'on' if condition.screen_on else 'off'}, it is to be {controls.screen}"]
+def _sleepy(condition: Condition, controls: Controls) -> Iterator[str]:
+    wanted, is_on = {Screen.ON: True, Screen.OFF: False}.get(controls.screen), condition.screen_on
+    if wanted is not None and is_on is not None and wanted is not is_on:
+        yield f"the screen is {'on' if is_on else 'off'}, it is to be {controls.screen}"
+    if controls.stay_awake and condition.stay_awake is False:
+        yield "it is not set to stay awake while it is plugged in"
 
 
 def _too_bad(condition: Condition, gates: Gates) -> Iterator[str]:

@@ -42,16 +42,21 @@ class Controls:
     online: str = ""
 
     @property
+    def of_root(self) -> tuple[str, ...]:
+        """What is to be set that a phone's shell may not set by itself."""
+        return tuple(name for name in ("governor", "min_hz", "max_hz", "online") if getattr(self, name))
+
+    @property
     def need_root(self) -> bool:
-        """Whether anything is to be set that a phone's shell may not set by itself."""
-        return bool(self.governor or self.online) or self.min_hz is not None or self.max_hz is not None
+        """Whether anything of that kind is to be set."""
+        return bool(self.of_root)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlState:
     """One thing that was to be set, as read back from the phone."""
 
-    #: `screen`, `cores`, `policy0.governor`, `policy0.max_hz`.
+    #: `screen`, `stay_awake`, `cores`, `policy0.governor`, `policy0.max_hz`.
     name: str
     asked: str
     #: What there was before; None where the phone does not say.
@@ -126,8 +131,7 @@ def unset(asked: Controls, states: Iterable[ControlState]) -> list[str]:
     missing = []
     if asked.cores != CoreKind.ANY and CORES not in set_names:
         missing.append(f"the run was not bound to {asked.cores} cores")
-    of_root = {name: getattr(asked, name) for name in ("governor", "min_hz", "max_hz", "online")}
-    if lacking := [name for name, value in of_root.items() if value and name not in set_names]:
+    if lacking := [name for name in asked.of_root if name not in set_names]:
         missing.append(f"clocks and cores were not set: {', '.join(lacking)}")
     return missing
 

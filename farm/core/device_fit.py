@@ -1,12 +1,15 @@
 """Whether a phone can run a cell that its harness can."""
 
+from farm.core.controls import Controls
 from farm.core.matrix import Key, KnownHarness, RejectedCell, Rejection
 from farm.core.program_choice import abi_to_run
 from farm.core.selector import KnownDevice
 from farm.core.series import non_default_settings
 
 
-def unfit_on(device: KnownDevice, harness: KnownHarness, key: Key, settings: Key) -> RejectedCell | None:
+def unfit_on(
+    device: KnownDevice, harness: KnownHarness, key: Key, settings: Key, controls: Controls
+) -> RejectedCell | None:
     """Why a phone cannot run a cell; None when it can.
 
     Args:
@@ -14,7 +17,11 @@ def unfit_on(device: KnownDevice, harness: KnownHarness, key: Key, settings: Key
         harness: with its programs, one of which the phone runs.
         key: the cell's axes.
         settings: all of its flags, defaults filled in.
+        controls: what is to be set on the phone.
     """
+    if controls.need_root and device.facts.root is False:
+        # Of a phone that does not say whether it has root, its agent finds out.
+        return _rootless(device, key, controls)
     abi = abi_to_run(device.facts.abis, harness.abis)
     if abi is None:
         return RejectedCell(
@@ -36,6 +43,16 @@ def unfit_on(device: KnownDevice, harness: KnownHarness, key: Key, settings: Key
     lacks = harness.lacks.get(abi, frozenset())
     changed = [flag for flag in non_default_settings(settings, harness.defaults) if flag in lacks]
     return _lacking(device, harness, key, abi, changed) if changed else None
+
+
+def _rootless(device: KnownDevice, key: Key, controls: Controls) -> RejectedCell:
+    return RejectedCell(
+        key=key,
+        device_id=device.device_id,
+        rejection=Rejection.UNSUPPORTED,
+        reason=f"the phone has no root, without which nothing sets {', '.join(controls.of_root)}",
+        hint="leave that out of `controls:`, or choose phones that have it: `devices: {root: true}`",
+    )
 
 
 def _lacking(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from farm.core.baseline import Baseline, resolved_baseline
+from farm.core.controls import Controls
 from farm.core.device_fit import unfit_on
 from farm.core.errors import MatrixInvalid
 from farm.core.grid import check_size, checked_words, grid
@@ -25,6 +26,8 @@ from farm.core.selector import KnownDevice, selected_devices
 from farm.core.variant import Format, Precision, Recipe, command_for, variant_name
 from farm.core.vocabulary import vocabulary
 
+#: Of phones that a refusal is about, so many are named.
+_PHONES_TOLD = 10
 #: Without a file where the harness runs no model.
 _Runnable = tuple[Key, KnownVariant | None]
 
@@ -53,7 +56,7 @@ def expand(
     runnable_keys = [key for key, _ in runnable]
     baseline = resolved_baseline(words, harness, runnable_keys, [*excluded, *impossible])
     slots = _slots(runnable, baseline, {**harness.defaults, **words.settings}, aa=plan.aa)
-    placements, unfit = _on_devices(slots, chosen, harness)
+    placements, unfit = _on_devices(slots, chosen, harness, plan.controls)
     rejected = (*excluded, *impossible, *unfit)
     if not placements:
         raise _nothing_runs(rejected)
@@ -161,18 +164,18 @@ def _slots(
 
 
 def _on_devices(
-    slots: Sequence[Slot], devices: Sequence[KnownDevice], harness: KnownHarness
+    slots: Sequence[Slot], devices: Sequence[KnownDevice], harness: KnownHarness, controls: Controls
 ) -> tuple[list[Placement], list[RejectedCell]]:
     placements: list[Placement] = []
     rejected: list[RejectedCell] = []
-    # Whether a phone can run a cell depends on its ABIs alone: asked once for phones of a kind.
-    unfit_by_abis: dict[tuple[str, ...], dict[int, RejectedCell]] = {}
+    # Whether a phone can run a cell depends on its ABIs and root alone: asked once for phones of a kind.
+    unfit_by_kind: dict[tuple[object, ...], dict[int, RejectedCell]] = {}
     first = 0
     for device in devices:
-        abis = tuple(device.facts.abis)
-        if abis not in unfit_by_abis:
-            unfit_by_abis[abis] = _unfit(slots, device, harness)
-        unfit = unfit_by_abis[abis]
+        kind = (*device.facts.abis, device.facts.root)
+        if kind not in unfit_by_kind:
+            unfit_by_kind[kind] = _unfit(slots, device, harness, controls)
+        unfit = unfit_by_kind[kind]
         numbers = [number for number in range(len(slots)) if number not in unfit] if unfit else None
         fit = range(len(slots)) if numbers is None else tuple(numbers)
         if fit:
@@ -186,15 +189,30 @@ def _on_devices(
     return placements, rejected
 
 
-def _unfit(slots: Sequence[Slot], device: KnownDevice, harness: KnownHarness) -> dict[int, RejectedCell]:
+def _unfit(
+    slots: Sequence[Slot], device: KnownDevice, harness: KnownHarness, controls: Controls
+) -> dict[int, RejectedCell]:
     """By number, the slots that a phone cannot run."""
     found = (
-        (number, unfit_on(device, harness, slot.key, slot.settings)) for number, slot in enumerate(slots)
+        (number, unfit_on(device, harness, slot.key, slot.settings, controls))
+        for number, slot in enumerate(slots)
     )
     return {number: rejection for number, rejection in found if rejection is not None}
 
 
 def _nothing_runs(rejected: Sequence[RejectedCell]) -> MatrixInvalid:
-    reasons = "; ".join(dict.fromkeys(cell.reason for cell in rejected))
+    phones_by_reason: dict[str, dict[str, None]] = {}
+    for cell in rejected:
+        named = phones_by_reason.setdefault(cell.reason, {})
+        if cell.device_id is not None:
+            named[cell.device_id] = None
+    reasons = "; ".join(f"{reason}{_on(tuple(phones))}" for reason, phones in phones_by_reason.items())
     hint = next((cell.hint for cell in rejected if cell.hint), "")
     return matrix_invalid([MatrixProblem(message=f"none of its cells can run: {reasons}", hint=hint)])
+
+
+def _on(phones: Sequence[str]) -> str:
+    if not phones:
+        return ""
+    more = f" and {len(phones) - _PHONES_TOLD} more" if len(phones) > _PHONES_TOLD else ""
+    return f" ({', '.join(phones[:_PHONES_TOLD])}{more})"

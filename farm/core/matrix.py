@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from farm.core.condition import Gates
+from farm.core.controls import Controls
 from farm.core.ids import DeviceId, VariantId
 from farm.core.plan import SettingValue
 from farm.core.selector import Selector
@@ -53,6 +54,7 @@ class MatrixPlan:
     seed: int | None = None
     timeout_s: float = 120.0
     gates: Gates = field(default_factory=Gates)
+    controls: Controls = field(default_factory=Controls)
     equivalence_margin: float = DEFAULT_MARGIN
     noise_limit: float = DEFAULT_NOISE_LIMIT
     priority: int = 0

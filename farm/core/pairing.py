@@ -112,7 +112,8 @@ def _of_one_level(sides: Sides) -> Sides | str:
     if levels[0] == levels[1]:
         return sides
     baseline, candidate = (level.name.lower() for level in levels)
-    return f"the baseline ran with its phone {baseline}, the candidate with it {candidate}"
+    levels_apart = f"the baseline ran at control level {baseline}, the candidate at {candidate}"
+    return f"{levels_apart}: `farm speedups --across-controls` compares them all the same"
 
 
 def _of_one_build(

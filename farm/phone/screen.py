@@ -1,11 +1,16 @@
-"""Whether the screen is on, by what `dumpsys power` prints (AOSP: PowerManagerService.dumpInternal)."""
+"""Screen and wakefulness, by what `dumpsys power` prints (AOSP: PowerManagerService.dumpInternal)."""
 
 import re
 
+from farm.core.wakefulness import Found
 from farm.phone.text import lines
 
 _DISPLAY = re.compile(r"\s*Display Power:\s*state=(\w+).*", re.ASCII)
 _WAKEFULNESS = re.compile(r"\s*(?:mWakefulness|Wakefulness)\s*[=:]\s*(\w+).*", re.ASCII)
+#: A bit for each kind of charger; 0: it never stays awake.
+_STAY_ON = re.compile(r"\s*mStayOnWhilePluggedInSetting\s*=\s*(\d{1,5})\s*", re.ASCII)
+#: What was noted on the phone before anything was set: the setting, null where it never was set; the screen.
+_FOUND = re.compile(r"\s*(\d{1,5}|null)(?: (on|off|-))?\s*", re.ASCII)
 #: android.view.Display and PowerManagerInternal. Dozing may show a clock, and slows the phone as sleep does.
 _ON_BY_DISPLAY = {"ON": True, "VR": True, "OFF": False, "DOZE": False, "DOZE_SUSPEND": False}
 _ON_BY_WAKEFULNESS = {"Awake": True, "Asleep": False, "Dozing": False, "Dreaming": True}
@@ -17,6 +22,22 @@ def screen_on(text: str) -> bool | None:
     if said in _ON_BY_DISPLAY:
         return _ON_BY_DISPLAY[said]
     return _ON_BY_WAKEFULNESS.get(_first(_WAKEFULNESS, text) or "")
+
+
+def stay_awake(text: str) -> bool | None:
+    """Whether the phone is set to stay awake on a charger; None where it does not say."""
+    said = _first(_STAY_ON, text)
+    return None if said is None else int(said) != 0
+
+
+def found_awake(text: str) -> Found:
+    """How the phone was before it was kept awake, as noted there; what is no such note says nothing."""
+    noted = next((match for line in lines(text) if (match := _FOUND.fullmatch(line))), None)
+    if noted is None:
+        return Found()
+    return Found(
+        stay_awake=noted[1] not in ("null", "0"), screen_on={"on": True, "off": False}.get(noted[2] or "-")
+    )
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:

@@ -19,6 +19,7 @@ from farm.services.adapters import adapter_of
 from farm.services.checks import check_files
 from farm.services.devices import Load, load_of
 from farm.services.passes import with_due_passes
+from farm.services.putting_off import due_jobs
 from farm.store import attempts, devices, jobs
 from farm.store.artifacts import mark_used
 from farm.store.attempts import NewAttempt
@@ -46,7 +47,7 @@ def claim_jobs(
     been looked up in this transaction. False when there was nothing to claim.
     """
     found = devices.list_devices(connection, host_id=host_id) if known is None else known
-    chosen = _chosen(connection, host_id, found, going_on)
+    chosen = _chosen(connection, host_id, found, going_on, now=now)
     if chosen and not _claim(connection, chosen, session_id, now=now):
         # Another claimant was quicker with one of them; the others need not wait for that.
         for each in chosen:
@@ -55,7 +56,7 @@ def claim_jobs(
 
 
 def _chosen(
-    connection: Connection, host_id: HostId, found: Sequence[Device], going_on: int
+    connection: Connection, host_id: HostId, found: Sequence[Device], going_on: int, *, now: datetime
 ) -> list[tuple[Device, Job]]:
     """What each free phone of a host is to run next.
 
@@ -65,7 +66,7 @@ def _chosen(
     if not free:
         # Mostly every phone is busy, and then nobody asks which CPUs are.
         return []
-    job_by_device = _next_jobs(connection, free)
+    job_by_device = due_jobs(connection, _next_jobs(connection, free), now=now)
     load = load_of(connection) if any(map(_shares, free)) else Load()
     load.runs_by_host[host_id] += going_on
     chosen = []

@@ -12,6 +12,7 @@ from farm.core.ids import DeviceId, MatrixId
 from farm.core.job import JobEvent, JobKind
 from farm.core.killer import DEVICE_KILLER
 from farm.core.measurement import Outcome
+from farm.core.put_off import PUT_OFF
 from farm.core.retry import MAX_GIVE_BACKS, may_retry
 from farm.services import killers
 from farm.services.checks import judge_check
@@ -30,10 +31,18 @@ class Ending:
     message: str = ""
 
 
-def give_back(connection: Connection, attempt: Attempt, *, now: datetime, actor: str, reason: str) -> bool:
+def give_back(
+    connection: Connection,
+    attempt: Attempt,
+    *,
+    now: datetime,
+    actor: str,
+    reason: str,
+    code: str | None = None,
+) -> bool:
     """Nothing ran: the job is queued again at no cost, unless it was given back too often.
 
-    Nor is what made two phones go away meanwhile.
+    Nor is what made two phones go away meanwhile. With code PUT_OFF it pauses.
     """
     moved = attempts.move_attempt(
         connection,
@@ -42,7 +51,7 @@ def give_back(connection: Connection, attempt: Attempt, *, now: datetime, actor:
         now=now,
         actor=actor,
         cause=reason,
-        values={"message": reason},
+        values={"message": reason, "code": code},
     )
     job = jobs.find_job(connection, attempt.job_id)
     if not moved or job is None or job.attempt_id != attempt.attempt_id:
@@ -54,7 +63,7 @@ def give_back(connection: Connection, attempt: Attempt, *, now: datetime, actor:
         jobs.move_job(connection, job, JobEvent.REQUEUED, now=now, actor=actor, cause=reason)
     else:
         message = f"put off {given_back} times, last because {reason}"
-        ending = Ending(outcome=Outcome.INCONCLUSIVE, code="job.put_off", message=message)
+        ending = Ending(outcome=Outcome.INCONCLUSIVE, code=PUT_OFF, message=message)
         finish_job(connection, job, ending, now=now, actor=actor)
     return moved
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.attempt import AttemptEvent, AttemptState
+from farm.core.put_off import PUT_OFF
 from farm.services.ending import end_cancelled, give_back, lose
 from farm.store import attempts
 from farm.store.attempts import Attempt
@@ -67,7 +68,7 @@ def note_phase(connection: Connection, attempt: Attempt, report: AttemptReport, 
         return
     if report.phase is AttemptState.GIVEN_BACK:
         reason = report.reason or "the agent put it off"
-        give_back(connection, attempt, now=now, actor=actor, reason=reason)
+        give_back(connection, attempt, now=now, actor=actor, reason=reason, code=PUT_OFF)
     elif event := _EVENT_BY_PHASE.get(report.phase):
         moved = attempts.move_attempt(connection, attempt, event, now=now, actor=actor)
         attempt = replace(attempt, state=AttemptState(report.phase), waiting_for=None) if moved else attempt

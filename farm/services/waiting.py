@@ -24,6 +24,7 @@ from farm.core.waiting import (
 )
 from farm.services.devices import Load, load_of
 from farm.services.matrices import get_matrix
+from farm.services.putting_off import find_put_off
 from farm.services.since import since
 from farm.store import attempts, devices, hosts, incidents, jobs, queue_places, unfoldings
 from farm.store.attempts import Attempt
@@ -127,7 +128,8 @@ def _reasons(connection: Connection, job: Job, device: Device, load: Load) -> li
         case JobState.QUEUED:
             found = blockers(load.state_of(device), check=job.kind is JobKind.CHECK)
             of_phone = [_blocked(connection, device, blocker) for blocker in in_order(found)]
-            return [*_of_host(connection, device), *of_phone]
+            off = find_put_off(connection, job)
+            return [*_of_host(connection, device), *of_phone, *([] if off is None else [off.reason])]
 
 
 def _of_host(connection: Connection, device: Device) -> list[Reason]:

@@ -17,6 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from farm.core.condition import Gates, ThermalStatus, Unknown
+from farm.core.controls import Controls
 from farm.core.matrix import DEFAULT_NOISE_LIMIT, MAX_ROUNDS, MatrixPlan
 from farm.core.plan import SettingValue
 from farm.core.problem import MatrixProblem, matrix_invalid
@@ -175,6 +176,7 @@ class MatrixSpec(_MatrixPart):
             seed=self.seed,
             timeout_s=self.timeout_s,
             gates=self.gates.gates(),
+            controls=Controls(**dict(self.controls)),
             equivalence_margin=self.equivalence_margin,
             noise_limit=self.noise_limit,
             priority=self.priority,

@@ -10,7 +10,8 @@ from farm_rig import FarmRig, HostRig, good_evidence, phase, plan_of
 from farm.core.attempt import AttemptState
 from farm.core.condition import Condition, ThermalStatus
 from farm.core.controls import Controls, ControlState
-from farm.core.evidence import Evidence
+from farm.core.errors import ControlImpossible
+from farm.core.evidence import Evidence, Trouble
 from farm.services.waiting import job_waiting
 from farm.wire.agent import Assignment
 
@@ -116,3 +117,47 @@ def test_a_throttled_run_costs_neither_the_phones_health_nor_a_try(farm: FarmRig
     assert {row["health"] for row in farm.rows("SELECT health FROM devices")} == {"good"}
     outcomes = farm.rows("SELECT outcome, blame FROM attempts WHERE outcome IS NOT NULL")
     assert {(row["outcome"], row["blame"]) for row in outcomes} == {("succeeded", None)}
+
+
+def test_a_phone_that_cannot_be_set_as_asked_ends_the_job_as_unsupported_and_keeps_its_health(
+    farm: FarmRig, host: HostRig
+) -> None:
+    error = ControlImpossible("phone-1 has no prime cores: its clusters are 0-3; 4-7")
+
+    def impossible(assignment: Assignment) -> Evidence:
+        trouble = Trouble(
+            code=error.code,
+            blame=error.blame,
+            transient=error.transient,
+            message=error.message,
+            hint=error.hint,
+        )
+        return Evidence(fence=assignment.fence, trouble=trouble)
+
+    submit(farm, controls={"cores": "prime"})
+    assert host.run(impossible) == 1
+    (job,) = farm.rows("SELECT outcome, code, message FROM jobs WHERE kind = 'benchmark'")
+    assert (job["outcome"], job["code"]) == ("unsupported", "device.control_impossible")
+    assert "no prime cores" in job["message"]
+    assert {row["health"] for row in farm.rows("SELECT health FROM devices")} == {"good"}
+
+
+@pytest.mark.fault(47)
+def test_a_battery_below_the_floor_puts_the_job_off_and_costs_neither_a_try_nor_health(
+    farm: FarmRig, host: HostRig
+) -> None:
+    submit(farm)
+    (assignment,) = host.exchange().assignments
+    host.exchange([phase(assignment, AttemptState.GIVEN_BACK, "battery 9 %, at least 20 %")])
+    host.clean(assignment)
+    farm.clock.advance(60)
+    assert host.run() == 1
+    rows = farm.rows(
+        "SELECT a.state, a.outcome FROM attempts a JOIN jobs j ON j.job_id = a.job_id"
+        " WHERE j.kind = 'benchmark' ORDER BY a.attempt_id"
+    )
+    assert [(row["state"], row["outcome"]) for row in rows] == [
+        ("given_back", None),
+        ("finished", "succeeded"),
+    ]
+    assert {row["health"] for row in farm.rows("SELECT health FROM devices")} == {"good"}

@@ -7,6 +7,7 @@ from farm.core.attempt import AttemptState
 from farm.core.check_times import AGAIN_AFTER
 from farm.core.device import Presence
 from farm.core.errors import Blame
+from farm.core.put_off import LONGEST_PAUSE
 from farm.core.retry import MAX_GIVE_BACKS
 from farm.wire.agent import Assignment
 
@@ -42,6 +43,7 @@ def test_a_check_that_is_put_off_too_often_is_made_again_later(farm: FarmRig) ->
         check = the_check(host)
         host.clean(check)
         host.exchange([phase(check, AttemptState.GIVEN_BACK, "the phone is away")])
+        farm.clock.advance(LONGEST_PAUSE.total_seconds())
     assert health(farm) == "unknown"
     farm.clock.advance(AGAIN_AFTER.total_seconds())
     host.exchange()

@@ -16,6 +16,7 @@ from farm_rig import (
 from farm.core.attempt import AttemptState
 from farm.core.errors import Blame, Forbidden, InvalidInput, NotFound, ReportConflict, SessionFenced
 from farm.core.ids import AttemptId
+from farm.core.put_off import LONGEST_PAUSE
 from farm.core.retry import MAX_GIVE_BACKS
 from farm.core.verdict import Verdict
 from farm.services.exchange import exchange
@@ -251,6 +252,8 @@ def test_a_job_that_is_given_back_costs_nothing_until_it_happened_too_often(
         (assignment,) = host.exchange().assignments
         host.clean(assignment)
         host.exchange([phase(assignment, AttemptState.GIVEN_BACK, "skin 45.0 C, at most 38.0 C")])
+        farm.clock.advance(LONGEST_PAUSE.total_seconds())
+        host.exchange()
     view = farm.matrix(matrix_id)
     assert view.jobs_by_outcome == {"inconclusive": 1, "active": 1}
     assert any("skin 45.0 C" in problem for cell in view.cell_list for problem in cell.problems)

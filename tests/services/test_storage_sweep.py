@@ -11,6 +11,7 @@ from farm.core.attempt import AttemptState
 from farm.core.bundle import single_file
 from farm.core.errors import ArtifactExpired, ArtifactMissing, FarmBusy, MatrixInvalid
 from farm.core.ids import AttemptId, Digest, digest_of
+from farm.core.put_off import FIRST_PAUSE
 from farm.core.retention import StorageRules
 from farm.services.artifacts import get_artifact, keep_upload
 from farm.services.attempts import attempt_view
@@ -300,6 +301,7 @@ def test_output_that_never_counted_goes_first_then_the_oldest(farm: FarmRig, hos
     host.clean(late)
     host.exchange([phase(late, AttemptState.GIVEN_BACK, "not ready")])
     assert not host.report(late.attempt_id, good_evidence(late)).counted
+    farm.clock.advance(FIRST_PAUSE.total_seconds())
     for assignment in host.exchange().assignments:
         host.report(assignment.attempt_id, good_evidence(assignment))
         host.clean(assignment)

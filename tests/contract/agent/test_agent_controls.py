@@ -15,7 +15,7 @@ from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
 from agents.virtual.sysfs import set_clock_limit, set_clusters
 from farm.core.condition import Gates, ThermalStatus
-from farm.core.controls import ControlLevel, Controls, Screen, control_level
+from farm.core.controls import ControlLevel, Controls, Screen, control_level, unheld
 from farm.core.evidence import Evidence
 from farm.core.hardware import Cluster
 from farm.core.throttling import throttling
@@ -143,6 +143,39 @@ async def test_controls_of_an_agent_that_died_before_the_run_are_put_back_by_its
     assert clocks(bench) != before
     await bench.runner_with().clear(bench.device_id, 1)
     assert clocks(bench) == before
+
+
+async def test_what_was_set_of_screen_and_wakefulness_is_read_back_around_the_run(bench: Bench) -> None:
+    await bench.phone()
+    (bench.handle.state / "wakefulness").write_text("Asleep\n")
+    evidence = await evidence_of(bench, entry_with(bench, 1, "true", Controls()))
+    rows = {state.name: (state.asked, state.before, state.held_before) for state in evidence.controls}
+    assert rows == {"stay_awake": ("on", "off", "on"), "screen": ("on", "off", "on")}
+    assert {state.held_after for state in evidence.controls} == {"on"}
+    assert unheld(evidence.controls) == []
+    assert control_level(evidence.controls) is ControlLevel.FREE
+    await bench.runner.clear(bench.device_id, 1)
+    assert (bench.handle.state / "wakefulness").read_text() == "Asleep\n"
+
+
+async def test_a_screen_that_is_turned_off_in_mid_run_shows_in_what_was_read_back(bench: Bench) -> None:
+    await bench.phone()
+    script = "input keyevent KEYCODE_SLEEP; settings put global stay_on_while_plugged_in 0"
+    evidence = await evidence_of(bench, entry_with(bench, 1, script, Controls()))
+    assert unheld(evidence.controls) == [
+        "stay_awake was off after the run, on was asked for",
+        "screen was off after the run, on was asked for",
+    ]
+
+
+async def test_a_phone_that_does_not_stay_awake_puts_the_run_off(bench: Bench) -> None:
+    await bench.phone()
+    (bench.handle.state / "bin/svc").write_text("#!/bin/sh\n")
+    ending = await bench.runner.run(entry_with(bench, 1, "true", Controls()), unheard, adopt=False)
+    assert isinstance(ending, PutOff)
+    assert ending.reason == "it is not set to stay awake while it is plugged in"
+    left = await evidence_of(bench, entry_with(bench, 2, "true", Controls(stay_awake=False)))
+    assert [state.name for state in left.controls] == ["screen"]
 
 
 async def changed_while_it_runs(bench: Bench, entry: Entry, faults: Faults) -> Evidence:

@@ -18,8 +18,9 @@ from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
 from farm.clock import SystemClock
 from farm.core.condition import Condition, Gates, ThermalStatus
-from farm.core.controls import Controls
+from farm.core.controls import Controls, Screen
 from farm.core.device import Presence
+from farm.core.wakefulness import Found
 
 pytestmark = pytest.mark.anyio
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -121,12 +122,36 @@ async def test_a_phone_is_kept_awake_and_put_back_whoever_does_that(
 ) -> None:
     if before != "null":
         await device.shell(f"settings put {STAY_ON} {before}", deadline_s=10)
-    await keep_awake(device, work_root, Controls())
+    noted = Found(stay_awake=before != "null", screen_on=None)
+    assert await keep_awake(device, work_root, Controls()) == noted
     # An agent that was killed here does so again, in its next life, with its own setting in place.
-    await keep_awake(device, work_root, Controls())
+    assert await keep_awake(device, work_root, Controls()) == noted
     assert await stay_on(device) == "15"
     await restore_awake(device, work_root)
     assert await stay_on(device) == before
+
+
+@pytest.mark.parametrize(("before", "wanted"), [("Asleep", Screen.ON), ("Awake", Screen.OFF)])
+@pytest.mark.parametrize("awake", [True, False])
+async def test_a_screen_is_as_it_was_found_once_the_phone_is_put_back(
+    device: AdbDevice, work_root: str, phone: PhoneHandle, before: str, wanted: Screen, awake: bool
+) -> None:
+    (phone.state / "wakefulness").write_text(f"{before}\n")
+    found = await keep_awake(device, work_root, Controls(screen=wanted, stay_awake=awake))
+    assert found == Found(stay_awake=False, screen_on=before == "Awake")
+    kept = await read_condition(device, work_root, NOW)
+    assert (kept.screen_on, kept.stay_awake) == (wanted is Screen.ON, awake)
+    await restore_awake(device, work_root)
+    again = await read_condition(device, work_root, NOW)
+    assert (again.screen_on, again.stay_awake) == (before == "Awake", False)
+
+
+async def test_a_record_of_an_earlier_release_is_put_back(device: AdbDevice, work_root: str) -> None:
+    record = stay_on_record(work_root)
+    await device.shell(f"mkdir -p $(dirname {record}); echo 3 >{record}", deadline_s=10)
+    assert await keep_awake(device, work_root, Controls()) == Found(stay_awake=True)
+    await restore_awake(device, work_root)
+    assert await stay_on(device) == "3"
 
 
 async def test_a_phone_that_nobody_kept_awake_is_left_as_it_is(device: AdbDevice, work_root: str) -> None:
