@@ -29,6 +29,7 @@ in `faults-taken.json` what it has had, and begins anew when `faults.json` is wr
     charging           whether it is on mains
     battery_pct_per_s  how quickly the level moves: up while it charges, down while it does not
     rooted             its su works, and root may stop the charging
+    slow               how many times as long its `sha256sum` takes, which the golden run of a check times
     build              what its system's fingerprint ends with, after an update; told at its next start
 """
 
@@ -86,6 +87,7 @@ class Faults:
     charging: bool = True
     battery_pct_per_s: float = 0.0
     rooted: bool = False
+    slow: int = 1
     build: str = ""
 
 

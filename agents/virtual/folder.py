@@ -12,6 +12,7 @@ adb_keys            whom the phone lets in; everybody while it is missing
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from importlib.resources import files
@@ -84,3 +85,14 @@ def write_dumpsys(state: Path, faults: Faults) -> None:
     """What dumpsys is to answer from now on."""
     replace_file(state / "dumpsys" / "battery", profile.dumpsys_battery(faults))
     replace_file(state / "dumpsys" / "thermalservice", profile.dumpsys_thermalservice(faults))
+
+
+def write_slowness(state: Path, faults: Faults) -> None:
+    """Have files be hashed so many times over from now on: really slower, by so much, on any machine."""
+    shim = state / "bin" / "sha256sum"
+    if faults.slow <= 1:
+        shim.unlink(missing_ok=True)
+    elif (real := shutil.which("sha256sum")) is not None:
+        again = f'for _ in $(seq {faults.slow - 1}); do {real} "$@" >/dev/null 2>&1; done'
+        # What comes by stdin can be read only once.
+        _install(shim, f'#!/bin/sh\n[ $# -eq 0 ] || {again}\nexec {real} "$@"\n')

@@ -30,6 +30,7 @@ from agents.virtual.folder import (
     shell_environment,
     write_dumpsys,
     write_properties,
+    write_slowness,
 )
 from agents.virtual.journal import FILE as JOURNAL
 from agents.virtual.packets import MAX_DATA_BYTES
@@ -152,6 +153,7 @@ class VirtualPhone:
         """Be as the faults say from now on."""
         first, before, self._shown = self._shown is None, self._shown or Faults(), faults
         write_dumpsys(self._state, faults)
+        write_slowness(self._state, faults)
         # What was set there otherwise stays.
         if first or (faults.boot_loop, faults.build) != (before.boot_loop, before.build):
             write_properties(self._state, self._properties, faults)
