@@ -51,6 +51,7 @@ _ARM = {
     0xD8A: "C1-Nano",
     0xD8B: "C1-Pro",
     0xD8C: "C1-Ultra",
+    0xD8F: "Cortex-A320",
     0xD90: "C1-Premium",
 }
 _QUALCOMM = {

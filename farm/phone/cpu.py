@@ -75,9 +75,7 @@ def _policies(cpufreq: str, kinds: Mapping[int, str]) -> list[Cluster]:
             said[match[1]].setdefault(match[2], match[3])
     found: dict[tuple[int, ...], Cluster] = {}
     for place, files in said.items():
-        cores = core_list(files.get("related_cpus") or files.get("affected_cpus") or "") or ()
-        if not cores and place.endswith("/cpufreq"):
-            cores = (int(place.removeprefix("cpu").removesuffix("/cpufreq")),)
+        cores = _cores_of(place, files)
         if cores and cores not in found:
             found[cores] = Cluster(
                 cores=cores,
@@ -86,6 +84,13 @@ def _policies(cpufreq: str, kinds: Mapping[int, str]) -> list[Cluster]:
                 max_hz=_hertz(files.get("cpuinfo_max_freq")),
             )
     return list(found.values())
+
+
+def _cores_of(place: str, files: Mapping[str, str]) -> tuple[int, ...]:
+    """Those of a policy, or of a core's folder; some kernels tell a core others than its own as related."""
+    own = (int(place.removeprefix("cpu").removesuffix("/cpufreq")),) if place.endswith("/cpufreq") else ()
+    told = (core_list(files.get(name, "")) or () for name in ("related_cpus", "affected_cpus"))
+    return next((cores for cores in told if cores and set(own) <= set(cores)), own)
 
 
 def _alike(kinds: Mapping[int, str]) -> list[Cluster]:

@@ -8,7 +8,7 @@ from farm.phone.text import lines, whole_lines
 #: `[key]: [value]`, the value over several lines now and then; a number in front is from `grep -n`.
 _START = re.compile(r"\s*(?:\d+:)?\s*\[([^\[\]\s]+)\]:\s?\[(.*)")
 #: build.prop, where a dump of properties cannot be had.
-_ASSIGNMENT = re.compile(r"([A-Za-z][\w.\-]*)=(.*)")
+_ASSIGNMENT = re.compile(r"([A-Za-z][\w.\-]*)\s*=\s*(.*)")
 
 Properties = Mapping[str, str]
 

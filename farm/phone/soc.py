@@ -39,6 +39,8 @@ _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("HiSilicon", r"(?:kirin ?\d{3,4}[a-z]{0,2}|hi\d{4}[a-z]?)(?![a-z0-9])"),
         ("Unisoc", r"(?:s[cp]\d{4}[a-z]{0,2}|ums\d{3,4}[a-z]?|ud710|s9863a)(?![a-z0-9])"),
         ("Unisoc", r"(?<=unisoc )t\d{3,4}(?![a-z0-9])"),
+        ("Leadcore", r"lc1\d{3}[a-z]?(?![a-z0-9])"),
+        ("Marvell", r"pxa\d{3,4}[a-z]?(?![a-z0-9])"),
         ("Rockchip", r"rk3\d{3}[a-z]?(?![a-z0-9])"),
         ("NVIDIA", r"tegra\d{0,3}(?![a-z0-9])"),
     )

@@ -126,3 +126,13 @@ def test_possible_cores_are_found_behind_an_echo_and_not_in_half_a_range() -> No
 def test_clocks_that_may_be_cut_are_unknown() -> None:
     said = "policy0/related_cpus:0 1\npolicy0/cpuinfo_min_freq:300000\npolicy0/cpuinfo_max_freq:1700000"
     assert clusters(said, "") == (Cluster(cores=(0, 1), min_hz=300_000_000),)
+
+
+def test_a_core_that_is_told_others_than_its_own_is_with_those_it_affects() -> None:
+    said = "cpu0/cpufreq/related_cpus:2 3\ncpu0/cpufreq/affected_cpus:0 1\ncpu4/cpufreq/related_cpus:9\n"
+    assert [each.cores for each in clusters(said, "")] == [(0, 1), (4,)]
+
+
+def test_cores_that_are_switched_off_are_not_listed() -> None:
+    text = BIG_LITTLE.replace("processor\t: 2", "processor\t: 9").replace("processor\t: 0", "processor\t: 4")
+    assert core_by_number(text) == {1: "Cortex-A520", 4: "Cortex-A520", 9: "Oryon"}

@@ -127,3 +127,10 @@ def test_the_last_assignment_of_a_build_prop_that_may_be_cut_is_left_out() -> No
 )
 def test_every_maker_has_a_property_of_its_own_for_what_it_sells_a_phone_as(name: str) -> None:
     assert facts.market_name({"ro.product.model": "A-9", name: "Acme Nine"}) == "Acme Nine"
+
+
+def test_blanks_around_an_assignment_are_not_of_it() -> None:
+    assert properties("ro.opengles.version = 196609\nro.product.name= acme \n") == {
+        "ro.opengles.version": "196609",
+        "ro.product.name": "acme",
+    }

@@ -140,7 +140,9 @@ def test_what_an_image_for_several_platforms_found_out_goes_before_its_own_name(
     assert chip(said).text == "Qualcomm SM7450 (Snapdragon 7 Gen 1)"
 
 
-@pytest.mark.parametrize("platform", ["mt6765", "mt6768", "mt6873", "mt6885", "mt6893", "mt6895", "hi36a0"])
+@pytest.mark.parametrize(
+    "platform", ["msm8960", "mt6735", "mt6765", "mt6768", "mt6873", "mt6885", "mt6893", "mt6895", "hi36a0"]
+)
 def test_a_platform_of_several_parts_is_none_of_them(platform: str) -> None:
     said = {"ro.board.platform": platform, "ro.hardware": platform, "ro.mediatek.platform": platform.upper()}
     assert (chip(said).model, chip(said).name, chip(said).platform) == (None, None, platform)
@@ -206,6 +208,9 @@ def test_a_chip_has_the_name_it_is_sold_under(said: dict[str, str], text: str) -
         ({"ro.product.board": "erd9925"}, "Samsung exynos9925"),
         ({"ro.board.platform": "sc7180"}, "Qualcomm SC7180"),
         ({"ro.board.platform": "sc7731e"}, "Unisoc SC7731E"),
+        ({"ro.board.platform": "sc8830"}, "Unisoc sc8830"),
+        ({"ro.board.platform": "lc1860"}, "Leadcore LC1860"),
+        ({"ro.board.platform": "mrvl", "ro.chipname": "PXA986"}, "Marvell PXA986"),
     ],
 )
 def test_a_chip_without_another_name_is_called_by_its_own(said: dict[str, str], text: str) -> None:
