@@ -141,7 +141,20 @@ def test_what_an_image_for_several_platforms_found_out_goes_before_its_own_name(
 
 
 @pytest.mark.parametrize(
-    "platform", ["msm8960", "mt6735", "mt6765", "mt6768", "mt6873", "mt6885", "mt6893", "mt6895", "hi36a0"]
+    "platform",
+    [
+        "msm8960",
+        "mt6735",
+        "mt6750",
+        "mt6755",
+        "mt6765",
+        "mt6768",
+        "mt6873",
+        "mt6885",
+        "mt6893",
+        "mt6895",
+        "hi36a0",
+    ],
 )
 def test_a_platform_of_several_parts_is_none_of_them(platform: str) -> None:
     said = {"ro.board.platform": platform, "ro.hardware": platform, "ro.mediatek.platform": platform.upper()}
