@@ -58,6 +58,9 @@ class Kmsg:
             except BrokenPipeError:
                 # What we had not read was overwritten; the next call gives what is left.
                 continue
+            if not record:
+                # /dev/null, say, by which somebody says that nothing is to be read.
+                break
             records.append(record)
             length += len(record)
         return b"".join(records).decode(errors="replace")

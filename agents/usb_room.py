@@ -74,7 +74,7 @@ async def watch_usb_room(
         return
     kernel_log = await asyncio.to_thread(find_kernel_log, config)
     if kernel_log is None:
-        log.warning("kernel_log_unreadable", hint="farm doctor --agent says what would allow it")
+        log.info("kernel_log_unreadable", hint="farm doctor --agent says what would allow it")
         return
     await _watch(kernel_log, room, clock, devices)
 

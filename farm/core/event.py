@@ -108,7 +108,7 @@ class FleetEvent(StrEnum):
 
     #: An operator set how many runs it may have at once.
     HOST_LIMITED = "host_limited"
-    #: Something went wrong for all of the host, or for several of its phones at once: none of them is blamed.
+    #: Something is wrong with the host, a USB controller of it, or several of its phones: none is blamed.
     INCIDENT_OPENED = "incident_opened"
     #: It is over.
     INCIDENT_ENDED = "incident_ended"

@@ -59,6 +59,12 @@ def test_records_of_the_kernels_buffer_are_given_until_there_are_no_more(tmp_pat
         assert source.read() == ""
 
 
+def test_nothing_is_read_where_the_settings_name_no_log_of_use(tmp_path: Path) -> None:
+    source = find_kernel_log(AgentConfig(data_dir=tmp_path, kernel_log=Path(os.devnull)))
+    assert source is not None
+    assert source.read() == ""
+
+
 def test_each_line_of_a_journal_is_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal, program = tmp_path / "journal", tmp_path / "journalctl"
     program.write_text(f"#!/bin/sh\ncat {journal}\n")
