@@ -27,6 +27,7 @@ TIDY = (
 def test_a_phone_is_ready_when_it_is_online_good_and_active_even_while_busy() -> None:
     assert is_ready(device_view(job_id=7, waiting_for=("the phone is busy with another job",)))
     assert not is_ready(device_view(presence="offline"))
+    assert not is_ready(device_view(blocked_by=("session_not_live",)))
     assert not is_ready(device_view(health="unknown"))
     assert not is_ready(device_view(admin="cordoned"))
 
