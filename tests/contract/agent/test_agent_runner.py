@@ -8,9 +8,11 @@ from runner_bench import Bench, ends_within, unheard
 
 from agents.device.conditions import read_condition
 from agents.device.execute import start_run
+from agents.device.prepare import keep_awake
 from agents.journal import Phase
 from farm.clock import SystemClock
 from farm.core.attempt import AttemptState
+from farm.core.controls import Controls
 from farm.core.evidence import Evidence
 
 pytestmark = pytest.mark.anyio
@@ -31,6 +33,8 @@ async def test_a_run_is_adopted_although_the_phone_is_away_for_a_moment(bench: B
 
 async def test_a_run_that_was_noted_and_not_started_is_started_by_the_next_life(bench: Bench) -> None:
     phone = await bench.phone()
+    # As the earlier life left it.
+    await keep_awake(phone.device, phone.facts.work_root, Controls())
     before = await read_condition(phone.device, phone.facts.work_root, SystemClock().now())
     noted = bench.entry(1, "echo $WORD")
     draft = Evidence(fence=1, argv=noted.plan.argv, before=before)
