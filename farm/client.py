@@ -40,6 +40,7 @@ from farm.wire.views import (
     JobView,
     MatrixSummary,
     MatrixView,
+    RejectedView,
     SpeedupView,
     VariantRegistration,
     VariantView,
@@ -157,9 +158,19 @@ class FarmClient(HarnessCalls, TokenCalls):
     def matrix(self, matrix_id: MatrixId) -> MatrixView:
         return self._get(MatrixView, f"/matrices/{matrix_id}")
 
-    def results(self, matrix_id: MatrixId) -> list[ResultView]:
-        """Every cell of a matrix with its values over rounds."""
-        return self._get(list[ResultView], f"/matrices/{matrix_id}/results")
+    def results(self, matrix_id: MatrixId) -> Iterator[ResultView]:
+        """Every cell of a matrix with its values over rounds, page by page."""
+        after = -1
+        while page := self._get(list[ResultView], f"/matrices/{matrix_id}/results", after=str(after)):
+            yield from page
+            after = page[-1].index
+
+    def rejected(self, matrix_id: MatrixId) -> Iterator[RejectedView]:
+        """All cells of a matrix that get no jobs, page by page; `matrix` has but the first."""
+        after = -1
+        while page := self._get(list[RejectedView], f"/matrices/{matrix_id}/rejected", after=str(after)):
+            yield from page
+            after = page[-1].index
 
     def cells(self, matrix_id: MatrixId) -> Iterator[CellView]:
         """All cells of a matrix, page by page; of a large one, `matrix` has but the first."""
@@ -210,18 +221,15 @@ class FarmClient(HarnessCalls, TokenCalls):
         device: str | None = None,
         model: str | None = None,
         across_controls: bool = False,
-    ) -> list[SpeedupView]:
-        """Every candidate against its baseline, of the matrices, devices and models that are asked for."""
+    ) -> Iterator[SpeedupView]:
+        """Every candidate against its baseline, of the matrices, devices and models that are asked for, page
+        by page."""
         matrix = None if matrix_id is None else str(matrix_id)
         across = "true" if across_controls else None
-        return self._get(
-            list[SpeedupView],
-            "/speedups",
-            matrix_id=matrix,
-            device=device,
-            model=model,
-            across_controls=across,
-        )
+        asked = {"matrix_id": matrix, "device": device, "model": model, "across_controls": across}
+        while page := self._get(list[SpeedupView], "/speedups", **asked):
+            yield from page
+            asked["after"] = str(page[-1].cell_id)
 
     def placements(
         self, *, matrix_id: MatrixId | None = None, device: str | None = None

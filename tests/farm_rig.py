@@ -32,6 +32,7 @@ from farm.services.reap import reap
 from farm.services.registering import register_artifact, register_variant
 from farm.services.sessions import open_session
 from farm.services.settle import settle, settle_together
+from farm.services.newest_speedups import list_newest_speedups
 from farm.services.speedups import list_speedups
 from farm.services.submit import submit_matrix
 from farm.store.database import Database, sqlite_url
@@ -132,7 +133,9 @@ class FarmRig:
         return self.read(matrix_view, matrix_id, now=self.clock.now())
 
     def speedups(self, matrix_id: MatrixId | None = None) -> list[SpeedupView]:
-        return self.read(list_speedups, matrix_id=matrix_id)
+        if matrix_id is None:
+            return self.read(list_newest_speedups)
+        return self.read(list_speedups, matrix_id)
 
     def reap(self) -> None:
         self.write(reap, now=self.clock.now(), up_since=self.up_since)

@@ -12,7 +12,13 @@ from farm.services.answered import find_answered
 from farm.services.cancel import Cancelled, cancel_some
 from farm.services.explain_cell import explain_cell
 from farm.services.explain_job import explain_job, job_detail
-from farm.services.matrices import list_cell_views, list_job_views, list_matrix_summaries, matrix_view
+from farm.services.matrices import (
+    list_cell_views,
+    list_job_views,
+    list_matrix_summaries,
+    list_rejected_views,
+    matrix_view,
+)
 from farm.services.plan_matrix import plan_matrix
 from farm.services.rerun import prepare_rerun, queue_rerun
 from farm.services.submit import prepare_matrix, queue_prepared
@@ -20,7 +26,15 @@ from farm.wire.base import REQUEST_KEY_HEADER, Count
 from farm.wire.explain_views import CellExplanation, JobDetail, JobExplanation
 from farm.wire.matrix import matrix_spec
 from farm.wire.matrix_views import Cancellation, CancelledView, MatrixPlanView, Rerun
-from farm.wire.views import MAX_JOBS_PAGE, CellView, JobView, MatrixSubmission, MatrixSummary, MatrixView
+from farm.wire.views import (
+    MAX_JOBS_PAGE,
+    CellView,
+    JobView,
+    MatrixSubmission,
+    MatrixSummary,
+    MatrixView,
+    RejectedView,
+)
 
 router = APIRouter(prefix="/api/v1")
 
@@ -112,6 +126,14 @@ async def post_rerun(
 async def get_cells(matrix_id: Count, _: Viewer, farm: Farm, after: After = -1) -> tuple[CellView, ...]:
     """Cells of a matrix behind an index, page by page; an empty page is the end."""
     return await farm.database.read_async(list_cell_views, MatrixId(matrix_id), after=after)
+
+
+@router.get("/matrices/{matrix_id}/rejected")
+async def get_rejected(
+    matrix_id: Count, _: Viewer, farm: Farm, after: After = -1
+) -> tuple[RejectedView, ...]:
+    """Cells of a matrix that get no jobs, with their reasons, behind a place; an empty page is the end."""
+    return await farm.database.read_async(list_rejected_views, MatrixId(matrix_id), after=after)
 
 
 @router.get("/jobs")

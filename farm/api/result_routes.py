@@ -1,18 +1,26 @@
 """What matrices measured."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from farm.api.callers import Viewer
 from farm.api.context import Farm
 from farm.core.ids import MatrixId
 from farm.services.results import list_results
 from farm.wire.base import Count
-from farm.wire.result_views import ResultView
+from farm.wire.result_views import MAX_RESULTS_PAGE, ResultView
 
 router = APIRouter(prefix="/api/v1/matrices")
 
 
 @router.get("/{matrix_id}/results")
-async def get_results(matrix_id: Count, _: Viewer, farm: Farm) -> list[ResultView]:
-    """Every cell of a matrix with its values over rounds."""
-    return await farm.database.read_async(list_results, MatrixId(matrix_id))
+async def get_results(
+    matrix_id: Count,
+    _: Viewer,
+    farm: Farm,
+    after: Annotated[int, Query(ge=-1, lt=2**31)] = -1,
+    limit: Annotated[int, Query(ge=1, le=MAX_RESULTS_PAGE)] = MAX_RESULTS_PAGE,
+) -> list[ResultView]:
+    """Cells of a matrix behind an index, with their values over rounds; an empty page is the end."""
+    return await farm.database.read_async(list_results, MatrixId(matrix_id), after=after, limit=limit)

@@ -1,17 +1,21 @@
 """What people and scripts call."""
 
+from functools import partial
+from typing import Annotated
+
 from fastapi import APIRouter, Query
 
 from farm import __version__
 from farm.api.callers import Submitter, Viewer
 from farm.api.context import Farm
-from farm.core.ids import AttemptId, MatrixId
+from farm.core.ids import AttemptId, CellId, MatrixId
 from farm.services.attempts import attempt_view
+from farm.services.newest_speedups import list_newest_speedups
 from farm.services.registering import (
     list_variants,
     register_variant,
 )
-from farm.services.speedups import list_speedups
+from farm.services.speedups import PAGE, list_speedups
 from farm.wire.base import WIRE_VERSION, Count
 from farm.wire.views import (
     AttemptView,
@@ -71,12 +75,17 @@ async def get_speedups(
     device: str | None = Query(default=None, max_length=128),
     model: str | None = Query(default=None, max_length=128),
     across_controls: bool = False,
+    after: Count | None = None,
+    limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
 ) -> list[SpeedupView]:
-    """Comparisons of one matrix, or else the newest of each pair."""
-    return await farm.database.read_async(
-        list_speedups,
-        matrix_id=None if matrix_id is None else MatrixId(matrix_id),
+    """Comparisons of one matrix, or else the newest of each pair, page by page: those behind the one of the
+    cell `after`; an empty page is the end."""
+    asked = partial(
+        list_newest_speedups if matrix_id is None else partial(list_speedups, matrix_id=MatrixId(matrix_id)),
         device=device,
         model=model,
         across_controls=across_controls,
+        after=None if after is None else CellId(after),
+        limit=limit,
     )
+    return await farm.database.read_async(asked)

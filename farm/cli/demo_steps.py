@@ -116,7 +116,7 @@ def _run(
     steps.done(f"matrix {view.matrix_id} {view.state}, {jobs_line(view)}")
     return DemoResult(
         matrix_id=view.matrix_id,
-        speedups=farm.speedups(matrix_id=view.matrix_id),
+        speedups=list(farm.speedups(matrix_id=view.matrix_id)),
         exit_code=exit_code_of(view),
         farm_goes_on=farm_goes_on,
     )

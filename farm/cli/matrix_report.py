@@ -125,6 +125,8 @@ def rejections(view: MatrixView) -> Iterator[str]:
     for rejected in view.rejected_list:
         where = f"{rejected.device_id}, " if rejected.device_id else ""
         yield f"{where}{rejected.label}: no jobs, {rejected.reason}"
+    if more := view.rejected - len(view.rejected_list):
+        yield f"{more} more: GET /api/v1/matrices/{view.matrix_id}/rejected?after=INDEX has all, page by page"
 
 
 def look_closer(jobs: Sequence[JobView]) -> str | None:

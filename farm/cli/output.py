@@ -3,7 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 MIN_WIDTH = 80
 #: What is piped and has no COLUMNS is not wrapped to a terminal's width: a row stays one line.
 PIPED_WIDTH = 200
+
+#: Nobody reads a longer table.
+MOST_ROWS = 2000
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
 
@@ -46,6 +51,24 @@ def show(views: Sequence[M], render: Callable[[Sequence[M]], "RenderableType"], 
 def print_json(document: object) -> None:
     """Print a document; the only thing a command with `--json` may write to stdout."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_json_list(views: "Iterable[BaseModel]") -> None:
+    """Print one list, as `print_json` does, each document as it comes: of a million, one is in memory."""
+    before = "["
+    for view in views:
+        text = json.dumps(view.model_dump(mode="json"), indent=2, ensure_ascii=False)
+        typer.echo(f"{before}\n{indent(text, '  ')}", nl=False)
+        before = ","
+    typer.echo("[]" if before == "[" else "\n]")
+
+
+def first_rows(views: Iterable[M], *, where_all_are: str) -> list[M]:
+    """As many as a table has rows at most; where there are more, that is said, with what has them all."""
+    rows = list(islice(views, MOST_ROWS + 1))
+    if len(rows) > MOST_ROWS:
+        talk(f"These are the first {MOST_ROWS} of more: {where_all_are}")
+    return rows[:MOST_ROWS]
 
 
 def print_json_line(document: object) -> None:

@@ -1,13 +1,13 @@
 """What a run found: the table of values, or of speedups where there is a baseline, and the metrics."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
 
 from rich.table import Table
 from rich.text import Text
 
 from farm.cli.next_steps import farm_command
-from farm.cli.output import out, talk
+from farm.cli.output import first_rows, out, talk
 from farm.cli.render import add_row, listing
 from farm.cli.speedups import print_speedups
 from farm.cli.words import NOTHING, duration_or_nothing, phone, plural
@@ -23,7 +23,7 @@ _P90 = "p90 = 90th percentile of a round's samples, median over rounds."
 
 
 def result_document(
-    view: MatrixView, results: Sequence[ResultView], speedups: Sequence[SpeedupView]
+    view: MatrixView, results: Iterable[ResultView], speedups: Iterable[SpeedupView]
 ) -> dict[str, object]:
     """Everything as one JSON document."""
     return {
@@ -33,16 +33,19 @@ def result_document(
     }
 
 
-def print_result(view: MatrixView, results: Sequence[ResultView], speedups: Sequence[SpeedupView]) -> None:
+def print_result(view: MatrixView, measured: Iterable[ResultView], compared: Iterable[SpeedupView]) -> None:
     """Tables on stdout; what they lack, and where to look next, on stderr."""
-    if speedups:
-        print_speedups(speedups)
+    where = f"GET /api/v1/matrices/{view.matrix_id}/results?after=INDEX has all, page by page."
+    results = first_rows(measured, where_all_are=where)
+    speedups = iter(compared)
+    if first := next(speedups, None):
+        print_speedups(chain([first], speedups))
     elif any(result.time for result in results):
         out().print(value_table(results))
         for line in legend(results):
             out().print(Text(line, style="dim"))
-        measured = next(result for result in results if result.time)
-        talk(f"What a time rests on: {farm_command()} explain cell {measured.cell_id}, and so on")
+        timed = next(result for result in results if result.time)
+        talk(f"What a time rests on: {farm_command()} explain cell {timed.cell_id}, and so on")
     if any(result.metrics for result in results):
         out().print()
         out().print(metric_table(results))

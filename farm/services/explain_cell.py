@@ -11,7 +11,7 @@ from farm.core.ids import CellId, FactsId, JobId
 from farm.core.pairing import Exclusion, RoundPair, paired_rounds
 from farm.core.speedup import CONFIDENCE, speedup
 from farm.services.explained_side import explained_device, explained_side
-from farm.services.speedups import list_speedups
+from farm.services.speedups import comparisons_of, facts_of_devices
 from farm.services.updates import builds_of
 from farm.store import matrices, provenance
 from farm.store.matrices import CellRow, Matrix
@@ -43,7 +43,7 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
     its = [run for run in runs if run.cell_id != cell.cell_id]
     builds = builds_of(connection, {run.facts_id for run in runs})
     pairs, left_out = used_rounds(matrix, its, own, builds) if baseline else ([], [])
-    view, aa = _views(connection, cell, baseline)
+    view, aa = _views(connection, matrix, cell, baseline, cells)
     return CellExplanation(
         matrix_id=matrix.matrix_id,
         matrix=matrix.name,
@@ -127,14 +127,16 @@ def _round(baseline: MeasuredRun, candidate: MeasuredRun, places: Places) -> Rou
 
 
 def _views(
-    connection: Connection, cell: CellRow, baseline: CellRow | None
+    connection: Connection, matrix: Matrix, cell: CellRow, baseline: CellRow | None, cells: Sequence[CellRow]
 ) -> tuple[SpeedupView | None, SpeedupView | None]:
     """The cell's own comparison, and the one of its baseline with its twin."""
-    views = list_speedups(connection, matrix_id=cell.matrix_id)
+    anchor = baseline or cell
+    twin = next((each for each in cells if each.replica > 1 and each.baseline_index == anchor.index), None)
+    facts = facts_of_devices(connection).get(cell.device_id)
+    wanted = [cell] if twin is None or twin == cell else [cell, twin]
+    views = [each.view(facts) for each in comparisons_of(connection, matrix, wanted)]
     own = next((view for view in views if view.cell_id == cell.cell_id), None)
-    anchor = baseline.cell_id if baseline else cell.cell_id
-    aa = next((view for view in views if view.aa and view.baseline_cell_id == anchor), None)
-    return own, aa
+    return own, next((view for view in views if twin is not None and view.cell_id == twin.cell_id), None)
 
 
 def _method(view: SpeedupView | None, matrix: Matrix) -> list[str]:

@@ -12,7 +12,7 @@ from farm.core.ids import AttemptId, CellId, MatrixId
 from farm.core.job import JobState
 from farm.core.measurement import Outcome, Quality
 from farm.services.progress import Eta, device_progress, eta_of, etas, work_by_device
-from farm.store import job_counts, job_pages, matrices, measurements, unfoldings
+from farm.store import job_counts, job_pages, matrices, measurements, rejections, unfoldings
 from farm.store.job_counts import Tally
 from farm.store.jobs import Job
 from farm.store.matrices import CellRow, Matrix
@@ -84,7 +84,7 @@ def matrix_view(connection: Connection, matrix_id: MatrixId, *, now: datetime) -
         harness=matrix.harness,
         progress=progress,
         cell_list=_cell_page(connection, matrix, after=-1, limit=cells_shown(matrix)),
-        rejected_list=tuple(RejectedView.model_validate(rejected) for rejected in matrix.rejected),
+        rejected_list=_rejected_page(connection, matrix_id, after=-1),
     )
 
 
@@ -101,6 +101,18 @@ def list_cell_views(connection: Connection, matrix_id: MatrixId, *, after: int) 
     """
     matrix = get_matrix(connection, matrix_id)
     return _cell_page(connection, matrix, after=after, limit=cells_shown(matrix))
+
+
+def list_rejected_views(
+    connection: Connection, matrix_id: MatrixId, *, after: int
+) -> tuple[RejectedView, ...]:
+    """A page of the cells of a matrix that get no jobs: those behind a place, and none at the end.
+
+    Raises:
+        NotFound: there is no such matrix.
+    """
+    get_matrix(connection, matrix_id)
+    return _rejected_page(connection, matrix_id, after=after)
 
 
 def list_job_views(
@@ -149,7 +161,7 @@ def _summary(matrix: Matrix, tally: Tally, cells: int, eta: Eta, not_queued: Seq
         state=_state(tally),
         rounds=matrix.rounds,
         cells=cells,
-        rejected=len(matrix.rejected),
+        rejected=matrix.rejected_count,
         jobs=tally.total,
         jobs_by_outcome=tally.jobs_by_outcome,
         not_queued=sum(left.count for left in not_queued if not left.is_cancelled),
@@ -166,6 +178,11 @@ def _state(tally: Tally) -> str:
     if tally.is_open:
         return "running"
     return "cancelled" if tally.jobs_by_outcome.get(Outcome.CANCELLED) else "finished"
+
+
+def _rejected_page(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[RejectedView, ...]:
+    found = rejections.page_of_rejections(connection, matrix_id, after=after)
+    return tuple(RejectedView.model_validate(each, from_attributes=True) for each in found)
 
 
 def _cell_page(connection: Connection, matrix: Matrix, *, after: int, limit: int) -> tuple[CellView, ...]:

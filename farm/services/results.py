@@ -12,29 +12,35 @@ from farm.core.ids import CellId, DeviceId, FactsId, MatrixId
 from farm.core.level import level
 from farm.core.measurement import Metric, Quality
 from farm.services.adapters import adapter_of
-from farm.services.matrices import get_matrix
+from farm.services.matrices import cells_shown, get_matrix
 from farm.services.updates import builds_of
 from farm.store import devices, matrices, programs
 from farm.store.figures import Figures, list_figures
 from farm.store.matrices import CellRow
-from farm.wire.result_views import LevelView, MetricView, ResultView
+from farm.wire.result_views import MAX_RESULTS_PAGE, LevelView, MetricView, ResultView
 
 
-def list_results(connection: Connection, matrix_id: MatrixId) -> list[ResultView]:
-    """One view for each cell, in the order of the matrix.
+def list_results(
+    connection: Connection, matrix_id: MatrixId, *, after: int = -1, limit: int = MAX_RESULTS_PAGE
+) -> list[ResultView]:
+    """A page of the cells of a matrix, by their indexes: those behind one, and none at the end.
+
+    There are fewer than asked for where a matrix has many rounds.
 
     Raises:
         NotFound: there is no such matrix.
     """
-    get_matrix(connection, matrix_id)
-    cells = matrices.list_cells(connection, matrix_id)
+    size = min(limit, cells_shown(get_matrix(connection, matrix_id)))
+    cells = matrices.page_of_cells(connection, matrix_id, after=after, limit=size)
+    if not cells:
+        return []
     facts = {row.device_id: row.facts for row in devices.list_devices(connection)}
     covers = {
         program_id: adapter_of(programs.get_program(connection, program_id)).clock_covers
         for program_id in {cell.program_id for cell in cells}
     }
     measured: defaultdict[CellId, list[Figures]] = defaultdict(list)
-    for figures in list_figures(connection, matrix_id):
+    for figures in list_figures(connection, matrix_id, of=(cells[0].index, cells[-1].index)):
         measured[figures.cell_id].append(figures)
     builds = {cell_id: builds_of(connection, {e.facts_id for e in own}) for cell_id, own in measured.items()}
     return [
@@ -56,6 +62,7 @@ def _view(
     known = facts.get(cell.device_id)
     return ResultView(
         cell_id=cell.cell_id,
+        index=cell.index,
         device_id=cell.device_id,
         device_model=known.device_model if known else None,
         soc=known.soc if known else None,

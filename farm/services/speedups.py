@@ -1,7 +1,7 @@
 """What is faster than what, per device, from the accepted measurements of a matrix."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,134 +17,132 @@ from farm.core.series import non_default_settings
 from farm.core.speedup import Speedup, speedup
 from farm.services.adapters import default_of_flags
 from farm.services.devices import device_named
-from farm.services.matrices import get_matrix
+from farm.services.matrices import cells_shown, get_matrix
 from farm.services.updates import builds_of
 from farm.store import catalog, devices, matrices, measurements
+from farm.store.candidates import Among, page_of_candidates
 from farm.store.matrices import CellRow, Matrix
 from farm.store.measurements import Measurement
 from farm.wire.views import SpeedupView
 
-_Identity = tuple[SeriesId | None, SeriesId | None, bool]
+#: To whoever asks what comes behind something else.
+BEHIND = "`after` is the cell_id of the last comparison on the page before"
+#: Of comparisons that are shown together there are so many at most.
+PAGE = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """A comparison, and what is compared in it, so that a newer one can take its place."""
+class Compared:
+    """A candidate with what was measured of it and of its baseline, not compared yet."""
 
-    identity: _Identity
-    view: SpeedupView
+    matrix: Matrix
+    baseline: CellRow
+    candidate: CellRow
+    #: Of baseline and candidate, oldest first.
+    sides: tuple[Sequence[Measurement], Sequence[Measurement]]
+    builds: Mapping[FactsId, int]
+    defaults: Mapping[str, SettingValue]
+
+    @property
+    def series(self) -> tuple[SeriesId | None, SeriesId | None]:
+        """What is compared, in whatever matrix; None for a side of which nothing was measured."""
+        baseline, candidate = (side[-1].series_id if side else None for side in self.sides)
+        return baseline, candidate
+
+    def view(self, facts: DeviceFacts | None, *, across_controls: bool = False) -> SpeedupView:
+        """The comparison."""
+        pairs, excluded = paired_rounds(*self.sides, builds=self.builds, across_controls=across_controls)
+        found = speedup(pairs, excluded=excluded, margin=self.matrix.spec["equivalence_margin"])
+        until = max((m.measured_at for side in self.sides for m in side), default=self.matrix.created_at)
+        settings = non_default_settings(self.candidate.settings, self.defaults)
+        return _view(self.matrix, self.baseline, self.candidate, settings, found, facts, until)
 
 
 def list_speedups(
     connection: Connection,
+    matrix_id: MatrixId,
     *,
-    matrix_id: MatrixId | None = None,
     device: str | None = None,
     model: str | None = None,
     across_controls: bool = False,
+    after: CellId | None = None,
+    limit: int = PAGE,
 ) -> list[SpeedupView]:
-    """Comparisons of one matrix, or else the newest of each pair of series over all matrices.
+    """A page of the comparisons of a matrix, by the places of their candidates; none at the end.
 
     Args:
         connection: the database.
-        matrix_id: only of this matrix.
+        matrix_id: of this matrix.
         device: only on this device: its id, its label, or the beginning of either.
         model: only of this model.
         across_controls: whether rounds count in which the phone was controlled in different degrees.
+        after: only those behind the one of this candidate.
+        limit: so many at most, and fewer where a matrix has many rounds.
 
     Raises:
-        NotFound: there is no such matrix, device or model.
+        NotFound: there is no such matrix, device, model or candidate.
         InvalidInput: several devices begin so.
     """
     device_id = None if device is None else device_named(connection, device).device_id
     if model is not None:
-        _check_model(connection, model)
-    facts = {row.device_id: row.facts for row in devices.list_devices(connection)}
-    if matrix_id is not None:
-        matrix = get_matrix(connection, matrix_id)
-        rows = _rows(connection, matrix, facts, across_controls=across_controls)
-    else:
-        rows = _newest(connection, facts, across_controls=across_controls)
+        check_model(connection, model)
+    matrix = get_matrix(connection, matrix_id)
+    behind = -1 if after is None else _candidate(connection, matrix_id, after).index
+    among = Among(device_id=device_id, model=model)
+    size = min(limit, cells_shown(matrix))
+    candidates = page_of_candidates(connection, matrix_id, among, after=behind, limit=size)
+    facts = facts_of_devices(connection)
     return [
-        row.view for row in rows if device_id in (None, row.view.device) and model in (None, row.view.model)
+        each.view(facts.get(each.candidate.device_id), across_controls=across_controls)
+        for each in comparisons_of(connection, matrix, candidates)
     ]
 
 
-def _check_model(connection: Connection, model: str) -> None:
+def facts_of_devices(connection: Connection) -> dict[DeviceId, DeviceFacts | None]:
+    """What each phone is now."""
+    return {row.device_id: row.facts for row in devices.list_devices(connection)}
+
+
+def comparisons_of(
+    connection: Connection, matrix: Matrix, candidates: Sequence[CellRow]
+) -> Iterator[Compared]:
+    """Candidates of a matrix with their baselines; those without one are left out."""
+    wanted = {cell.baseline_index for cell in candidates if cell.baseline_index is not None}
+    baselines = {cell.index: cell for cell in matrices.cells_at(connection, matrix.matrix_id, wanted)}
+    both = {cell.cell_id for cell in (*candidates, *baselines.values())}
+    measured: defaultdict[CellId, list[Measurement]] = defaultdict(list)
+    for measurement in measurements.accepted_of_cells(connection, both):
+        measured[measurement.cell_id].append(measurement)
+    snapshots: defaultdict[DeviceId, set[FactsId | None]] = defaultdict(set)
+    for cell in (*candidates, *baselines.values()):
+        snapshots[cell.device_id] |= {each.facts_id for each in measured.get(cell.cell_id, ())}
+    builds = {device_id: builds_of(connection, found) for device_id, found in snapshots.items()}
+    defaults = default_of_flags(connection, matrix.harness)
+    for cell in candidates:
+        if cell.baseline_index is not None:
+            baseline = baselines[cell.baseline_index]
+            yield Compared(
+                matrix=matrix,
+                baseline=baseline,
+                candidate=cell,
+                sides=(measured.get(baseline.cell_id, ()), measured.get(cell.cell_id, ())),
+                builds=builds[cell.device_id],
+                defaults=defaults,
+            )
+
+
+def _candidate(connection: Connection, matrix_id: MatrixId, cell_id: CellId) -> CellRow:
+    cell = matrices.find_cell(connection, cell_id)
+    if cell is None or cell.matrix_id != matrix_id:
+        raise NotFound(f"matrix {matrix_id} has no cell {cell_id}", hint=BEHIND)
+    return cell
+
+
+def check_model(connection: Connection, model: str) -> None:
+    """Raise NotFound where no variant is of a model."""
     known = {variant.manifest.model for variant in catalog.list_variants(connection)}
     if model not in known:
         raise NotFound(f"no model `{model}`", hint=name_hint(model, known) or "the farm has no models yet")
-
-
-def _newest(
-    connection: Connection, facts: Mapping[DeviceId, DeviceFacts | None], *, across_controls: bool
-) -> list[_Row]:
-    """Of each pair, what the newest matrix with any usable round says."""
-    found: dict[_Identity, _Row] = {}
-    for matrix in matrices.list_matrices(connection):
-        for row in _rows(connection, matrix, facts, across_controls=across_controls):
-            if row.view.speedup is not None:
-                found.setdefault(row.identity, row)
-    return sorted(found.values(), key=_place)
-
-
-def _place(row: _Row) -> tuple[str, str, int]:
-    return row.view.device, row.view.model or "", -row.view.matrix_id
-
-
-def _rows(
-    connection: Connection,
-    matrix: Matrix,
-    facts: Mapping[DeviceId, DeviceFacts | None],
-    *,
-    across_controls: bool,
-) -> list[_Row]:
-    cells = matrices.list_cells(connection, matrix.matrix_id)
-    cell_by_index = {cell.index: cell for cell in cells}
-    measured: defaultdict[CellId, list[Measurement]] = defaultdict(list)
-    for measurement in measurements.accepted_measurements(connection, matrix.matrix_id):
-        measured[measurement.cell_id].append(measurement)
-    defaults = default_of_flags(connection, matrix.harness)
-    snapshots: defaultdict[DeviceId, set[FactsId | None]] = defaultdict(set)
-    for cell in cells:
-        snapshots[cell.device_id] |= {each.facts_id for each in measured.get(cell.cell_id, ())}
-    builds = {device_id: builds_of(connection, found) for device_id, found in snapshots.items()}
-    return [
-        _row(
-            matrix,
-            cell_by_index[cell.baseline_index],
-            cell,
-            measured,
-            builds[cell.device_id],
-            facts.get(cell.device_id),
-            defaults,
-            across_controls=across_controls,
-        )
-        for cell in cells
-        if cell.baseline_index is not None
-    ]
-
-
-def _row(
-    matrix: Matrix,
-    baseline: CellRow,
-    candidate: CellRow,
-    measured: Mapping[CellId, Sequence[Measurement]],
-    builds: Mapping[FactsId, int],
-    facts: DeviceFacts | None,
-    defaults: Mapping[str, SettingValue],
-    *,
-    across_controls: bool,
-) -> _Row:
-    sides = [measured.get(cell.cell_id, ()) for cell in (baseline, candidate)]
-    pairs, excluded = paired_rounds(*sides, builds=builds, across_controls=across_controls)
-    found = speedup(pairs, excluded=excluded, margin=matrix.spec["equivalence_margin"])
-    until = max((m.measured_at for side in sides for m in side), default=matrix.created_at)
-    series = [side[-1].series_id if side else None for side in sides]
-    is_twin = candidate.replica > 1
-    settings = non_default_settings(candidate.settings, defaults)
-    view = _view(matrix, baseline, candidate, settings, found, facts, until)
-    return _Row(identity=(series[0], series[1], is_twin), view=view)
 
 
 def _view(

@@ -16,7 +16,7 @@ from farm.core.turn import round_turn
 from farm.services.answered import find_answered
 from farm.services.expanding import Expanded, expand_here, ground_of
 from farm.services.unfolding import INLINE_JOBS, ChunkMaker, put_rows
-from farm.store import matrices, unfoldings
+from farm.store import matrices, rejections, unfoldings
 from farm.store.events import record_event
 from farm.store.queue_turns import first_turns
 from farm.store.unfoldings import NewUnfolding
@@ -141,27 +141,27 @@ def _store_matrix(
     actor: str,
 ) -> MatrixId:
     expanded = ready.expanded
-    return matrices.add_matrix(
+    rejected = [_rejected(cell, expanded.varying) for cell in expanded.expansion.rejected]
+    matrix_id = matrices.add_matrix(
         connection,
         name=expanded.plan.name,
         harness=expanded.plan.harness,
         spec=expanded.spec.model_dump(mode="json"),
         rounds=expanded.plan.rounds,
         seed=ready.blueprint.seed,
-        rejected=[_rejected(cell, expanded.varying) for cell in expanded.expansion.rejected],
+        rejected_count=len(rejected),
         rerun_of=rerun_of,
         submitted_by=actor,
         request=request,
         now=now,
     )
+    rejections.add_rejections(connection, matrix_id, rejected)
+    return matrix_id
 
 
-def _rejected(cell: RejectedCell, varying: frozenset[str]) -> dict[str, object]:
-    return {
-        "device_id": cell.device_id,
-        "label": label_by(cell.key, varying),
-        "reason": f"{cell.reason} ({cell.hint})" if cell.hint else cell.reason,
-    }
+def _rejected(cell: RejectedCell, varying: frozenset[str]) -> tuple[DeviceId | None, str, str]:
+    reason = f"{cell.reason} ({cell.hint})" if cell.hint else cell.reason
+    return cell.device_id, label_by(cell.key, varying), reason
 
 
 def _queue_jobs(

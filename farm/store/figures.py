@@ -39,12 +39,12 @@ class Figures:
 _COLUMNS = [measurements.c[name] for name in Figures.__dataclass_fields__]
 
 
-def list_figures(connection: Connection, matrix_id: MatrixId) -> list[Figures]:
-    """Oldest first."""
+def list_figures(connection: Connection, matrix_id: MatrixId, *, of: tuple[int, int]) -> list[Figures]:
+    """Those of the cells from one index to another, oldest first."""
     query = (
         sa.select(*_COLUMNS)
         .join(cells, cells.c.cell_id == measurements.c.cell_id)
-        .where(cells.c.matrix_id == matrix_id, measurements.c.accepted)
+        .where(cells.c.matrix_id == matrix_id, cells.c.cell_index.between(*of), measurements.c.accepted)
         .order_by(measurements.c.measurement_id)
     )
     return [_figures(row) for row in connection.execute(query)]

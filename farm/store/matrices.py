@@ -26,7 +26,7 @@ class Matrix:
     spec: Mapping[str, Any]
     rounds: int
     seed: int
-    rejected: Sequence[Mapping[str, Any]]
+    rejected_count: int
     #: The matrix that this one runs again.
     rerun_of: MatrixId | None
     #: As events name them; None where nobody noted it.
@@ -77,7 +77,7 @@ def add_matrix(
     spec: Mapping[str, Any],
     rounds: int,
     seed: int,
-    rejected: Sequence[Mapping[str, Any]],
+    rejected_count: int,
     rerun_of: MatrixId | None = None,
     submitted_by: str,
     request: RequestKey | None = None,
@@ -92,7 +92,7 @@ def add_matrix(
             spec=dict(spec),
             rounds=rounds,
             seed=seed,
-            rejected=list(rejected),
+            rejected_count=rejected_count,
             rerun_of=rerun_of,
             submitted_by=submitted_by,
             created_at=now,
@@ -159,7 +159,7 @@ def _matrix(row: sa.Row[Any]) -> Matrix:
         spec=row.spec,
         rounds=row.rounds,
         seed=row.seed,
-        rejected=row.rejected,
+        rejected_count=row.rejected_count,
         rerun_of=row.rerun_of,
         submitted_by=row.submitted_by,
         created_at=row.created_at,
@@ -199,6 +199,14 @@ def page_of_cells(connection: Connection, matrix_id: MatrixId, *, after: int, li
         .where(cells.c.matrix_id == matrix_id, cells.c.cell_index > after)
         .order_by(cells.c.cell_index)
         .limit(limit)
+    )
+    return [cell_of(row) for row in connection.execute(query)]
+
+
+def cells_at(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> list[CellRow]:
+    """Cells of a matrix by their indexes; those that are not stored yet are missing."""
+    query = cells_with_models().where(
+        cells.c.matrix_id == matrix_id, is_among(connection, cells.c.cell_index, indexes)
     )
     return [cell_of(row) for row in connection.execute(query)]
 

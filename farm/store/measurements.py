@@ -1,6 +1,6 @@
 """Measurements and the series they belong to."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
@@ -17,6 +17,7 @@ from farm.core.measurement import Judgement, Quality, Reading, SampleKind, Summa
 from farm.core.plan import SettingValue
 from farm.core.samples import encode
 from farm.core.variant import Recipe
+from farm.store.bulk import is_among
 from farm.store.placements import stored_placement
 from farm.store.tables import cells, measurements, series
 
@@ -187,6 +188,16 @@ def accepted_measurements(
     )
     if of is not None:
         query = query.where(cells.c.cell_index.between(*of))
+    return [_measurement(row) for row in connection.execute(query)]
+
+
+def accepted_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> list[Measurement]:
+    """The accepted measurements of some cells, oldest first."""
+    query = (
+        sa.select(*_COLUMNS)
+        .where(is_among(connection, measurements.c.cell_id, cell_ids), measurements.c.accepted)
+        .order_by(measurements.c.measurement_id)
+    )
     return [_measurement(row) for row in connection.execute(query)]
 
 

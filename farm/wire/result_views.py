@@ -4,6 +4,9 @@ from farm.core.ids import CellId, DeviceId
 from farm.core.measurement import Better, SampleKind
 from farm.wire.base import Wire
 
+#: Cells that one answer lists at most.
+MAX_RESULTS_PAGE = 2000
+
 
 class LevelView(Wire):
     """Values over rounds; the interval is there from five rounds on."""
@@ -32,6 +35,8 @@ class ResultView(Wire):
     """
 
     cell_id: CellId
+    #: Its place in the matrix, from 0: by the last one's, one asks for the next page.
+    index: int
     device_id: DeviceId
     device_model: str | None
     soc: str | None

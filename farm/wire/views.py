@@ -106,6 +106,8 @@ class MatrixSummary(Wire):
 class RejectedView(Wire):
     """A cell that gets no jobs, and why."""
 
+    #: Its place among them, from 0.
+    index: int = 0
     device_id: DeviceId | None
     label: str
     reason: str
@@ -141,6 +143,7 @@ class MatrixView(MatrixSummary):
     progress: tuple[DeviceProgress, ...]
     #: The first ones; of a large matrix `GET /api/v1/matrices/{id}/cells?after=INDEX` tells of the others.
     cell_list: tuple[CellView, ...]
+    #: The first ones, likewise: `GET /api/v1/matrices/{id}/rejected?after=INDEX`.
     rejected_list: tuple[RejectedView, ...]
 
 

@@ -58,7 +58,7 @@ def test_a_new_farm_says_who_it_is_and_lists_nothing_but_its_own_programs(farm: 
     assert farm.devices() == []
     assert farm.variants() == []
     assert farm.matrices() == []
-    assert farm.speedups() == []
+    assert list(farm.speedups()) == []
     assert "speed_benchmark_torch" in {program.name for program in farm.programs()}
 
 
@@ -112,11 +112,11 @@ def test_what_does_not_exist_is_not_found(farm: FarmClient) -> None:
     with pytest.raises(NotFound):
         farm.attempt(AttemptId(99))
     with pytest.raises(NotFound):
-        farm.speedups(matrix_id=MatrixId(99))
+        list(farm.speedups(matrix_id=MatrixId(99)))
     with pytest.raises(NotFound, match="no device `phone-1`"):
-        farm.speedups(device="phone-1")
+        list(farm.speedups(device="phone-1"))
     with pytest.raises(NotFound, match="no model `mobilenet_v2`"):
-        farm.speedups(model="mobilenet_v2")
+        list(farm.speedups(model="mobilenet_v2"))
 
 
 def test_a_matrix_that_is_none_is_refused_with_the_problem_as_cause(farm: FarmClient) -> None:

@@ -15,6 +15,7 @@ STATELESS = {
     "programs": "the one registered last is in use",
     "program_files": "part of a program",
     "cells": "part of a matrix",
+    "rejections": "part of a matrix",
     "blueprints": "part of a matrix, until its last job is queued",
     "device_facts": "a snapshot",
     "golden_runs": "told by the end of its check",

@@ -66,7 +66,7 @@ SUBMITTED = {
     "spec": {},
     "rounds": 5,
     "seed": 1,
-    "rejected": [],
+    "rejected_count": 0,
     "created_at": NOW,
     "submitted_by": "user:ann",
     "request_key": "k",

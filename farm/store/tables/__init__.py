@@ -24,6 +24,7 @@ from farm.store.tables.work import (
     is_live,
     jobs,
     matrices,
+    rejections,
     unfoldings,
 )
 
@@ -54,6 +55,7 @@ __all__ = [
     "metadata",
     "program_files",
     "programs",
+    "rejections",
     "series",
     "sessions",
     "unfoldings",

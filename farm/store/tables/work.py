@@ -25,8 +25,8 @@ matrices = sa.Table(
     sa.Column("spec", sa.JSON, nullable=False),
     sa.Column("rounds", sa.Integer, nullable=False),
     sa.Column("seed", sa.BigInteger, nullable=False),
-    #: Cells that get no jobs, with their reasons.
-    sa.Column("rejected", sa.JSON, nullable=False),
+    #: How many cells get no jobs: `rejections` has them.
+    sa.Column("rejected_count", sa.Integer, nullable=False, server_default="0"),
     #: The matrix that this one runs again.
     sa.Column("rerun_of", BigId, sa.ForeignKey("matrices.matrix_id")),
     #: Who submitted it; None before schema 0003.
@@ -46,6 +46,17 @@ sa.Index(
     unique=True,
     sqlite_where=_HAS_KEY,
     postgresql_where=_HAS_KEY,
+)
+
+#: The cells of a matrix that get no jobs, so many in a row: there may be a million, and nobody changes them.
+rejections = sa.Table(
+    "rejections",
+    metadata,
+    sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), primary_key=True, autoincrement=False),
+    #: The place of the first one among all of the matrix, from 0.
+    sa.Column("first_index", sa.Integer, primary_key=True, autoincrement=False),
+    #: Device, label and reason of each.
+    sa.Column("cells", sa.JSON, nullable=False),
 )
 
 cells = sa.Table(

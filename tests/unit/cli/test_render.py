@@ -78,7 +78,7 @@ def test_what_went_wrong_in_a_cell_is_one_line_however_often_it_did() -> None:
     problems = {"noisy: spans 30 %": 1, "noisy: spans 40 %": 2, "failed: signal 11": 1}
     cell = cell_view(measurements_by_quality={"valid": 1, "noisy": 3}, problems=problems)
     said = "phone-1, float32 lite: 1 failed, 3 noisy (noisy: spans 40 %; 2 other reasons)"
-    assert list(failures(matrix_view(cell_list=(cell,), rejected_list=()))) == [said]
+    assert list(failures(matrix_view(cell_list=(cell,), rejected=0, rejected_list=()))) == [said]
 
 
 def test_a_rejection_on_every_device_names_none() -> None:

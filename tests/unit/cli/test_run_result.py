@@ -28,6 +28,7 @@ def level_view(**changes: Any) -> LevelView:
 def result_view(**changes: Any) -> ResultView:
     values: dict[str, Any] = {
         "cell_id": 1,
+        "index": 0,
         "device_id": "phone-1",
         "device_model": "Pixel 8",
         "soc": "Tensor G3",
