@@ -105,12 +105,14 @@ async def test_a_wedged_server_is_not_the_phones_fault(own_device: AdbDevice, se
 
 async def test_heat_and_a_low_battery_show_in_dumpsys(own_device: AdbDevice, phone: PhoneHandle) -> None:
     set_faults(phone.state, Faults(thermal_status=3, skin_c=47.5, battery_level_pct=7, charging=False))
-    command = "until dumpsys battery | grep -q 'level: 7'; do sleep 0.02; done; dumpsys thermalservice"
+    is_so = "dumpsys battery | grep -q 'level: 7' && dumpsys thermalservice | grep -q 'Status: 3'"
+    command = f"until {is_so}; do sleep 0.02; done; dumpsys battery; dumpsys thermalservice"
 
     text = (await own_device.shell(command, deadline_s=DEADLINE_S)).stdout.decode()
 
     assert "Thermal Status: 3" in text
     assert "mValue=47.5, mType=3" in text
+    assert "level: 7" in text
 
 
 async def test_the_listing_names_what_the_phone_greeted_with(
