@@ -17,6 +17,8 @@ from farm.harness.benchmark_model_flags import (
     TOOL_DEFAULTS,
 )
 from farm.harness.failures import classify, unknown_flag
+from farm.harness.litert_output import litert_output
+from farm.harness.litert_times import litert_metrics, litert_times
 from farm.harness.placement_pass import NNAPI, placement_pass, shown_by
 from farm.harness.placements.tflite import tflite_placement
 from farm.harness.runtime_signs import RUNTIME_SIGNS
@@ -69,20 +71,31 @@ class BenchmarkModel:
             return unknown_flag(evidence, found.unknown_flag)
         if found.contradicts:
             return without_times(evidence, "its last line and its loops are not those of one whole run", ())
-        if found.mean_us is None:
+        times, metrics = _times(plan, found), list(_metrics(found))
+        if times is None:
+            table = litert_output(text)
+            times = litert_times(table, expected=count_setting(plan.settings, FLAGS, "num_runs"))
+            metrics = litert_metrics(table)
+        if times is None:
             return without_times(evidence, "there is no complete line `Inference timings in us: ...`")
-        times = Times(
-            mean_ns=found.mean_us * 1e3,
-            expected=count_setting(plan.settings, FLAGS, "num_runs"),
-            summed=found.main.count if found.main else None,
-            step_ns=1_000,
-        )
-        metrics = [*_metrics(found), *_of_passes(evidence)]
+        metrics += _of_passes(evidence)
         placement = shown_by(tflite_placement, text, evidence)
         reading = time_reading(
             plan, evidence, times, placement=placement, on_cpu=_only_cpu(plan, evidence), metrics=metrics
         )
         return _told_apart(reading, plan, placement) if isinstance(reading, Reading) else reading
+
+
+def _times(plan: RunPlan, found: TfliteOutput) -> Times | None:
+    """Of its last line, or else of its main loop; LiteRT's native tool has a table for the one."""
+    if found.mean_us is None:
+        return None
+    return Times(
+        mean_ns=found.mean_us * 1e3,
+        expected=count_setting(plan.settings, FLAGS, "num_runs"),
+        summed=found.main.count if found.main else None,
+        step_ns=1_000,
+    )
 
 
 def _only_cpu(plan: RunPlan, evidence: Evidence) -> str:

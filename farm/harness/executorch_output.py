@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,9 @@ _TOTAL = re.compile(rf"Model executed successfully ([0-9]{{1,9}}) time\(s\) in (
 #: Of each of them, by newer runners.
 _ITERATION = re.compile(rf"Iteration ([0-9]{{1,9}}) of ([0-9]{{1,9}}): ({_NUMBER}) ms")
 #: qnn_executor_runner, one line for each set of inputs.
-_OF_SET = re.compile(rf"([0-9]{{1,9}}) inference took ({_NUMBER}) ms, avg ({_NUMBER}) ms")
+_OF_SET = re.compile(rf"(?<!Total )\b([0-9]{{1,9}}) inferences? took ({_NUMBER}) ms, avg ({_NUMBER}) ms")
+#: Of sums that are printed with six decimals.
+_ROUNDED = 0.001
 _SUCCESS = re.compile(r"Model executed successfully")
 _APPS_MEAN, _APPS_LOAD, _APPS_STATUS = "avg_inference_latency(ms)", "model_load_time(ms)", "load_status"
 _ROW = re.compile(
@@ -61,14 +64,30 @@ class InspectorRow:
 def executions(text: str) -> list[Executions]:
     """Each line that says how long executions took; older runners say only that they were successful.
 
-    A line that goes to the log and to the output stands for one.
+    Lines that go to the log and to the output, all of them, stand for one each.
     """
-    lines = list(dict.fromkeys(plain_lines(text)))
-    return [
+    found = [
         Executions(count=int(match[1]), total_ms=float(match[2]), line=line)
-        for line in lines
+        for line in plain_lines(text)
         if (match := _TOTAL.search(line) or _OF_SET.search(line)) is not None
     ]
+    once = _once(found)
+    return once[:-1] if _is_sum(once) else once
+
+
+def _once(found: Sequence[Executions]) -> list[Executions]:
+    times = Counter(found)
+    if any(number % 2 for number in times.values()):
+        return list(found)
+    return list(Counter({each: number // 2 for each, number in times.items()}).elements())
+
+
+def _is_sum(found: Sequence[Executions]) -> bool:
+    """Whether the last line is Qualcomm's over all sets: how many there were, and all of their times."""
+    if len(found) < 2 or found[-1].count != len(found) - 1:
+        return False
+    total_ms = sum(each.total_ms for each in found[:-1])
+    return abs(found[-1].total_ms - total_ms) <= _ROUNDED * total_ms
 
 
 def iterations_ms(text: str) -> list[float]:

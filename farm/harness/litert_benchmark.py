@@ -10,11 +10,12 @@ from farm.core.variant import Format, Manifest
 from farm.harness.adapter import Flag, RunRequest
 from farm.harness.failures import classify, unreadable
 from farm.harness.litert_output import LitertOutput, litert_output
+from farm.harness.litert_times import litert_metrics, litert_times
 from farm.harness.placement_pass import shown_by
 from farm.harness.placements.tflite import tflite_placement
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 from farm.harness.tool import count_setting, file_refusal, setting, spelled, tool_plan
-from farm.harness.tool_reading import Times, lower, output_of, time_reading, without_times
+from farm.harness.tool_reading import output_of, time_reading, without_times
 
 FLAGS: Mapping[str, Flag] = {
     "num_runs": Flag(default=50, help="timed inferences", minimum=1),
@@ -70,19 +71,11 @@ class LitertBenchmark:
         found = litert_output(text)
         if found.contradicts:
             return unreadable(evidence, "more than one run ended in it, one was asked for")
-        if found.mean_ms is None:
+        times = litert_times(found, expected=count_setting(plan.settings, FLAGS, "num_runs"))
+        if times is None:
             return without_times(evidence, "there is no complete line `Inference (avg): ... ms (N runs)`")
-        times = Times(
-            mean_ns=found.mean_ms * 1e6,
-            expected=count_setting(plan.settings, FLAGS, "num_runs"),
-            summed=found.runs,
-            step_ns=10_000,
-        )
-        labels = {"init": "Model initialization", "first": "Warmup (first)", "warmup": "Warmup (avg)"}
-        labels |= {name: f"Inference ({name})" for name in ("min", "max", "median", "p5", "p95", "std")}
-        metrics = lower({name: found.figures_ms.get(label) for name, label in labels.items()}, "ms")
         placement = shown_by(tflite_placement, text, evidence) or _placement(found)
-        return time_reading(plan, evidence, times, placement=placement, metrics=metrics)
+        return time_reading(plan, evidence, times, placement=placement, metrics=litert_metrics(found))
 
 
 def _placement(found: LitertOutput) -> Placement | None:

@@ -1,4 +1,7 @@
-"""What `litert-benchmark` prints, and writes into its result file: the same figures, rounded alike."""
+"""What `litert-benchmark` prints, and writes into its result file: the same figures, rounded alike.
+
+LiteRT's native `benchmark_model` ends with the same table, its deviation without a unit.
+"""
 
 import json
 import re
@@ -10,10 +13,11 @@ from farm.harness.log_lines import plain_lines
 
 _NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,6})?"
 _FIGURE = re.compile(
-    r"(Model initialization|(?:Warmup|Inference) \((?:first|avg|min|max|median|std|p5|p95)\)):"
+    r"(Model initialization|(?:Warmup|Inference) \((?:first|avg|min|max|median|p5|p95)\)):"
     rf"\s+({_NUMBER}) ms"
     r"(?: \(([0-9]{1,9}) runs\))?$"
 )
+_DEVIATION = re.compile(rf"(Inference \(std\)):\s+({_NUMBER})(?: ms)?()$")
 _ACCELERATED = re.compile(r"Fully accelerated:\s+(True|False)$", re.IGNORECASE)
 _ACCELERATORS = re.compile(r"Accelerators:\s+((?:NPU|GPU|CPU)(?: \| (?:NPU|GPU|CPU))*)$")
 _MEAN = "Inference (avg)"
@@ -61,7 +65,7 @@ def litert_output(text: str) -> LitertOutput:
     accelerators: tuple[str, ...] = ()
     accelerated: bool | None = None
     for line in plain_lines(text):
-        if (match := _FIGURE.search(line)) is not None:
+        if (match := _FIGURE.search(line) or _DEVIATION.search(line)) is not None:
             figures[match[1]] = float(match[2])
             means |= {float(match[2])} if match[1] == _MEAN else set()
             runs = int(match[3]) if match[3] and match[1].startswith("Inference") else runs

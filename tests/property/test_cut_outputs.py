@@ -16,7 +16,12 @@ OURS = Path(__file__).parents[1] / "unit" / "harness" / "outputs"
 CAPTURES = Path(__file__).parents[3] / "shared" / "captures"
 #: Which of our outputs each tool prints.
 OUTPUTS = {
-    "benchmark_model": ["benchmark_model_2019", "benchmark_model_2020", "benchmark_model_newest"],
+    "benchmark_model": [
+        "benchmark_model_2019",
+        "benchmark_model_2020",
+        "benchmark_model_newest",
+        "litert_native",
+    ],
     "litert-benchmark": ["litert_benchmark"],
     "executor_runner": ["executor_runner", "executor_runner_2026", "qnn_runner"],
     "onnxruntime_perf_test": ["ort_newer", "ort_older"],

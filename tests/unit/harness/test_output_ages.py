@@ -50,6 +50,42 @@ def test_runs_are_counted_behind_every_loggers_prefix(prefix: str, end: str) -> 
     assert (found.mean_ns, found.summed_samples) == (pytest.approx(7_082_500), 64)
 
 
+def test_the_native_tool_of_litert_ends_with_a_table() -> None:
+    found = sample.reading("benchmark_model", sample.output("litert_native"), backend="gpu")
+    assert (found.mean_ns, found.summed_samples) == (pytest.approx(11_620_000), 87)
+    assert (found.accelerator, found.clock_step_ns) == ("gpu", 10_000)
+    metrics = sample.metrics(found)
+    assert (metrics["init"], metrics["std"]) == (412.7, 0.31)
+
+
+def test_the_loops_before_that_table_say_more_than_it() -> None:
+    text = sample.output("litert_native") + "\n".join(TFLITE[:2]) + "\n"
+    assert sample.reading("benchmark_model", text, backend="gpu").mean_ns == pytest.approx(7_082_500)
+
+
+@pytest.mark.parametrize(
+    ("lines", "count", "mean_ms"),
+    [
+        (["50 inferences took 100.5 ms, avg 2.01 ms"], 50, 2.01),
+        (
+            ["50 inference took 100.5 ms, avg 2.01 ms", "Total 1 inference took 100.5 ms, avg 100.5 ms"],
+            50,
+            2.01,
+        ),
+        (["50 inference took 100.5 ms, avg 2.01 ms", "1 inference took 100.5 ms, avg 100.5 ms"], 50, 2.01),
+        (["1 inference took 2.0 ms, avg 2.0 ms"] * 3 + ["3 inference took 6.0 ms, avg 2.0 ms"], 3, 2.0),
+        (["30 inference took 60.0 ms, avg 2.0 ms", "30 inference took 66.0 ms, avg 2.2 ms"], 60, 2.1),
+    ],
+    ids=["no input", "total since 2025", "total before", "sets of one", "two sets"],
+)
+def test_qualcomms_runner_counts_each_inference_once(lines: list[str], count: int, mean_ms: float) -> None:
+    prefix = "I 00:00:00.871914 executorch:qnn_executor_runner.cpp:362] "
+    text = "".join(f"{prefix}{line}\n" for line in lines)
+    for printed in (text, text + text):
+        found = sample.reading("executor_runner", printed, backend="qnn")
+        assert (found.summed_samples, found.mean_ns) == (count, pytest.approx(mean_ms * 1e6))
+
+
 def test_executor_runners_that_tell_each_iteration_give_samples() -> None:
     lines = [RUNNER.format(at) + f"Iteration {at} of 3: {2 + at / 10} ms\n" for at in (1, 2, 3)]
     end = RUNNER.format(4) + "Model executed successfully 3 time(s) in 6.600000 ms.\n"
