@@ -144,9 +144,13 @@ def _written(vendor: str, part: str) -> str:
 
 
 def _of_board(known: list[tuple[str, str]]) -> Chip | None:
-    found = ((source, _SAMSUNG_BOARD.match(text)) for source, text in known)
-    named = (_chip_named(f"exynos{match[1]}", source) for source, match in found if match)
-    return next(named, None)
+    boards = ((source, match[1]) for source, text in known if (match := _SAMSUNG_BOARD.match(text)))
+    source, number = next(boards, (None, ""))
+    if source is None:
+        return None
+    is_numbered = f"EXYNOS{number}" not in NAMES and f"S5E{number}" in NAMES
+    part = f"s5e{number}" if is_numbered else f"exynos{number}"
+    return _chip_named(part, source) or _family([(source, part)])
 
 
 def _family(known: list[tuple[str, str]]) -> Chip | None:

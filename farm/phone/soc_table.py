@@ -111,6 +111,7 @@ FAMILY_BY_PLATFORM: Mapping[str, tuple[str, str]] = MappingProxyType(
         "scx15": ("Unisoc", "SC7715, SC8815"),
         "hi6620oem": ("HiSilicon", "Kirin 910, 910T"),
         "hi36a0": ("HiSilicon", "Kirin 9000, 9000S and later"),
+        "exynos9610": ("Samsung", "Exynos 9609, 9610, 9611"),
         "exynos5": ("Samsung", "Exynos to the 9810"),
         "exynos4": ("Samsung", "Exynos 4"),
         "exynos3": ("Samsung", "Exynos 3"),

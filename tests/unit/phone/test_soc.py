@@ -24,6 +24,7 @@ from farm.phone.soc import Chip, chip, sold_as
         ({"ro.soc.model": "SM8650"}, "Qualcomm SM8650 (Snapdragon 8 Gen 3)"),
         ({"ro.chipname": "exynos8890", "ro.board.platform": "exynos5"}, "Samsung exynos8890"),
         ({"ro.board.platform": "exynos5", "ro.hardware": "samsungexynos7885"}, "Samsung exynos7885"),
+        ({"ro.board.platform": "exynos5", "ro.product.board": "universal9810"}, "Samsung exynos9810"),
         ({"ro.board.platform": "exynos5", "ro.product.board": "universal9610"}, "Samsung exynos9610"),
         ({"ro.board.platform": "universal9830_r", "ro.hardware": "exynos990"}, "Samsung exynos990"),
         ({"ro.board.platform": "universal9830_r"}, "Samsung exynos9830 (Exynos 990)"),
@@ -143,6 +144,7 @@ def test_what_an_image_for_several_platforms_found_out_goes_before_its_own_name(
 @pytest.mark.parametrize(
     "platform",
     [
+        "exynos9610",
         "msm8960",
         "mt6735",
         "mt6750",
@@ -218,7 +220,8 @@ def test_a_chip_has_the_name_it_is_sold_under(said: dict[str, str], text: str) -
         ({"ro.hardware": "hi6210sft"}, "HiSilicon Kirin 620"),
         ({"ro.soc.manufacturer": "Unisoc", "ro.soc.model": "T612"}, "Unisoc T612"),
         ({"ro.soc.manufacturer": "AOSP", "ro.soc.model": "ranchu"}, "AOSP ranchu"),
-        ({"ro.product.board": "erd9925"}, "Samsung exynos9925"),
+        ({"ro.board.platform": "erd8835"}, "Samsung s5e8835 (Exynos 1380)"),
+        ({"ro.product.board": "universal7904"}, "Samsung exynos7904"),
         ({"ro.board.platform": "sc7180"}, "Qualcomm SC7180"),
         ({"ro.board.platform": "sc7731e"}, "Unisoc SC7731E"),
         ({"ro.board.platform": "sc8830"}, "Unisoc sc8830"),
