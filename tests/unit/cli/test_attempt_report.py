@@ -30,8 +30,8 @@ def test_an_attempt_is_shown_with_all_that_tells_why_it_failed() -> None:
         "exit     code 139 after 1.25 s",
         f"before   {moment(NOON)}, thermal status NONE, battery 88 %",
         "after    -",
-        "unseen   skin temperature, battery temperature, free storage: its gates let pass what the phone does"
-        " not report",
+        "unseen   skin temperature, battery temperature, free storage, CPU clocks: its gates let pass what the"
+        " phone does not report",
     ]
 
 
@@ -165,6 +165,6 @@ def test_what_was_set_and_what_gates_could_not_see_stand_beside_the_conditions()
     looked = {**cool, "plugged": "usb", "screen_on": True, "cpus": [clock]}
     text = shown(evidence=evidence(before=looked, controls=[cores], exit=ended))
     assert "plugged in: usb, screen on, policy4 at 1.20 limit 2.00 GHz" in text
-    assert "unseen   skin temperature, free storage: its gates let pass" in text
+    assert "unseen   skin temperature, free storage, CPU clocks: its gates let pass" in text
     assert "control  cores 4-7, 4-7 before the run, 4-6 after it" in text
     assert "after 2.00 s, 1.50 s of CPU time" in text
