@@ -26,6 +26,8 @@ _BY_WORD: Mapping[Accelerator, frozenset[str]] = MappingProxyType(
             [
                 "cpu",
                 "reference",
+                # Android's sample drivers, as emulators have them.
+                "sample",
                 "ref",
                 "cpuref",
                 "cpuacc",

@@ -13,7 +13,9 @@ _ASKED = re.compile(
     r"(?:backends?|preferred-backends|compute|(?<=\s)-c)[\"']?(?:[ :=]+|\s*\[)\[?[\"']?"
     r"((?:GpuAcc|CpuAcc|CpuRef|GpuFsa|EthosNAcc)(?:[ ,]+(?:GpuAcc|CpuAcc|CpuRef|GpuFsa|EthosNAcc)){0,4})"
 )
-_NEXT = re.compile(r"is not supported on requested backend (\w+)[^\n]*falling back to the next backend")
+_NEXT = re.compile(
+    r"is not supported on requested backend (\w+)[^\n]*falling back to (?:the next|CpuRef) backend"
+)
 _AGAINST = re.compile(
     r"is not supported on requested backend|No (?:preferred )?backends? "
     r"|backends? (?:is|are) not (?:supported|available)|Cannot find entry \S*armnn|not in the manifest"
