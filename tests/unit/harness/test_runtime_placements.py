@@ -159,8 +159,8 @@ def test_an_inspector_table_counts_what_was_delegated() -> None:
             True,
         ),
         (
-            "$ ExecuteNetwork -m a.tflite -c GpuAcc CpuRef\nArmNN v19.02\nLayer of type Pad is not supported on"
-            " requested backend GpuAcc (reason: padding), falling back to CpuRef backend.\n",
+            "$ ExecuteNetwork -m a.tflite -c GpuAcc CpuRef\nArmNN v19.02\nLayer of type Pad is not supported"
+            " on requested backend GpuAcc (reason: padding), falling back to CpuRef backend.\n",
             "gpu, cpu",
             True,
         ),
