@@ -30,8 +30,8 @@ def test_an_attempt_is_shown_with_all_that_tells_why_it_failed() -> None:
         "exit     code 139 after 1.25 s",
         f"before   {moment(NOON)}, thermal status NONE, battery 88 %",
         "after    -",
-        "unseen   skin temperature, battery temperature, free storage, CPU clocks: its gates let pass what the"
-        " phone does not report",
+        "unseen   skin temperature, battery temperature, free storage, CPU clocks: its gates let pass what"
+        " the phone does not report",
     ]
 
 
