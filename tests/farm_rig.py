@@ -28,11 +28,11 @@ from farm.services.exchange import exchange
 from farm.services.identity import create_join_token, enroll
 from farm.services.judging import Arrived
 from farm.services.matrices import matrix_view
+from farm.services.newest_speedups import list_newest_speedups
 from farm.services.reap import reap
 from farm.services.registering import register_artifact, register_variant
 from farm.services.sessions import open_session
 from farm.services.settle import settle, settle_together
-from farm.services.newest_speedups import list_newest_speedups
 from farm.services.speedups import list_speedups
 from farm.services.submit import submit_matrix
 from farm.store.database import Database, sqlite_url
