@@ -91,13 +91,15 @@ class Admission:
         self._hand.note_fence(identity, known)
         # The phone never heard of an attempt that ended before its run began.
         fence = max(known, wanted)
-        if fence > wanted and await run_status(device, work_root, fence) is RunStatus.RUNNING:
-            # On TCP another host may be at work there. Where nobody is, the farm asks for the run's end.
+        is_at_work = fence > wanted and await run_status(device, work_root, fence) is RunStatus.RUNNING
+        if is_at_work:
+            # On TCP another host may be, with its settings. Where nobody is, the farm asks for the run's end.
             fence -= 1
         else:
             # Of an attempt that ended before its run began, too, whoever's that was.
             await restore_controls(device, work_root)
         if fence > 0:
             await clean_run(device, work_root, fence)
-        await restore_awake(device, sighting.facts.work_root)
+        if not is_at_work:
+            await restore_awake(device, work_root)
         self._hand.note_cleaned(identity, fence)

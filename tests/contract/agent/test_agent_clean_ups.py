@@ -61,6 +61,9 @@ async def test_a_run_of_another_host_goes_on_until_the_farm_wants_its_end(
 ) -> None:
     """A phone on TCP that two agents are told to connect: the second must not end the first one's run."""
     alive = partial(journal.open_entries, phone.state / journal.FILE)
+    screen = phone.state / "settings/global/stay_on_while_plugged_in"
+    screen.parent.mkdir(parents=True, exist_ok=True)
+    screen.write_text("3\n")
     async with living(config):
         played.assign(7, phone.serial, "sleep 100")
         await comes_true(lambda: bool(alive()), "the run has begun")
@@ -69,9 +72,11 @@ async def test_a_run_of_another_host_goes_on_until_the_farm_wants_its_end(
     async with living(other):
         await played.until(lambda: played.cleaned(phone.serial) == 6)
         assert alive()
+        assert screen.read_text() == "15\n", "what the run was promised"
         played.wanted = CleanUp(device_id=DeviceId(phone.serial), fence=7)
         await played.until(lambda: played.cleaned(phone.serial) == 7)
         await comes_true(lambda: not alive(), "the run has ended")
+        assert screen.read_text() == "3\n"
 
 
 async def test_a_run_in_hand_is_not_cleaned_away(
