@@ -21,7 +21,7 @@
 
 set -u
 umask 022
-readonly REFUSED=10 MISSING=11 RUNNING=12 LOST=13 UNCLEAN=14
+readonly REFUSED=10 MISSING=11 RUNNING=12 LOST=13 UNCLEAN=14 FULL=15
 # The watchdog looks at the clock this often, because sleep stands still while the phone is suspended.
 readonly NAP_TENTHS=300
 readonly PATIENCE_STEPS=20
@@ -55,17 +55,24 @@ number() {
 write() {
   file=$1
   shift
-  echo "$*" >"$file.new" && mv -f "$file.new" "$file"
+  echo "$*" >"$file.new" && [ -s "$file.new" ] && mv -f "$file.new" "$file"
 }
 
-# Raises the number in file $1 to $2; fails when it is higher already.
+# Raises the number in file $1 to $2; fails when it is higher already, and when a full disk keeps it lower.
 raise() {
   {
     flock 9
     number "$1"
-    [ "$held" -ge "$2" ] || write "$1" "$2"
-  } 9>"$work/lock"
-  [ "$held" -le "$2" ]
+    [ "$held" -ge "$2" ] || { write "$1" "$2"; number "$1"; }
+  } 9>"$work/lock" 2>/dev/null
+  [ "$held" -eq "$2" ]
+}
+
+raise_fence() {
+  raise "$work/fence" "$fence" && return
+  [ "$held" -lt "$fence" ] || { say "the fence is above $fence"; exit "$REFUSED"; }
+  say "no room to write down fence $fence"
+  exit "$FULL"
 }
 
 # Sets `mark`: what the environment of our processes carries, unlike that of any other phone's on the same kernel.
@@ -181,7 +188,7 @@ supervise() {
 }
 
 start() {
-  raise "$work/fence" "$fence" || { say "the fence is above $fence"; exit "$REFUSED"; }
+  raise_fence
   number "$work/cleaned"
   [ "$held" -lt "$fence" ] || { say "run $fence was cleaned up"; exit "$REFUSED"; }
   [ -f "$run/run.sh" ] || { say "no $run/run.sh"; exit "$MISSING"; }
@@ -202,19 +209,29 @@ wait_for_end() {
   [ -e "$run/exit" ] || exit "$LOST"
 }
 
+# None of these runs can start once the number is there.
+mark_cleaned() { raise "$work/cleaned" "$fence" || [ "$held" -ge "$fence" ]; }
+
+remove_folders() { folders -le | while read -r folder; do rm -rf "$folder"; done; }
+
 clean() {
   find_mark
-  raise "$work/cleaned" "$fence"
+  mark_cleaned || {
+    # What a run wrote is what fills a disk; without that there is room for the number.
+    put_down leftovers
+    remove_folders
+    mark_cleaned || { say "no room to write down that run $fence is over"; exit "$UNCLEAN"; }
+  }
   put_down leftovers || { say "live on: $left"; exit "$UNCLEAN"; }
   put_back || { say "clocks or cores stay as they were set"; exit "$UNCLEAN"; }
   put_properties_back
-  folders -le | while read -r folder; do rm -rf "$folder"; done
+  remove_folders
   [ -z "$(folders -le)" ] || { say "folders stay: $(folders -le)"; exit "$UNCLEAN"; }
 }
 
 [ -d "$work/runs" ] || mkdir -p "$work/runs"
 case $command in
-fence) raise "$work/fence" "$fence" || exit "$REFUSED" ;;
+fence) raise_fence ;;
 start) start ;;
 supervise)
   {

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from agents.virtual.phone import TICK_S, PhoneBusy, PhoneSetup, VirtualPhone, find_shell
+from agents.virtual.storage import become_phone
 
 
 def main() -> int:
@@ -22,10 +23,14 @@ def main() -> int:
     parser.add_argument(
         "--tick", type=float, default=TICK_S, help="seconds between looks at processes and faults"
     )
+    parser.add_argument("--storage", type=int, help="MiB of storage of its own; without it, the machine's")
+    parser.add_argument("--mounted", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     shell = find_shell(arguments.shell)
     if shell is None:
         parser.error(f"there is no shell {arguments.shell}")
+    if arguments.storage is not None and not arguments.mounted:
+        become_phone(arguments.state, arguments.storage, [*sys.argv[1:], "--mounted"])
     setup = PhoneSetup(
         state=arguments.state,
         serial=arguments.serial,

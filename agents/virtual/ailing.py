@@ -6,6 +6,9 @@ from agents.adb.shell_v2 import PacketId, packet
 from agents.virtual.connection import Service, Stream
 from agents.virtual.shell_service import ShellRequest
 
+#: Often enough that a deadline which begins anew with each byte would never pass.
+DRIP_S = 0.2
+
 
 async def ends_at_once(_stream: Stream) -> None:
     """A service that is closed as soon as it was opened."""
@@ -29,6 +32,22 @@ def failing(request: ShellRequest) -> Service:
             await stream.write(packet(PacketId.EXIT, bytes([1])))
 
     return fail
+
+
+def dripping(request: ShellRequest) -> Service:
+    """A shell that runs nothing, prints a byte now and then, and never ends."""
+
+    async def drip(stream: Stream) -> None:
+        while True:
+            await stream.write(packet(PacketId.STDOUT, b".") if request.framed else b".")
+            await asyncio.sleep(DRIP_S)
+
+    return drip
+
+
+def is_flapped_away(flap_s: float, now_s: float) -> bool:
+    """Whether a phone that vanishes in turns is away now."""
+    return flap_s > 0 and int(now_s / flap_s) % 2 == 1
 
 
 def restart_ordered(ordered: asyncio.Event) -> Service:

@@ -5,6 +5,7 @@ that is asked for and every `agents.virtual.phone.TICK_S`. What is counted happe
 in `faults-taken.json` what it has had, and begins anew when `faults.json` is written again. Keys:
 
     vanish             connections are cut and nothing listens, until it is false again
+    flap_s             it vanishes and is back in turns, so long each; what runs there goes on
     hang               connections are accepted and kept, and nothing is read or answered
     offline            connections are cut, and new ones never greeted: adb lists the phone as offline
     unauthorized       no key is known any more: adb lists the phone as unauthorized
@@ -17,6 +18,8 @@ in `faults-taken.json` what it has had, and begins anew when `faults.json` is wr
     adbd_takes_runs    a restart of adbd ends what it had started, as init does on a phone
     slow_ms            every service begins so much later
     exit1              every shell command does nothing and exits with 1
+    drips              every shell command prints a byte now and then, and never ends
+    no_stat_v2         its adbd is an old one, which knows no sizes from 4 GiB on
     eofs               counted: services that are closed without a word
     corrupt_pushes     counted: pushes that have a byte of theirs flipped
     truncate_pushes    counted: pushes of which half is kept, and called whole
@@ -63,6 +66,7 @@ class Faults:
     """What is wrong; the module's docstring says what each means."""
 
     vanish: bool = False
+    flap_s: float = 0.0
     hang: bool = False
     offline: bool = False
     unauthorized: bool = False
@@ -75,6 +79,8 @@ class Faults:
     adbd_takes_runs: bool = False
     slow_ms: int = 0
     exit1: bool = False
+    drips: bool = False
+    no_stat_v2: bool = False
     eofs: int = 0
     corrupt_pushes: int = 0
     truncate_pushes: int = 0

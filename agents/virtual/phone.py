@@ -17,7 +17,14 @@ from typing import TextIO
 
 from agents.process import start_ticks
 from agents.virtual import profile
-from agents.virtual.ailing import ends_at_once, failing, restart_ordered, slowed
+from agents.virtual.ailing import (
+    dripping,
+    ends_at_once,
+    failing,
+    is_flapped_away,
+    restart_ordered,
+    slowed,
+)
 from agents.virtual.authorization import AcceptedKeys
 from agents.virtual.battery import Battery
 from agents.virtual.boot import Boots, end_all
@@ -34,7 +41,7 @@ from agents.virtual.folder import (
 )
 from agents.virtual.journal import FILE as JOURNAL
 from agents.virtual.packets import MAX_DATA_BYTES
-from agents.virtual.shell_service import shell_request, shell_service
+from agents.virtual.shell_service import ShellRequest, shell_request, shell_service
 from agents.virtual.sync_service import sync_service
 from agents.virtual.watch import RunWatch
 
@@ -118,12 +125,13 @@ class VirtualPhone:
     async def _tick(self) -> None:
         self._watch.look()
         await self._restart_what_must()
-        faults = self._battery.shown(self._faults.current(), asyncio.get_running_loop().time())
+        now_s = asyncio.get_running_loop().time()
+        faults = self._battery.shown(self._faults.current(), now_s)
         if faults != self._shown:
             await self._show(faults)
-        if faults.vanish:
+        if faults.vanish or is_flapped_away(faults.flap_s, now_s):
             await self._cut_off()
-        elif self._server is None and asyncio.get_running_loop().time() >= self._back_at_s:
+        elif self._server is None and now_s >= self._back_at_s:
             await self._listen(self._port)
 
     async def _restart_what_must(self) -> None:
@@ -179,15 +187,15 @@ class VirtualPhone:
         return listening
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
+        task, faults = asyncio.current_task(), self._faults.current()
         assert task is not None
         connection = Connection(
             reader,
             writer,
-            banner=profile.banner(self._properties, FEATURES, self._faults.current().mode),
+            banner=profile.banner(self._properties, _features(faults), faults.mode),
             find_service=self._find_service,
             awake=self._awake,
-            keys=AcceptedKeys(self._state, forgotten=self._faults.current().unauthorized),
+            keys=AcceptedKeys(self._state, forgotten=faults.unauthorized),
         )
         self._connections[task] = connection
         try:
@@ -206,10 +214,15 @@ class VirtualPhone:
         if name == "sync:":
             service = sync_service(self._faults)
         elif request is not None:
-            service = failing(request) if faults.exit1 else shell_service(self._shell, request)
+            service = self._find_shell(request, faults)
         else:
             return None
         return slowed(service, faults.slow_ms / 1000) if faults.slow_ms else service
+
+    def _find_shell(self, request: ShellRequest, faults: Faults) -> Service:
+        if faults.exit1:
+            return failing(request)
+        return dripping(request) if faults.drips else shell_service(self._shell, request)
 
     async def _cut_off(self) -> None:
         server, self._server = self._server, None
@@ -239,7 +252,11 @@ class VirtualPhone:
 
 def _greeting(faults: Faults) -> tuple[object, ...]:
     """What a host is told, or not, when it connects."""
-    return faults.offline, faults.unauthorized, faults.mode
+    return faults.offline, faults.unauthorized, faults.mode, faults.no_stat_v2
+
+
+def _features(faults: Faults) -> tuple[str, ...]:
+    return tuple(each for each in FEATURES if not (each == "stat_v2" and faults.no_stat_v2))
 
 
 def _recorded_port(state: Path) -> int:

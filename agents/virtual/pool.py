@@ -15,6 +15,7 @@ import agents
 from agents.process import end_process, start_ticks
 from agents.virtual.growth import set_aside_if_over
 from agents.virtual.phone import RECORD, TICK_S
+from agents.virtual.storage import find_obstacle
 from farm.core.errors import HostError
 
 START_DEADLINE_S = 30.0
@@ -43,24 +44,43 @@ class PhoneHandle:
 
 
 def start_phones(
-    count: int, folder: Path, *, shell: str = "/bin/sh", shared_cpu: bool = True, tick_s: float = TICK_S
+    count: int,
+    folder: Path,
+    *,
+    shell: str = "/bin/sh",
+    shared_cpu: bool = True,
+    tick_s: float = TICK_S,
+    storage_mib: int | None = None,
 ) -> list[PhoneHandle]:
     """Have `count` phones listen, those of an earlier life included; blocks until they do.
 
-    They live on when the caller ends, until `stop_phones`.
+    They live on when the caller ends, until `stop_phones`. With `storage_mib` each that is started has that
+    much storage of its own, which nobody else sees.
 
     Raises:
-        HostError: one does not come up; its log is named.
+        HostError: one does not come up, its log is named; or this machine gives no storage of their own.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    options = ["--shell", shell, "--tick", str(tick_s), *([] if shared_cpu else ["--own-cpu"])]
+    if storage_mib is not None:
+        options += ["--storage", str(_checked(storage_mib, folder))]
     suffix = _suffix(folder)
     states = [folder / f"virtual-{suffix}-{number}" for number in range(count)]
     for state in states:
         if find_phone(state) is None:
-            _start(state, ["--shell", shell, "--tick", str(tick_s), *([] if shared_cpu else ["--own-cpu"])])
+            _start(state, options)
     deadline = time.monotonic() + START_DEADLINE_S + count * START_DEADLINE_EACH_S
     return [_await_phone(state, deadline) for state in states]
+
+
+def _checked(storage_mib: int, folder: Path) -> int:
+    if (obstacle := find_obstacle(folder)) is not None:
+        raise HostError(
+            f"no virtual phone can have storage of its own here: {obstacle}",
+            hint="it takes unshare(1) and user namespaces; without a size they use the machine's disk",
+        )
+    return storage_mib
 
 
 def stop_phones(folder: Path) -> None:

@@ -87,13 +87,15 @@ class SyncSession:
         path, _, mode = request.rpartition(",")
         target = Path(path)
         try:
-            modified_s = await self._write_file(target, _file_mode(mode))
+            sink = _new_file(target, _file_mode(mode))
+        except OSError as error:
+            await self._refuse(target, f"couldn't create file: {error.strerror}")
+            return
+        try:
+            modified_s = await self._write_file(sink)
             _spoil(target, self._faults)
         except OSError as error:
-            _discard(target)
-            await self._fail(f"couldn't create file: {error.strerror}")
-            # A host goes on sending to the end before it looks for an answer.
-            await self._drain()
+            await self._refuse(target, f"write failed: {error.strerror}")
             return
         except BaseException:
             _discard(target)
@@ -101,10 +103,16 @@ class SyncSession:
         os.utime(target, (modified_s, modified_s))
         await self._stream.write(RECORD.pack(b"OKAY", 0))
 
-    async def _write_file(self, target: Path, mode: int) -> int:
+    async def _refuse(self, target: Path, reason: str) -> None:
+        _discard(target)
+        await self._fail(reason)
+        # A host goes on sending to the end before it looks for an answer.
+        await self._drain()
+
+    async def _write_file(self, sink: BinaryIO) -> int:
         faults = self._faults.current()
         flip = self._faults.take("corrupt_pushes")
-        with _new_file(target, mode) as sink:
+        with sink:
             while True:
                 name, length = await self._read_record()
                 if name == b"DONE":
@@ -113,6 +121,8 @@ class SyncSession:
                 if faults.disk_full:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 sink.write(_with_first_byte_flipped(data) if flip else data)
+                # Here and not at the end, where nothing is left to drain: what does not fit is refused.
+                sink.flush()
                 flip = False
 
     async def _drain(self) -> None:
