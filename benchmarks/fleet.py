@@ -1,4 +1,4 @@
-"""How one agent copes with many phones: 1, 20 and 100 scripted ones, and 20 of which one hangs.
+"""How one agent copes with many phones: 1, 20 and 100 scripted ones, and 20 of which one hangs now and then.
 
 A scripted phone's program sleeps and then prints a recorded output, so that any number of phones on one
 machine are busy side by side: what is measured is the farm, not the programs. The busy share is the part of
@@ -6,7 +6,11 @@ all phone time, from submission to the last settled job, in which a program ran,
 CPU time is that of the farm's and the agent's processes; what adb, the phones and their shells take is not
 counted, and takes turns on the same cores.
 
-    .venv/bin/python benchmarks/fleet.py [--quick]
+What one phone that hangs costs the others is measured in turn, on one fleet: all well, one hangs, one hangs,
+all well, and so on. Only the others are looked at, in both arms: the throughput of each is its jobs by the
+time from submission to the end of its last one, and that of the fleet their sum.
+
+    .venv/bin/python benchmarks/fleet.py [--quick] [--phones N | --hung]
 """
 
 import argparse
@@ -14,14 +18,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from statistics import mean
 
+from compare import ratio_of_medians
 from machine import cpu_s, machine_facts
 from program import register_model, scripted_program, submit
 from rig import Rig, rig, talk
 
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
+from farm.clock import SystemClock
 from farm.wire.views import AttemptView
 
 AIM = 0.98
@@ -44,8 +49,9 @@ class Plan:
     """What one run of this benchmark tries."""
 
     sizes: tuple[Size, ...]
-    #: Tried twice when all is well, to see what two equal runs differ by, then with a phone that hangs.
+    #: Tried so often in turn, all well and with a phone that hangs.
     hung: Size
+    pairs: int
 
 
 FULL = Plan(
@@ -54,11 +60,13 @@ FULL = Plan(
         Size(phones=20, seconds=5.0, jobs_per_phone=5),
         Size(phones=100, seconds=25.0, jobs_per_phone=2),
     ),
-    hung=Size(phones=20, seconds=5.0, jobs_per_phone=6),
+    hung=Size(phones=20, seconds=4.0, jobs_per_phone=2),
+    pairs=6,
 )
 QUICK = Plan(
     sizes=(Size(phones=1, seconds=0.2, jobs_per_phone=2), Size(phones=2, seconds=0.2, jobs_per_phone=2)),
     hung=Size(phones=3, seconds=0.4, jobs_per_phone=2),
+    pairs=2,
 )
 
 
@@ -85,28 +93,47 @@ class Load:
         return self.ran_s / (self.phones * self.wall_s)
 
 
-def load(bench: Rig, size: Size, *, hanging: PhoneHandle | None = None) -> Load:
-    """Give every phone its jobs, and see them through; one that is to hang is not counted."""
+def load(bench: Rig, size: Size) -> Load:
+    """Give every phone its jobs, and see them through."""
     bench.await_idle()
     farm_s, agent_s, began_s = cpu_s(bench.farm_pid), cpu_s(bench.agent_pid), time.monotonic()
     matrix_id = submit(bench, rounds=size.jobs_per_phone)
-    left_out = None
-    if hanging is not None:
-        left_out = hanging.serial
-        time.sleep(_HANGS_AFTER * size.seconds)
-        set_faults(hanging.state, Faults(hang=True))
-    within_s = 120 + 3 * size.seconds * size.jobs_per_phone
-    ended_s = bench.await_end(matrix_id, within_s=within_s, left_out=left_out)
+    ended_s = bench.await_end(matrix_id, within_s=_within_s(size))
     farm_s, agent_s = cpu_s(bench.farm_pid) - farm_s, cpu_s(bench.agent_pid) - agent_s
-    done = bench.attempts(matrix_id, left_out=left_out)
+    done = bench.attempts(matrix_id)
     return Load(
         jobs=len(done),
-        phones=size.phones - (hanging is not None),
+        phones=size.phones,
         wall_s=ended_s - began_s,
         ran_s=sum(_ran_s(attempt) for attempt in done),
         farm_cpu_s=farm_s,
         agent_cpu_s=agent_s,
     )
+
+
+def others_per_s(bench: Rig, size: Size, odd: PhoneHandle, *, hangs: bool) -> float:
+    """The throughput of all phones but the odd one, which works, too, or hangs from within its first job."""
+    bench.await_idle()
+    began = SystemClock().now()
+    matrix_id = submit(bench, rounds=size.jobs_per_phone)
+    if hangs:
+        time.sleep(_HANGS_AFTER * size.seconds)
+        set_faults(odd.state, Faults(hang=True))
+    bench.await_end(matrix_id, within_s=_within_s(size), left_out=odd.serial if hangs else None)
+    done = bench.attempts(matrix_id, left_out=odd.serial)
+    if hangs:
+        # Whatever it has yet to do is no work of the next arm.
+        bench.farm.cancel_matrix(matrix_id)
+        set_faults(odd.state, Faults())
+    last_by_phone = {each.device_id: began for each in done}
+    for each in done:
+        assert each.finished_at is not None, each.message
+        last_by_phone[each.device_id] = max(last_by_phone[each.device_id], each.finished_at)
+    return sum(size.jobs_per_phone / (last - began).total_seconds() for last in last_by_phone.values())
+
+
+def _within_s(size: Size) -> float:
+    return 120 + 3 * size.seconds * size.jobs_per_phone
 
 
 def _ran_s(run: AttemptView) -> float:
@@ -125,13 +152,16 @@ def fleet(size: Size) -> Iterator[Rig]:
         yield bench
 
 
-def one_hangs(size: Size) -> tuple[list[Load], Load]:
-    """The same work for all phones but one: twice while that one works too, and while it hangs."""
+def one_hangs(size: Size, pairs: int) -> tuple[list[float], list[float]]:
+    """The throughput of the others, with all well and with one that hangs: pair by pair, in either order."""
+    well, hung = list[float](), list[float]()
     with fleet(size) as bench:
-        first = bench.phones[0]
-        well = [load(bench, size) for _ in range(2)]
-        talk(f"{size.phones} phones, all well: {', '.join(f'{each.wall_s:.1f} s' for each in well)}")
-        return well, load(bench, size, hanging=first)
+        odd = bench.phones[0]
+        for number in range(pairs):
+            for hangs in (False, True) if number % 2 == 0 else (True, False):
+                (hung if hangs else well).append(others_per_s(bench, size, odd, hangs=hangs))
+            talk(f"pair {number + 1}: {well[-1]:.2f} jobs a second, {hung[-1]:.2f} beside one that hangs")
+    return well, hung
 
 
 def row(name: str, found: Load) -> str:
@@ -147,14 +177,13 @@ HEAD = (
 )
 
 
-def hung_lines(well: list[Load], hung: Load) -> str:
-    """What the phones that work lose while one hangs, each phone's share of the work being the same."""
-    per_phone = [each.jobs_per_s / each.phones for each in well]
-    kept = hung.jobs_per_s / hung.phones / mean(per_phone)
-    noise = abs(per_phone[0] / per_phone[1] - 1)
+def hung_lines(size: Size, well: list[float], hung: list[float]) -> str:
+    """What the phones that work lose while one hangs."""
+    arms = f"{len(well)} times {size.jobs_per_phone} jobs of {size.seconds:g} s in turn"
     return (
-        f"throughput of a phone while another hangs / while all are well  {kept:.3f}  aim >= {AIM}"
-        f"  (two equal runs differed by {noise:.1%})"
+        f"{size.phones - 1} beside one hung, {arms}\n"
+        f"throughput of the others while a phone hangs / while all are well  {ratio_of_medians(hung, well)}"
+        f"  aim >= {AIM}"
     )
 
 
@@ -162,18 +191,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="1, 2 and 3 phones, short jobs: does it work?")
     parser.add_argument("--phones", type=int, action="append", help="only fleets of this size")
+    parser.add_argument("--hung", action="store_true", help="only what a phone that hangs costs the others")
     given = parser.parse_args()
     plan = QUICK if given.quick else FULL
-    print(f"{machine_facts()}\n\n{HEAD}", flush=True)
-    for size in plan.sizes:
+    print(f"{machine_facts()}\n", flush=True)
+    if not given.hung:
+        print(HEAD, flush=True)
+    for size in () if given.hung else plan.sizes:
         if not given.phones or size.phones in given.phones:
             with fleet(size) as bench:
                 print(row(f"{size.phones} x {size.seconds:g} s", load(bench, size)), flush=True)
     if not given.phones:
-        well, hung = one_hangs(plan.hung)
-        print(row(f"{plan.hung.phones} x {plan.hung.seconds:g} s, again", well[-1]))
-        print(row(f"{hung.phones} beside one hung", hung))
-        print(f"\n{hung_lines(well, hung)}")
+        print(f"\n{hung_lines(plan.hung, *one_hangs(plan.hung, plan.pairs))}")
 
 
 if __name__ == "__main__":
