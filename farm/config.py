@@ -15,6 +15,7 @@ from farm.core.check_times import CheckRules
 from farm.core.database_url import postgres_url
 from farm.core.errors import InvalidInput
 from farm.core.patience import Patience
+from farm.core.plain_words import must_be
 from farm.core.retention import StorageRules
 
 #: Where a farm listens when nobody says otherwise.
@@ -192,7 +193,7 @@ def invalid_setting(error: ValidationError, prefix: str) -> InvalidInput:
     text = ",".join(map(str, value)) if isinstance(value, tuple) else value
     if first["loc"][0] in _SECRETS:
         text = "..."
-    said = first["msg"].removeprefix("Value error, ")
+    said = must_be(first["type"], first["msg"], first.get("ctx", {}))
     if first["type"] == "string_pattern_mismatch":
         said = "blanks, `/` and control characters have no place in it"
     return InvalidInput(f"{name}={text}: {said}", hint=f"correct {name}, or the option that stands for it")

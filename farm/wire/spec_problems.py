@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from farm.core.plain_words import must_be
 from farm.core.problem import MatrixProblem, name_hint
 
 Place = tuple[str | int, ...]
@@ -22,7 +23,14 @@ def problems_of(
         root: what the whole document is called.
     """
     return [
-        _problem(details["loc"], details["type"], details["msg"], data, known_keys, root)
+        _problem(
+            details["loc"],
+            details["type"],
+            must_be(details["type"], details["msg"], details.get("ctx", {})),
+            data,
+            known_keys,
+            root,
+        )
         for details in error.errors()
     ]
 
@@ -47,7 +55,7 @@ def _problem(
         case "tuple_type":
             said = "must be a list"
         case _:
-            said = message.removeprefix("Input ").removeprefix("Value error, ").strip()
+            said = message
     return MatrixProblem(path=path, message=said, hint=hint, root=root)
 
 

@@ -1,0 +1,37 @@
+"""What a value must be, in words for people: those of the library that checks them are for programmers."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+#: By the kind of error that pydantic gives, up to its first underscore.
+_KINDS = MappingProxyType(
+    {"int": "must be a whole number", "float": "must be a number", "bool": "must be true or false"}
+)
+
+
+def must_be(kind: str, message: str, limits: Mapping[str, Any]) -> str:
+    """`must be at least 1`; the message as it is where there are no other words for its kind.
+
+    Args:
+        kind: the kind of error: `int_parsing`, `greater_than_equal`.
+        message: what the library says.
+        limits: what it says the message with: `{"ge": 1}`.
+    """
+    match kind:
+        case "greater_than_equal":
+            return f"must be at least {_figure(limits['ge'])}"
+        case "less_than_equal":
+            return f"must be at most {_figure(limits['le'])}"
+        case "greater_than":
+            return f"must be more than {_figure(limits['gt'])}"
+        case "less_than":
+            return f"must be less than {_figure(limits['lt'])}"
+        case _:
+            said = message.removeprefix("Input ").removeprefix("Value error, ").strip()
+            return _KINDS.get(kind.partition("_")[0], said)
+
+
+def _figure(limit: object) -> object:
+    """`86400` where the library has `86400.0`."""
+    return int(limit) if isinstance(limit, float) and limit.is_integer() else limit
