@@ -41,7 +41,7 @@ def wait_for_phones(
 
 
 def is_ready(phone: DeviceView) -> bool:
-    """Whether it may be given benchmarks, now or once it is free; not by what an agent before this one said."""
+    """Whether it may be given benchmarks, now or once it is free, by what an agent of now says."""
     is_well = phone.presence is Presence.ONLINE and phone.health is Health.GOOD
     return is_well and phone.is_reachable and phone.admin is Admin.ACTIVE
 
