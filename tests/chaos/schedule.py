@@ -45,14 +45,17 @@ class Order(StrEnum):
 AILMENTS: Mapping[str, Mapping[str, bool | int | float]] = MappingProxyType(
     {
         "vanish": {"vanish": True},
+        "flap": {"flap_s": 0.7},
         "hang": {"hang": True},
         "offline": {"offline": True},
         "unauthorized": {"unauthorized": True},
         "reboot": {"reboots": 1},
+        "boot_loop": {"boot_loop": True, "reboot_s": 0.5},
         "adbd_restart": {"adbd_restarts": 1},
         "adbd_restart_ends_runs": {"adbd_restarts": 1, "adbd_takes_runs": True},
         "slow": {"slow_ms": 400},
         "exit1": {"exit1": True},
+        "drip": {"drips": True},
         "eof": {"eofs": 1},
         "corrupt_push": {"corrupt_pushes": 1},
         "truncate_push": {"truncate_pushes": 1},
