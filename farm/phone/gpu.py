@@ -51,8 +51,8 @@ def _gles(text: str) -> tuple[str | None, str | None, str | None]:
     for number, line in enumerate(said, start=1):
         match = _GLES.search(line)
         parts = _split(match[1]) if match else []
-        # After the last line end: the last part is not known to be whole.
-        parts = parts[:-1] if number == len(said) else parts
+        # Behind the last line end a part may not be whole; a line that is alone is what somebody copied.
+        parts = parts[:-1] if 1 < number == len(said) else parts
         if len(parts) >= 2 and parts[0] and parts[1]:
             behind = [at for at, part in enumerate(parts) if at >= 2 and part.startswith("OpenGL ES")]
             at = behind[0] if behind else 2

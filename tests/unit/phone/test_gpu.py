@@ -98,9 +98,15 @@ def test_every_maker_writes_its_drivers_version_in_its_own_way(version: str, dri
 
 
 def test_a_gles_line_that_may_be_cut_names_no_driver() -> None:
-    line = "GLES: ARM, Mali-G99, OpenGL ES 3.2 v1.r77p2-01eac0"
-    assert gpu(line, "") == Gpu(vendor="ARM", renderer="Mali-G99")
-    assert gpu(line[: line.index(", Open")], "") is None
+    dump = "Displays (1 entries)\nGLES: ARM, Mali-G99, OpenGL ES 3.2 v1.r77p2-01eac0"
+    assert gpu(dump, "") == Gpu(vendor="ARM", renderer="Mali-G99")
+    assert gpu(dump[: dump.index(", Open")], "") is None
+
+
+def test_a_gles_line_alone_is_whole_without_its_end() -> None:
+    found = gpu("GLES: ARM, Mali-G99, OpenGL ES 3.2 v1.r77p2-01eac0", "")
+    assert found is not None
+    assert found.driver == "r77p2-01eac0"
 
 
 def test_a_phone_that_draws_with_vulkan_names_its_gpu_there() -> None:
