@@ -24,7 +24,7 @@ help:
 	@echo "make simulate many seeds of the simulation: SEEDS=17 (that one, with its trace) DATABASE=sqlite|postgresql|both"
 	@echo "make mutants  take each enforcement of an invariant out, and see a test fail"
 	@echo "make lint     ruff, mypy and the import contracts only"
-	@echo "make clean    remove the virtual environment and the demo's data"
+	@echo "make clean    remove the virtual environment"
 
 .PHONY: demo
 demo: $(VENV)/.installed
@@ -65,7 +65,7 @@ lint: $(VENV)/.installed-dev
 
 .PHONY: clean
 clean:
-	rm -rf $(VENV) farm-data
+	rm -rf $(VENV)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed, $(PYTHON) is older. hint: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }

@@ -66,7 +66,8 @@ FULL = Plan(
 QUICK = Plan(
     sizes=(Size(phones=1, seconds=0.2, jobs_per_phone=2), Size(phones=2, seconds=0.2, jobs_per_phone=2)),
     hung=Size(phones=3, seconds=0.4, jobs_per_phone=2),
-    pairs=2,
+    # The hang comes last in it, so that nobody waits for a phone to recover.
+    pairs=1,
 )
 
 

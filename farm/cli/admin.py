@@ -98,7 +98,7 @@ def restore(
 
     So it is also how a farm moves to PostgreSQL, or back. The farm must be stopped.
 
-    Example: farm admin restore /mnt/backups/farm --data /var/lib/benchfarm
+    Example: farm admin restore /mnt/backups/farm --data /var/lib/benchfarm/farm
     """
     from farm.cli.admin_report import restore_plan_text, restored_document, restored_text
     from farm.cli.admin_work import plan_restore

@@ -67,7 +67,7 @@ def compact(
 ) -> None:
     """Give room that is free inside the database back to the disk. The farm must be stopped.
 
-    Example: farm storage compact --data /var/lib/benchfarm
+    Example: farm storage compact --data /var/lib/benchfarm/farm
     """
     from farm.cli.settings import farm_config
     from farm.core.units import size_text

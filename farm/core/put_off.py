@@ -25,7 +25,7 @@ def put_off_reason(until: datetime, give_backs: int, *, since: Since) -> Reason:
     times = "once" if give_backs == 1 else f"{give_backs} times"
     return Reason(
         code="put_off",
-        message=f"it was put off {times}, and is not tried again before {until:%H:%M:%S} UTC",
+        message=f"it was put off {times}, and may be tried again from {until:%H:%M:%S} UTC on",
         hint="wait: pauses get longer, up to 5 min; `gates:` of the matrix has the limits",
         passes=True,
         since=since,

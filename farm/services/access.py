@@ -12,7 +12,7 @@ from farm.services.identity import DRAW_ANOTHER
 from farm.store import access_tokens, hosts
 from farm.store.access_tokens import AccessToken
 from farm.wire.access_views import AccessRequest, AccessState, AccessTokenView, NewAccessTokenView
-from farm.wire.secret import SecretKind, drawn_secret, hash_of, new_secret
+from farm.wire.secret import SecretKind, drawn_secret, hash_of, new_secret, token_id_of
 
 ASK_AN_ADMIN = (
     "an admin of this farm makes a new one: farm token create --role ROLE --name NAME --out FILE; "
@@ -34,6 +34,9 @@ def issue_access_token(
     token = _drawn(request)
     kept = access_tokens.find_token(connection, hash_of(token))
     if kept is None:
+        # Who draws many can find two of one name, and neither could be revoked by it.
+        if access_tokens.find_access_token(connection, token_id_of(token)) is not None:
+            raise RequestReused(f"there is an access token {token_id_of(token)} already", hint=DRAW_ANOTHER)
         kept = _made(connection, request, hash_of(token), now=now, actor=actor)
     elif not _is_answer_to(kept, request, actor):
         raise RequestReused(f"access token {kept.token_id} was made by another request", hint=DRAW_ANOTHER)

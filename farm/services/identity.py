@@ -58,7 +58,10 @@ def issue_join_token(
 
 
 def _was_valid_for(kept: JoinToken, valid_for: timedelta, now: datetime) -> bool:
-    """Whether it was made for so long; where it was revoked, its time ended sooner."""
+    """Whether it may have been made for so long: where it was revoked, its time ended sooner.
+
+    Of one whose time is over nothing says which; who asks for it then is told of a token that lets nobody in.
+    """
     until = kept.created_at + valid_for
     return kept.expires_at == until or kept.expires_at <= min(now, until)
 

@@ -4,7 +4,8 @@ Pages go by device, model and series, which a pair keeps whatever is measured me
 work join without gaps. Of what lies behind a page, no more is in memory than another page.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from sqlalchemy.engine import Connection
 
@@ -32,8 +33,9 @@ _Pair = tuple[DeviceId, str, SeriesId, SeriesId, bool]
 class _Page:
     """The first pairs behind a place, each with the comparison that came first."""
 
-    def __init__(self, after: _Pair | None, limit: int) -> None:
+    def __init__(self, after: _Pair | None, limit: int, known: Collection[DeviceId]) -> None:
         self._after = after
+        self._known = known
         self._limit = limit
         self._last: _Pair | None = None
         self._found: dict[_Pair, SpeedupView] = {}
@@ -50,12 +52,14 @@ class _Page:
 
     def devices(self, among: Among) -> Among:
         """Where there still can be any of them."""
-        return Among(
-            device_id=among.device_id,
-            model=among.model,
-            from_device=None if self._after is None else self._after[0],
-            to_device=None if self._last is None else self._last[0],
-        )
+        if self._after is None and self._last is None:
+            return among
+        # Not left to the database: by its locale texts may come in another order than here.
+        first = "" if self._after is None else self._after[0]
+        there = [
+            each for each in self._known if each >= first and (self._last is None or each <= self._last[0])
+        ]
+        return replace(among, devices=there)
 
     def views(self) -> list[SpeedupView]:
         return [self._found[pair] for pair in sorted(self._found)[: self._limit]]
@@ -80,8 +84,8 @@ def list_newest_speedups(
     if model is not None:
         check_model(connection, model)
     among = Among(device_id=device_id, model=model)
-    page = _Page(None if after is None else _pair_at(connection, after), limit)
     facts = facts_of_devices(connection)
+    page = _Page(None if after is None else _pair_at(connection, after), limit, facts)
     for matrix in matrices.list_matrices(connection):
         for each in _compared(connection, matrix, among, page):
             pair = _pair(each)

@@ -1,5 +1,6 @@
 """Cells that are compared with another one, page by page."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -16,9 +17,8 @@ class Among:
 
     device_id: DeviceId | None = None
     model: str | None = None
-    #: On these devices and those between them, by their ids.
-    from_device: DeviceId | None = None
-    to_device: DeviceId | None = None
+    #: On these devices only.
+    devices: Collection[DeviceId] | None = None
 
     def conditions(self) -> list[sa.ColumnElement[bool]]:
         """What rows of cells, joined with their variants, have to meet."""
@@ -27,10 +27,8 @@ class Among:
             found.append(cells.c.device_id == self.device_id)
         if self.model is not None:
             found.append(variants.c.model == self.model)
-        if self.from_device is not None:
-            found.append(cells.c.device_id >= self.from_device)
-        if self.to_device is not None:
-            found.append(cells.c.device_id <= self.to_device)
+        if self.devices is not None:
+            found.append(cells.c.device_id.in_(self.devices))
         return found
 
 

@@ -1,5 +1,6 @@
 """The migrations make the schema that the code describes, forwards and backwards."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -145,6 +146,23 @@ def fill_first_schema(engine: Engine) -> None:
 def rows(engine: Engine, query: str) -> list[tuple[object, ...]]:
     with engine.connect() as connection:
         return [tuple(row) for row in connection.exec_driver_sql(query)]
+
+
+def test_cells_without_jobs_are_divided_into_pages_and_joined_again(engine: Engine) -> None:
+    fill_first_schema(engine)
+    rejected = [
+        {"device_id": None if number % 2 else "phone", "label": f"cell {number}", "reason": "no"}
+        for number in range(2001)
+    ]
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        connection.execute(sa.text("UPDATE matrices SET rejected = :all"), {"all": json.dumps(rejected)})
+    upgrade(engine)
+    assert rows(engine, "SELECT rejected_count FROM matrices") == [(2001,)]
+    pages = rows(engine, "SELECT first_index, json_array_length(cells) FROM rejections ORDER BY 1")
+    assert pages == [(0, 1000), (1000, 1000), (2000, 1)]
+    downgrade(engine, "0007")
+    ((joined,),) = rows(engine, "SELECT rejected FROM matrices")
+    assert json.loads(str(joined)) == rejected
 
 
 def test_programs_of_the_first_schema_become_bundles_of_one_file(engine: Engine) -> None:

@@ -65,7 +65,7 @@ def test_why_a_job_that_was_put_off_waits_says_until_when(farm: FarmRig, host: H
     put_off(host, assignment)
     (reason,) = farm.read(job_waiting, assignment.job_id).reasons
     assert (reason.code, reason.passes, reason.cause) == ("put_off", True, LOW)
-    assert reason.message == f"it was put off once, and is not tried again before {until:%H:%M:%S} UTC"
+    assert reason.message == f"it was put off once, and may be tried again from {until:%H:%M:%S} UTC on"
 
 
 def test_the_time_that_an_agent_waited_for_the_gates_is_part_of_the_pause(

@@ -17,6 +17,7 @@ from farm.core.job import JobState
 from farm.store import (
     alarms,
     attempts,
+    candidates,
     device_work,
     devices,
     endings,
@@ -241,6 +242,18 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     "the measurements of a matrix": (
         lambda c: measurements.accepted_measurements(c, MatrixId(1)),
         "ix_measurements_cell_id",
+    ),
+    "the measurements of a page of cells": (
+        lambda c: measurements.accepted_of_cells(c, [CellId(1), CellId(2)]),
+        "ix_measurements_cell_id (cell_id=?)",
+    ),
+    "a page of candidates": (
+        lambda c: candidates.page_of_candidates(c, MatrixId(1), candidates.Among(), after=7, limit=100),
+        "(matrix_id=? AND cell_index>?)",
+    ),
+    "the baselines of a page": (
+        lambda c: matrices.cells_at(c, MatrixId(1), [1, 2]),
+        "(matrix_id=? AND cell_index=?)",
     ),
     "the measurement of an attempt": (
         lambda c: readings.find_reading(c, AttemptId(1)),
