@@ -74,9 +74,10 @@ class AdbKeeper:
         try:
             async with asyncio.timeout(None) as self._listening:
                 async for state_by_serial in self._adb.track_devices():
+                    found = await self._placed(state_by_serial)
                     backoff.reset()
                     self._note_trouble(None)
-                    self._note(await self._placed(state_by_serial))
+                    self._note(found)
         finally:
             self._listening = None
 

@@ -92,7 +92,8 @@ class LogFile:
             self._inode = found.st_ino
             file.seek(self._offset)
             text = file.read(_LOOK_BYTES)
-        whole = text[: text.rfind(b"\n") + 1]
+        # A look that is full and has no line's end in it, such as a hole, is passed over.
+        whole = text[: text.rfind(b"\n") + 1] or (text if len(text) == _LOOK_BYTES else b"")
         self._offset += len(whole)
         return whole.decode(errors="replace")
 
@@ -137,7 +138,9 @@ def wants_kernel_log(config: AgentConfig) -> bool:
 
 def _named(path: Path) -> KernelLog | None:
     try:
-        return Kmsg(path) if stat.S_ISCHR(path.stat().st_mode) else LogFile(path)
+        mode = path.stat().st_mode
+        # To open a pipe that nobody writes to would take for ever.
+        return Kmsg(path) if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) else LogFile(path)
     except FileNotFoundError:
         return LogFile(path)
     except OSError:

@@ -82,12 +82,12 @@ class Preparation:
         async with phone.memory.looking:
             seen = phone.memory.take_look(self._clock.monotonic()) or await self._look(phone)
         pushed_bytes, is_fit = 0, not closed_gates(seen.condition, plan.gates, plan.controls)
-        if _needs_waking(seen.condition, plan.controls):
-            # Somebody has pressed its button since, or changed its settings.
-            await self._wake(phone, plan.controls, again=True)
         if not self._has_all(phone, plan, seen):
             async with self._pushing:
                 pushed_bytes, is_fit = await self._bring(phone, plan, fence), False
+        if _needs_waking(seen.condition, plan.controls):
+            # Somebody has pressed its button since, or changed its settings, or the note had no room.
+            await self._wake(phone, plan.controls, again=True)
         if is_fit:
             return await self._set(phone, plan, fence, _ready(phone, plan, fence, seen.condition))
         phone.memory.note_used(plan.files, fence)

@@ -99,8 +99,8 @@ class Ladder:
             self.look()
             try:
                 await self._keep()
-            except HostDiskFull as error:
-                log.debug("climbs_not_kept", reason=error.message)
+            except (HostDiskFull, OSError) as error:
+                log.debug("climbs_not_kept", reason=str(error))
             await asyncio.sleep(self._interval_s)
 
     def sightings(self) -> dict[DeviceId, Sighting]:

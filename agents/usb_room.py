@@ -82,16 +82,18 @@ async def watch_usb_room(
 async def _watch(kernel_log: KernelLog, room: UsbRoom, clock: Clock, devices: Path) -> NoReturn:
     is_first, told = True, ""
     while True:
-        text = ""
+        text, was_read = "", True
         try:
             text = await asyncio.to_thread(kernel_log.read)
         except OSError as error:
+            # What a file says that comes later is news.
+            was_read = isinstance(error, FileNotFoundError)
             if str(error) != told:
                 log.warning("kernel_log_not_read", source=kernel_log.name, reason=str(error))
                 told = str(error)
         refusals = list(with_controllers(usb_refusals(text), devices))
         room.note(refusals, now_s=clock.monotonic(), is_first=is_first)
-        is_first = False
+        is_first = is_first and not was_read
         await asyncio.sleep(kernel_log.every_s)
 
 

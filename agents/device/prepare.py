@@ -110,9 +110,9 @@ async def restore_awake(device: AdbDevice, work_root: str) -> None:
     record = quote(stay_on_record(work_root))
     # `settings get` says null of what was never set; earlier releases noted no screen.
     put_back = (
-        f"case $before in null) settings delete {_STAY_ON} ;; "
-        f"'' | *[!0-9]*) ;; *) settings put {_STAY_ON} $before ;; esac; "
-        f"case $screen in on) {_WAKE} ;; off) {_SLEEP} ;; esac"
+        f"back=0; case $before in null) settings delete {_STAY_ON} ;; "
+        f"'' | *[!0-9]*) ;; *) settings put {_STAY_ON} $before ;; esac || back=1; "
+        f"case $screen in on) {_WAKE} ;; off) {_SLEEP} ;; esac; [ $back = 0 ]"
     )
     command = f"[ ! -s {record} ] || {{ read -r before screen <{record}; {put_back}; }} && rm -f {record}"
     await device.shell(f"{{ {command}; }} >/dev/null 2>&1", deadline_s=_DEADLINE_S)

@@ -218,7 +218,7 @@ clean() {
   find_mark
   mark_cleaned || {
     # What a run wrote is what fills a disk; without that there is room for the number.
-    put_down leftovers
+    put_down leftovers || { say "live on: $left"; exit "$UNCLEAN"; }
     remove_folders
     mark_cleaned || { say "no room to write down that run $fence is over"; exit "$UNCLEAN"; }
   }

@@ -16,13 +16,13 @@ _LONGEST_NAME = 100
 _OF_CONTROLLER = re.compile(
     r"[\w-]+ ([\w:.-]+): ("
     r"Error while assigning device slot ID(?:: (?:No Slots Available Error|Resource Error))?"
-    r"|Not enough host resources, active endpoint contexts = \d+)",
+    r"|Not enough host resources, active endpoint contexts = \d{1,10})",
     re.ASCII,
 )
 _OF_DEVICE = re.compile(
     r"usb (\d{1,4})-\d+(?:\.\d+)*: ("
     r"Not enough host controller resources for new device state\.?"
-    r"|can't set config #\d+, error -(?:12|28))",
+    r"|can't set config #\d{1,10}, error -(?:12|28))",
     re.ASCII,
 )
 #: /dev/kmsg: priority, sequence, microseconds, flags.

@@ -13,7 +13,7 @@ _SCRAPS = st.sampled_from(
         *[
             "Error while assigning device slot ID",
             ": No Slots Available Error",
-            "active endpoint contexts = 1",
+            "Not enough host resources, active endpoint contexts = 1",
         ],
         *[
             "[ 12.5] ",
@@ -26,7 +26,7 @@ _SCRAPS = st.sampled_from(
             "\r\n",
             "\0",
             "\ufeff",
-            "9" * 30,
+            "9" * 200,
             "²",
         ],
     ]

@@ -84,7 +84,7 @@ async def test_a_phone_that_was_well_between_two_lives_is_not_restarted_before_i
         set_faults(bench.handle.state, Faults())
         await climb.until(climb.is_online, "it is back")
     async with climbing(bench, folder, reboot=True) as climb:
-        assert climb.recovery is None
+        await climb.until(lambda: climb.recovery is None, "it is well in this life, too")
         set_faults(bench.handle.state, STUCK)
         await climb.until(climb.has_failed, "the end", allowed=True)
         assert climb.disturbing == [RecoveryStep.HUMAN]

@@ -134,11 +134,10 @@ def test_a_restart_that_was_begun_holds_back_the_next_step_and_every_other_phone
     found = recalled(kept, RULES, now_s=now_s, now=AT)
     assert found.climb is not None
     assert [(each.step, each.said) for each in found.tries] == [(restart, CUT_SHORT)]
-    is_over = passed_s >= RULES.restart_s
-    assert found.is_restarting(RULES, now_s) is not is_over
-    assert next_step(found.climb, RULES, now_s=now_s + 1e-6) in (
-        (None, RecoveryStep.HUMAN) if is_over else (None,)
-    )
+    assert found.is_restarting(RULES, now_s) is (now_s - 1000.0 < RULES.restart_s)
+    later_s = now_s + RULES.wrong_mode_s + 1.0
+    is_due = later_s - 1000.0 >= RULES.restart_s
+    assert next_step(found.climb, RULES, now_s=later_s) is (RecoveryStep.HUMAN if is_due else None)
 
 
 def test_a_restart_that_was_begun_on_a_phone_that_was_well_by_then_counts_too() -> None:
