@@ -12,7 +12,7 @@ from farm.phone.nnapi import nnapi_drivers
 from farm.phone.proc import load_1m, memory_bytes, uptime_s
 from farm.phone.properties import properties
 from farm.phone.soc import chip
-from farm.phone.storage import data_file_system
+from farm.phone.storage import storage_free_bytes, storage_size_bytes
 from farm.phone.thermal import thermal
 from farm.phone.thermal_limits import skin_limit_c, thermal_limits
 
@@ -130,7 +130,7 @@ SAMPLES = {
         text="Filesystem     1K-blocks     Used Available Use% Mounted on\n"
         "/dev/block/dm-7 117214208 52044800 65169408  45% /data\n"
         "tmpfs            5862948     1904   5861044   1% /data_mirror\n",
-        read=data_file_system,
+        read=lambda text: {"size": storage_size_bytes(text), "free": storage_free_bytes(text)},
     ),
     "gles": Sample(
         text="GLES: ARM, Mali-G615 MC6, OpenGL ES 3.2 v1.r44p1-03eac0.1a2b3c\n",

@@ -92,7 +92,7 @@ def _placement(found: MnnOutput, backend: str) -> Placement | None:
 
     MNN's own line on a stand-in shows what there was not; builds for apps log it, where it is lost.
     """
-    if found.instead is not None:
+    if found.instead is not None and ("OpenCL" not in found.instead or backend == "opencl"):
         return Placement(shares=(Share(accelerator=Accelerator.CPU, by="MNN", line=found.instead),))
     if found.forward is None:
         return None

@@ -74,6 +74,8 @@ def data_file_system(text: str) -> FileSystem | None:
     found = file_systems(text)
     if len(found) == 1 and not _is_cut_row(lines(text)[-1]):
         return found[0]
+    # The answer to `df /data`, copied without its last line end; of a mount that is cut it is the same.
+    found = found or _rows(lines(text))
     of_data = [row for mount in _DATA_MOUNTS for row in found if row.mount == mount]
     return of_data[0] if of_data else None
 

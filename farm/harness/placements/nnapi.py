@@ -93,7 +93,11 @@ def _devices(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> tuple[Share,
 
 def _after_fall_back(shares: tuple[Share, ...], lines: Sequence[LogLine]) -> tuple[Share, ...]:
     """All is the CPU's where it did the whole again; of single steps nobody says how much they were."""
-    found = {match[1] or "Full": line for line, match in matching(lines, _FELL_BACK)}
+    fell_back = list(matching(lines, _FELL_BACK))
+    # Each model that is compiled says it for itself, and a delegate makes several of one.
+    compiled = sum(1 for _, match in fell_back if match[1] is None)
+    of_all = "Full" if compiled >= len(list(matching(lines, _COUNT))) else "Partial"
+    found = {match[1] or of_all: line for line, match in fell_back}
     if not found:
         return shares
     line = found.get("Full") or next(iter(found.values()))

@@ -10,10 +10,11 @@ from farm.harness.placements.accelerators import accelerator_of
 from farm.harness.placements.log_lines import LogLine, log_lines, matching
 from farm.harness.placements.nnapi import nnapi_placement
 
-#: Three counts, on one line or over several, each of which may carry a log's columns.
+#: Three counts, on one line or over several, each of which may carry a log's columns; of none there is one.
 _CAPABILITY = re.compile(
-    r"partitions supported by ([A-Za-z]\w{0,30})[^:\n]{0,20}:\s{0,3}(\d{1,6})[\s\S]{0,240}?"
-    r"nodes in the graph:\s{0,3}(\d{1,7})[\s\S]{0,240}?"
+    r"partitions supported by ([A-Za-z]\w{0,30})[^:\n]{0,20}:\s{0,3}(\d{1,6})"
+    r"(?:(?!partitions supported)[\s\S]){0,240}?"
+    r"nodes in the graph:\s{0,3}(\d{1,7})(?:(?!partitions supported)[\s\S]){0,240}?"
     r"nodes supported by \w{1,30}[^:\n]{0,20}:\s{0,3}(\d{1,7})",
     re.IGNORECASE,
 )

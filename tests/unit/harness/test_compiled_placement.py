@@ -156,3 +156,8 @@ def test_nodes_that_were_all_placed_on_the_cpu_outweigh_what_a_provider_could_ta
         "[V:onnxruntime:, x] All nodes placed on [CPUExecutionProvider]. Number of nodes: 66\n"
     )
     assert actual(ort(text), "nnapi").backend == "cpu"
+
+
+def test_a_provider_that_can_take_nothing_does_not_have_the_counts_of_the_next_one() -> None:
+    text = "Number of partitions supported by QNN EP: 0\n" + capability("NNAPI", 3, 100, 90)
+    assert not [share for share in ort(text).shares if "QNN" in share.by.upper()]

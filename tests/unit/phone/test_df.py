@@ -73,7 +73,12 @@ def test_the_oldest_toolbox_says_it_in_words() -> None:
 
 @pytest.mark.parametrize("end", ["/data", "/data_mirror"])
 def test_a_mount_that_may_be_cut_is_not_believed(end: str) -> None:
-    assert storage_free_bytes(f"{HEAD}/dev/a 100 40 60 40% {end}") is None
+    assert storage_free_bytes(f"{HEAD}tmpfs 9 1 8 12% /dev\n/dev/a 100 40 60 40% {end}") is None
+
+
+def test_the_only_row_needs_no_line_end_where_it_is_of_the_data() -> None:
+    assert storage_free_bytes(f"{HEAD}/dev/a 100 40 60 40% /data") == 60 * 1024
+    assert storage_free_bytes(f"{HEAD}/dev/a 100 40 60 40% /dat") is None
 
 
 def test_a_listing_that_is_cut_behind_its_first_row_is_not_of_one_file_system() -> None:
