@@ -104,7 +104,7 @@ async def collect_run(
         stdout_dropped_bytes=max(0, stdout_bytes - len(stdout)),
         stderr_dropped_bytes=max(0, stderr_bytes - len(stderr)),
         after=condition(found, now) if "boot_id" in found else None,
-        cores=found.get("cores", ""),
+        cores=found.get("cores", "").strip(),
         held=found.get("held", ""),
     )
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Timer
+from threading import Thread
 
 import pytest
 from farm_rig import good_evidence, phone, report_body
@@ -78,11 +78,13 @@ def test_draining_says_what_still_runs_and_waits_for_it(
     (check,) = begun(agent).assignments
 
     def finish() -> None:
+        while farm.http.get("/api/v1/hosts").json()[0]["state"] != "draining":
+            pass
         agent.post(f"/attempts/{check.attempt_id}/report", content=report_body(good_evidence(check)))
         clean = phone("phone-1").model_copy(update={"cleaned_fence": check.fence})
         agent.exchange(devices=(clean,))
 
-    Timer(0.3, finish).start()
+    Thread(target=finish).start()
     words = said(capsys, "host", "drain", "bench-1", "--reason", "a new hub", "--wait").splitlines()
     assert words[0] == "bench-1 is draining now; 1 of its runs go on to their ends."
     assert words[1] == f"job {check.job_id} runs on phone-1 (claimed)"

@@ -27,6 +27,7 @@ from agents.virtual.pool import PhoneHandle
 from agents.watch import Phone, PhoneWatch
 from farm.clock import SystemClock
 from farm.core.attempt import AttemptState
+from farm.core.errors import DeviceOffline
 from farm.core.evidence import Evidence
 from farm.core.ids import AttemptId, DeviceId, JobId
 from farm.core.plan import RunPlan
@@ -75,7 +76,13 @@ class Bench:
         return DeviceId(self.handle.serial)
 
     async def attach(self) -> None:
-        await connect(self.server.port, self.handle.address)
+        """Have adb connect to the phone, as soon as it listens: it may just be starting anew."""
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    return await connect(self.server.port, self.handle.address)
+                except DeviceOffline:
+                    await asyncio.sleep(0.1)
 
     async def detach(self) -> None:
         """Take the phone away, behind the back of the agent."""
