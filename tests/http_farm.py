@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import httpx
+import pytest
 import uvicorn
 from fastapi import FastAPI
 from migrated import put_migrated
@@ -95,6 +96,17 @@ def http_farm(data_dir: Path, **config: Any) -> Iterator[HttpFarm]:
         httpx.Client(base_url=url, trust_env=False, timeout=30) as http,
     ):
         yield HttpFarm(url=url, app=app, http=http, loop=loop)
+
+
+@contextmanager
+def either_database(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    """What `http_farm` has to know for the database that a fixture's parameter names."""
+    if request.param == "sqlite":
+        yield {}
+        return
+    server = request.getfixturevalue("postgres")
+    with server.database("migrated") as name:
+        yield {"database_url": server.url(name)}
 
 
 @contextmanager

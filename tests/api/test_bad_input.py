@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from farm_rig import good_evidence, phone, report_body
-from http_farm import HttpAgent, HttpFarm, http_farm
+from http_farm import HttpAgent, HttpFarm, either_database, http_farm
 from invariants import check_engine
 from test_routes import matrix_spec, refused, register_variant
 
@@ -29,19 +29,10 @@ BEYOND_ROWS = 2**63
 def farm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpFarm]:
     """One farm for all of these: what is refused leaves it as it was."""
     folder = tmp_path_factory.mktemp("farm")
-    if request.param == "sqlite":
-        with http_farm(folder) as served:
-            yield from _used(served)
-        return
-    server = request.getfixturevalue("postgres")
-    with server.database("migrated") as name, http_farm(folder, database_url=server.url(name)) as served:
-        yield from _used(served)
-
-
-def _used(farm: HttpFarm) -> Iterator[HttpFarm]:
-    register_variant(farm)
-    yield farm
-    check_engine(farm.context.database.engine)
+    with either_database(request) as database, http_farm(folder, **database) as served:
+        register_variant(served)
+        yield served
+        check_engine(served.context.database.engine)
 
 
 @pytest.fixture(scope="module")

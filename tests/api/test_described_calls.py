@@ -5,13 +5,11 @@ document.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import schemathesis
 from farm_rig import phone
-from http_farm import HttpAgent, HttpFarm, http_farm, served
+from http_farm import HttpAgent, HttpFarm, either_database, http_farm, served
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 from invariants import check_engine
@@ -54,22 +52,12 @@ FOR_AGENTS = cases(filter(is_for_agents, roles_by_route(ROUTERS)))
 def farm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpFarm]:
     """A farm with a phone, a variant and a matrix, so that numbers may mean something."""
     folder = tmp_path_factory.mktemp("farm")
-    with _database(request) as database, http_farm(folder, **database) as served:
+    with either_database(request) as database, http_farm(folder, **database) as served:
         register_variant(served)
         served.enroll("bench-1").exchange(devices=(phone("phone-1"),))
         served.http.post("/api/v1/matrices", json={"spec": matrix_spec()}).raise_for_status()
         yield served
         check_engine(served.context.database.engine)
-
-
-@contextmanager
-def _database(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    if request.param == "sqlite":
-        yield {}
-        return
-    server = request.getfixturevalue("postgres")
-    with server.database("migrated") as name:
-        yield {"database_url": server.url(name)}
 
 
 @pytest.fixture(scope="module")

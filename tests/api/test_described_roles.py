@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import schemathesis
 from farm_rig import phone
-from http_farm import HttpFarm, http_farm
+from http_farm import HttpFarm, either_database, http_farm
 from hypothesis import HealthCheck, Phase, given, settings
 from invariants import check_engine
 from schemathesis.schemas import BaseSchema
@@ -25,23 +25,14 @@ CALLS = sorted(
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def farm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpFarm]:
-    folder = tmp_path_factory.mktemp("farm")
-    if request.param == "sqlite":
-        with http_farm(folder) as served:
-            yield from _used(served)
-        return
-    server = request.getfixturevalue("postgres")
-    with server.database("migrated") as name, http_farm(folder, database_url=server.url(name)) as served:
-        yield from _used(served)
-
-
-def _used(farm: HttpFarm) -> Iterator[HttpFarm]:
     """With a phone, a variant and a matrix, so that numbers may mean something."""
-    register_variant(farm)
-    farm.enroll().exchange(devices=(phone("phone-1"),))
-    farm.http.post("/api/v1/matrices", json={"spec": matrix_spec()}).raise_for_status()
-    yield farm
-    check_engine(farm.context.database.engine)
+    folder = tmp_path_factory.mktemp("farm")
+    with either_database(request) as database, http_farm(folder, **database) as served:
+        register_variant(served)
+        served.enroll().exchange(devices=(phone("phone-1"),))
+        served.http.post("/api/v1/matrices", json={"spec": matrix_spec()}).raise_for_status()
+        yield served
+        check_engine(served.context.database.engine)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from cut_line import cut_line
 from farm_rig import phone
-from http_farm import HttpFarm, http_farm
+from http_farm import HttpFarm, either_database, http_farm
 from test_routes import matrix_spec, refused, register_variant
 
 from farm.client import FarmClient
@@ -34,12 +34,7 @@ def furnished(folder: Path, **config: Any) -> Iterator[HttpFarm]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def farm(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HttpFarm]:
-    if request.param == "sqlite":
-        with furnished(tmp_path) as served:
-            yield served
-        return
-    server = request.getfixturevalue("postgres")
-    with server.database("migrated") as name, furnished(tmp_path, database_url=server.url(name)) as served:
+    with either_database(request) as database, furnished(tmp_path, **database) as served:
         yield served
 
 

@@ -4,21 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from random import Random
 
 import pytest
+from kept_connected import watching
 from played_farm import comes_true
 
-from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer
 from agents.adb.shared import SharedServer
-from agents.hand import Hand
 from agents.inventory import Sighting
-from agents.keeper import AdbKeeper
-from agents.pressure import Pressure
 from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
 from agents.watch import PhoneWatch
-from farm.clock import SystemClock
 from farm.core.device import Presence
 from farm.core.ids import DeviceId
 
@@ -30,10 +25,6 @@ LONG = (
     "0123456789ABCDEF       unauthorized usb:1-4.3 transport_id:2\n"
 )
 SHORT = "0123456789ABCDEF\tdevice\n0123456789ABCDEF\tunauthorized\n"
-
-
-class _Over(Exception):
-    """The test is, and the tasks that never end by themselves must."""
 
 
 @asynccontextmanager
@@ -54,33 +45,6 @@ async def usb_server() -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-
-
-@asynccontextmanager
-async def watching(
-    server: AdbServer | SharedServer, names: dict[str, str], *addresses: str
-) -> AsyncIterator[PhoneWatch]:
-    adb, random = AdbClient(server.port, server.host), Random(1)
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            watch = PhoneWatch(
-                adb=adb, hand=Hand(), clock=SystemClock(), random=random, tasks=tasks, names=names
-            )
-            keeper = AdbKeeper(
-                server=server,
-                adb=adb,
-                watch=watch,
-                pressure=Pressure(asyncio.Event()),
-                clock=SystemClock(),
-                random=random,
-            )
-            tasks.create_task(keeper.track())
-            for address in addresses:
-                tasks.create_task(keeper.keep_connected(address))
-            yield watch
-            raise _Over
-    except* _Over:
-        pass
 
 
 async def until(watch: PhoneWatch, is_so: Callable[[dict[DeviceId, Sighting]], bool]) -> dict[str, Sighting]:
