@@ -1,12 +1,13 @@
 """What `litert-benchmark` prints, and writes into its result file: the same figures, rounded alike.
 
-LiteRT's native `benchmark_model` ends with the same table, its deviation without a unit.
+LiteRT's native `benchmark_model` ends with the same table, its deviation without a unit, with memory
+behind it.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from farm.harness.log_lines import plain_lines
@@ -18,6 +19,7 @@ _FIGURE = re.compile(
     r"(?: \(([0-9]{1,9}) runs\))?$"
 )
 _DEVIATION = re.compile(rf"(Inference \(std\)):\s+({_NUMBER})(?: ms)?()$")
+_MEMORY = re.compile(rf"(Init footprint|Overall footprint|Peak memory):\s+({_NUMBER}) MB$")
 _ACCELERATED = re.compile(r"Fully accelerated:\s+(True|False)$", re.IGNORECASE)
 _ACCELERATORS = re.compile(r"Accelerators:\s+((?:NPU|GPU|CPU)(?: \| (?:NPU|GPU|CPU))*)$")
 _MEAN = "Inference (avg)"
@@ -48,6 +50,8 @@ class LitertOutput:
     accelerators: tuple[str, ...]
     #: Whether delegates took the whole model; XNNPACK is one.
     fully_accelerated: bool | None
+    #: By printed label, in megabytes; only the native tool has them.
+    memory_mb: Mapping[str, float] = field(default_factory=dict)
     #: Different averages: more than one run's output.
     contradicts: bool = False
 
@@ -60,6 +64,7 @@ class LitertOutput:
 def litert_output(text: str) -> LitertOutput:
     """Read what was printed; where that is missing, the result file's JSON in the same text."""
     figures: dict[str, float] = {}
+    memory: dict[str, float] = {}
     means: set[float] = set()
     runs: int | None = None
     accelerators: tuple[str, ...] = ()
@@ -69,6 +74,8 @@ def litert_output(text: str) -> LitertOutput:
             figures[match[1]] = float(match[2])
             means |= {float(match[2])} if match[1] == _MEAN else set()
             runs = int(match[3]) if match[3] and match[1].startswith("Inference") else runs
+        elif (match := _MEMORY.search(line)) is not None:
+            memory[match[1]] = float(match[2])
         elif (match := _ACCELERATED.search(line)) is not None:
             accelerated = match[1].lower() == "true"
         elif (match := _ACCELERATORS.search(line)) is not None:
@@ -78,6 +85,7 @@ def litert_output(text: str) -> LitertOutput:
         runs=runs,
         accelerators=accelerators,
         fully_accelerated=accelerated,
+        memory_mb=memory,
         contradicts=len(means) > 1,
     )
     return printed if means else _of_file(text) or printed

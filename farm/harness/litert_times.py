@@ -5,6 +5,11 @@ from farm.harness.litert_output import LitertOutput
 from farm.harness.tool_reading import Times, lower
 
 _LABELS = {"init": "Model initialization", "first": "Warmup (first)", "warmup": "Warmup (avg)"}
+_MEMORY = {
+    "memory_init": "Init footprint",
+    "memory_overall": "Overall footprint",
+    "memory_peak": "Peak memory",
+}
 _OF_LOOP = ("min", "max", "median", "p5", "p95", "std")
 #: It prints two decimals of a millisecond.
 _STEP_NS = 10_000
@@ -18,6 +23,7 @@ def litert_times(found: LitertOutput, *, expected: int) -> Times | None:
 
 
 def litert_metrics(found: LitertOutput) -> list[Metric]:
-    """All else that it has in milliseconds."""
+    """All else that it has, in milliseconds and megabytes."""
     labels = _LABELS | {name: f"Inference ({name})" for name in _OF_LOOP}
-    return lower({name: found.figures_ms.get(label) for name, label in labels.items()}, "ms")
+    times = lower({name: found.figures_ms.get(label) for name, label in labels.items()}, "ms")
+    return times + lower({name: found.memory_mb.get(label) for name, label in _MEMORY.items()}, "MB")

@@ -19,13 +19,14 @@ _TFLITE: tuple[Sign, ...] = (
         kinds.DELEGATE_REFUSED,
     ),
     sign(r"Failed to create a dispatch delegate kernel|No usable Dispatch runtime", kinds.BACKEND_FAILED),
+    sign(r"Unsupported dispatch runtime version|Failed to initialize Dispatch API", kinds.BACKEND_FAILED),
     sign(r"Node number \d+ \([^)\n]{1,100}\) failed to (?:prepare|invoke)", kinds.NODE_REFUSED),
     sign(r"Disallowed CPU fallback detected|not fully accelerated but", kinds.NOT_ALL_DELEGATED),
     sign(r"Some ops are not accelerated", kinds.NOT_ALL_DELEGATED),
     sign(r"Failed to initialize WebGPU", kinds.BACKEND_FAILED),
     # OpenGL is tried in its place.
     sign(r"Can not open OpenCL library", kinds.BACKEND_FAILED, is_weak=True),
-    sign(r"is not accessible for the namespace", kinds.BACKEND_FAILED, is_weak=True),
+    sign(r"is not accessible for the namespace|dlopen failed: ", kinds.BACKEND_FAILED, is_weak=True),
     sign(r"Failed to fetch Hexagon NN version", kinds.BACKEND_FAILED, is_weak=True),
     sign(r"Please specify the name of your TF Lite input file", kinds.BAD_FLAGS),
     # Older ones say it and go on.
@@ -56,13 +57,21 @@ _EXECUTORCH: tuple[Sign, ...] = (
 
 _ORT: tuple[Sign, ...] = (
     sign(r"Could not find an implementation for|is not a registered function/op", kinds.MISSING_OPERATOR),
-    sign(r"(?:is|are) not supported in this build|Unknown provider", kinds.MISSING_BACKEND),
+    sign(r"(?:is|are) not supported in this build|(?i:unknown provider)", kinds.MISSING_BACKEND),
+    sign(r"backend is not included in perf test runner", kinds.MISSING_BACKEND),
     sign(
         r"Unsupported model IR version|ONNX Runtime only \*?guarantees\*? support for models", kinds.TOO_NEW
     ),
     sign(r"Protobuf parsing failed|Load model from .{0,300} failed", kinds.UNREADABLE),
     sign(r"fallback to CPU EP has been explicitly disabled", kinds.NOT_ALL_DELEGATED),
     sign(r"QNN SetupBackend failed", kinds.BACKEND_FAILED),
+    sign(r"model cannot run using (?:the )?current set of target devices", kinds.NNAPI_REFUSES),
+    sign(
+        r"was inserted using the \w{1,10} format as requested by \w{1,60}, but was not",
+        kinds.DELEGATE_REFUSED,
+    ),
+    # Of getopt, which older ones read their flags with.
+    sign(r"(?:invalid|unknown|unrecognized) option -- '?(?P<flag>[\w-]{1,100})", kinds.UNKNOWN_FLAG),
     # Weights that stand in a second file, which is not there.
     sign(
         r"Deserialize tensor .{0,300}(?:failed|error)|model_path must not be empty",

@@ -1,6 +1,8 @@
 """What TensorFlow Lite's `benchmark_model` prints, in the wordings of all its versions, read into numbers.
 
-Up to 2019: `Average inference timings in us: Warmup: W, Init: I, no stats: N`, at last `Inference: N`. Since
+Up to 2019: `Average inference timings in us: Warmup: W, Init: I, no stats: N`, at last `Inference: N`, which
+the app ends with `Overall max resident set size = ..`; the first tool has `N , Warmup: W, ` behind the colon,
+and TensorFlow's own, of the same name, no `Init` but a third loop, which is profiled: `with stats: S`. Since
 2020: `Inference timings in us: Init: I, First inference: F, Warmup (avg): W, Inference (avg): N`. Before it,
 warm-up and main loop have a line each, `count=N first=.. curr=.. min=.. max=.. avg=.. std=..`, the newest
 with p5, median and p95; a loop of one run has `count=1 curr=..` only, runs that took the same `count=N
@@ -16,8 +18,11 @@ from farm.harness.log_lines import plain_lines
 #: C++ streams print 6 significant digits, and an exponent from 1e6 on.
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?"
 _LOOP = re.compile(
-    rf"count=([0-9]{{1,9}})((?: (?:first|curr|min|max|avg|std|p5|median|p95)={_NUMBER})*)(?: ?\(all same\))?$"
+    rf"(?:^|\s)count=([0-9]{{1,9}})((?: (?:first|curr|min|max|avg|std|p5|median|p95)={_NUMBER})*)"
+    r"(?: ?\(all same\))?$"
 )
+#: How the line of a profile's table begins, which is none of a loop.
+_OF_TABLE = re.compile(r"\((?:microseconds|bytes)\):\s")
 #: Six digits are printed of either.
 _MEANS_MAY_DIFFER = 0.001
 _FIELD = re.compile(rf"(\w+)=({_NUMBER})")
@@ -26,9 +31,10 @@ _SINCE_2020 = re.compile(
     rf" Warmup \(avg\): ({_NUMBER}), Inference \(avg\): ({_NUMBER})$"
 )
 _OF_2019 = re.compile(
-    rf"Average inference timings in us: Warmup: ({_NUMBER}), Init: ({_NUMBER}),"
-    rf" (?:no stats|with stats|Inference): ({_NUMBER})(?:, with stats: {_NUMBER})?$"
+    rf"Average inference timings in us: Warmup: ({_NUMBER})(?:, Init: ({_NUMBER}))?,"
+    rf" (?:no stats|with stats|Inference): ({_NUMBER})(?:(, with stats: {_NUMBER})?$|Overall )"
 )
+_OF_2018 = re.compile(rf"Average inference timings in us: ({_NUMBER}) , Warmup: ({_NUMBER}),$")
 _MEMORY = re.compile(
     r"(?:Memory footprint delta from the start of the tool|Peak memory footprint) \(MB\):"
     rf" init=({_NUMBER}) overall=({_NUMBER})"
@@ -92,7 +98,7 @@ def tflite_output(text: str) -> TfliteOutput:
         init_mb=float(memory[1]) if memory else None,
         overall_mb=float(memory[2]) if memory else None,
         peak_mb=float(peak[1]) if peak else None,
-        contradicts=len(summaries) > 1 or len(loops) > 2 or _is_another(main, last),
+        contradicts=len(summaries) > 1 or len(loops) > (last.loops if last else 2) or _is_another(main, last),
         unknown_flag=unknown[1] if unknown else None,
     )
 
@@ -100,9 +106,11 @@ def tflite_output(text: str) -> TfliteOutput:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Summary:
     mean_us: float
-    init_us: float
+    init_us: float | None
     warmup_us: float
     first_us: float | None
+    #: How many there are at most: warm-up, main, profiled.
+    loops: int = 2
     line: str
 
 
@@ -111,8 +119,17 @@ def _summary(line: str) -> _Summary | None:
         init, first, warmup, mean = map(float, found.groups())
         return _Summary(mean_us=mean, init_us=init, warmup_us=warmup, first_us=first, line=line)
     if (found := _OF_2019.search(line)) is not None:
-        warmup, init, mean = map(float, found.groups())
-        return _Summary(mean_us=mean, init_us=init, warmup_us=warmup, first_us=None, line=line)
+        return _Summary(
+            mean_us=float(found[3]),
+            init_us=None if found[2] is None else float(found[2]),
+            warmup_us=float(found[1]),
+            first_us=None,
+            loops=3 if found[4] else 2,
+            line=line,
+        )
+    if (found := _OF_2018.search(line)) is not None:
+        mean, warmup = map(float, found.groups())
+        return _Summary(mean_us=mean, init_us=None, warmup_us=warmup, first_us=None, line=line)
     return None
 
 
@@ -125,10 +142,14 @@ def _is_another(main: Loop | None, last: _Summary | None) -> bool:
 def _loops(lines: Sequence[str]) -> list[Loop]:
     """The loops in their order. A line of a table (`Timings (microseconds): count=`) is none of them."""
     found: list[Loop] = []
-    for before, line in zip(["", *lines], lines, strict=False):
-        match = _LOOP.match(line)
-        if match is not None and before != line:
+    before = ""
+    for line in lines:
+        match = None if _OF_TABLE.search(line) else _LOOP.search(line)
+        said = match[0].strip() if match is not None else ""
+        # Behind what is no known prefix only a loop's figures are enough of a sign.
+        if match is not None and said != before and (match[2] or match.start() == 0):
             found.append(_loop(match))
+        before = said
     return found
 
 
@@ -137,7 +158,7 @@ def _loop(match: re.Match[str]) -> Loop:
     mean = figures.pop("avg", figures.get("curr", 0.0))
     for name in ("first", "curr"):
         figures.pop(name, None)
-    return Loop(count=int(match[1]), mean_us=mean, figures_us=figures, line=match[0])
+    return Loop(count=int(match[1]), mean_us=mean, figures_us=figures, line=match[0].strip())
 
 
 def _last(pattern: re.Pattern[str], lines: Sequence[str]) -> re.Match[str] | None:

@@ -1,4 +1,8 @@
-"""The table that TensorFlow Lite's profiler prints: how long each kind of operator took in one inference."""
+"""The table that TensorFlow Lite's profiler prints: how long each kind of operator took in one inference.
+
+Its columns are apart by tabs, blanks or, where it was told so, commas. What a delegate tells of its inside
+stands in a further table, whose times are those of the delegate's row once more.
+"""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +11,8 @@ from farm.harness.log_lines import plain_lines
 
 _RUNS = "Operator-wise Profiling Info"
 _BY_TYPE = "Summary by node type"
-_ROW = re.compile(r"(\S[^\t]{0,100}?)\s+([0-9]{1,9})\s+([0-9]{1,12}\.[0-9]{1,9})\s+[0-9.]{1,12}%\s")
+_INSIDE = "Delegate internal"
+_ROW = re.compile(r"(\S[^\t]{0,100}?),?\s+([0-9]{1,9}),?\s+([0-9]{1,12}\.[0-9]{1,9}),?\s+[0-9.]{1,12}%[\s,]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +33,8 @@ def operator_times(text: str) -> list[OperatorTime]:
             in_table = in_runs
         elif "Profiling Info for" in line:
             in_runs, in_table = line.startswith(_RUNS), False
+        elif line.startswith(_INSIDE):
+            in_runs = in_table = False
         elif in_table and (row := _ROW.match(line)) is not None:
             found.append(OperatorTime(kind=row[1], count=int(row[2]), average_ms=float(row[3])))
         elif line.startswith(("Timings (microseconds)", "=====")):

@@ -72,6 +72,8 @@ _BY_WORD: Mapping[Accelerator, frozenset[str]] = MappingProxyType(
                 "rknpu2",
                 "vsinpu",
                 "ethos",
+                "ethosu",
+                "neutron",
                 "dispatch",
                 "vitis",
             ]

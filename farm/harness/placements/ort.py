@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farm.core.placement import Accelerator, Placement, Share
 from farm.harness.placements.accelerators import accelerator_of
@@ -39,6 +39,8 @@ _COMPILING = frozenset(
         "spacemit",
     ]
 )
+#: A network that was compiled before is one node of its file, so nodes are no measure of it.
+_COMPILED_BEFORE = re.compile(r"\bEPContext\b")
 #: The provider was left out of the graph; what it would have taken went to the CPU.
 _FAILED = re.compile(r"QNN SetupBackend failed|partitions supported by QNN[^:\n]{0,20}: 0(?!\d|, number)")
 _ABSENT = re.compile(
@@ -120,7 +122,10 @@ def _by_capability(text: str, placed: _Placed | None) -> _Placed | None:
     ]
     left = max(0, total - sum(share.nodes or 0 for share in shares))
     rest = Share(accelerator=Accelerator.CPU, by=_CPU, nodes=left, line=shares[0].line)
-    return total, tuple(share for share in (*shares, rest) if share.nodes)
+    took = tuple(share for share in (*shares, rest) if share.nodes)
+    if _COMPILED_BEFORE.search(text) is not None and any(_is_calls(share) for share in took):
+        return None, tuple(replace(share, nodes=None) if _is_calls(share) else share for share in took)
+    return total, took
 
 
 def _standing(before: _Answer | None, answer: _Answer) -> _Answer:
@@ -203,6 +208,11 @@ def _hardware(name: str, text: str) -> Accelerator:
     if name.upper().startswith("QNN") and (library := _QNN_LIBRARY.search(text)) is not None:
         return accelerator_of(library[1])
     return accelerator_of(name)
+
+
+def _is_calls(share: Share) -> bool:
+    """Whether all that it counts may be partitions that were compiled before."""
+    return _is_compiling(share.by) and share.nodes == share.partitions
 
 
 def _is_compiling(provider: str) -> bool:

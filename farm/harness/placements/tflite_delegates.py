@@ -10,9 +10,13 @@ _REPLACING = re.compile(
     r"Replacing (\d{1,7})(?: out of (\d{1,7}))? node\(s\) with delegate \((\w[\w .-]{0,60})\) node"
     r"(?:, yielding (\d{1,6}) partitions?(?: for subgraph (\d{1,5}))?)?"
 )
+#: The first Hexagon delegate has no partitions, Core ML's a comma before them, NXP's their names in one word.
 _DELEGATED = re.compile(
-    r"(\w+) delegate: (\d{1,7}) nodes delegated out of (\d{1,7}) nodes with (\d{1,6}) partitions?"
+    r"(\w{1,60} Delegate|\w{0,60}?) ?[Dd]elegate: (\d{1,7}) nodes delegated out of (\d{1,7}) nodes"
+    r"(?:,? with (\d{1,6}) partitions?)?"
 )
+#: Texas Instruments'.
+_TIDL = re.compile(r"[Nn]umber of subgraphs: ?(\d{1,6}) ?, (\d{1,7}) nodes delegated out of (\d{1,7}) nodes")
 APPLIED = re.compile(
     r"(?:Explicitly a|A)pplied (\w+) delegate, and the model graph will be (completely|partially) executed"
     r"(?: by the delegate)?(?: w/ (\d{1,6}) delegate kernels?)?"
@@ -38,7 +42,7 @@ _NOT_DISPATCHED = re.compile(r"Failed to create a dispatch delegate kernel|Faile
 XNNPACK = "XNNPACK"
 _DISPATCH = "Dispatch"
 #: Their nodes are whole partitions, compiled before.
-_OF_CALLS = (_DISPATCH, "EdgeTpuDelegateForCustomOp")
+_OF_CALLS = (_DISPATCH, "EdgeTpuDelegateForCustomOp", "Neutron", "Ethosu")
 #: What the tool calls a delegate that it knows by a library alone.
 _BY_LIBRARY = ("EXTERNAL", "STABLE_DELEGATE")
 
@@ -112,10 +116,20 @@ def _by_line(lines: Sequence[LogLine]) -> list[Taken]:
             software=delegate_name(match[1]),
             nodes=int(match[2]),
             total=int(match[3]),
-            partitions=int(match[4]),
+            partitions=int(match[4]) if match[4] else None,
             line=line.quoted,
         )
         for line, match in matching(lines, _DELEGATED)
+    ]
+    found += [
+        Taken(
+            software="TIDL",
+            nodes=int(match[2]),
+            total=int(match[3]),
+            partitions=int(match[1]),
+            line=line.quoted,
+        )
+        for line, match in matching(lines, _TIDL)
     ]
     found += [
         Taken(
