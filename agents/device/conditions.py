@@ -24,7 +24,7 @@ _MEMORY = (
     'while read -r line; do case $line in MemAvailable:*) echo "$line"; break ;; esac; done </proc/meminfo'
 )
 #: What `dumpsys power` says of the screen.
-SCREEN_LINES = "akefulness=|Display Power"
+SCREEN_LINES = "akefulness(Locked\\(\\))?=|Display Power"
 #: Where sysfs is; a virtual phone says where its own is.
 SYS = '"${BENCHFARM_SYS:-/sys}"'
 #: One process for all of it: the shell would read these files a byte at a time, and each read asks the driver
@@ -35,7 +35,7 @@ _CLOCKS = (
     "{ [ -e cpufreq/policy0 ] && p='cpufreq/policy*' || p='cpu[0-9]*/cpufreq'; "
     "grep -H . online $p/related_cpus $p/scaling_governor $p/scaling_cur_freq $p/scaling_m??_freq "
     f"$p/cpuinfo_m??_freq $p/stats/time_in_state {SYS}/class/kgsl/kgsl-3d0/gpu_busy_percentage "
-    f"{SYS}/kernel/gpu/gpu_busy {SYS}/class/misc/mali0/device/*util* "
+    f"{SYS}/kernel/gpu/gpu_busy {SYS}/kernel/ged/hal/gpu_utilization {SYS}/class/misc/mali0/device/*util* "
     f'{SYS}/class/devfreq/*gpu*/load {SYS}/class/devfreq/*mali*/load; }}; cd "$d"'
 )
 #: Its tables take a phone long to make: they are asked for where its load (a minute's) has two digits.

@@ -71,8 +71,8 @@ _KEY_BY_SCREEN = {Screen.ON: _WAKE, Screen.OFF: _SLEEP, Screen.LEAVE: "true"}
 #: Sets `screen` to on, off or -, as farm.phone.screen reads it. A display's own state goes first.
 _SEE_SCREEN = (
     f"case $(dumpsys power | grep -E '{SCREEN_LINES}') in *state=ON*|*state=VR*) screen=on ;; "
-    "*state=OFF*|*state=DOZE*) screen=off ;; *akefulness=Awake*|*akefulness=Dreaming*) screen=on ;; "
-    "*akefulness=*) screen=off ;; *) screen=- ;; esac"
+    "*state=OFF*|*state=DOZE*) screen=off ;; *akefulness*=Awake*|*akefulness*=Dreaming*) screen=on ;; "
+    "*akefulness*=[12]*) screen=on ;; *akefulness*=*) screen=off ;; *) screen=- ;; esac"
 )
 
 

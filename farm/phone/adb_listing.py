@@ -10,8 +10,9 @@ _STATE = (
     r"(?:device|offline|connecting|detached|authorizing|unauthorized|bootloader|fastboot|recovery|rescue"
     r"|sideload|host|unknown)"
 )
-#: A serial of mDNS may have blanks; two blanks or a tab end one, or else the state's word.
-_ROW = re.compile(rf"(\S(?:.*?\S)?)\s+({_STATE}|no permissions\b.*?)(?:\s+(\S.*))?", re.ASCII)
+#: Two blanks or a tab end a serial, of which that of mDNS may have blanks; one blank ends those without any.
+_SERIAL = r"(?:[^\s>](?:[^\t]*?\S)?(?=\t|  )|[^\s>]\S*|[^\s>][^\t]*?\._\S+|\(no serial number\))"
+_ROW = re.compile(rf"({_SERIAL})\s+({_STATE}|no permissions\b.*?)(?:\s+(\S.*))?", re.ASCII)
 _TAG = re.compile(r"([A-Za-z_]\w*):(\S*)", re.ASCII)
 #: `3-1`, `1-2.3`: where adb of some systems leaves out `usb:`.
 _BUS = re.compile(r"\d+-\d+(?:\.\d+)*", re.ASCII)

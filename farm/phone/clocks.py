@@ -20,10 +20,13 @@ _STATE_ROW = re.compile(r"(\d{1,9})\s+(\d{1,15})", re.ASCII)
 #: The kernel counts time in steps of 10 ms (USER_HZ), whatever its own tick is.
 _STEP_MS = 10
 _GPU_FILE = re.compile(
-    r"(?:[^\s:]*/)?(gpu_busy_percentage|gpu_busy|gpubusy|utilisation|utilization|dvfs_utilization|load):(.*)",
+    r"(?:[^\s:]*/)?(gpu_busy_percentage|gpu_busy|gpubusy|gpu_utilization|utilisation|utilization"
+    r"|dvfs_utilization|load):(.*)",
     re.ASCII,
 )
 _PERCENT = re.compile(r"\s*(\d{1,3})\s*(?:%|@\d+Hz)?\s*", re.ASCII)
+#: MediaTek's: busy, waiting for memory, idle.
+_BUSY_OF_THREE = re.compile(r"\s*(\d{1,3}) \d{1,3} \d{1,3}\s*", re.ASCII)
 _BUSY_OF_TOTAL = re.compile(r"\s*(\d{1,12})\s+(\d{1,12})\s*", re.ASCII)
 _BUSY_AND_IDLE = re.compile(r"\s*busy_time:\s*(\d{1,12})\s+idle_time:\s*(\d{1,12}).*", re.ASCII)
 
@@ -42,7 +45,7 @@ class Clocks:
 
 def clocks(text: str) -> Clocks:
     """What the lines say; others, and a last one that is cut, are passed over."""
-    said = whole_lines(text)
+    said = [line.lstrip() for line in whole_lines(text)]
     return Clocks(cpus=_cpu_policies(said), online=_online(said), gpu_busy_pct=_gpu_busy_pct(said))
 
 
@@ -61,11 +64,13 @@ def _cpu_policies(said: Iterable[str]) -> tuple[CpuPolicy, ...]:
 
 
 def _policy(name: str, files: _Files) -> CpuPolicy:
-    cores = _cores(files, "related_cpus") or _cores(files, "affected_cpus")
     own = (_number(name),) if name.startswith("cpu") else ()
+    told = (_cores(files, file) for file in ("related_cpus", "affected_cpus"))
+    # Some kernels tell a core others than its own as related.
+    cores = next((each for each in told if each and set(own) <= set(each)), own)
     return CpuPolicy(
         name=name.replace("cpu", "policy") if name.startswith("cpu") else name,
-        cores=cores or own,
+        cores=cores,
         governor=_first(files, "scaling_governor"),
         current_hz=_hz(files, "scaling_cur_freq"),
         min_hz=_hz(files, "scaling_min_freq"),
@@ -87,14 +92,14 @@ def _online(said: Iterable[str]) -> tuple[int, ...]:
 
 
 def _gpu_busy_pct(said: Iterable[str]) -> float | None:
-    """The first counter that says anything: Adreno's (kgsl), Mali's, or a governor's (devfreq)."""
+    """The first counter that says anything: Adreno's (kgsl), Mali's, MediaTek's, a governor's (devfreq)."""
     found = (_GPU_FILE.fullmatch(line) for line in said)
     values = (_percentage(match[2]) for match in found if match)
     return next((value for value in values if value is not None), None)
 
 
 def _percentage(text: str) -> float | None:
-    if match := _PERCENT.fullmatch(text):
+    if match := _PERCENT.fullmatch(text) or _BUSY_OF_THREE.fullmatch(text):
         return float(match[1]) if int(match[1]) <= 100 else None
     if match := _BUSY_AND_IDLE.fullmatch(text):
         return _share_pct(int(match[1]), int(match[1]) + int(match[2]))

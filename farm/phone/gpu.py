@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from farm.core.hardware import Gpu
 from farm.phone.text import lines, whole_lines
 
-_GLES = re.compile(r"(?:^|\s)GLES: ?(.+)$")
+#: People quote the line.
+_GLES = re.compile(r"(?:^|[\s\"'`>])GLES: ?(.+?)[\"'`]*$")
 _OPENGL = re.compile(r"OpenGL ES\S* \d+\.\d+(?:\.\d+)? ?(.*)", re.DOTALL)
 #: `V@0762.10`, `v1.r38p1-01eac0` or `v1.g15p0-01eac0`, `build 1.13@5776728`.
 _DRIVERS = (

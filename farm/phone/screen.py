@@ -6,14 +6,22 @@ from farm.core.wakefulness import Found
 from farm.phone.text import lines
 
 _DISPLAY = re.compile(r"\s*Display Power:\s*state=(\w+).*", re.ASCII)
-_WAKEFULNESS = re.compile(r"\s*(?:mWakefulness|Wakefulness)\s*[=:]\s*(\w+).*", re.ASCII)
+#: Samsung's prints `getWakefulnessLocked()=Awake`, some of them with the number that Android counts it by.
+_WAKEFULNESS = re.compile(
+    r"\s*(?:mWakefulness|Wakefulness|getWakefulnessLocked\(\))\s*[=:]\s*(\w+).*", re.ASCII
+)
 #: A bit for each kind of charger; 0: it never stays awake.
 _STAY_ON = re.compile(r"\s*mStayOnWhilePluggedInSetting\s*=\s*(\d{1,5})\s*", re.ASCII)
 #: What was noted on the phone before anything was set: the setting, null where it never was set; the screen.
 _FOUND = re.compile(r"\s*(\d{1,5}|null)(?: (on|off|-))?\s*", re.ASCII)
 #: android.view.Display and PowerManagerInternal. Dozing may show a clock, and slows the phone as sleep does.
 _ON_BY_DISPLAY = {"ON": True, "VR": True, "OFF": False, "DOZE": False, "DOZE_SUSPEND": False}
-_ON_BY_WAKEFULNESS = {"Awake": True, "Asleep": False, "Dozing": False, "Dreaming": True}
+_ON_BY_WAKEFULNESS = {"Awake": True, "Asleep": False, "Dozing": False, "Dreaming": True} | {
+    "0": False,
+    "1": True,
+    "2": True,
+    "3": False,
+}
 
 
 def screen_on(text: str) -> bool | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farm.phone.properties import Properties
 from farm.phone.soc_names import NAMES
@@ -24,27 +24,42 @@ _HINTING = (
     *("ro.board.platform", "ro.boot.hardware.platform", "ro.hardware", "ro.boot.hardware"),
 )
 _BOARDS = ("ro.arch", "ro.product.board")
+_HARDWARE_LINE = "/proc/cpuinfo, Hardware"
+#: Where the code name of the phone may stand instead of the chip's: a Galaxy Nexus is `tuna`.
+_OF_PHONES = (_HARDWARE_LINE, "ro.hardware", "ro.boot.hardware", *_BOARDS)
+_QUALCOMM = "qualcomm technologies, inc"
 #: Part numbers within longer texts: `Qualcomm Technologies, Inc SM8350`, `Hisilicon Kirin970`.
 _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (vendor, re.compile(rf"(?<![a-z0-9])(?:{part})", re.ASCII | re.IGNORECASE))
     for vendor, part in (
         (
             "Qualcomm",
-            r"(?:(?:sm|msm|apq|qcm|qcs|qrb|sxr|ssg|sg|sdw|sw)\d{4}|(?:sdm|sda|qcs)\d{3}|sc[78][12]80)"
-            r"[a-z]{0,3}(?:-[a-z]{2})?(?![a-z0-9])",
+            r"(?:(?:msm|apq) ?\d{4}|(?:sm|qcm|qcs|qrb|sxr|ssg|sg|sdw|sw)\d{4}|(?:sdm|sda|qcs|qm)\d{3}"
+            # The kernel may name the stepping: `MSM8994v2.1`.
+            r"|sc[78][12]80)[a-z]{0,3}(?:-[a-z]{2})?(?=v\d(?:\.\d)?(?![a-z0-9])|(?![a-z0-9]))",
         ),
-        ("MediaTek", r"mt[68]\d{3}[a-z]{0,2}(?:[_/-][a-z0-9_/-]{1,16})?(?![a-z0-9])"),
+        ("MediaTek", r"mtk?[5689]\d{3}[a-z]{0,2}(?:[_/-][a-z0-9_/-]{1,16})?(?![a-z0-9])"),
         ("Samsung", r"s5e\d{4}(?![a-z0-9])"),
         ("Samsung", r"(?:samsung)?exynos ?(?:\d{4}e?|8[58]0|9[89]0)(?![a-z0-9])"),
         ("HiSilicon", r"(?:kirin ?\d{3,4}[a-z]{0,2}|hi\d{4}[a-z]?)(?![a-z0-9])"),
-        ("Unisoc", r"(?:s[cp]\d{4}[a-z]{0,2}|ums\d{3,4}[a-z]?|ud710|s9863a)(?![a-z0-9])"),
-        ("Unisoc", r"(?<=unisoc )t\d{3,4}(?![a-z0-9])"),
+        (
+            "Unisoc",
+            r"(?:s[cp]\d{4}[a-z]{0,2}|(?:uis|sl)\d{4}[a-z]?|ums\d{3,4}[a-z]?|ud710|s9863a)(?![a-z0-9])",
+        ),
+        ("Unisoc", r"(?:(?<=unisoc )|(?<=unisoc tiger ))t\d{3,4}(?![a-z0-9])"),
+        ("Google", r"tensor(?: g\d{1,2})?(?![a-z0-9])"),
         ("Leadcore", r"lc1\d{3}[a-z]?(?![a-z0-9])"),
         ("Marvell", r"pxa\d{3,4}[a-z]?(?![a-z0-9])"),
-        ("Rockchip", r"rk3\d{3}[a-z]?(?![a-z0-9])"),
+        ("Rockchip", r"rk[23]\d{3}[a-z]?(?![a-z0-9])"),
+        ("Texas Instruments", r"omap\d{4}(?![a-z0-9])"),
+        ("Broadcom", r"bcm\d{4,5}[a-z]?(?![a-z0-9])"),
         ("NVIDIA", r"tegra\d{0,3}(?![a-z0-9])"),
     )
 )
+#: Kernels of before 2016 name the platform so, whichever of its chips is there.
+_TREE = re.compile(r"qualcomm (msm|apq) ?(\d{4})\b.*\(flattened device tree\)", re.ASCII | re.IGNORECASE)
+#: `MSM8916MSM8916`: some kernels print it twice.
+_TWICE = re.compile(r"\b([a-z]{2,8}\d{3,5}[a-z]{0,3})\1\b", re.ASCII | re.IGNORECASE)
 #: Boards of Samsung's are named after the chip, now and then after an older one: they are asked last.
 _SAMSUNG_BOARD = re.compile(r"(?:universal|erd|smdk)(\d{4})", re.ASCII | re.IGNORECASE)
 #: What stands where nobody filled anything in (android.os.Build.UNKNOWN, and makers' own).
@@ -84,11 +99,18 @@ def chip(properties: Properties, *, hardware: str | None = None, machine: str | 
         hardware: the `Hardware` line of /proc/cpuinfo, which only some kernels have.
         machine: /sys/devices/soc0/machine, which Qualcomm's kernels have.
     """
-    if (model := _value(properties, "ro.soc.model")) is not None:
-        maker = _value(properties, "ro.soc.manufacturer")
-        return _chip_said(model, maker)
+    model, maker = _value(properties, "ro.soc.model"), _value(properties, "ro.soc.manufacturer")
+    if model is not None and (said_by_itself := _chip_said(model, maker)).vendor is not None:
+        return said_by_itself
+    found = _chip_found(properties, hardware, machine)
+    # The model as the phone says it, with the maker that everything else is of: `T612`, platform ums9230.
+    return found if model is None else replace(_chip_said(model, maker), vendor=found.vendor)
+
+
+def _chip_found(properties: Properties, hardware: str | None, machine: str | None) -> Chip:
+    """By everything but ro.soc.*."""
     said = [(name, _value(properties, name)) for name in _SAYING]
-    said += [("/sys/devices/soc0/machine", machine), ("/proc/cpuinfo, Hardware", hardware)]
+    said += [("/sys/devices/soc0/machine", machine), (_HARDWARE_LINE, hardware)]
     said += [(name, _value(properties, name)) for name in (*_PLATFORMS, *_HINTING, *_BOARDS)]
     known = [(name, text.strip()) for name, text in said if text is not None and text.strip()]
     named = (_chip_named(text, source) for source, text in known)
@@ -99,6 +121,9 @@ def chip(properties: Properties, *, hardware: str | None = None, machine: str | 
 def _chip_said(model: str, maker: str | None) -> Chip:
     """By ro.soc.*: the model as the phone says it, but for code names (a Pixel 7 says GS201)."""
     known = CHIP_BY_PLATFORM.get(model.casefold())
+    code_name = _code_name(model)
+    if code_name in FAMILY_BY_PLATFORM and code_name.isalpha():
+        return Chip(vendor=FAMILY_BY_PLATFORM[code_name][0], platform=code_name, source="ro.soc.model")
     recognised = _chip_named(model, "")
     guessed = recognised.vendor if recognised else None
     vendor = next((vendor for vendor, _ in _vendors([("", maker)])), maker) if maker else guessed
@@ -110,20 +135,29 @@ def _chip_said(model: str, maker: str | None) -> Chip:
 
 def _chip_named(text: str, source: str) -> Chip | None:
     """The chip that a text names, by its part number or by a code name that means one chip."""
-    if source in (*_PLATFORMS, *_HINTING, *_BOARDS) and text.casefold() in FAMILY_BY_PLATFORM:
+    names_platform = source in (*_PLATFORMS, *_HINTING, *_BOARDS) or _TREE.fullmatch(text) is not None
+    if names_platform and _code_name(text) in FAMILY_BY_PLATFORM:
         return None
-    if (known := CHIP_BY_PLATFORM.get(_code_name(text))) is not None:
+    if (known := CHIP_BY_PLATFORM.get(_code_name(text))) is not None and _is_of_chip(known[0], text, source):
         return Chip(vendor=known[0], model=known[1], name=sold_as(known[1]), source=f"{source}, {text}")
     for vendor, part in _PARTS:
-        if (match := part.search(text)) is not None:
+        if (match := part.search(_TWICE.sub(r"\1", text))) is not None:
             model = _written(vendor, match[0])
             return Chip(vendor=vendor, model=model, name=sold_as(model), source=source)
     return None
 
 
 def _code_name(text: str) -> str:
-    """Kernels of Qualcomm's put the maker before it: `Qualcomm Technologies, Inc TRINKET`."""
-    return text.casefold().removeprefix("qualcomm technologies, inc").strip(" .")
+    """Qualcomm's kernels put the maker before it, and some the phone: `Qualcomm Technologies, Inc KONA`."""
+    if (tree := _TREE.fullmatch(text)) is not None:
+        return f"{tree[1]}{tree[2]}".casefold()
+    return text.casefold().rpartition(_QUALCOMM)[2].strip(" .")
+
+
+def _is_of_chip(vendor: str, text: str, source: str) -> bool:
+    """Whether a code name there is the chip's: Qualcomm's are words, which makers call phones by, too."""
+    is_word = vendor == "Qualcomm" and not any(letter.isdigit() for letter in text)
+    return not is_word or source not in _OF_PHONES or _QUALCOMM in text.casefold()
 
 
 def _written(vendor: str, part: str) -> str:
@@ -131,6 +165,10 @@ def _written(vendor: str, part: str) -> str:
     match vendor:
         case "Samsung":
             return part.casefold().replace(" ", "").removeprefix("samsung")
+        case "MediaTek":
+            return part.upper().replace("MTK", "MT")
+        case "Google":
+            return part.title()
         case "HiSilicon" if part.casefold().startswith("kirin"):
             return f"Kirin {part[5:].strip().upper()}"
         case "Unisoc" if part.casefold().startswith("sp"):
@@ -140,7 +178,7 @@ def _written(vendor: str, part: str) -> str:
         case "NVIDIA":
             return part.capitalize()
         case _:
-            return part.upper()
+            return part.upper().replace(" ", "")
 
 
 def _of_board(known: list[tuple[str, str]]) -> Chip | None:
@@ -155,7 +193,8 @@ def _of_board(known: list[tuple[str, str]]) -> Chip | None:
 
 def _family(known: list[tuple[str, str]]) -> Chip | None:
     for source, text in known:
-        if (family := FAMILY_BY_PLATFORM.get(_code_name(text))) is not None:
+        family = FAMILY_BY_PLATFORM.get(_code_name(text))
+        if family is not None and _is_of_chip(family[0], text, source):
             vendor, chips = family
             return Chip(vendor=vendor, platform=_code_name(text), source=f"{source}, which is any of {chips}")
     return None

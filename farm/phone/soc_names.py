@@ -10,6 +10,7 @@ from types import MappingProxyType
 _SNAPDRAGON = {
     "APQ8084": "Snapdragon 805",
     "MSM8226": "Snapdragon 400",
+    "MSM8905": "Snapdragon 205",
     "MSM8909": "Snapdragon 210/212",
     "MSM8909W": "Snapdragon Wear 2100/3100",
     "MSM8916": "Snapdragon 410/412",
@@ -30,6 +31,7 @@ _SNAPDRAGON = {
     "MSM8994": "Snapdragon 810",
     "MSM8996": "Snapdragon 820/821",
     "MSM8998": "Snapdragon 835",
+    "QM215": "Snapdragon 215",
     "SDM429": "Snapdragon 429",
     "SDM429W": "Snapdragon Wear 4100",
     "SDM439": "Snapdragon 439",
@@ -92,7 +94,7 @@ _MEDIATEK = {
     "MT6755": "Helio P10/P15/P18",
     "MT6757": "Helio P20/P25",
     "MT6758": "Helio P30",
-    "MT6761": "Helio A22",
+    "MT6761": "Helio A20/A22",
     "MT6762": "Helio P22/A25/G25",
     "MT6763": "Helio P23",
     "MT6765": "Helio P35/G35/G36/G37",
@@ -131,6 +133,7 @@ _MEDIATEK = {
     "MT6989": "Dimensity 9300/9300+/9400e",
     "MT6991": "Dimensity 9400/9400+",
     "MT6993": "Dimensity 9500",
+    "MT8781": "Helio G99",
 }
 #: Samsung's part numbers; older phones say `exynosNNNN` instead.
 _EXYNOS = {

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from farm.phone.text import lines, whole_lines
 
 _UNIT_BYTES = {"": 1024, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-_AMOUNT = r"(\d{1,12}(?:\.\d{1,3})?)([KMGT]?)"
+#: coreutils' -h writes `3,8G` where people part decimals by a comma.
+_AMOUNT = r"(\d{1,12}(?:\.\d{1,3}|,\d(?=[KMGT]))?)([KMGT]?)"
 #: Size, used, available, use%, mount point, at the end of a line: a long file system name is wrapped before.
 _ROW = re.compile(rf"(?:.*\s)?{_AMOUNT}\s+{_AMOUNT}\s+{_AMOUNT}\s+\d+%\s+(/\S*)", re.ASCII)
 #: Android's toolbox, up to 6: mount point, size, used, free, block size.
@@ -93,4 +94,4 @@ def storage_size_bytes(text: str) -> int | None:
 
 
 def _bytes(amount: str, unit: str, block_bytes: int) -> int:
-    return int(float(amount) * (_UNIT_BYTES[unit] if unit else block_bytes))
+    return int(float(amount.replace(",", ".")) * (_UNIT_BYTES[unit] if unit else block_bytes))

@@ -2,10 +2,14 @@
 
 import re
 
+from farm.phone.log_prefix import without_log_prefix
+
 _BOM_ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 _LINE_END = re.compile(r"\r{0,3}\n|\r")
-#: `grep --color`, and shells with a coloured prompt.
-_COLOUR = re.compile(r"\x1b\[[0-9;]{0,16}[mK]", re.ASCII)
+#: `grep --color`, shells with a coloured prompt, and those that name the terminal's window.
+_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\))", re.ASCII)
+#: Byte order marks, NULs, and what web pages put for a blank.
+_UNSEEN = str.maketrans({"\ufeff": None, "\u200b": None, "\0": None, "\u00a0": " "})
 
 
 def decoded(data: bytes) -> str:
@@ -23,12 +27,12 @@ def decoded(data: bytes) -> str:
 
 
 def lines(text: str) -> list[str]:
-    """The lines, without line ends of any system, colours, byte order marks and NULs; blanks in front stay.
+    """The lines, without line ends of any system, colours, marks and a logger's words; blanks in front stay.
 
     adb of old on Windows ends lines with CR CR LF.
     """
-    plain = _COLOUR.sub("", text.replace("\ufeff", "").replace("\0", ""))
-    return [line.rstrip() for line in _LINE_END.split(plain)]
+    plain = _ESCAPE.sub("", text.translate(_UNSEEN))
+    return [without_log_prefix(line).rstrip() for line in _LINE_END.split(plain)]
 
 
 def whole_lines(text: str) -> list[str]:

@@ -28,10 +28,23 @@ FORMS: Mapping[str, Callable[[str], str]] = {
     "between coloured prompts": lambda text: (
         f"\x1b[1;32mstar9:/ #\x1b[0m acme\n{text}\x1b[1;32mstar9:/ #\x1b[0m "
     ),
+    "below a window's title": lambda text: f"\x1b]0;acme@host: ~\x07\x1b[?2004h{text}",
+    "with a web page's blanks": lambda text: "\u200b" + text.replace(" ", "\u00a0"),
+    "in logcat, threadtime": lambda text: _each_line(text, "03-14 15:09:26.535  2718  2818 I acme    : "),
+    "in logcat, uid and year": lambda text: _each_line(
+        text, "2031-03-14 15:09:26.535897 +0100  1000  2718  2818 I acme: "
+    ),
+    "in logcat, time": lambda text: _each_line(text, "03-14 15:09:26.535 I/acme    ( 2718): "),
+    "in logcat, brief": lambda text: _each_line(text, "I/acme tool( 2718): "),
+    "in a log of glog's": lambda text: _each_line(text, "I0314 15:09:26.535897  2718 acme.cc:77] "),
     "with the command echoed": lambda text: f"$ adb shell acme\n{text}",
     "after complaints": lambda text: f"{COMPLAINTS}{text}",
     "before complaints": lambda text: f"{text}{COMPLAINTS}",
 }
+
+
+def _each_line(text: str, prefix: str) -> str:
+    return "".join(f"{prefix}{line}" for line in text.splitlines(keepends=True))
 
 
 @pytest.mark.parametrize("form", FORMS)

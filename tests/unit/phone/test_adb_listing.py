@@ -100,3 +100,23 @@ def test_the_last_word_of_a_listing_that_may_be_cut_tells_nothing() -> None:
     (cut,), (whole,) = listed_phones(row), listed_phones(f"{row}\n")
     assert (cut.model, cut.device, cut.transport_id) == ("One_9", "one", None)
     assert whole.transport_id == 1
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        "adb E  2718  2718 usb_acme.cpp:77] unable to get device descriptor: ACME_ERROR_IO",
+        "connected to host",
+        "Otherwise check for a confirmation dialog on your device now",
+        "> A1B2 device usb:1-4",
+        "3\tA1B2\tdevice",
+    ],
+)
+def test_a_sentence_with_a_states_word_in_it_is_no_phone(talk: str) -> None:
+    assert listed_phones(f"{talk}\n") == ()
+
+
+@pytest.mark.parametrize("serial", ["(no serial number)", "0123 4567", "adb-99 (3)._adb-tls-connect._tcp."])
+def test_a_serial_may_have_blanks_where_its_end_can_be_seen(serial: str) -> None:
+    (found,) = listed_phones(f"{serial:<22} device usb:1-4\n")
+    assert (found.serial, found.state, found.usb_path) == (serial, "device", "1-4")

@@ -90,7 +90,16 @@ def test_a_line_that_is_cut_keeps_what_is_whole() -> None:
         ("/sys/class/misc/mali0/device/dvfs_utilization:busy_time: 300 idle_time: 900 protm_time: 0", 25.0),
         ("/sys/class/devfreq/13000000.mali/load:55@702000000Hz", 55.0),
         ("/sys/class/misc/mali0/device/utilization:900", None),
+        ("/sys/kernel/ged/hal/gpu_utilization:31 2 67", 31.0),
+        ("   /sys/kernel/gpu/gpu_busy:8 %", 8.0),
     ],
 )
 def test_each_gpu_says_in_its_own_way_how_busy_it_is(line: str, busy_pct: float | None) -> None:
     assert clocks(f"{line}\n").gpu_busy_pct == busy_pct
+
+
+def test_a_core_that_an_old_kernel_tells_others_of_stands_for_itself() -> None:
+    folder = "/sys/devices/system/cpu/cpu0/cpufreq"
+    text = f"{folder}/related_cpus:2 3\n{folder}/affected_cpus:0\n{folder}/cpuinfo_max_freq:1100000\n"
+    (found,) = clocks(text).cpus
+    assert (found.name, found.cores, found.hardware_max_hz) == ("policy0", (0,), 1_100_000_000)

@@ -84,3 +84,9 @@ def test_the_only_row_needs_no_line_end_where_it_is_of_the_data() -> None:
 def test_a_listing_that_is_cut_behind_its_first_row_is_not_of_one_file_system() -> None:
     assert storage_free_bytes(f"{HEAD}tmpfs 9 1 8 12% /dev\n/dev/block/dm-9 10") is None
     assert storage_free_bytes(f"{HEAD}tmpfs 9 1 8 12% /dev\nstar9:/ $ ") == 8 * 1024
+
+
+def test_decimals_may_be_parted_by_a_comma() -> None:
+    text = "Filesystem      Size  Used Avail Use% Mounted on\n/dev/block/dm-7  59G  55,5G  3,5G  95% /data\n"
+    assert storage_free_bytes(text) == int(3.5 * 1024**3)
+    assert storage_free_bytes(f"{HEAD}/dev/block/dm-7 1,000 400 600 40% /data\n") is None

@@ -112,3 +112,10 @@ def test_a_gles_line_alone_is_whole_without_its_end() -> None:
 def test_a_phone_that_draws_with_vulkan_names_its_gpu_there() -> None:
     text = " ------------RE Vulkan----------\n Vulkan device initialized: 1\n"
     assert gpu(text, VKJSON) == gpu("", VKJSON)
+
+
+@pytest.mark.parametrize("mark", ["`", '"', "'"])
+def test_a_gles_line_may_be_quoted(mark: str) -> None:
+    found = gpu(f"it says {mark}GLES: ARM, Mali-G99, OpenGL ES 3.2 v1.r77p2-01eac0{mark}\n", "")
+    assert found is not None
+    assert (found.vendor, found.driver_text) == ("ARM", "OpenGL ES 3.2 v1.r77p2-01eac0")

@@ -1,5 +1,8 @@
+import re
+
 import pytest
 
+from agents.device.conditions import SCREEN_LINES
 from farm.phone.screen import screen_on
 
 DUMP = """\
@@ -42,3 +45,17 @@ def test_newer_phones_that_name_no_display_there_are_on_while_they_are_awake() -
 
 def test_a_phone_without_that_service_says_nothing() -> None:
     assert screen_on("Can't find service: power\n") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "is_on"), [("Awake", True), ("Asleep", False), ("Dozing", False), ("1", True), ("3", False)]
+)
+def test_samsungs_name_their_wakefulness_in_a_way_of_their_own(said: str, is_on: bool) -> None:
+    assert screen_on(f"  getWakefulnessLocked()={said}\n  mWakefulnessChanging=false\n") is is_on
+
+
+def test_the_lines_that_are_asked_for_hold_all_that_is_read() -> None:
+    asked = re.compile(SCREEN_LINES)
+    for line in ("  mWakefulness=Awake", "  getWakefulnessLocked()=Awake", "Display Power: state=ON"):
+        assert asked.search(line)
+    assert not asked.search("  mWakefulnessChanging=false")

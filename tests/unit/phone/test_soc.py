@@ -240,3 +240,70 @@ def test_a_kernel_may_name_a_chip_of_unisocs_by_its_market_name() -> None:
 def test_a_maker_that_is_all_that_is_known_was_told_by_what_told_it() -> None:
     found = chip({}, hardware="Qualcomm Technologies, Inc")
     assert (found.vendor, found.source) == ("Qualcomm", "/proc/cpuinfo, Hardware")
+
+
+@pytest.mark.parametrize(
+    ("hardware", "model", "platform"),
+    [
+        ("Qualcomm MSM 8928 ACME X1", "MSM8928", None),
+        ("Qualcomm APQ 8084 (Flattened Device Tree)", "APQ8084", None),
+        ("Qualcomm MSM 8974 ACME (Flattened Device Tree)", "MSM8974", None),
+        # The tree is named after the platform, whichever of its chips is there.
+        ("Qualcomm MSM 8226 (Flattened Device Tree)", None, "msm8226"),
+        ("Qualcomm Technologies, Inc MSM8940MSM8940", "MSM8940", None),
+        ("Qualcomm Technologies, Inc. MSM8992v1.1 QRD", "MSM8992", None),
+        ("Acme based on Qualcomm Technologies, Inc KONA", "SM8250", None),
+    ],
+)
+def test_older_kernels_of_qualcomms_name_the_chip_in_other_ways(
+    hardware: str, model: str | None, platform: str | None
+) -> None:
+    found = chip({}, hardware=hardware)
+    assert (found.vendor, found.model, found.platform) == ("Qualcomm", model, platform)
+
+
+@pytest.mark.parametrize("place", ["ro.hardware", "ro.boot.hardware", "ro.product.board"])
+@pytest.mark.parametrize("word", ["tuna", "sun", "cape"])
+def test_a_phone_may_be_called_by_a_word_that_is_a_chips_elsewhere(place: str, word: str) -> None:
+    assert chip({place: word}, hardware=word.title()).vendor is None
+    said = {place: word, "ro.board.platform": "omap4"}
+    assert (chip(said).vendor, chip(said).platform) == ("Texas Instruments", "omap4")
+    assert chip({"ro.board.platform": word}).vendor == "Qualcomm"
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ({"ro.soc.model": "T616", "ro.board.platform": "ums9230"}, "Unisoc T616"),
+        ({"ro.soc.model": "Tensor G4"}, "Google Tensor G4"),
+        ({"ro.soc.model": "lahaina", "ro.soc.manufacturer": "QTI"}, "Qualcomm lahaina"),
+        ({"ro.soc.model": "Fast 1", "ro.board.platform": "newname"}, "Fast 1"),
+    ],
+)
+def test_a_model_without_its_maker_is_of_the_maker_that_all_else_is_of(
+    said: dict[str, str], text: str
+) -> None:
+    assert chip(said).text == text
+
+
+@pytest.mark.parametrize(
+    ("platform", "text"),
+    [
+        ("MTK6582M", "MediaTek MT6582M"),
+        ("mt5882", "MediaTek MT5882"),
+        ("mt6752", "MediaTek mt6752"),
+        ("smdk4x12", "Samsung smdk4x12"),
+        ("uis8581a", "Unisoc UIS8581A"),
+        ("sl8541e", "Unisoc SL8541E"),
+        ("rk2928", "Rockchip RK2928"),
+        ("rk356x", "Rockchip rk356x"),
+        ("gxl", "Amlogic gxl"),
+        ("meson8", "Amlogic meson8"),
+        ("k3v2oem1", "HiSilicon K3V2"),
+        ("sun50iw9p1", "Allwinner sun50iw9p1"),
+        ("omap4", "Texas Instruments omap4"),
+        ("hawaii", "Broadcom hawaii"),
+    ],
+)
+def test_chips_of_tablets_and_boxes_have_their_makers(platform: str, text: str) -> None:
+    assert chip({"ro.board.platform": platform}).text == text

@@ -76,6 +76,18 @@ def test_colours_and_the_line_ends_of_old_adb_are_taken_off() -> None:
     assert lines("\x1b[1;31ma\x1b[m\x1b[Kb\r\r\n\x1b[0mc\r\n") == ["ab", "c", ""]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["[ 12.500000] usb 1-2: gone", "I/O error: none", "E/x: y", "03-14 is a day", "  12% 77/acme: 3% user"],
+)
+def test_what_only_looks_like_a_loggers_words_stays(line: str) -> None:
+    assert lines(line) == [line]
+
+
+def test_blanks_behind_a_loggers_words_stay() -> None:
+    assert lines("03-14 15:09:26.535  2718  2818 I acme:   level: 5\n") == ["  level: 5", ""]
+
+
 def test_a_last_line_without_its_end_is_not_whole() -> None:
     assert whole_lines("a\nb") == ["a"]
     assert whole_lines("a\nb\n") == ["a", "b"]
