@@ -8,7 +8,11 @@ from farm.harness.failure_signs import SIGNS
 from farm.harness.sign import Sign, sign
 
 _TFLITE: tuple[Sign, ...] = (
-    sign(r"unrecognized commandline flag: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG),
+    sign(
+        r"(?:Unconsumed cmdline flags|unrecognized commandline flag):\s{1,9}(?P<flag>--?[\w-]{1,100})",
+        kinds.UNKNOWN_FLAG,
+    ),
+    sign(r"Failed to parse flag\b", kinds.BAD_FLAGS),
     sign(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)\w+", kinds.NNAPI_REFUSES),
     sign(r"Encountered unresolved custom op|Didn't find op for builtin opcode", kinds.MISSING_OPERATOR),
     sign(r"Regular TensorFlow ops are not supported by this interpreter", kinds.MISSING_OPERATOR),

@@ -18,11 +18,10 @@ from farm.harness.log_lines import plain_lines
 #: C++ streams print 6 significant digits, and an exponent from 1e6 on.
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?"
 _LOOP = re.compile(
-    rf"(?:^|\s)count=([0-9]{{1,9}})((?: (?:first|curr|min|max|avg|std|p5|median|p95)={_NUMBER})*)"
+    r"(?:^|(?:(?<=[^:\s])|(?<=INFO:))\s+)count=([0-9]{1,9})"
+    rf"((?: (?:first|curr|min|max|avg|std|p5|median|p95)={_NUMBER})*)"
     r"(?: ?\(all same\))?$"
 )
-#: How the line of a profile's table begins, which is none of a loop.
-_OF_TABLE = re.compile(r"\((?:microseconds|bytes)\):\s")
 #: Six digits are printed of either.
 _MEANS_MAY_DIFFER = 0.001
 _FIELD = re.compile(rf"(\w+)=({_NUMBER})")
@@ -40,7 +39,10 @@ _MEMORY = re.compile(
     rf" init=({_NUMBER}) overall=({_NUMBER})"
 )
 _PEAK = re.compile(rf"Overall peak memory footprint \(MB\) via periodic monitoring: ({_NUMBER})")
-_UNKNOWN_FLAG = re.compile(r"unrecognized commandline flag: (--?[\w-]{1,100})")
+#: The second is of the tool that tries several options.
+_UNKNOWN_FLAG = re.compile(
+    r"(?:Unconsumed cmdline flags|unrecognized commandline flag):\s{1,9}(--?[\w-]{1,100})"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,11 +142,13 @@ def _is_another(main: Loop | None, last: _Summary | None) -> bool:
 
 
 def _loops(lines: Sequence[str]) -> list[Loop]:
-    """The loops in their order. A line of a table (`Timings (microseconds): count=`) is none of them."""
+    """The loops in their order. What has a label is none: `Timings (microseconds): count=` is of a table,
+    `cpu w/ 4 threads: count=` of the tool that tries several options.
+    """
     found: list[Loop] = []
     before = ""
     for line in lines:
-        match = None if _OF_TABLE.search(line) else _LOOP.search(line)
+        match = _LOOP.search(line)
         said = match[0].strip() if match is not None else ""
         # Behind what is no known prefix only a loop's figures are enough of a sign.
         if match is not None and said != before and (match[2] or match.start() == 0):

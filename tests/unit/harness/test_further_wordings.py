@@ -76,7 +76,7 @@ def test_the_loop_that_tensorflows_own_tool_profiles_is_not_its_mean() -> None:
     assert sample.failure("benchmark_model", three).code == "run.output_unreadable"
 
 
-@pytest.mark.parametrize("prefix", ["", "12:", "| ", "out.txt-", "[phone 3] ", "Mar 02 11:20:31 phone "])
+@pytest.mark.parametrize("prefix", ["", "12 ", "| ", "out.txt-", "[phone 3] ", "Mar 02 11:20:31 phone "])
 def test_runs_are_counted_behind_what_is_no_known_prefix(prefix: str) -> None:
     text = "\n".join(f"{prefix} {line}" for line in (LOOPS + SUMMARY).splitlines())
     found = sample.reading("benchmark_model", text)
@@ -89,6 +89,7 @@ def test_runs_are_counted_behind_what_is_no_known_prefix(prefix: str) -> None:
         "Timings (microseconds): count=64 first=9090 curr=9060 min=9020 max=9190 avg=9082.5 std=30",
         "INFO: Memory (bytes): count=0",
         "cache: count=7",
+        "INFO: cpu w/ 4 threads (xnnpack): count=50 first=9192 curr=8624 min=8059 max=9952 avg=8220.2 std=73",
         "recount=64 first=9090 curr=9060 min=9020 max=9190 avg=9082.5 std=30",
     ],
 )
@@ -212,6 +213,15 @@ def test_further_words_for_what_a_runtime_cannot_run_are_told(name: str, said: s
     assert (found.code, found.line is not None) == (code, True)
 
 
+def test_a_flag_with_a_value_that_is_none_is_told_before_the_list_of_all_flags() -> None:
+    said = (
+        "ERROR: Failed to parse flag 'num_runs' against argv '--num_runs=many'\n"
+        "usage: ./benchmark_model <flags>\nFlags:\n\t--input_layer_shape=\tstring\toptional\tshapes;"
+        " must match the number of items in --input_layer\n"
+    )
+    assert sample.failure("benchmark_model", stderr=said, code=1).code == "run.bad_flags"
+
+
 def test_a_flag_that_getopt_does_not_know_is_named() -> None:
     said = "onnxruntime_perf_test: invalid option -- 'Z'\nperf_test [options...] model_path [result_file]\n"
     found = sample.failure("onnxruntime_perf_test", stderr=said, code=255)
@@ -229,3 +239,11 @@ def test_a_library_that_was_not_found_does_not_hide_what_ended_the_run() -> None
         "benchmark_model", stderr=f"{said}ERROR: Failed to apply GPU delegate.\n", code=1
     )
     assert refused.code == "run.delegate_refused"
+
+
+def test_a_summary_of_several_options_is_no_measurement_of_one() -> None:
+    text = """==============Summary of All Runs w/ Different Performance Options==============
+INFO:           cpu w/ 4 threads: count=50 first=4893 curr=3267 min=3091 max=7476 avg=3904.9 std=180
+INFO:                gpu-default: count=50 first=9303 curr=8209 min=6501 max=9306 avg=7705.5 std=70
+"""
+    assert sample.failure("benchmark_model", text).code == "run.output_unreadable"
