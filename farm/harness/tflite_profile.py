@@ -27,8 +27,10 @@ class OperatorTime:
 def operator_times(text: str) -> list[OperatorTime]:
     """What the profile of the regular runs says by kind of node, in its order; none without such a table."""
     found: list[OperatorTime] = []
-    in_runs = in_table = False
-    for line in plain_lines(text):
+    lines = plain_lines(text)
+    # Up to 2019 only the runs were profiled, without a heading.
+    in_runs, in_table = not any("Profiling Info for" in line for line in lines), False
+    for line in lines:
         if _BY_TYPE in line:
             in_table = in_runs
         elif "Profiling Info for" in line:

@@ -12,6 +12,7 @@ from farm.core.plan import RunPlan
 from farm.harness.executorch_output import app_benchmark, executions, inspector_rows
 from farm.harness.foreign.executorch_llm import llm_stats
 from farm.harness.foreign.gatord import gatord_output
+from farm.harness.foreign.litert_run_model import model_runs
 from farm.harness.foreign.loadgen import loadgen_summary
 from farm.harness.foreign.mobile_ai_bench import bench_results
 from farm.harness.foreign.nnpackage_run import package_runs
@@ -40,6 +41,7 @@ PARSERS = [
     loadgen_summary,
     measured,
     mnn_output,
+    model_runs,
     ncnn_output,
     operator_times,
     ort_output,

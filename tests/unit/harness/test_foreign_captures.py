@@ -3,8 +3,9 @@
 import pytest
 import tool_samples as sample
 
-from farm.harness.foreign.executorch_llm import llm_stats
+from farm.harness.foreign.executorch_llm import LlmStats, llm_stats
 from farm.harness.foreign.gatord import gatord_output
+from farm.harness.foreign.litert_run_model import model_runs
 from farm.harness.foreign.loadgen import loadgen_summary
 from farm.harness.foreign.mobile_ai_bench import bench_results
 from farm.harness.foreign.nnpackage_run import package_runs
@@ -72,6 +73,17 @@ def test_a_runner_of_language_models_tells_tokens_and_rates_and_no_load_that_was
     assert (found.load_s, found.first_token_s) == (None, 5.054)
 
 
+def test_times_of_a_language_model_that_were_not_measured_are_zeros_and_left_out() -> None:
+    found = llm_stats(
+        "I 00:00:28.4 executorch:stats.h:84]\tPrompt Tokens: 61    Generated Tokens: 30\n"
+        "I 00:00:28.4 executorch:stats.h:90]\tModel Load Time:\t\t4.250000 (seconds)\n"
+        "I 00:00:28.4 executorch:stats.h:100]\tTotal inference time:\t\t0.000000 (seconds)\t\t Rate: \tinf\n"
+        "I 00:00:28.4 executorch:stats.h:119]\t\tGenerated 30 tokens:\t0.000000 (seconds)\t\t Rate: \tinf\n"
+        "I 00:00:28.4 executorch:stats.h:127]\tTime to first generated token:\t0.000000 (seconds)\n"
+    )
+    assert found == LlmStats(prompt_tokens=61, generated_tokens=30, load_s=4.25)
+
+
 def test_the_app_of_language_models_prints_stamps() -> None:
     found = llm_stats(sample.captured(f"{OTHER}executorch_llm_benchmark_activity_2024.txt"))
     assert found is not None
@@ -89,6 +101,20 @@ def test_gatord_names_the_cores() -> None:
     assert found.cpuid_by_core == {0: "0x41d05", 1: "0x41d05", 2: "0x41d0b", 3: "0x41d0b"}
 
 
+def test_litert_runs_a_model_so_often_and_tells_the_mean_of_all() -> None:
+    text = """I0000 00:00:1770000011.992481   21214 run_model.cc:460] Run model for 20 times
+I0000 00:00:1770000011.992482   21214 run_model.cc:472] First run took 8204 microseconds
+I0000 00:00:1770000011.992483   21214 run_model.cc:474] Slowest run took 8204 microseconds
+I0000 00:00:1770000011.992484   21214 run_model.cc:476] Fastest run took 2950 microseconds
+I0000 00:00:1770000011.992485   21214 run_model.cc:479] All runs took average 3417 microseconds
+"""
+    found = model_runs(text)
+    assert found is not None
+    assert (found.runs, found.mean_us) == (20, 3417)
+    assert found.times_us == {"first": 8204, "slowest": 8204, "fastest": 2950}
+    assert model_runs(text + text.replace("3417", "3418")) is None
+
+
 def test_a_text_of_something_else_has_none_of_it() -> None:
     text = "hello\nworld\n"
     assert not measured(text)
@@ -96,5 +122,6 @@ def test_a_text_of_something_else_has_none_of_it() -> None:
     assert not tracker_queues(text)
     assert not package_runs(text).runs_ms
     assert loadgen_summary(text) is None
+    assert model_runs(text) is None
     assert llm_stats(text) is None
     assert not gatord_output(text).ready

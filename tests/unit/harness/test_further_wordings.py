@@ -107,6 +107,14 @@ def test_a_profile_apart_by_commas_is_read_and_a_delegates_inside_is_not_counted
     ]
 
 
+def test_a_profile_of_2019_has_no_heading() -> None:
+    text = """============================== Summary by node type ==============================
+\t             [Node type]\t  [count]\t  [avg ms]\t    [avg %]\t    [cdf %]\t  [mem KB]\t[times called]
+\t                DELEGATE\t        1\t    21.250\t    91.250%\t    91.250%\t     0.000\t        1
+"""
+    assert [(each.kind, each.count) for each in operator_times(text)] == [("DELEGATE", 1)]
+
+
 def test_memory_behind_the_table_of_the_native_tool_is_told() -> None:
     memory = """INFO: [benchmark_litert_model.h:111] Init footprint:       54.25 MB
 INFO: [benchmark_litert_model.h:113] Overall footprint:    73.50 MB
