@@ -45,11 +45,9 @@ def battery(text: str) -> Battery:
     values = {key: number for key, value in said.items() if (number := whole_number(value)) is not None}
     level, scale = values.get("level"), values.get("scale", 100)
     tenths = values.get("temperature")
-    # A voltage of 0 is what emulators without a battery say; their temperature of 0 is no reading either.
-    real = tenths is not None and not (tenths == 0 and values.get("voltage", 0) == 0)
     return Battery(
         level_pct=_percentage(level, scale),
-        temperature_c=tenths / 10 if tenths is not None and real and -500 < tenths < 1500 else None,
+        temperature_c=_celsius(tenths, values.get("voltage")),
         charging=_CHARGING_BY_STATUS.get(values.get("status", 1)),
         plugged=plugged,
     )
@@ -72,6 +70,17 @@ def _plugged(said: dict[str, str]) -> str | None:
         return plugs[0]
     is_told = all(said.get(key) == "false" for key in ("AC powered", "USB powered"))
     return "none" if is_told else None
+
+
+def _celsius(tenths: int | None, millivolts: int | None) -> float | None:
+    """No cell has less than a volt: that is what emulators and boxes without a battery make up, often 0.
+
+    Boxes count their temperature in degrees, then.
+    """
+    if tenths is None or not -500 < tenths < 1500:
+        return None
+    made_up = tenths == 0 if millivolts is None else millivolts < 1000 and abs(tenths) < 100
+    return None if made_up else tenths / 10
 
 
 def _percentage(level: int | None, scale: int) -> int | None:

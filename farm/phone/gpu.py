@@ -16,7 +16,8 @@ _DRIVERS = (
     re.compile(r"\d+\.\d+@\d+", re.ASCII),
 )
 _COMPANY = re.compile(r"(?:Ltd|Inc|Co|Corp|LLC|Limited|Corporation)\b", re.IGNORECASE)
-_NUMBER_FIELD = re.compile(r'\s*"(apiVersion|driverVersion)"\s*:\s*(\d{1,10})\s*,?\s*', re.ASCII)
+#: Android writes whole numbers as `4206847.0`, from some version on.
+_NUMBER_FIELD = re.compile(r'\s*"(apiVersion|driverVersion)"\s*:\s*(\d{1,10})(?:\.0)?\s*,?\s*', re.ASCII)
 _TEXT_FIELD = re.compile(r'\s*"(driverInfo|deviceName)"\s*:\s*"([^"]{0,200})"\s*,?\s*')
 _FEATURE = re.compile(r"(?:feature:)?android\.hardware\.vulkan\.version=(\d{1,10})", re.ASCII)
 _PREFIX = re.compile(r"v\d+\.(?=[rg]\d)", re.ASCII)
@@ -98,11 +99,18 @@ def _vulkan_fields(text: str) -> tuple[dict[str, int], dict[str, str]]:
     texts: dict[str, str] = {}
     # A document on one line is taken apart first; what no end follows may be cut.
     pieces: Sequence[str] = lines(text) if text.count("\n") > 1 else re.split(r"(?<=,)|[{}\r\n]", text)
+    # The loader's version stands before that of a device, which comes just before its driver's or its name.
+    version: int | None = None
     for piece in pieces[:-1]:
-        if (number := _NUMBER_FIELD.fullmatch(piece)) is not None:
-            numbers.setdefault(number[1], int(number[2]))
-        elif (word := _TEXT_FIELD.fullmatch(piece)) is not None:
-            texts.setdefault(word[1], word[2].strip())
+        if (number := _NUMBER_FIELD.fullmatch(piece)) is None:
+            if (word := _TEXT_FIELD.fullmatch(piece)) is not None:
+                texts.setdefault(word[1], word[2].strip())
+        elif number[1] == "apiVersion":
+            version = int(number[2])
+        else:
+            numbers.setdefault("driverVersion", int(number[2]))
+        if version is not None and ("driverVersion" in numbers or "deviceName" in texts):
+            numbers.setdefault("apiVersion", version)
     return numbers, texts
 
 

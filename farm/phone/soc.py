@@ -100,11 +100,21 @@ def chip(properties: Properties, *, hardware: str | None = None, machine: str | 
         machine: /sys/devices/soc0/machine, which Qualcomm's kernels have.
     """
     model, maker = _value(properties, "ro.soc.model"), _value(properties, "ro.soc.manufacturer")
+    if model is not None and _is_of_phone(model, properties):
+        model = maker = None
     if model is not None and (said_by_itself := _chip_said(model, maker)).vendor is not None:
         return said_by_itself
     found = _chip_found(properties, hardware, machine)
     # The model as the phone says it, with the maker that everything else is of: `T612`, platform ums9230.
     return found if model is None else replace(_chip_said(model, maker), vendor=found.vendor)
+
+
+def _is_of_phone(model: str, properties: Properties) -> bool:
+    """Some who build Android for a phone give the phone's own name for its chip's."""
+    names = {
+        properties.get(name, "").casefold() for name in ("ro.product.device", "ro.product.vendor.device")
+    }
+    return model.casefold() in names and _chip_named(model, "") is None
 
 
 def _chip_found(properties: Properties, hardware: str | None, machine: str | None) -> Chip:

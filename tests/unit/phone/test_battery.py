@@ -100,3 +100,19 @@ def test_what_a_vendor_logs_behind_its_state_is_not_its_state() -> None:
         "07-07 07:07:07.007  Sending ACTION_BATTERY_CHANGED: level:12, status:2, temperature:501\n"
     )
     assert battery(text) == Battery(level_pct=64, temperature_c=28.8, charging=False)
+
+
+def test_what_a_box_without_a_battery_makes_up_is_no_temperature() -> None:
+    assert battery("  voltage: 12\n  temperature: 27\n").temperature_c is None
+    assert battery("  voltage: 12\n  temperature: 270\n").temperature_c == 27.0
+    assert battery("  voltage: 3900\n  temperature: 27\n").temperature_c == 2.7
+
+
+def test_oppos_own_state_before_androids_is_passed_over() -> None:
+    text = (
+        "Current OPPO Battery Service state:\n  Charger voltage : 4805\n  Battery current : -310\n"
+        "  PlugType: 1\n  UpdatesStopped: false\n  LowBatteryVoltageWarningLevel: 3300\n\n"
+        "Current Battery Service state:\n  AC powered: true\n  USB powered: false\n  status: 2\n"
+        "  level: 71\n  scale: 100\n  voltage: 4102\n  temperature: 297\n"
+    )
+    assert battery(text) == Battery(level_pct=71, temperature_c=29.7, charging=True, plugged="ac")

@@ -1,5 +1,7 @@
 """GPUs of invented phones."""
 
+import re
+
 import pytest
 
 from farm.core.hardware import Gpu
@@ -119,3 +121,41 @@ def test_a_gles_line_may_be_quoted(mark: str) -> None:
     found = gpu(f"it says {mark}GLES: ARM, Mali-G99, OpenGL ES 3.2 v1.r77p2-01eac0{mark}\n", "")
     assert found is not None
     assert (found.vendor, found.driver_text) == ("ARM", "OpenGL ES 3.2 v1.r77p2-01eac0")
+
+
+DOCUMENT = """{
+\t"apiVersion" : 4210688.0,
+\t"devices" :
+\t[
+\t\t{
+\t\t\t"core12" :
+\t\t\t{
+\t\t\t\t"driverInfo" : "v1.r51p0-acme",
+\t\t\t},
+\t\t\t"properties" :
+\t\t\t{
+\t\t\t\t"apiVersion" : 4202701.0,
+\t\t\t\t"deviceID" : 2468.0,
+\t\t\t\t"deviceName" : "Acme-9 MC4",
+\t\t\t\t"driverVersion" : 213909504.0,
+\t\t\t}
+\t\t}
+\t]
+}
+"""
+
+
+def test_the_version_is_the_devices_and_not_that_of_the_loader() -> None:
+    whole = Gpu(renderer="Acme-9 MC4", vulkan="1.2.205", vulkan_driver="51.0.0, v1.r51p0-acme")
+    assert gpu("", DOCUMENT) == whole
+    asked = re.compile('"(apiVersion|driverVersion|driverInfo|deviceName)"')
+    lines = [line for line in DOCUMENT.splitlines(keepends=True) if asked.search(line)]
+    assert gpu("", "".join(lines)) == whole
+    assert gpu("", " ".join(DOCUMENT.split())) == whole
+
+
+def test_a_loader_without_a_device_tells_no_version() -> None:
+    text = '{\n\t"apiVersion" : 4210688.0,\n\t"devices" : []\n}\n'
+    assert gpu("", text) is None
+    found = gpu("", text, "feature:android.hardware.vulkan.version=4198400\n")
+    assert found == Gpu(vulkan="1.1.0")

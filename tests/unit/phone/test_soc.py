@@ -307,3 +307,10 @@ def test_a_model_without_its_maker_is_of_the_maker_that_all_else_is_of(
 )
 def test_chips_of_tablets_and_boxes_have_their_makers(platform: str, text: str) -> None:
     assert chip({"ro.board.platform": platform}).text == text
+
+
+def test_a_phones_own_name_is_not_its_chips() -> None:
+    said = {"ro.soc.manufacturer": "acme", "ro.soc.model": "a77x", "ro.product.device": "a77x"}
+    assert chip({**said, "ro.board.platform": "mt6789"}).text == "MediaTek MT6789 (Helio G99/G100/G200)"
+    assert chip({**said, "ro.product.device": "b"}).text == "acme a77x"
+    assert chip({"ro.soc.model": "mt6789", "ro.product.device": "mt6789"}).model == "mt6789"
