@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from farm.phone.text import lines
 
 #: Anything may stand before: logcat's columns, where the table is part of a report that an app hangs.
-_ROW = re.compile(r"(?:.*?\s)?\+?(\d{1,4}(?:\.\d{1,3})?)% (\d{1,9})/(.+?): \d.*(?:user|kernel).*", re.ASCII)
+_ROW = re.compile(r"(?:.*?\s)?[+-]?(\d{1,4}(?:\.\d{1,3})?)% (\d{1,9})/(.+?): \d.*(?:user|kernel).*", re.ASCII)
 _TOTAL = re.compile(r"(?:.*?\s)?(\d{1,4}(?:\.\d{1,3})?)% TOTAL\b.*", re.ASCII)
+_HEADING = re.compile(r"(?:.*?\s)?CPU usage from \d.*", re.ASCII)
 _LOAD = re.compile(r"(?:.*\s)?Load: (\d{1,6}(?:\.\d{1,3})?) / \S+ / \S+", re.ASCII)
 
 
@@ -32,15 +33,25 @@ class CpuUse:
 
 
 def cpu_use(text: str) -> CpuUse:
-    """The first table in the text."""
-    said = lines(text)
+    """The first table in the text: reports that an app hangs have one of before, and one of after."""
+    said = _first_table(lines(text))
     rows = [match for line in said if (match := _ROW.fullmatch(line))]
+    # A process' threads stand below it, two blanks further in.
+    column = min((row.start(1) for row in rows), default=0)
+    rows = [row for row in rows if row.start(1) < column + 2]
     users = [CpuUser(pid=int(row[2]), name=row[3], busy_pct=float(row[1])) for row in rows]
     return CpuUse(
         load_1m=_first(_LOAD, said),
         users=tuple(sorted(users, key=lambda user: (-user.busy_pct, user.pid))),
         total_pct=_first(_TOTAL, said),
     )
+
+
+def _first_table(said: list[str]) -> list[str]:
+    """To the line of its total, or else to the next table's heading."""
+    ends = [number for number, line in enumerate(said, start=1) if _TOTAL.fullmatch(line)]
+    headings = [number for number, line in enumerate(said) if _HEADING.fullmatch(line)]
+    return said[: min([*ends[:1], *headings[1:2]], default=len(said))]
 
 
 def _first(pattern: re.Pattern[str], said: list[str]) -> float | None:

@@ -21,7 +21,11 @@ _OLDEST_ROW = re.compile(
 _BLOCKS = re.compile(r"Filesystem\s+(\d{1,7})([KMG]?)-blocks\s.*", re.ASCII)
 _COUNTS_FILES = re.compile(r"Filesystem\s+Inodes\s.*", re.ASCII)
 #: Where a whole listing shows the users' data; Magisk of old mounts it in a place of its own.
-_DATA_MOUNTS = ("/data", "/data/user/0", "/data/data", "/sbin/.magisk/mirror/data")
+#: What is emulated lies on it.
+_DATA_MOUNTS = (
+    *("/data", "/data/user/0", "/data/data", "/sbin/.magisk/mirror/data"),
+    *("/storage/emulated", "/storage/emulated/0", "/mnt/shell/emulated"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

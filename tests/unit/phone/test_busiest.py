@@ -34,3 +34,25 @@ def test_a_table_that_is_cut_keeps_its_whole_rows() -> None:
 
 def test_a_phone_that_denies_it_says_nothing() -> None:
     assert cpu_use("Permission Denial: can't dump cpuinfo from pid=1, uid=2000\n").users == ()
+
+
+LATER = """\
+CPU usage from 540ms to 1071ms later with 99% awake:
+  31% 1402/system_server: 20% user + 11% kernel
+    18% 1466/InputDispatcher: 10% user + 8% kernel
+    +4% 1470/Binder Thread #: 4% user + 0% kernel
+ -7.5% 4002/com.example.gone: 7.5% user + 0% kernel
+52% TOTAL: 31% user + 21% kernel
+"""
+
+
+@pytest.mark.parametrize("prefix", ["", "E/ActivityManager( 1402): "])
+def test_a_processs_threads_are_not_users_of_their_own(prefix: str) -> None:
+    found = cpu_use("".join(f"{prefix}{line}\n" for line in LATER.splitlines()))
+    assert [(user.pid, user.busy_pct) for user in found.users] == [(1402, 31.0), (4002, 7.5)]
+
+
+def test_of_two_tables_the_first_counts() -> None:
+    assert cpu_use(TABLE + LATER) == cpu_use(TABLE)
+    cut = TABLE[: TABLE.index("24% TOTAL")]
+    assert cpu_use(cut + LATER) == cpu_use(cut)

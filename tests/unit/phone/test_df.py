@@ -90,3 +90,9 @@ def test_decimals_may_be_parted_by_a_comma() -> None:
     text = "Filesystem      Size  Used Avail Use% Mounted on\n/dev/block/dm-7  59G  55,5G  3,5G  95% /data\n"
     assert storage_free_bytes(text) == int(3.5 * 1024**3)
     assert storage_free_bytes(f"{HEAD}/dev/block/dm-7 1,000 400 600 40% /data\n") is None
+
+
+def test_where_the_datas_mount_is_hidden_what_is_emulated_on_it_tells_the_same() -> None:
+    text = f"{HEAD}tmpfs 9 1 8 12% /dev\n/dev/fuse 100 40 60 40% /storage/emulated\n"
+    assert storage_free_bytes(text) == 60 * 1024
+    assert storage_free_bytes(f"{text}/dev/block/dm-7 300 100 200 34% /data\n") == 200 * 1024
