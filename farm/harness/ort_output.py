@@ -34,6 +34,11 @@ _FIELDS: Mapping[str, tuple[str, float]] = {
 }
 _TOTALS = ("total inference time cost", "total time cost")
 _LINE = re.compile(rf"([A-Z][\w ]{{2,40}}?)(?::| is)\s{{0,4}}({_NUMBER})\s{{0,4}}(s|sec|ms|%|bytes)?$")
+#: Labels that nothing else has, wherever they begin: a line may have a prefix that is not known.
+_INSIDE = re.compile(
+    r"\b((?:Average|Total|First) inference (?:time cost(?: total)?|requests)|Session creation time cost)"
+    rf":\s{{0,4}}({_NUMBER})\s{{0,4}}(s|ms)?$"
+)
 _SAMPLE = re.compile(
     rf"[^,\n]{{0,300}}(?:,{_NUMBER})?,({_NUMBER}),([0-9]{{1,18}}),([0-9]{{1,6}}),([0-9]{{1,9}})$"
 )
@@ -74,7 +79,7 @@ def ort_output(text: str) -> OrtOutput:
     for line in plain_lines(text):
         if (sample := _SAMPLE.match(line)) is not None:
             samples[int(sample[4])] = round(float(sample[1]) * 1e9)
-        elif (match := _LINE.match(line)) is not None:
+        elif (match := _INSIDE.search(line) or _LINE.match(line)) is not None:
             label, value, unit = match[1].lower(), float(match[2]), match[3] or ""
             if label in _TOTALS:
                 total_ns = value * 1e9 if unit else total_ns

@@ -180,7 +180,10 @@ def _by_list(lines: Sequence[LogLine]) -> tuple[Share, ...]:
         if names and names[0] != _CPU:
             return (Share(accelerator=Accelerator.UNKNOWN, by=names[0], line=line.quoted),)
     for line, match in matching(lines, _USING):
-        return (Share(accelerator=Accelerator.UNKNOWN, by=_provider(match[1] or match[2]), line=line.quoted),)
+        name = _provider(match[1] or match[2])
+        if name.lower() == _CPU.lower():
+            return (Share(accelerator=Accelerator.CPU, by=_CPU, line=line.quoted),)
+        return (Share(accelerator=Accelerator.UNKNOWN, by=name, line=line.quoted),)
     return ()
 
 

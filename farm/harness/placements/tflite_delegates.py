@@ -42,7 +42,9 @@ _NOT_DISPATCHED = re.compile(r"Failed to create a dispatch delegate kernel|Faile
 XNNPACK = "XNNPACK"
 _DISPATCH = "Dispatch"
 #: Their nodes are whole partitions, compiled before.
-_OF_CALLS = (_DISPATCH, "EdgeTpuDelegateForCustomOp", "Neutron", "Ethosu")
+_OF_CALLS = (_DISPATCH, "EdgeTpuDelegateForCustomOp")
+#: Theirs are, where there are no more of them than partitions; these compile networks as they load, too.
+_MAYBE_OF_CALLS = ("Neutron", "Ethosu")
 #: What the tool calls a delegate that it knows by a library alone.
 _BY_LIBRARY = ("EXTERNAL", "STABLE_DELEGATE")
 
@@ -86,7 +88,10 @@ def taken(lines: Sequence[LogLine]) -> list[Taken]:
 
 def _of_calls(taken: Taken, lines: Sequence[LogLine]) -> Taken:
     """With the nodes behind calls, where the log has their compilation; of a part, calls are no count."""
-    if taken.software not in _OF_CALLS or taken.nodes is None or taken.nodes == 0:
+    is_of_calls = taken.software in _OF_CALLS or (
+        taken.software in _MAYBE_OF_CALLS and (taken.nodes or 0) <= (taken.partitions or 0)
+    )
+    if not is_of_calls or taken.nodes is None or taken.nodes == 0:
         return taken
     compiled = {match[1]: (line, match) for line, match in matching(lines, _COMPILED)}
     if taken.software == _DISPATCH and compiled:

@@ -83,6 +83,14 @@ def test_runs_are_counted_behind_what_is_no_known_prefix(prefix: str) -> None:
     assert (found.mean_ns, found.summed_samples) == (pytest.approx(7_082_500), 64)
 
 
+@pytest.mark.parametrize("prefix", ["12 ", "| ", "[phone 3] ", "Mar 02 11:20:31 phone "])
+def test_what_onnxruntime_says_is_read_behind_what_is_no_known_prefix(prefix: str) -> None:
+    text = "\n".join(f"{prefix}{line}" for line in sample.output("ort_newer").splitlines())
+    found = sample.reading("onnxruntime_perf_test", text)
+    assert (found.mean_ns, found.summed_samples) == (pytest.approx(6_250_000), 4)
+    assert "session_creation" in sample.metrics(found)
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -169,6 +177,16 @@ def test_a_network_that_nxps_compiler_made_one_node_of_is_no_fall_back() -> None
     text = "NeutronDelegate: 1 nodes delegated out of 3 nodes with 1 partitions\n"
     ran = actual(tflite_placement(text), "external")
     assert (ran.backend, ran.accelerator) == ("external", Accelerator.NPU)
+    many = tflite_placement(text.replace("1 nodes", "9 nodes").replace("of 3", "of 31"))
+    assert actual(many, "external").backend == "cpu"
+
+
+def test_a_command_that_names_the_cpu_is_no_doubt_about_it() -> None:
+    text = f"phone:/ $ ./onnxruntime_perf_test -e cpu -r 4 -I net.onnx\n{sample.output('ort_newer')}"
+    found = sample.reading("onnxruntime_perf_test", text)
+    assert (found.actual_backend, found.accelerator) == ("cpu", "cpu")
+    other = sample.reading("onnxruntime_perf_test", text.replace("-e cpu", "-e nnapi"), backend="nnapi")
+    assert (other.actual_backend, other.accelerator) == ("nnapi", "unknown")
 
 
 def test_a_context_of_qnn_is_one_node_of_its_file_and_no_fall_back() -> None:
