@@ -4,9 +4,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from farm.harness.log_lines import plain_lines
+from farm.harness.inspector_table import InspectorRow, inspected
+from farm.harness.log_lines import plain_line, plain_lines, without_colours
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?"
 #: executor_runner: what its clock showed for all of them together.
@@ -15,13 +16,14 @@ _TOTAL = re.compile(rf"Model executed successfully ([0-9]{{1,9}}) time\(s\) in (
 _ITERATION = re.compile(rf"Iteration ([0-9]{{1,9}}) of ([0-9]{{1,9}}): ({_NUMBER}) ms")
 #: qnn_executor_runner, one line for each set of inputs.
 _OF_SET = re.compile(rf"(?<!Total )\b([0-9]{{1,9}}) inferences? took ({_NUMBER}) ms, avg ({_NUMBER}) ms")
+#: How many sets there were; its average is of a set, which may be many inferences.
+_SETS = re.compile(r"Total ([0-9]{1,9}) inferences? took")
+#: When ExecuTorch's own logger wrote a line, in microseconds since its start.
+_STAMP = re.compile(r"[VDIWEF] ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}) executorch:")
 #: Of sums that are printed with six decimals.
 _ROUNDED = 0.001
 _SUCCESS = re.compile(r"Model executed successfully")
 _APPS_MEAN, _APPS_LOAD, _APPS_STATUS = "avg_inference_latency(ms)", "model_load_time(ms)", "load_status"
-_ROW = re.compile(
-    rf"(\S.{{0,60}}?)\s{{2,}}(\S.{{0,200}}?)\s{{2,}}({_NUMBER})\s{{2,}}(.{{0,300}}?)\s+(True|False)$"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,8 @@ class Executions:
     count: int
     total_ms: float
     line: str
+    #: Empty where the line does not say it.
+    stamp: str = ""
 
     @property
     def mean_ms(self) -> float:
@@ -51,33 +55,37 @@ class AppBenchmark:
     load_status: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InspectorRow:
-    """One event of a profile, as Inspector's table shows it."""
-
-    block: str
-    event: str
-    average_ms: float
-    delegated: bool
-
-
 def executions(text: str) -> list[Executions]:
     """Each line that says how long executions took; older runners say only that they were successful.
 
     Lines that go to the log and to the output, all of them, stand for one each.
     """
-    found = [
-        Executions(count=int(match[1]), total_ms=float(match[2]), line=line)
-        for line in plain_lines(text)
-        if (match := _TOTAL.search(line) or _OF_SET.search(line)) is not None
-    ]
-    once = _once(found)
+    found: list[Executions] = []
+    sets: int | None = None
+    for raw in without_colours(text.replace("\0", "")).splitlines():
+        line = plain_line(raw)
+        if (match := _TOTAL.search(line) or _OF_SET.search(line)) is not None:
+            stamp = _stamp(raw)
+            found.append(Executions(count=int(match[1]), total_ms=float(match[2]), line=line, stamp=stamp))
+        elif (match := _SETS.search(line)) is not None:
+            sets = int(match[1])
+    once = _once(found, sets)
     return once[:-1] if _is_sum(once) else once
 
 
-def _once(found: Sequence[Executions]) -> list[Executions]:
+def _stamp(line: str) -> str:
+    match = _STAMP.search(line)
+    return match[1] if match is not None else ""
+
+
+def _once(found: Sequence[Executions], sets: int | None) -> list[Executions]:
+    """Without what is told again: in the log as well as in the output, so twice all of it, or never."""
+    stamped = [each for each in found if each.stamp]
+    without = Counter(each for each in found if not each.stamp)
+    if without == Counter(replace(each, stamp="") for each in stamped):
+        return stamped
     times = Counter(found)
-    if any(number % 2 for number in times.values()):
+    if len(found) == sets or any(number % 2 for number in times.values()):
         return list(found)
     return list(Counter({each: number // 2 for each, number in times.items()}).elements())
 
@@ -136,13 +144,8 @@ def app_benchmark(text: str) -> AppBenchmark | None:
 
 
 def inspector_rows(text: str) -> list[InspectorRow]:
-    """The rows of Inspector's table, in its order."""
-    rows = (_ROW.match(line) for line in text.splitlines())
-    return [
-        InspectorRow(block=row[1], event=row[2], average_ms=float(row[3]), delegated=row[5] == "True")
-        for row in rows
-        if row is not None
-    ]
+    """The rows of Inspector's tables that have an average."""
+    return [row for row in inspected(text) if row.average_ms is not None]
 
 
 def _part(record: dict[str, object], key: str) -> dict[str, object]:

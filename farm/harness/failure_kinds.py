@@ -32,6 +32,13 @@ WRONG_ABI = _kind(
     "is built for another kind of CPU than the phone's",
     "`farm harness add` registers the program built for this phone's ABI; `farm devices` shows it",
 )
+NO_PROGRAM = _kind(
+    "run.no_program",
+    _F,
+    _VARIANT,
+    "is no program, or a library of it is none: an archive, a page of a browser, a file that was cut short",
+    "unpack or fetch it again, then register the program itself",
+)
 WRONG_LAYOUT = _kind(
     "run.wrong_layout",
     _U,
@@ -204,7 +211,7 @@ OFFLINE = _kind(
     "device.offline",
     _I,
     _DEVICE,
-    "was not reached: adb says that the phone is offline",
+    "was not reached: adb says that the phone is not there",
     "it is tried again; if it keeps happening, look at the phone's cable",
 )
 CRASHED = _kind(

@@ -19,8 +19,11 @@ SIGNS: tuple[Sign, ...] = (
         r"(?:[Ss]yntax error|unexpected (?:EOF|end of file)|unmatched|no closing quote)",
         kinds.CUT_OFF,
     ),
+    # Of bzip2, lzip, xz, 7zip, gzip and compress, as mksh tells a file by two bytes; a page has none of ELF.
+    sign(r"not executable: magic (?:425A|4C5A|FD37|377A|1F8B|1F9D)|bad ELF magic", kinds.NO_PROGRAM),
+    sign(r"is too small to be an ELF|file offset for the library .{0,300} >= file size: ", kinds.NO_PROGRAM),
     sign(
-        r"not executable: \d+-bit ELF|Exec format error|bad ELF magic|is for EM_\w+ .{0,400}instead of EM_",
+        r"not executable: \d+-bit ELF|Exec format error|is for EM_\w+ .{0,400}instead of EM_",
         kinds.WRONG_ABI,
     ),
     sign(r"is \d+-bit instead of \d+-bit|only position independent executables", kinds.WRONG_ABI),
@@ -31,6 +34,7 @@ SIGNS: tuple[Sign, ...] = (
     ),
     sign(
         r"CANNOT LINK EXECUTABLE|error while loading shared libraries|cannot locate symbol"
+        r"|could not load (?:needed )?library "
         r"|version .GLIBC\w*_[\d.]{1,12}. not found",
         kinds.CANNOT_LINK,
     ),
@@ -40,7 +44,7 @@ SIGNS: tuple[Sign, ...] = (
         r"Following ops cannot be found|Could not run '[\w:.]+' with arguments from", kinds.MISSING_OPERATOR
     ),
     sign(
-        r"Unknown builtin op|Could not find (?:any similar ops|schema for|an implementation|operator)",
+        r"[Uu]nknown builtin op|Could not find (?:any similar ops|schema for|an implementation|operator)",
         kinds.MISSING_OPERATOR,
     ),
     sign(
@@ -63,6 +67,7 @@ SIGNS: tuple[Sign, ...] = (
         kinds.UNREADABLE,
     ),
     sign(r"file not found: |errno 2 on fopen|inline_container\.cc|istream reader failed", kinds.UNREADABLE),
+    sign(r"open file failed, file path", kinds.UNREADABLE),
     sign(r"does not have bundled inputs|Model has only \d+ bundled inputs", kinds.NO_BUNDLED_INPUT),
     # c10's flag library (caffe2's says the same and goes on); gflags and Abseil; our own program.
     sign(r"C10 flag: unrecognized commandline argument: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG),
@@ -84,9 +89,11 @@ SIGNS: tuple[Sign, ...] = (
     sign(r"[Ss]ignal 4 \(SIGILL\)|(?m:^Illegal instruction)", kinds.ILLEGAL),
     sign(r"[Ii]nsufficient permissions for device|no permissions \(", kinds.USB_DENIED),
     sign(r"(?:error|failed|adb): device (?:offline|'[^'\n]{1,100}' not found)", kinds.OFFLINE),
+    sign(r"(?:error|adb): no devices/emulators found", kinds.OFFLINE),
 )
 
 _OF_THE_PHONE = (
+    kinds.NO_PROGRAM,
     kinds.WRONG_ABI,
     kinds.WRONG_LAYOUT,
     kinds.CANNOT_LINK,
@@ -106,6 +113,7 @@ KIND_BY_EXIT_CODE: dict[int, Kind] = {
     129: kinds.KILLED,
     130: kinds.KILLED,
     132: kinds.ILLEGAL,
+    133: kinds.CRASHED,
     134: kinds.CRASHED,
     135: kinds.CRASHED,
     136: kinds.CRASHED,
@@ -118,6 +126,7 @@ NAME_BY_SIGNAL = {
     1: "HUP",
     2: "INT",
     4: "ILL",
+    5: "TRAP",
     6: "ABRT",
     7: "BUS",
     8: "FPE",

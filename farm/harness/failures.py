@@ -141,6 +141,7 @@ def _found(evidence: Evidence, signs: Sequence[Sign]) -> tuple[Kind, str] | None
 
 
 def _sign_in(text: str, signs: Sequence[Sign]) -> tuple[Kind, str] | None:
+    text = text.replace("\r", "\n") if "\r" in text else text
     text = _LINKERS_WARNING.sub("", text) if "WARNING: linker" in text else text
     for sign in signs:
         match = sign.pattern.search(text)

@@ -14,8 +14,8 @@ _FORWARD = re.compile(r"Forward type:\s*\**([\w/]{1,30})\**(.{0,200})$")
 _OPTION = re.compile(r"(\w{1,40})=([0-9.]{1,12})")
 _LOOP = re.compile(r"Benchmarking\.\.\. loop = ([0-9]{1,9})(?:, warmup = ([0-9]{1,9}))?")
 _INSTEAD = re.compile(
-    r"Can't Find type=\d{1,3} backend, use \d{1,3} instead|[Cc]reate Runtime [Ff]ailed|Can't create Runtime"
-    r"|OpenCL init error"
+    r"Can't Find type ?= ?\d{1,3} backend, use \d{1,3} instead|[Cc]reate Runtime [Ff]ailed"
+    r"|Can't create Runtime|OpenCL init error"
 )
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from farm.harness.log_lines import plain_lines
 
-_TIME = r"[0-9]{1,12}(?:\.[0-9]{1,6})?"
+#: Always with two decimals: with fewer it was cut off.
+_TIME = r"[0-9]{1,12}\.[0-9]{2}"
 _NETWORK = re.compile(rf"(\S.{{0,300}}?)\s+min\s*=\s*({_TIME})\s+max\s*=\s*({_TIME})\s+avg\s*=\s*({_TIME})$")
 _SETTING = re.compile(r"(loop_count|num_threads|powersave|gpu_device|cooling_down)\s*=\s*(-?[0-9]{1,9})$")
 #: `[0 Mali-G72]  queueC=0[2]`; since 2022 the number and the name, then more of what it can do.

@@ -1,4 +1,4 @@
-"""What TensorFlow Lite, ExecuTorch, ONNX Runtime, ncnn and MNN say when they cannot run a model.
+"""What TensorFlow Lite, ExecuTorch, QNN, Arm NN, ONNX Runtime, ncnn and MNN say when they cannot run a model.
 
 As in `failure_signs`: the first sign found decides, and a pattern repeats nothing without a limit.
 """
@@ -47,16 +47,37 @@ _TFLITE: tuple[Sign, ...] = (
 
 _EXECUTORCH: tuple[Sign, ...] = (
     sign(r"Backend \w{1,100} is not (?:registered|available)", kinds.MISSING_BACKEND),
-    sign(r"Missing operator: |don't have corresponding operator registered", kinds.MISSING_OPERATOR),
+    sign(
+        r"Missing operator: |don't have corresponding operator registered"
+        r"|kernel '[\w:.]{1,100}' not found|operators missing from registration",
+        kinds.MISSING_OPERATOR,
+    ),
     sign(r"Program identifier 'ET\d\d' != expected|Program version .{0,60}not supported", kinds.TOO_NEW),
     sign(r"Failed to (?:load|parse) (?:model|program)|loading program: 0x", kinds.UNREADABLE),
     sign(r"Program identifier '.{0,8}' != expected", kinds.UNREADABLE),
     sign(r"Memory allocation failed|MemoryAllocationFailed", kinds.OUT_OF_MEMORY),
     sign(r"Failed to create (?:device|backend)_handle for Backend ID", kinds.BACKEND_FAILED),
     sign(r"Init failed for backend \w{1,100}", kinds.BACKEND_FAILED),
-    sign(r"file_data_loader\.cpp:\d{1,5}\] Failed to open", kinds.UNREADABLE),
+    sign(r"file_data_loader\.cpp:\d{1,5}\] Failed to open|DataLoader::from\(\) failed", kinds.UNREADABLE),
     sign(r"(?:dlopen failed: library|Cannot [Oo]pen QNN library) \S{0,200}libQnn", kinds.BACKEND_FAILED),
-    sign(r"QnnDsp <E> (?:Failed to load skel|Transport layer setup failed)", kinds.BACKEND_FAILED),
+    # Of QNN, with or without the name of its part, and of those who use it.
+    sign(
+        r"<E> (?:Failed to load skel|Transport layer setup failed|DspTransport\.openSession \w+ failed"
+        r"|Failed to create transport for device|Stub lib id mismatch)",
+        kinds.BACKEND_FAILED,
+    ),
+    sign(r"Fail(?:ed)? to configure Qnn (?:backend|device)|Device Creation failure", kinds.BACKEND_FAILED),
+    sign(r"Can't find context from binary", kinds.DELEGATE_REFUSED),
+    sign(r"Fail(?:ed)? to configure Qnn (?:context|graph)", kinds.DELEGATE_REFUSED),
+    sign(r"Exception raised from create_instance|VK_ERROR_INCOMPATIBLE_DRIVER", kinds.BACKEND_FAILED),
+    # Of SNPE.
+    sign(r"Target runtime is not available|selected runtime is not available", kinds.BACKEND_FAILED),
+)
+
+_ARMNN: tuple[Sign, ...] = (
+    sign(r"Some backend IDs are invalid|None of the preferred backends \[", kinds.MISSING_BACKEND),
+    sign(r"Layer of type \w{1,60} is not supported on any preferred backend", kinds.DELEGATE_REFUSED),
+    sign(r"Operator not supported\. subgraph:\d", kinds.MISSING_OPERATOR),
 )
 
 _ORT: tuple[Sign, ...] = (
@@ -100,6 +121,7 @@ _NCNN_MNN: tuple[Sign, ...] = (
 RUNTIME_SIGNS: tuple[Sign, ...] = (
     *_TFLITE,
     *_EXECUTORCH,
+    *_ARMNN,
     *_ORT,
     *_NCNN_MNN,
     *SIGNS,

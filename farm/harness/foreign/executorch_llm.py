@@ -25,7 +25,7 @@ _GENERATED = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmStats:
-    """Figures of one generation; None for what was not printed or measured: a load of 0 s was not."""
+    """Figures of one generation; None for what was not printed or measured: a time of 0 s was not."""
 
     prompt_tokens: int | None = None
     generated_tokens: int | None = None
@@ -55,8 +55,7 @@ def llm_stats(text: str) -> LlmStats | None:
         elif (match := _OBSERVER.search(line)) is not None:
             found = {**_observed(match[1]), **found}
     found |= _spans(stamps)
-    if found.get("load_s") == 0:
-        del found["load_s"]
+    found = {name: value for name, value in found.items() if value or not name.endswith("_s")}
     return _stats(found) if found else None
 
 

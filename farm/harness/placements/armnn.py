@@ -16,8 +16,13 @@ _ASKED = re.compile(
 _NEXT = re.compile(
     r"is not supported on requested backend (\w+)[^\n]*falling back to (?:the next|CpuRef) backend"
 )
+#: Of a delegate that was given names it does not know.
+_UNKNOWN = re.compile(r"Requested unknown backend (\w+)")
+#: No network was made of what was asked for.
+_NOTHING = re.compile(r"is not supported on any preferred backend|None of the preferred backends")
 _AGAINST = re.compile(
-    r"is not supported on requested backend|No (?:preferred )?backends? "
+    rf"{_NOTHING.pattern}|is not supported on requested backend|Requested unknown backend"
+    r"|not supported by armnn|backend IDs are invalid|No (?:preferred )?backends? "
     r"|backends? (?:is|are) not (?:supported|available)|Cannot find entry \S*armnn|not in the manifest"
     r"|in either framework or device manifest|Failed to (?:create|load) [^\n]*backend",
     re.IGNORECASE,
@@ -41,10 +46,13 @@ def armnn_placement(text: str) -> Placement | None:
 
 
 def _shares(lines: Sequence[LogLine]) -> tuple[Share, ...]:
-    asked = next(((line, match) for line, match in matching(lines, _ASKED)), None)
-    if asked is None:
+    # What is said against a backend names it, too.
+    asking = [line for line in lines if _AGAINST.search(line.text) is None]
+    asked = next(((line, match) for line, match in matching(asking, _ASKED)), None)
+    if asked is None or next(matching(lines, _NOTHING), None) is not None:
         return ()
-    names = list(dict.fromkeys(re.findall(r"[A-Z]\w+", asked[1][1])))
+    unknown = {match[1] for _, match in matching(lines, _UNKNOWN)}
+    names = [name for name in dict.fromkeys(re.findall(r"[A-Z]\w+", asked[1][1])) if name not in unknown]
     refused = {match[1]: line for line, match in matching(lines, _NEXT)}
     shares = []
     for name in names:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from farm.core.placement import Accelerator, Placement, Share
+from farm.harness.inspector_table import inspected
 from farm.harness.placements.accelerators import accelerator_of
 from farm.harness.placements.log_lines import LogLine, log_lines, matching
 
@@ -26,7 +27,12 @@ _CALLS = re.compile(
 _NOT_REGISTERED = re.compile(r"Backend (\w+) is not (?:registered|available)")
 _QNN = re.compile(r"Initialize Qnn backend parameters for Qnn executorch backend type (\d{1,3})")
 _QNN_SEEN = re.compile(r"\[Qnn ExecuTorch\]")
-_QNN_ERROR = re.compile(r"\[ERROR\] \[Qnn ExecuTorch\]|QnnDsp <E>")
+_QNN_ERROR = re.compile(r"\[ERROR\] ?\[Qnn ExecuTorch\]|\bE \[Qnn ExecuTorch\]|\bQnn\w{2,12}\s*:?\s*<E>")
+#: Nothing was initialised after these.
+_QNN_FAILED = re.compile(
+    r"<E> (?:Failed to load skel|Transport layer setup failed|Failed to create transport for device)"
+    r"|Failed to create (?:device|backend)_handle|Fail(?:ed)? to (?:configure|initialize) Qnn"
+)
 #: As ExecuTorch numbers them, and behind those QNN itself: what both number otherwise is left out.
 _QNN_TYPES: Mapping[str, Accelerator] = MappingProxyType(
     {
@@ -37,9 +43,8 @@ _QNN_TYPES: Mapping[str, Accelerator] = MappingProxyType(
         "6": Accelerator.NPU,
     }
 )
-#: Inspector's table: its last column, or the one before a backend's name.
-_INSPECTED = re.compile(r"\b(True|False)\b\s{0,20}\|?\s{0,20}(\w{1,60}Backend)?\s*$")
-_OPERATOR = re.compile(r"native_call_|DELEGATE_CALL|OPERATOR_CALL", re.IGNORECASE)
+#: Of Inspector's table: an operator of the CPU's, and all that a delegate did, whose parts may have rows too.
+_OPERATOR, _DELEGATE = "native_call_", "DELEGATE_CALL"
 _MOST_WARNINGS = 5
 
 
@@ -60,7 +65,10 @@ def executorch_placement(text: str) -> Placement | None:
 
 def qnn_shares(lines: Sequence[LogLine]) -> tuple[Share, ...]:
     """QNN's part, with the hardware of the backend it initialised; created, but not which, is unknown."""
+    has_failed = next(matching(lines, _QNN_FAILED), None) is not None
     for line, match in matching(lines, _QNN):
+        if has_failed:
+            return (Share(accelerator=Accelerator.UNKNOWN, by="QnnBackend", line=line.quoted),)
         kind = _QNN_TYPES.get(match[1], Accelerator.UNKNOWN)
         return (Share(accelerator=kind, by="QnnBackend", line=line.quoted),)
     for line, _ in matching(lines, _QNN_SEEN):
@@ -96,22 +104,19 @@ def _counted(lines: Sequence[LogLine], shares: tuple[Share, ...]) -> tuple[int |
 
 
 def _inspected(lines: Sequence[LogLine], shares: tuple[Share, ...]) -> tuple[int | None, tuple[Share, ...]]:
+    rows = [] if shares else inspected("\n".join(line.text for line in lines))
+    parts = [row for row in rows if row.delegated] or [row for row in rows if row.event == _DELEGATE]
     counts: Counter[str] = Counter()
-    first: dict[str, LogLine] = {}
-    if any("is_delegated_op" in line.text for line in lines):
-        for line, match in matching(lines, _INSPECTED):
-            if _OPERATOR.search(line.text) is None and match[1] == "False":
-                continue
-            name = match[2] or ("delegate" if match[1] == "True" else "portable")
-            counts[name] += 1
-            first.setdefault(name, line)
-    if not counts or shares:
-        return None, shares
-    found = [
-        Share(accelerator=accelerator_of(name), by=name, nodes=counts[name], line=line.quoted)
+    first: dict[str, str] = {}
+    for row in (*parts, *(row for row in rows if row.event.startswith(_OPERATOR) and not row.delegated)):
+        name = row.backend or ("delegate" if row in parts else "portable")
+        counts[name] += 1
+        first.setdefault(name, row.line)
+    found = tuple(
+        Share(accelerator=_hardware(name), by=name, nodes=counts[name], line=" ".join(line.split())[:300])
         for name, line in first.items()
-    ]
-    return sum(counts.values()), tuple(found)
+    )
+    return (sum(counts.values()) if counts else None), found or shares
 
 
 def _with(share: Share, nodes: int) -> Share:

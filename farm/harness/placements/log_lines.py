@@ -8,12 +8,20 @@ from farm.harness.log_lines import without_colours
 
 #: Longer lines are cut where they are quoted.
 _QUOTED_CHARS = 300
-#: threadtime, Android Studio's old and new columns, brief with the process: what stands before the tag.
+_LEVEL = "[VDIWEFAS]"
+_TIME = r"(?:\d{4}-)?\d\d-\d\d\s+\d\d:\d\d:\d\d\.\d{3,9}(?:\s+[+-]\d{4})?"
+_USER = r"(?:[a-zA-Z0-9][\w.]*:?\s+)?"
+_THREAD = r":\s*(?:0x)?[0-9a-f]{1,16}"
+#: What stands before the tag: Android Studio's old and new columns; threadtime, also with the user before the
+#: process and seconds for the time; brief and time; process and thread.
 _PID = re.compile(
-    r"^\s*(?:(?:\d{4}-)?\d\d-\d\d\s+\d\d:\d\d:\d\d\.\d{3,6}\s+(?:[+-]\d{4}\s+)?"
-    r"(?:(?P<studio>\d{1,9})-\d{1,9}[ /]|(?:[\w.]+\s+)?(?P<threadtime>\d{1,9})\s+\d{1,9}\s+[VDIWEFAS]\s)"
-    r"|(?:(?:\d{4}-)?\d\d-\d\d\s+\d\d:\d\d:\d\d\.\d{3,6}\s+)?[VDIWEFAS]/[^()\n]{0,99}\(\s*(?P<brief>\d{1,9})\):)"
+    rf"^\s*(?:{_TIME}\s+(?P<studio>\d{{1,9}})-\d{{1,9}}[ /]"
+    rf"|(?:{_TIME}|\d{{1,11}}\.\d{{3,9}})\s+{_USER}(?P<threadtime>\d{{1,9}})\s+\d{{1,9}}\s+{_LEVEL}\s"
+    rf"|(?:{_TIME}:?\s+)?{_LEVEL}/[^()\n]{{0,99}}\(\s*(?P<brief>\d{{1,9}})\):"
+    rf"|{_LEVEL}\(\s*(?P<process>\d{{1,9}})(?:{_THREAD})?\) )"
 )
+#: logcat's `long` has a line before each text: `[ 08-13 17:35:52.069  1234: 1250 I/tflite ]`.
+_HEAD = re.compile(rf"^\s*\[ {_TIME}\s+{_USER}(\d{{1,9}}){_THREAD} {_LEVEL}/.{{0,99}}\]\s*$")
 #: logd folds lines that are the same: the line before, so many times more.
 _FOLDED = re.compile(r"\bidentical (\d{1,6}) lines?\b")
 _MOST_FOLDED = 100_000
@@ -38,8 +46,7 @@ def log_lines(text: str) -> list[LogLine]:
     """Every line that holds something, in order; line ends and byte order marks of any system."""
     found: list[LogLine] = []
     last_by_pid: dict[int | None, int] = {}
-    for line in _lines(text):
-        pid = _pid(line)
+    for line, pid in _written(text):
         folded = _FOLDED.search(line) if "chatty" in line else None
         if folded is None or (place := last_by_pid.get(pid)) is None:
             last_by_pid[pid] = len(found)
@@ -57,7 +64,7 @@ def own_lines(log: str, pid: int | None) -> str:
     """
     if pid is None:
         return log
-    return "\n".join(line for line in _lines(log) if _pid(line) in (pid, None))
+    return "\n".join(line for line, writer in _written(log) if writer in (pid, None))
 
 
 def matching(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> Iterator[tuple[LogLine, re.Match[str]]]:
@@ -70,6 +77,17 @@ def matching(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> Iterator[tup
 def _lines(text: str) -> Iterator[str]:
     plain = without_colours(text.replace("\ufeff", "").replace("\0", "").replace("\r", "\n"))
     return (line for line in plain.split("\n") if line.strip())
+
+
+def _written(text: str) -> Iterator[tuple[str, int | None]]:
+    """Each line, with who wrote it."""
+    above: int | None = None
+    for line in _lines(text):
+        if "[" in line and (head := _HEAD.match(line)) is not None:
+            above = int(head[1])
+            continue
+        pid = _pid(line)
+        yield line, above if pid is None else pid
 
 
 def _pid(line: str) -> int | None:

@@ -1,7 +1,7 @@
 """What Android's NNAPI runtime logs with `debug.nn.vlog`: which driver got which operations.
 
-The wording of its partitioner is the same from Android 8.1 on; MediaTek's has a class name of its own. Lists
-of the drivers that there are, `Found interface`, prove nothing.
+The wording of its partitioner is much the same from Android 9 on, which numbers drivers without their names;
+MediaTek's has a class name of its own. Lists of the drivers that there are, `Found interface`, prove nothing.
 """
 
 import re
@@ -15,7 +15,11 @@ from farm.harness.placements.log_lines import LogLine, log_lines, matching
 
 _BEST = re.compile(r"findBestDeviceForEachOperation\([^()\n]*\)\s*=\s*-?\d+\s*\(([^()\n]+)\)")
 _ONLY = re.compile(r"only one best device:\s*-?\d+\s*=\s*(\S[^\n]*)")
-_STEP = re.compile(r"Step\s?#?\s*\d+:\s*execute on (\S[^\n]*)")
+#: Up to Android 10 `ExecutionStep#0 for qti-dsp`, in Android 9 with the step's model behind.
+_STEP = re.compile(r"Step\s?#?\s*\d+(?::\s*execute on (\S[^\n]*)|\s+for (?:(\S+)\s+submodel: |(\S[^\n]*)))")
+#: Android 9: the last number is the CPU's.
+_NUMBERED = re.compile(r"findBestDeviceForEachOperation\([^()\n]*\)\s*=\s*(\d{1,3})\s*$")
+_DEVICES = re.compile(r"deviceCount\s*=\s*(\d{1,3})\b")
 _COMPILED = re.compile(
     r"ExecutionStep::finish(?:Sub|Step)Model, compilation on (\S[^\n]*)|\bSIMPLE for (\S[^\n]*)"
 )
@@ -25,7 +29,7 @@ _INTERPRETER = "NNAPI"
 _AGAINST = re.compile(
     r"ANEURALNETWORKS_(?!NO_ERROR)[A-Z_]+|No driver can do|not in the (?:device )?manifest"
     r"|in either framework or device manifest|fall(?:ing)?[ _-]?back|cpuFallback"
-    r"|unable to open library libneuralnetworks|Failed to load libneuralnetworks"
+    r"|\*\*Execution failed\*\*|unable to open library libneuralnetworks|Failed to load libneuralnetworks"
 )
 #: A driver failed while it compiled or executed, and the runtime's own interpreter did the step or the whole.
 _FELL_BACK = re.compile(r"\bcpuFallback(Full|Partial)\b|finish with CPU fallback")
@@ -72,10 +76,34 @@ def _operations(lines: Sequence[LogLine]) -> tuple[Share, ...]:
         name = match[1].strip()
         counts[name] += line.times
         first.setdefault(name, line)
-    steps = Counter(match[1].strip() for _, match in matching(lines, _STEP))
+    steps = Counter(_named(match) for _, match in matching(lines, _STEP))
+    if not counts:
+        return _numbered(lines, steps)
     return tuple(
         _share(name, first[name], nodes=count, partitions=steps.get(name)) for name, count in counts.items()
     )
+
+
+def _numbered(lines: Sequence[LogLine], steps: Counter[str]) -> tuple[Share, ...]:
+    """Of operations whose drivers have numbers only: the CPU and one driver, which the steps name."""
+    drivers = [name for name in steps if accelerator_of_driver(name) is not Accelerator.CPU]
+    devices = {int(match[1]) for _, match in matching(lines, _DEVICES)}
+    found = [(line, int(match[1])) for line, match in matching(lines, _NUMBERED)]
+    if len(devices) != 1 or len(drivers) != 1 or len(steps) != 2 or len({at for _, at in found}) != 2:
+        return ()
+    cpu = max(devices) - 1
+    if cpu not in {at for _, at in found}:
+        return ()
+    shares = []
+    for name in steps:
+        taken = [line for line, at in found if (at == cpu) is (name not in drivers)]
+        nodes = sum(line.times for line in taken)
+        shares.append(_share(name, taken[0], nodes=nodes, partitions=steps[name]))
+    return tuple(shares)
+
+
+def _named(match: re.Match[str]) -> str:
+    return next(group for group in match.groups() if group is not None).strip()
 
 
 def _devices(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> tuple[Share, ...]:
@@ -83,7 +111,7 @@ def _devices(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> tuple[Share,
     partitions: Counter[str] = Counter()
     first: dict[str, LogLine] = {}
     for line, match in matching(lines, pattern):
-        name = next(group for group in match.groups() if group is not None).strip()
+        name = _named(match)
         partitions[name] += 1
         first.setdefault(name, line)
     counted = [int(match[1]) for _, match in matching(lines, _COUNT)]

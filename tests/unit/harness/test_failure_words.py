@@ -7,6 +7,7 @@ from farm.core.measurement import Outcome
 from farm.harness.failures import classify
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 
+MISSING, NO_BACKEND = "variant.missing_operator", "run.backend_failed"
 UNSUPPORTED, FAILED, INCONCLUSIVE = Outcome.UNSUPPORTED, Outcome.FAILED, Outcome.INCONCLUSIVE
 
 
@@ -27,6 +28,20 @@ UNSUPPORTED, FAILED, INCONCLUSIVE = Outcome.UNSUPPORTED, Outcome.FAILED, Outcome
         ),
         (1, 'error: "./a" has unexpected e_machine: 62 (EM_X86_64)', "run.wrong_abi", UNSUPPORTED),
         (126, "sh: ./a: not executable: magic 7F45", "run.wrong_abi", UNSUPPORTED),
+        (126, "sh: ./a: not executable: magic 4D5A", "run.wrong_abi", UNSUPPORTED),
+        (126, "sh: ./a: not executable: magic FD37", "run.no_program", FAILED),
+        (126, "sh: ./a: not executable: magic 1F8B", "run.no_program", FAILED),
+        (
+            1,
+            'CANNOT LINK EXECUTABLE "./a": "/tmp/b.so" has bad ELF magic: 3c21646f',
+            "run.no_program",
+            FAILED,
+        ),
+        (1, 'dlopen failed: "/tmp/b.so" is too small to be an ELF executable', "run.no_program", FAILED),
+        (1, 'could not load library "libb.so" needed by "./a"; caused by', "run.cannot_link", FAILED),
+        (134, "what():  unknown builtin op: aten::foo", "variant.missing_operator", UNSUPPORTED),
+        (134, "c10::Error: open file failed, file path: /tmp/net.pt", "variant.unreadable", FAILED),
+        (1, "error: no devices/emulators found", "device.offline", INCONCLUSIVE),
         (
             1,
             "./a: /lib/aarch64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by ./a)",
@@ -69,3 +84,58 @@ def test_a_library_that_the_shell_may_not_load_does_not_hide_what_ended_the_run(
     assert crashed is not None
     assert ended is not None
     assert (crashed.code, ended.code) == ("run.crashed", "run.backend_failed")
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "expected"),
+    [
+        (1, "E 00:00:00.001 executorch:operator_registry.cpp:9] kernel 'aten::add.out' not found.", MISSING),
+        (
+            1,
+            "E executorch:method.cpp:7] There are 2 operators missing from registration to Executor.",
+            MISSING,
+        ),
+        (
+            134,
+            "F executorch:executor_runner.cpp:9] FileDataLoader::from() failed: 0x22",
+            "variant.unreadable",
+        ),
+        (134, "[ERROR] [Qnn ExecuTorch]:  <E> Failed to load skel, error: 4000", NO_BACKEND),
+        (1, "07-02 11:20:31.402 812 812 E QnnDsp  :  <E> Transport layer setup failed: 14001", NO_BACKEND),
+        (1, "     0.0ms [ ERROR ] QnnDsp <E> DspTransport.openSession qnn_open failed, 0x8", NO_BACKEND),
+        (134, "QnnDsp <E> Stub lib id mismatch: expected (v2.30.1), detected (v2.31.0)", NO_BACKEND),
+        (134, "E executorch:QnnManager.cpp:3] Fail to configure Qnn device", NO_BACKEND),
+        (134, "E executorch:QnnManager.cpp:3] Fail to configure Qnn context", "run.delegate_refused"),
+        (1, "error_code=500; error_message=Target runtime is not available.", NO_BACKEND),
+        (134, "E executorch:VulkanBackend.cpp:5] Exception raised from create_instance: x", NO_BACKEND),
+        (1, "Armnn Error: Some backend IDs are invalid: GpuAcc", "run.backend_missing"),
+        (1, "ERROR: None of the preferred backends [GpuAcc ] are supported.", "run.backend_missing"),
+        (
+            1,
+            "ERROR: Layer of type Softmax is not supported on any preferred backend [CpuAcc ]",
+            "run.delegate_refused",
+        ),
+        (1, "Operator not supported. subgraph:0 operator:3 opcode_index:1 opcode:32 / CUSTOM", MISSING),
+    ],
+)
+def test_runtimes_say_why_they_run_nothing(code: int, said: str, expected: str) -> None:
+    found = classify(
+        sample.evidence(code=code, stderr=f"something before\n{said}\nAborted\n"), signs=RUNTIME_SIGNS
+    )
+    assert found is not None
+    assert (found.code, found.line) == (expected, said.strip())
+
+
+def test_a_trap_is_a_crash() -> None:
+    found = classify(sample.evidence(code=133, stderr="Trap\n"))
+    assert found is not None
+    assert (found.code, found.outcome) == ("run.crashed", FAILED)
+    assert "SIGTRAP" in found.message
+
+
+def test_a_linkers_warning_ends_where_its_line_does_whatever_ends_that() -> None:
+    for end in ("\n", "\r\n", "\r"):
+        said = f"WARNING: linker: a: unused DT entry{end}Could not run 'aten::add' with arguments from{end}"
+        found = classify(sample.evidence(code=134, stderr=said))
+        assert found is not None
+        assert found.code == MISSING

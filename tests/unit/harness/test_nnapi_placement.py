@@ -60,12 +60,48 @@ def test_lines_that_the_log_folded_count_as_often_as_they_were_written() -> None
         ),
         (["MtkModelBuilder::partitionTheWorkExt: only one best device: 1 = mtk-dsp\n"], "dsp"),
         (["Step#0: execute on qti-dsp\n", "Step#1: execute on nnapi-reference\n"], "dsp, cpu"),
+        (["ExecutionStep#0 for qti-dsp\n", "ExecutionStep#1 for nnapi-reference\n"], "dsp, cpu"),
+        (
+            [
+                "ExecutionStep#0 for hvx submodel: {.operands = [3]}\n",
+                "ExecutionStep#1 for CPU submodel: {}\n",
+            ],
+            "dsp, cpu",
+        ),
         (["ExecutionStep::finishSubModel, compilation on qti-gpu\n"], "gpu"),
         (["SIMPLE for google-edgetpu\n"], "npu"),
     ],
 )
 def test_without_a_line_for_each_operation_the_devices_are_told(lines: list[str], words: str) -> None:
     assert placement_words(placed(log(*lines))) == words
+
+
+@pytest.mark.parametrize(
+    ("numbers", "steps", "words"),
+    [
+        ([0, 0, 0, 1], ["hvx", "CPU"], "dsp 3/4, cpu 1"),
+        ([0, 1, 1, 1], ["hvx", "CPU"], "cpu 3/4, dsp 1"),
+        # Of two drivers nobody knows which has which number.
+        ([0, 1, 1, 2], ["hvx", "sample", "CPU"], "dsp, cpu"),
+    ],
+)
+def test_android_9_numbers_the_drivers_and_the_cpu_is_the_last(
+    numbers: list[int], steps: list[str], words: str
+) -> None:
+    text = log(
+        f"ModelBuilder::partitionTheWork: deviceCount = {len(steps)}, operationCount = {len(numbers)}\n",
+        *(f"ModelBuilder::findBestDeviceForEachOperation(ADD) = {number}\n" for number in numbers),
+        *(f"ExecutionStep#{at} for {name} submodel: {{}}\n" for at, name in enumerate(steps)),
+    )
+    assert placement_words(placed(text)) == words
+
+
+def test_an_execution_that_failed_is_a_warning() -> None:
+    text = (
+        log(BEST.format("ADD", 0, "qti-dsp"))
+        + "08-11 07:01:02.100  7001  7001 I Manager : **Execution failed**\n"
+    )
+    assert "Execution failed" in placed(text).warnings[0]
 
 
 def test_steps_are_the_partitions() -> None:

@@ -86,6 +86,25 @@ def test_qualcomms_runner_counts_each_inference_once(lines: list[str], count: in
         assert (found.summed_samples, found.mean_ns) == (count, pytest.approx(mean_ms * 1e6))
 
 
+OF_SET = "executorch:qnn_executor_runner.cpp:362] 30 inference took 60.0 ms, avg 2.0 ms\n"
+
+
+@pytest.mark.parametrize("again", ["", "I 00:00:00.871914 {0}I 00:00:01.402117 {0}", "I ETLogging: {1}" * 2])
+def test_sets_that_took_the_same_are_told_apart_by_when_they_ended(again: str) -> None:
+    text = f"I 00:00:00.871914 {OF_SET}I 00:00:01.402117 {OF_SET}"
+    text += again.format(OF_SET, OF_SET.partition("] ")[2])
+    found = sample.reading("executor_runner", text, backend="qnn")
+    assert (found.summed_samples, found.mean_ns) == (60, pytest.approx(2e6))
+
+
+@pytest.mark.parametrize(
+    ("total", "count"), [("Total 2 inference took 120.0 ms, avg 60.0 ms\n", 60), ("", 30)]
+)
+def test_sets_without_the_time_they_ended_are_as_many_as_the_total_says(total: str, count: int) -> None:
+    line = OF_SET.partition("] ")[2]
+    assert sample.reading("executor_runner", line * 2 + total, backend="qnn").summed_samples == count
+
+
 def test_executor_runners_that_tell_each_iteration_give_samples() -> None:
     lines = [RUNNER.format(at) + f"Iteration {at} of 3: {2 + at / 10} ms\n" for at in (1, 2, 3)]
     end = RUNNER.format(4) + "Model executed successfully 3 time(s) in 6.600000 ms.\n"

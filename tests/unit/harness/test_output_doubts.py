@@ -77,6 +77,12 @@ def test_two_runs_in_one_output_are_not_averaged(name: str, line: str, other: st
     assert sample.failure(name, f"{line}\n{other}\n").code == "run.output_unreadable"
 
 
+@pytest.mark.parametrize("mean", ["25", "25.", "25.1"])
+def test_ncnn_prints_two_decimals_so_a_mean_with_fewer_was_cut(mean: str) -> None:
+    text = f"loop_count = 20\nnet  min =   24.54  max =   25.75  avg =   {mean}"
+    assert sample.failure("benchncnn", text).code == "run.output_unreadable"
+
+
 def test_mnn_without_a_runtime_for_what_it_was_told_is_the_cpu() -> None:
     text = "Create Runtime Failed because no creator for 3\n" + sample.output("mnn_interleaved")
     assert sample.reading("mnn_benchmark", text, backend="opencl").actual_backend == "cpu"

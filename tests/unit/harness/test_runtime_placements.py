@@ -115,6 +115,19 @@ def test_providers_of_onnx_runtime(text: str, backend: str, ran: str, kind: Acce
             "qnn",
             UNKNOWN,
         ),
+        (
+            "[INFO] [Qnn ExecuTorch]: Initialize Qnn backend parameters for Qnn executorch backend type 2\n"
+            "[ERROR] [Qnn ExecuTorch]:  <E> Transport layer setup failed: 14001\n",
+            "qnn",
+            UNKNOWN,
+        ),
+        (
+            "07-02 11:20:31.402 812 840 I [Qnn ExecuTorch]: Initialize Qnn backend parameters for Qnn"
+            " executorch backend type 2\n"
+            "07-02 11:20:31.402 812 840 E QnnDsp  :  <E> Failed to load skel, error: 4000\n",
+            "qnn",
+            UNKNOWN,
+        ),
         ("Supported backends: VulkanBackend\nRegistered backend VulkanBackend\n", "vulkan", UNKNOWN),
         ("[INFO] [Qnn ExecuTorch]: Destroy Qnn backend\n", "qnn", UNKNOWN),
         ("Backend VulkanBackend is not registered.\n", "vulkan", UNKNOWN),
