@@ -22,19 +22,24 @@ _MARKET_NAMES = (
     "ro.oplus.market.name",
     "ro.product.oplus.market.name",
     "ro.oppo.market.name",
+    "ro.oppo.market.enname",
     "ro.oneplus.market.name",
+    "ro.display.series",
     "ro.config.marketing_name",
     "ro.vivo.market.name",
     "ro.vendor.vivo.market.name",
     "ro.semc.product.name",
     "ro.asus.product.mkt_name",
     "ro.vendor.asus.product.mkt_name",
+    "ro.product.nickname",
+    "ro.vendor.product.ztename",
+    "ro.lge.petname",
+    "ro.boot.vendor.lge.petname",
 )
 _NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         "device_model": [f"ro.product.{partition}model" for partition in _PARTITIONS],
         "manufacturer": [f"ro.product.{partition}manufacturer" for partition in _PARTITIONS],
-        "market_name": _MARKET_NAMES,
         "android": ["ro.build.version.release", "ro.system.build.version.release"],
         "api_level": ["ro.build.version.sdk", "ro.system.build.version.sdk"],
         "build_fingerprint": ["ro.build.fingerprint", "ro.system.build.fingerprint"],
@@ -66,9 +71,7 @@ def manufacturer(properties: Properties) -> str | None:
 
 def market_name(properties: Properties) -> str | None:
     """What it is sold as, where that is not the model."""
-    model = device_model(properties)
-    named = _first(properties, _NAMES["market_name"])
-    return None if named is None or model is None or named.casefold() == model.casefold() else named
+    return _first(properties, _telling(properties)) if device_model(properties) is not None else None
 
 
 def soc(properties: Properties) -> str | None:
@@ -132,8 +135,20 @@ def abi_of_machine(machine: str) -> str | None:
 
 def source(properties: Properties, fact: str) -> str | None:
     """The property that a fact was read off; None for one that no property holds."""
-    names = _ABI_LISTS if fact == "abis" else _NAMES.get(fact, ())
+    match fact:
+        case "abis":
+            names: Sequence[str] = _ABI_LISTS
+        case "market_name":
+            names = _telling(properties)
+        case _:
+            names = _NAMES.get(fact, ())
     return next((name for name in names if properties.get(name, "").strip()), None)
+
+
+def _telling(properties: Properties) -> list[str]:
+    """Where a phone may say what it is sold as, without those that say its model once more."""
+    model = (device_model(properties) or "").casefold()
+    return [name for name in _MARKET_NAMES if properties.get(name, "").strip().casefold() != model]
 
 
 def _first(properties: Properties, names: Sequence[str]) -> str | None:

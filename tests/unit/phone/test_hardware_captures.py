@@ -86,8 +86,9 @@ def test_five_pixels_say_their_tensor() -> None:
         ("poco_f6_sm8635_a15", "POCO F6"),
         ("poco_x5pro_sm7325_a12", "POCO X5 Pro 5G"),
         ("redmi_note14_5g_mt6855_a15", "Redmi Note 14 5G"),
-        # It says its model again.
-        ("oneplus_n100_sm4250_a10", None),
+        # Where others have their name, it says its model again.
+        ("oneplus_n100_sm4250_a10", "OnePlus Nord N100"),
+        ("oneplus7t_sm8150p_a10", "OnePlus 7T"),
         ("pixel8_tensor_g3_a14", None),
     ],
 )

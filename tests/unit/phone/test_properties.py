@@ -123,6 +123,9 @@ def test_the_last_assignment_of_a_build_prop_that_may_be_cut_is_left_out() -> No
         "ro.product.oplus.market.name",
         "ro.vivo.market.name",
         "ro.config.marketing_name",
+        "ro.display.series",
+        "ro.product.nickname",
+        "ro.lge.petname",
     ],
 )
 def test_every_maker_has_a_property_of_its_own_for_what_it_sells_a_phone_as(name: str) -> None:
@@ -134,3 +137,14 @@ def test_blanks_around_an_assignment_are_not_of_it() -> None:
         "ro.opengles.version": "196609",
         "ro.product.name": "acme",
     }
+
+
+def test_a_market_name_that_is_the_model_again_does_not_hide_another() -> None:
+    said = {
+        "ro.product.model": "BX-9",
+        "ro.oneplus.market.name": "bx-9",
+        "ro.display.series": "Acme Nine",
+    }
+    assert facts.market_name(said) == "Acme Nine"
+    assert facts.source(said, "market_name") == "ro.display.series"
+    assert facts.market_name({**said, "ro.display.series": ""}) is None
