@@ -95,6 +95,17 @@ _ORT: tuple[Sign, ...] = (
         r"was inserted using the \w{1,10} format as requested by \w{1,60}, but was not",
         kinds.DELEGATE_REFUSED,
     ),
+    sign(
+        r"[Ee]xception[^\n]{0,80}: (?:model_builder|\w{0,30}op_builder\w{0,30})\.cc:\d",
+        kinds.DELEGATE_REFUSED,
+    ),
+    sign(r"(?i:failed to (?:finalize|compose) qnn graph)", kinds.DELEGATE_REFUSED),
+    sign(r"Failed to allocate memory for requested buffer", kinds.OUT_OF_MEMORY),
+    sign(
+        r"Non-zero status code returned while running (?:QNN|Nnapi|NNAPI|CoreML)\w{0,100} node",
+        kinds.DELEGATE_REFUSED,
+    ),
+    sign(r"Non-zero status code returned while running \w{1,100} node", kinds.NODE_REFUSED),
     # Of getopt, which older ones read their flags with.
     sign(r"(?:invalid|unknown|unrecognized) option -- '?(?P<flag>[\w-]{1,100})", kinds.UNKNOWN_FLAG),
     # Weights that stand in a second file, which is not there.
@@ -102,7 +113,8 @@ _ORT: tuple[Sign, ...] = (
         r"Deserialize tensor .{0,300}(?:failed|error)|model_path must not be empty",
         kinds.UNREADABLE,
     ),
-    sign(r"Missing Input: |Got invalid dimensions for input", kinds.NO_INPUT),
+    sign(r"This is an invalid model|: INVALID_GRAPH :", kinds.UNREADABLE),
+    sign(r"Missing Input: |Got invalid dimensions for input|Invalid rank for input", kinds.NO_INPUT),
     sign(r"[Tt]here is no test data|test_data_set|no input data", kinds.NO_INPUT),
 )
 

@@ -1,0 +1,107 @@
+"""What TensorFlow Lite, LiteRT and ONNX Runtime say of runs that they do not do, in further words."""
+
+import pytest
+import tool_samples as sample
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "code"),
+    [
+        (
+            "benchmark_model",
+            "ERROR: [litert_dispatch.cc:9] Unsupported dispatch runtime version, found version 0.3.0",
+            "run.backend_failed",
+        ),
+        (
+            "benchmark_model",
+            'ERROR: Failed to load library ./libneuron.so: dlopen failed: library "libneuron.so" not found',
+            "run.backend_failed",
+        ),
+        (
+            "onnxruntime_perf_test",
+            "model_builder.cc:9 GetTargetDevices The model cannot run using the current set of target"
+            " devices, [Name: [driver], Type [4]]",
+            "run.nnapi_refuses",
+        ),
+        (
+            "onnxruntime_perf_test",
+            "Node 'Conv' OpType:Conv with domain:com.ms.internal.nhwc was inserted using the NHWC format as"
+            " requested by QNNExecutionProvider, but was not selected by that EP.",
+            "run.delegate_refused",
+        ),
+        (
+            "onnxruntime_perf_test",
+            "Exception during initialization: op_builder_helpers.cc:9 AddNnapiSplit count [0] does not",
+            "run.delegate_refused",
+        ),
+        (
+            "onnxruntime_perf_test",
+            "[E:onnxruntime:, qnn_model.cc:9 FinalizeGraphs] Failed to finalize QNN graph. Error code: 1002",
+            "run.delegate_refused",
+        ),
+        (
+            "onnxruntime_perf_test",
+            "Non-zero status code returned while running QNN_7_0 node. Name:'QNN_7_0' Status Message: 6031",
+            "run.delegate_refused",
+        ),
+        (
+            "onnxruntime_perf_test",
+            "Non-zero status code returned while running Reshape node. Name:'r' Status Message: shapes",
+            "variant.node_refused",
+        ),
+        (
+            "onnxruntime_perf_test",
+            "Non-zero status code returned while running Conv node. Name:'c' Status Message: bfc_arena.cc:9"
+            " Failed to allocate memory for requested buffer of size 90",
+            "run.out_of_memory",
+        ),
+        (
+            "onnxruntime_perf_test",
+            "[ONNXRuntimeError] : 10 : INVALID_GRAPH : This is an invalid model. Type Error",
+            "variant.unreadable",
+        ),
+        ("onnxruntime_perf_test", "Run failed:Invalid rank for input: x Got: 3", "variant.no_input"),
+        (
+            "onnxruntime_perf_test",
+            "This backend is not included in perf test runner.",
+            "run.backend_missing",
+        ),
+    ],
+)
+def test_further_words_for_what_a_runtime_cannot_run_are_told(name: str, said: str, code: str) -> None:
+    found = sample.failure(name, stderr=f"{said}\nBenchmarking failed.\n", code=1)
+    assert (found.code, found.line is not None) == (code, True)
+
+
+def test_what_a_builder_tells_at_length_of_what_it_does_is_no_failure() -> None:
+    said = "V   [V:onnxruntime:ort-java, model_builder.cc:9 AddNewOperand] operand name: exception: x\n"
+    killed = sample.failure("onnxruntime_perf_test", stderr=f"{said}Killed\n", code=137)
+    assert killed.code == "run.killed"
+
+
+def test_a_flag_with_a_value_that_is_none_is_told_before_the_list_of_all_flags() -> None:
+    said = (
+        "ERROR: Failed to parse flag 'num_runs' against argv '--num_runs=many'\n"
+        "usage: ./benchmark_model <flags>\nFlags:\n\t--input_layer_shape=\tstring\toptional\tshapes;"
+        " must match the number of items in --input_layer\n"
+    )
+    assert sample.failure("benchmark_model", stderr=said, code=1).code == "run.bad_flags"
+
+
+def test_a_flag_that_getopt_does_not_know_is_named() -> None:
+    said = "onnxruntime_perf_test: invalid option -- 'Z'\nperf_test [options...] model_path [result_file]\n"
+    found = sample.failure("onnxruntime_perf_test", stderr=said, code=255)
+    assert found.code == "run.unknown_flag"
+    assert "flag Z" in found.message
+
+
+def test_a_library_that_was_not_found_does_not_hide_what_ended_the_run() -> None:
+    said = 'INFO: dlopen failed: library "libOpenCL.so" not found\n'
+    assert (
+        sample.failure("benchmark_model", stderr=f"{said}Segmentation fault\n", code=139).code
+        == "run.crashed"
+    )
+    refused = sample.failure(
+        "benchmark_model", stderr=f"{said}ERROR: Failed to apply GPU delegate.\n", code=1
+    )
+    assert refused.code == "run.delegate_refused"
