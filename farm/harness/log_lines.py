@@ -24,7 +24,7 @@ _PREFIXES = tuple(
         r"(?:> ?){1,5}(?=\S|\s)",
         # Before all else, by what ran the program: `2024-07-02T11:20:31.402Z `, `[2024-07-02 11:20:31.402] `.
         rf"\d{{4}}-\d\d-\d\dT{_TIME}(?:Z|[+-]\d\d:?\d\d) ",
-        rf"\[(?:{_DAY} {_TIME}|\s{{0,9}}\d{{1,9}}\.\d{{3,9}})\] ",
+        rf"\[(?:{_DAY}[ T]\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?Z?|\s{{0,9}}\d{{1,9}}\.\d{{3,9}})\] ",
         # Apple's: `2024-07-02 11:20:31.402123+0200 Bench[812:4711] text`.
         rf"\d{{4}}-\d\d-\d\d {_TIME}[+-]\d{{4}} [\w .-]{{1,60}}\[\d+:\d+\] ",
         # threadtime: `08-13 17:35:52.069  1234  1250 I tflite  : text`; zone and user before the process,
@@ -32,6 +32,8 @@ _PREFIXES = tuple(
         rf"(?:{_DAY} {_TIME}|\d{{1,11}}\.\d{{3,9}})(?:\s+[+-]\d{{4}})?(?:\s+[a-z0-9][\w.]{{0,60}})?"
         rf"\s+\d+\s+\d+ {_LEVEL} {_TAG}\s*: ?",
         rf"{_DAY} {_TIME}\s+\d+-\d+/\S+ {_LEVEL}/{_TAG}\s*: ?",
+        # Posted with the process left out.
+        rf"{_DAY} {_TIME} {_LEVEL} {_TAG}\s*: ?",
         # Studio's padded columns: `2023-04-05 12:00:00.123 19036-19036 tflite  com.example.app  I  text`.
         # Shorter ones have neither the day nor, in the compact view, anything but time and level.
         rf"(?:{_DAY} )?{_TIME}\s+\d+-\d+\s+\S.{{0,100}}?\s{_LEVEL}\s{{1,60}}(?=\S|$)",
