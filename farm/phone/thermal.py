@@ -78,8 +78,8 @@ def thermal_status(text: str) -> ThermalStatus | None:
 
 
 def _sensors(text: str, heading: str) -> Iterator[_Sensor]:
-    """The plausible readings under a heading."""
-    inside = False
+    """The plausible readings under the first such heading."""
+    inside = was_inside = False
     for line in lines(text):
         if match := _TEMPERATURE.fullmatch(line):
             kind = _KIND_BY_NAME.get(match[3], int(match[2]))
@@ -87,7 +87,8 @@ def _sensors(text: str, heading: str) -> Iterator[_Sensor]:
             if inside and _is_reading(sensor):
                 yield sensor
         elif line.strip().endswith(":"):
-            inside = line.strip().startswith(heading)
+            was_inside = was_inside or inside
+            inside = line.strip().startswith(heading) and not was_inside
 
 
 def _celsius(value: float, kind: int) -> float:

@@ -58,5 +58,8 @@ def _limits(line: str) -> ThermalLimits | None:
 
 def _by_status(listed: str) -> dict[ThermalStatus, float]:
     """One value for each status from NONE on; NaN where there is none, and 0.0 on some phones."""
-    found = zip(ThermalStatus, (_VALUE.fullmatch(word) for word in listed.split(",")), strict=False)
+    words = listed.split(",")
+    # More than there are statuses: somebody's decimals are parted by a comma, too.
+    words = words if len(words) <= len(ThermalStatus) else []
+    found = zip(ThermalStatus, map(_VALUE.fullmatch, words), strict=False)
     return {status: float(match[1]) for status, match in found if match and 0.0 < float(match[1]) < 200.0}

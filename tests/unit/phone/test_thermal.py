@@ -148,3 +148,14 @@ def test_a_sensor_of_no_type_is_skin_by_a_name_that_goes_on() -> None:
     text += "\tTemperature{mValue=33.5, mType=-1, mName=skin_therm1, mStatus=0}\n"
     text += "\tTemperature{mValue=44.0, mType=-1, mName=skinny, mStatus=0}\n"
     assert thermal(text).skin_c == 33.5
+
+
+def test_of_two_dumps_the_first_counts() -> None:
+    one, other = (
+        f"Thermal Status: {status}\nHAL Ready: true\nCurrent temperatures from HAL:\n"
+        f"\tTemperature{{mValue={celsius}, mType=3, mName=back, mStatus=0}}\n"
+        "Current cooling devices from HAL:\n"
+        for status, celsius in ((1, 38.5), (0, 29.25))
+    )
+    assert thermal(one + other) == thermal(one)
+    assert thermal(one).skin_c == 38.5

@@ -54,3 +54,9 @@ def test_the_threshold_of_no_throttling_is_no_limit() -> None:
 def test_zeros_stand_for_thresholds_that_are_not_set() -> None:
     assert skin_limit_c(aidl(3, "back", "0.0, 0.0, 0.0, 41.0, 0.0, 0.0, 0.0")) == 41.0
     assert thermal_limits(aidl(3, "back", ", ".join(["0.0"] * 7))) == []
+
+
+def test_limits_that_cannot_be_told_apart_are_none() -> None:
+    row = "TemperatureThreshold{mType=3, mName=back, mHotThrottlingThresholds=[%s], mCold=[]}\n"
+    assert skin_limit_c(row % "NaN, 38.5, 41.0, NaN, NaN, NaN, 55.0") == 38.5
+    assert skin_limit_c(row % "NaN, 38,5, 41,0, NaN, NaN, NaN, 55,0") is None
