@@ -60,6 +60,12 @@ SIGNS: tuple[Sign, ...] = (
     ),
     sign(r"(?i:build hasn't enabled flatbuffer)", kinds.NO_FLATBUFFER),
     sign(r"Lite Interpreter version|maximum supported version for reading", kinds.TOO_NEW),
+    # An operator that has got further arguments since.
+    sign(r"Expected at most \d{1,3} argument(?:s but found|\(s\) for operator)", kinds.TOO_NEW),
+    # Classes that hold weights as a backend packed them, or its own operators do.
+    sign(r"torch\.classes\.(?:xnnpack|vulkan|metal|_nnapi)\.", kinds.MISSING_BACKEND),
+    sign(r"Unknown custom class type (?:xnnpack|vulkan|metal|_nnapi)\.", kinds.MISSING_BACKEND),
+    sign(r"Unknown custom class type \w", kinds.MISSING_OPERATOR),
     # What newer versions of torch write for attributes that are none.
     sign(r"Unknown type name 'NoneType'", kinds.TOO_NEW),
     sign(
@@ -67,7 +73,10 @@ SIGNS: tuple[Sign, ...] = (
         kinds.UNREADABLE,
     ),
     sign(r"file not found: |errno 2 on fopen|inline_container\.cc|istream reader failed", kinds.UNREADABLE),
-    sign(r"open file failed, file path", kinds.UNREADABLE),
+    sign(r"open file failed, file path|model is not generated from the api _save_for_lite", kinds.UNREADABLE),
+    # Of torch 1.3 for tensors that were saved on a GPU.
+    sign(r"tensorTypeIdToBackend", kinds.UNREADABLE),
+    sign(r"xnnpack::\w{1,60} not available! Reason: ", kinds.NODE_REFUSED),
     sign(r"does not have bundled inputs|Model has only \d+ bundled inputs", kinds.NO_BUNDLED_INPUT),
     # c10's flag library (caffe2's says the same and goes on); gflags and Abseil; our own program.
     sign(r"C10 flag: unrecognized commandline argument: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG),

@@ -70,6 +70,7 @@ _EXECUTORCH: tuple[Sign, ...] = (
     sign(r"Can't find context from binary", kinds.DELEGATE_REFUSED),
     sign(r"Fail(?:ed)? to configure Qnn (?:context|graph)", kinds.DELEGATE_REFUSED),
     sign(r"Exception raised from create_instance|VK_ERROR_INCOMPATIBLE_DRIVER", kinds.BACKEND_FAILED),
+    sign(r"\bvk[A-Z]\w{3,40}\([^\n]{0,300}\) returned -\d", kinds.BACKEND_FAILED),
     # Of SNPE.
     sign(r"Target runtime is not available|selected runtime is not available", kinds.BACKEND_FAILED),
 )
@@ -122,7 +123,10 @@ _NCNN_MNN: tuple[Sign, ...] = (
     sign(r"layer [\w.]{1,100} not exists or registered", kinds.MISSING_OPERATOR),
     sign(r"param is too old, please regenerate", kinds.TOO_NEW),
     sign(r"no vulkan device|invalid gpu[_ ]device|vkCreateInstance failed", kinds.BACKEND_FAILED),
-    sign(r"vk(?:QueueSubmit|WaitForFences|AllocateMemory|CreateDevice) failed", kinds.BACKEND_FAILED),
+    sign(
+        r"vk(?:QueueSubmit|WaitForFences|AllocateMemory|CreateDevice|CreateComputePipelines) failed",
+        kinds.BACKEND_FAILED,
+    ),
     sign(r"network graph not ready", kinds.UNREADABLE),
     sign(r"fopen \S{1,300} failed", kinds.UNREADABLE, is_weak=True),
     sign(r"Don't support type \[?\w{1,60}|Not support \w{1,60} op", kinds.MISSING_OPERATOR),

@@ -7,6 +7,7 @@ from farm.core.measurement import Outcome
 from farm.harness.failures import classify
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 
+TOO_NEW = "variant.too_new"
 MISSING, NO_BACKEND = "variant.missing_operator", "run.backend_failed"
 UNSUPPORTED, FAILED, INCONCLUSIVE = Outcome.UNSUPPORTED, Outcome.FAILED, Outcome.INCONCLUSIVE
 
@@ -40,6 +41,49 @@ UNSUPPORTED, FAILED, INCONCLUSIVE = Outcome.UNSUPPORTED, Outcome.FAILED, Outcome
         (1, 'dlopen failed: "/tmp/b.so" is too small to be an ELF executable', "run.no_program", FAILED),
         (1, 'could not load library "libb.so" needed by "./a"; caused by', "run.cannot_link", FAILED),
         (134, "what():  unknown builtin op: aten::foo", "variant.missing_operator", UNSUPPORTED),
+        (
+            134,
+            "Unknown type name '__torch__.torch.classes.xnnpack.Conv2dOpContext':",
+            "run.backend_missing",
+            UNSUPPORTED,
+        ),
+        (
+            134,
+            "Unknown custom class type vulkan.Conv2dPackedContext. Please ensure it is registered.",
+            "run.backend_missing",
+            UNSUPPORTED,
+        ),
+        (
+            134,
+            "Unknown custom class type quantized.LinearPackedParamsBase. Please ensure it is registered.",
+            "variant.missing_operator",
+            UNSUPPORTED,
+        ),
+        (134, "Expected at most 12 arguments but found 13 positional arguments.", TOO_NEW, UNSUPPORTED),
+        (
+            134,
+            "Expected at most 9 argument(s) for operator 'aten::pad', but received 10 argument(s).",
+            TOO_NEW,
+            UNSUPPORTED,
+        ),
+        (
+            134,
+            "false CHECK FAILED at ../c10/core/Backend.h (tensorTypeIdToBackend at x)",
+            "variant.unreadable",
+            FAILED,
+        ),
+        (
+            134,
+            "The model is not generated from the api _save_for_lite_interpreter.",
+            "variant.unreadable",
+            FAILED,
+        ),
+        (
+            134,
+            "xnnpack::convolution not available! Reason: The provided parameters are invalid",
+            "variant.node_refused",
+            UNSUPPORTED,
+        ),
         (134, "c10::Error: open file failed, file path: /tmp/net.pt", "variant.unreadable", FAILED),
         (1, "error: no devices/emulators found", "device.offline", INCONCLUSIVE),
         (
@@ -108,6 +152,8 @@ def test_a_library_that_the_shell_may_not_load_does_not_hide_what_ended_the_run(
         (134, "E executorch:QnnManager.cpp:3] Fail to configure Qnn context", "run.delegate_refused"),
         (1, "error_code=500; error_message=Target runtime is not available.", NO_BACKEND),
         (134, "E executorch:VulkanBackend.cpp:5] Exception raised from create_instance: x", NO_BACKEND),
+        (134, "vkCreateComputePipelines( device_, cache, 1u, nullptr, &handle_) returned -3", NO_BACKEND),
+        (1, "vkCreateComputePipelines failed -3", NO_BACKEND),
         (1, "Armnn Error: Some backend IDs are invalid: GpuAcc", "run.backend_missing"),
         (1, "ERROR: None of the preferred backends [GpuAcc ] are supported.", "run.backend_missing"),
         (
