@@ -23,7 +23,9 @@ def main() -> int:
     parser.add_argument(
         "--tick", type=float, default=TICK_S, help="seconds between looks at processes and faults"
     )
-    parser.add_argument("--storage", type=int, help="MiB of storage of its own; without it, the machine's")
+    parser.add_argument(
+        "--storage", type=_some_mib, help="MiB of storage of its own; without it, the machine's"
+    )
     parser.add_argument("--mounted", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     shell = find_shell(arguments.shell)
@@ -45,6 +47,13 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
+
+
+def _some_mib(text: str) -> int:
+    size = int(text)
+    if size < 1:
+        raise ValueError(text)
+    return size
 
 
 async def _serve(setup: PhoneSetup) -> None:

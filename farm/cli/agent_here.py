@@ -14,8 +14,8 @@ def agent_here(folder: Path | None) -> "AgentConfig":
     """The settings of the agent of a folder; without one, of the agent's own folder, or else the farm's."""
     own = agent_settings(data_dir=folder)
     embedded = embedded_folder()
-    is_named = folder is not None or own.data_dir.is_dir()
-    if own.data_dir.absolute() != embedded and (is_named or not embedded.is_dir()):
+    is_meant = "data_dir" in own.model_fields_set or own.data_dir.is_dir()
+    if own.data_dir.absolute() != embedded and (is_meant or not embedded.is_dir()):
         return own
     # It is told where its farm is when it is started, and keeps nothing of that.
     return agent_settings(data_dir=embedded, farm_url=find_running(data_dir()) or DEFAULT_URL)

@@ -5,14 +5,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from farm.daemon import make_data_folder
+
 #: Locked by a demo that is under way; the kernel drops the lock with its process.
 LOCK = "demo.lock"
 
 
 @contextmanager
 def demo_turn(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Be the only demo of a folder while the block runs; says so when another one comes first."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Be the only demo of a folder while the block runs; says so when another one comes first.
+
+    Raises:
+        InvalidInput: the folder cannot be used.
+    """
+    make_data_folder(folder)
     with (folder / LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

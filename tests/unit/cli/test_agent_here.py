@@ -54,3 +54,5 @@ def test_an_agent_of_its_own_and_one_that_is_named_come_before_the_one_within_a_
     (tmp_path / "own").mkdir()
     monkeypatch.setenv("FARM_AGENT_DATA_DIR", str(tmp_path / "own"))
     assert agent_here(None).data_dir == tmp_path / "own"
+    monkeypatch.setenv("FARM_AGENT_DATA_DIR", str(tmp_path / "mistyped"))
+    assert agent_here(None).data_dir == tmp_path / "mistyped"

@@ -15,6 +15,7 @@ from farm.cli.next_steps import after_demo, after_up, leaving_demo, watch_again
 from farm.cli.readiness import is_ready, what_for
 from farm.cli.up import goodbye
 from farm.client import FarmClient
+from farm.core.errors import InvalidInput
 from farm.core.ids import MatrixId
 from farm.wire.views import MatrixView
 
@@ -148,6 +149,13 @@ def test_demos_of_two_folders_do_not_wait_for_each_other(tmp_path: Path) -> None
     said: list[str] = []
     with demo_turn(tmp_path / "one", said.append), demo_turn(tmp_path / "other", said.append):
         assert said == []
+
+
+def test_a_demo_in_a_folder_that_cannot_be_made_is_refused_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    refused = pytest.raises(InvalidInput, match=f"{tmp_path}/file/farm cannot be used: Not a directory")
+    with refused, demo_turn(tmp_path / "file" / "farm", print):
+        pytest.fail("it began")
 
 
 class LeftFarm(FarmClient):
