@@ -35,6 +35,8 @@ _TFLITE: tuple[Sign, ...] = (
     sign(r"Please specify the name of your TF Lite input file", kinds.BAD_FLAGS),
     # Older ones say it and go on.
     sign(r"must match the number of items in --input_layer", kinds.NO_INPUT, is_weak=True),
+    sign(r"\[(?i:qnn) Delegate\] Failed to |No Snapdragon SOC detected", kinds.BACKEND_FAILED),
+    sign(r"QNN_BACKEND_ERROR_CANNOT_INITIALIZE", kinds.BACKEND_FAILED),
     sign(r"Failed to apply \w{1,40} delegate|[Dd]elegate could not be applied", kinds.DELEGATE_REFUSED),
     sign(r"Failed to (?:mmap|load) model|not a valid [Ff]latbuffer|has model identifier", kinds.UNREADABLE),
     sign(r"Model file not found", kinds.UNREADABLE),

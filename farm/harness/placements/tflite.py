@@ -31,6 +31,9 @@ _NO_LIBRARY = re.compile(r"unable to open library")
 _ASKED_NNAPI = re.compile(r"Use nnapi ?: \[1\]", re.IGNORECASE)
 _NNAPI_FAILED = re.compile(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)")
 _NNAPI_NAME = re.compile(r"NNAPI accelerator name: \[([^\]\n]+)\]")
+#: Without any other driver it is NNAPI's own kernels, on the CPU, that took what NNAPI took.
+_NO_DRIVER = re.compile(r"NNAPI accelerators available: \[(nnapi-reference)\]")
+_QNN_LIBRARY = re.compile(r"\blibQnn(Htp|Gpu|Dsp|Cpu)(?:V\d{1,4}\w{0,20})?\.so\b")
 _LIBRARY = re.compile(r"External delegate path\s*: \[([^\]\n]+)\]")
 _OPTIONS = re.compile(r"External delegate options\s*: \[([^\]\n]*)\]")
 _BACKEND_OPTION = re.compile(r"(?:backend_type|backends?|htp_backend)\s*:\s*(\w+)\s*(,)?")
@@ -79,7 +82,7 @@ def _share(taken: Taken, lines: Sequence[LogLine]) -> Share:
 def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator]:
     """What the delegate is called, and what it computes on where its name or its options say that."""
     if software.upper() == "NNAPI":
-        name = _last(lines, _NNAPI_NAME)
+        name = _last(lines, _NNAPI_NAME) or _last(lines, _NO_DRIVER)
         if next(matching(lines, _NNAPI_FAILED), None) is not None:
             return f"{name or 'NNAPI'}, which failed", Accelerator.UNKNOWN
         return (name, accelerator_of_driver(name)) if name else ("NNAPI", Accelerator.UNKNOWN)
@@ -87,6 +90,9 @@ def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator
     if option is not None:
         # Of several, in their order of preference, nothing here says which one took what.
         return software, Accelerator.UNKNOWN if option[2] else accelerator_of(option[1])
+    libraries = {kind for line in lines for kind in _QNN_LIBRARY.findall(line.text)}
+    if software == "QNN" and len(libraries) == 1:
+        return software, accelerator_of(libraries.pop())
     if software == "EXTERNAL":
         library = (_last(lines, _LIBRARY) or software).rpartition("/")[2]
         return library, accelerator_of(library)

@@ -18,6 +18,11 @@ import tool_samples as sample
             "run.backend_failed",
         ),
         (
+            "benchmark_model",
+            "ERROR: [Qnn Delegate] Failed to identify soc 999\nERROR: Failed to apply EXTERNAL delegate.",
+            "run.backend_failed",
+        ),
+        (
             "onnxruntime_perf_test",
             "model_builder.cc:9 GetTargetDevices The model cannot run using the current set of target"
             " devices, [Name: [driver], Type [4]]",

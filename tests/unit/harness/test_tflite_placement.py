@@ -135,6 +135,29 @@ def test_the_driver_that_was_named_has_the_nodes_of_nnapi(asked: str, kind: Acce
     assert (share.by, share.accelerator, share.nodes) == (asked, kind, 31)
 
 
+def test_what_nnapi_took_without_any_driver_is_the_cpus() -> None:
+    line = "Explicitly applied NNAPI delegate, and the model graph will be completely executed.\n"
+    alone = placed(f"INFO: NNAPI accelerators available: [nnapi-reference]\n{line}")
+    assert actual(alone, "nnapi").backend == "cpu"
+    another = placed(f"INFO: NNAPI accelerators available: [enn,nnapi-reference]\n{line}")
+    assert actual(another, "nnapi").accelerator is UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("loaded", "kind"),
+    [
+        ("libQnnHtp.so libQnnHtpV75Stub.so", NPU),
+        ("libQnnGpu.so", GPU),
+        ("libQnnHtp.so libQnnGpu.so", UNKNOWN),
+        ("libQnnSystem.so", UNKNOWN),
+    ],
+)
+def test_qnns_hardware_goes_by_the_one_library_that_it_names(loaded: str, kind: Accelerator) -> None:
+    text = f"loading {loaded}\nQNN delegate: 40 nodes delegated out of 40 nodes with 1 partitions.\n"
+    (share,) = placed(text).shares
+    assert (share.accelerator, share.nodes) == (kind, 40)
+
+
 def test_without_a_name_the_runtime_own_log_says_which_driver_it_was() -> None:
     text = "Replacing 2 out of 3 node(s) with delegate (TfLiteNnapiDelegate) node, yielding 1 partitions.\n"
     assert actual(placed(text), "nnapi").accelerator is UNKNOWN
