@@ -62,6 +62,9 @@ _TREE = re.compile(r"qualcomm (msm|apq) ?(\d{4})\b.*\(flattened device tree\)", 
 _TWICE = re.compile(r"\b([a-z]{2,8}\d{3,5}[a-z]{0,3})\1\b", re.ASCII | re.IGNORECASE)
 #: Boards of Samsung's are named after the chip, now and then after an older one: they are asked last.
 _SAMSUNG_BOARD = re.compile(r"(?:universal|erd|smdk)(\d{4})", re.ASCII | re.IGNORECASE)
+#: Chips of phones whose code name is that of a headset's chip, too (SXR2130).
+_ALSO_OF_HEADSETS = ("kona",)
+_MAKERS_OF_HEADSETS = ("oculus", "meta", "pico")
 #: What stands where nobody filled anything in (android.os.Build.UNKNOWN, and makers' own).
 _NOTHING = frozenset({"", "unknown", "n/a", "na", "none", "null", "default", "0"})
 _NUMBER = re.compile(r"(S5E\d{4}|[A-Z]+\d{3,4})", re.ASCII)
@@ -123,6 +126,8 @@ def _chip_found(properties: Properties, hardware: str | None, machine: str | Non
     said += [("/sys/devices/soc0/machine", machine), (_HARDWARE_LINE, hardware)]
     said += [(name, _value(properties, name)) for name in (*_PLATFORMS, *_HINTING, *_BOARDS)]
     known = [(name, text.strip()) for name, text in said if text is not None and text.strip()]
+    if properties.get("ro.product.manufacturer", "").strip().casefold() in _MAKERS_OF_HEADSETS:
+        known = [(name, text) for name, text in known if _code_name(text) not in _ALSO_OF_HEADSETS]
     named = (_chip_named(text, source) for source, text in known)
     found = next((each for each in named if each is not None), None)
     return found or _of_board(known) or _family(known) or _only_vendor(known) or Chip()

@@ -97,6 +97,7 @@ FAMILY_BY_PLATFORM: Mapping[str, tuple[str, str]] = MappingProxyType(
         "canoe": ("Qualcomm", "SM8850, SM8845"),
         "volcano": ("Qualcomm", "SM7635, SM6650"),
         "tuna": ("Qualcomm", "SM8735, SM7750"),
+        "kera": ("Qualcomm", "SM7750 and its kin"),
         "sm6150": ("Qualcomm", "SM6150, SM7150"),
         "msm8226": ("Qualcomm", "MSM8226, MSM8926, APQ8026"),
         "msm8610": ("Qualcomm", "MSM8210, MSM8212, MSM8610"),

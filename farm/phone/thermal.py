@@ -16,6 +16,8 @@ _TEMPERATURE = re.compile(
 _NOT_READY = "HAL Ready: false"
 #: Somebody ran `cmd thermalservice override-status`, and did not reset it.
 _OVERRIDDEN = "IsStatusOverride: true"
+#: Not a complaint that came between: those have a colon within.
+_HEADING = re.compile(r"[A-Z][^:]*:", re.ASCII)
 #: Headings that values of now, and values of some time ago, stand under.
 _CURRENT, _CACHED = "Current temperatures", "Cached temperatures"
 #: android.os.Temperature: TYPE_SKIN. Volts, amperes and percent are types 6 (BCL_VOLTAGE) to 8.
@@ -86,7 +88,7 @@ def _sensors(text: str, heading: str) -> Iterator[_Sensor]:
             sensor = _Sensor(match[3], kind, _celsius(float(match[1]), kind))
             if inside and _is_reading(sensor):
                 yield sensor
-        elif line.strip().endswith(":"):
+        elif _HEADING.fullmatch(line.strip()):
             was_inside = was_inside or inside
             inside = line.strip().startswith(heading) and not was_inside
 

@@ -314,3 +314,13 @@ def test_a_phones_own_name_is_not_its_chips() -> None:
     assert chip({**said, "ro.board.platform": "mt6789"}).text == "MediaTek MT6789 (Helio G99/G100/G200)"
     assert chip({**said, "ro.product.device": "b"}).text == "acme a77x"
     assert chip({"ro.soc.model": "mt6789", "ro.product.device": "mt6789"}).model == "mt6789"
+
+
+@pytest.mark.parametrize("maker", ["Oculus", "Meta", "Pico"])
+def test_a_headset_has_not_the_phones_chip_of_the_same_code_name(maker: str) -> None:
+    said = {"ro.board.platform": "kona", "ro.hardware": "qcom", "ro.product.board": "kona"}
+    assert chip(said).model == "SM8250"
+    found = chip({**said, "ro.product.manufacturer": maker})
+    assert (found.vendor, found.model) == ("Qualcomm", None)
+    said = {**said, "ro.product.manufacturer": maker}
+    assert chip(said, hardware="Qualcomm Technologies, Inc SXR2130").model == "SXR2130"

@@ -159,3 +159,13 @@ def test_of_two_dumps_the_first_counts() -> None:
     )
     assert thermal(one + other) == thermal(one)
     assert thermal(one).skin_c == 38.5
+
+
+def test_complaints_between_the_lines_end_no_section() -> None:
+    text = (
+        "Current temperatures from HAL:\n\tTemperature{mValue=38.5, mType=3, mName=back, mStatus=0}\n"
+        "WARNING: linker: /vendor/lib64/libacme.so: unused DT entry:\nsh: acme:\n"
+        "\tTemperature{mValue=51.5, mType=0, mName=big, mStatus=0}\nCurrent cooling devices from HAL:\n"
+        "\tTemperature{mValue=12.5, mType=0, mName=fan, mStatus=0}\n"
+    )
+    assert thermal(text).temperatures_c == {"back": 38.5, "big": 51.5}
