@@ -81,6 +81,8 @@ def test_a_line_that_tells_of_nodes_is_read_behind_every_prefix(prefix: str, lin
         "TfLiteQnnDelegate delegate: 0 nodes delegated out of 44 nodes with 0 partitions.",
         "Could not create Hexagon delegate: platform may not support delegate",
         "Failed to apply NNAPI delegate.",
+        "INFO: Hexagon Delegate is not supported.",
+        "Unable to load external delegate from : ./libphone_delegate.so (dlopen failed: not found)",
         "ERROR: Restored original execution plan after delegate application failure.",
     ],
 )
