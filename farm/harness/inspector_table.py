@@ -22,7 +22,7 @@ _MS_BY_UNIT = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 #: Of a frame, and of the same without one.
 _BETWEEN = re.compile(r"\s*[\u2502|]\s*|\t")
 _ENDS = re.compile(r"^\s*[\u2502|]|[\u2502|]\s*$")
-_FRAME = re.compile(r"[\u2500-\u257f+|:=\s-]+")
+_IN_ROWS = ("True", "False", _EVENT)
 _FIGURE = re.compile(r"(?:p10|p50|p90|avg|min|max) \([a-z]{1,10}\)")
 #: Without a frame: what stands before the figures, those, and what behind; an empty cell leaves nothing.
 _PLAIN = re.compile(
@@ -51,7 +51,7 @@ def inspected(text: str) -> list[InspectorRow]:
     found: list[InspectorRow] = []
     heading: list[str] = []
     for line in plain_lines(text):
-        if _FRAME.fullmatch(line):
+        if not any(word in line for word in _IN_ROWS):
             continue
         cells = _cells(line)
         if _EVENT in cells or (_EVENT in line and _DELEGATED in line):

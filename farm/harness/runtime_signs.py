@@ -72,7 +72,7 @@ _EXECUTORCH: tuple[Sign, ...] = (
     sign(r"Can't find context from binary", kinds.DELEGATE_REFUSED),
     sign(r"Fail(?:ed)? to configure Qnn (?:context|graph)", kinds.DELEGATE_REFUSED),
     sign(r"Exception raised from create_instance|VK_ERROR_INCOMPATIBLE_DRIVER", kinds.BACKEND_FAILED),
-    sign(r"\bvk[A-Z]\w{3,40}\([^\n]{0,300}\) returned -\d", kinds.BACKEND_FAILED),
+    sign(r"vk[A-Z]\w{3,40}\([^\n]{0,300}\) returned -\d", kinds.BACKEND_FAILED),
     # Of SNPE.
     sign(r"Target runtime is not available|selected runtime is not available", kinds.BACKEND_FAILED),
 )

@@ -7,7 +7,8 @@ from farm.core.placement import Accelerator, Placement, Share
 from farm.harness.placements.accelerators import accelerator_of
 from farm.harness.placements.log_lines import LogLine, log_lines, matching
 
-_BANNER = re.compile(r"\bArmNN v\d+(?:\.\d+)+", re.IGNORECASE)
+#: `ArmNN v20200200` until 2020.
+_BANNER = re.compile(r"\bArmNN v\d+(?:\.\d+)*", re.IGNORECASE)
 #: How backends are asked for, on the command line or among a delegate's options, and how they are listed.
 _ASKED = re.compile(
     r"(?:backends?|preferred-backends|compute|(?<=\s)-c)[\"']?(?:[ :=]+|\s*\[)\[?[\"']?"

@@ -104,7 +104,8 @@ def _counted(lines: Sequence[LogLine], shares: tuple[Share, ...]) -> tuple[int |
 
 
 def _inspected(lines: Sequence[LogLine], shares: tuple[Share, ...]) -> tuple[int | None, tuple[Share, ...]]:
-    rows = [] if shares else inspected("\n".join(line.text for line in lines))
+    is_table = not shares and any("is_delegated_op" in line.text for line in lines)
+    rows = inspected("\n".join(line.text for line in lines)) if is_table else []
     parts = [row for row in rows if row.delegated] or [row for row in rows if row.event == _DELEGATE]
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}

@@ -63,7 +63,8 @@ def _of_process(lines: Sequence[LogLine], pid: int | None) -> tuple[list[LogLine
     """The lines that count, and why there are none where several processes placed models."""
     if pid is not None:
         return [line for line in lines if line.pid in (pid, None)], None
-    writers = {line.pid for pattern in (_BEST, _ONLY, _STEP) for line, _ in matching(lines, pattern)}
+    told = (_BEST, _NUMBERED, _ONLY, _STEP, _COMPILED)
+    writers = {line.pid for pattern in told for line, _ in matching(lines, pattern)}
     if len(writers) > 1:
         return [], f"{len(writers)} processes placed models, and nothing tells which is the run"
     return list(lines), None

@@ -36,8 +36,11 @@ NEXT = LAYER + "falling back to the next backend.\n"
         (NEXT.format("GpuAcc"), ["Arm NN"]),
     ],
 )
-def test_the_first_that_was_asked_for_and_is_there_has_the_model(text: str, names: list[str]) -> None:
-    found = armnn_placement(BANNER + text)
+@pytest.mark.parametrize("banner", [BANNER, "ArmNN v20200500\n"])
+def test_the_first_that_was_asked_for_and_is_there_has_the_model(
+    banner: str, text: str, names: list[str]
+) -> None:
+    found = armnn_placement(banner + text)
     assert found is not None
     assert [share.by for share in found.shares] == names
 

@@ -151,6 +151,20 @@ def test_of_two_processes_the_one_that_counts_is_taken_and_else_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("SIMPLE for qti-dsp\n", "SIMPLE for nnapi-reference\n"),
+        (
+            "ModelBuilder::findBestDeviceForEachOperation(ADD) = 0\n",
+            "ExecutionStep::finishSubModel, compilation on qti-gpu\n",
+        ),
+    ],
+)
+def test_of_two_processes_that_tell_less_none_is_taken_either(ours: str, theirs: str) -> None:
+    assert placed(log(ours) + log(theirs).replace(" 7001 ", " 812 ")).shares == ()
+
+
+@pytest.mark.parametrize(
     ("name", "kind"),
     [
         ("qti-dsp", "dsp"),
