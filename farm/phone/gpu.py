@@ -11,7 +11,7 @@ _GLES = re.compile(r"(?:^|[\s\"'`>])GLES: ?(.+?)[\"'`]*$")
 _OPENGL = re.compile(r"OpenGL ES\S* \d+\.\d+(?:\.\d+)? ?(.*)", re.DOTALL)
 #: `V@0762.10`, `v1.r38p1-01eac0` or `v1.g15p0-01eac0`, `build 1.13@5776728`.
 _DRIVERS = (
-    re.compile(r"V@\d[\d.]*(?![\d.]|,\d)", re.ASCII),
+    re.compile(r"V@\d[\d.]*", re.ASCII),
     re.compile(r"(?<![a-z0-9])[rg]\d{1,3}p\d{1,3}(?:-\d+\w{0,6})?", re.ASCII),
     re.compile(r"\d+\.\d+@\d+", re.ASCII),
 )

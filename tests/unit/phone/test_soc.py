@@ -324,3 +324,9 @@ def test_a_headset_has_not_the_phones_chip_of_the_same_code_name(maker: str) -> 
     assert (found.vendor, found.model) == ("Qualcomm", None)
     said = {**said, "ro.product.manufacturer": maker}
     assert chip(said, hardware="Qualcomm Technologies, Inc SXR2130").model == "SXR2130"
+
+
+def test_a_code_name_that_stands_for_the_model_is_a_platform() -> None:
+    found = chip({"ro.soc.manufacturer": "QTI", "ro.soc.model": "lahaina"})
+    assert (found.model, found.platform, found.vendor) == (None, "lahaina", "Qualcomm")
+    assert chip({"ro.soc.manufacturer": "Mediatek", "ro.soc.model": "MT6765"}).model == "MT6765"
