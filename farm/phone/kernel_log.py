@@ -1,6 +1,7 @@
 """What a host's Linux kernel logs when a USB controller has no room for one more device."""
 
 import re
+from collections.abc import Set
 from dataclasses import dataclass
 
 from farm.phone.text import lines
@@ -25,6 +26,13 @@ _OF_DEVICE = re.compile(
     r"|can't set config #\d{1,10}, error -(?:12|28))",
     re.ASCII,
 )
+#: Older kernels say no more of a slot that was not assigned, be it that there is none, or that nobody answered.
+_WITHOUT_REASON = "Error while assigning device slot ID"
+_OF_HUNG_CONTROLLER = re.compile(
+    r"[\w-]+ ([\w:.-]+): (?:Command timeout|Abort command ring|No stop event for abort"
+    r"|Timeout while waiting for|Abort failed to stop command ring|HC died).*",
+    re.ASCII,
+)
 #: /dev/kmsg: priority, sequence, microseconds, flags.
 _RECORD = re.compile(r"\d+,\d+,(\d{1,18}),[^;]*;(.*)", re.ASCII)
 #: syslog and journalctl write `host kernel: `, before or after what dmesg writes.
@@ -46,9 +54,23 @@ class UsbRefusal:
 
 
 def usb_refusals(text: str) -> tuple[UsbRefusal, ...]:
-    """All such lines of a log, in order: records of /dev/kmsg, or what dmesg, journalctl or syslog write."""
-    found = (_refusal(line) for line in lines(text) if len(line) <= _LONGEST_LINE)
-    return tuple(refusal for refusal in found if refusal is not None)
+    """All such lines of a log, in order: records of /dev/kmsg, or what dmesg, journalctl or syslog write.
+
+    One without a reason is none where the log says that its controller hung before.
+    """
+    said = [line for line in lines(text) if len(line) <= _LONGEST_LINE]
+    hung: set[str] = set()
+    found: list[UsbRefusal] = []
+    for line in said:
+        if (match := _OF_HUNG_CONTROLLER.fullmatch(_parts(line)[1])) is not None:
+            hung.add(match[1])
+        elif (refusal := _refusal(line)) is not None and not _is_of_hung(refusal, hung):
+            found.append(refusal)
+    return tuple(found)
+
+
+def _is_of_hung(refusal: UsbRefusal, hung: Set[str]) -> bool:
+    return refusal.said == _WITHOUT_REASON and refusal.controller in hung
 
 
 def _refusal(line: str) -> UsbRefusal | None:

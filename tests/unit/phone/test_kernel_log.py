@@ -86,3 +86,12 @@ def test_other_trouble_with_usb_is_no_lack_of_room(line: str) -> None:
 def test_all_lines_are_given_in_their_order() -> None:
     text = f"[ 1.5] {NO_RESOURCES}\n[ 1.6] usb 3-1.4: can't set config #1, error -12\n[ 2.0] {SLOT}\n"
     assert [refusal.at_s for refusal in usb_refusals(text)] == [1.5, 1.6, 2.0]
+
+
+def test_a_controller_that_hung_is_not_out_of_slots_because_none_was_assigned() -> None:
+    bare = SLOT.removesuffix(": No Slots Available Error")
+    hung = "[ 1.0] xhci_hcd 0000:00:14.0: Command timeout\n[ 1.1] xhci_hcd 0000:00:14.0: Abort command ring\n"
+    other = bare.replace("00:14.0", "03:00.0")
+    text = f"{hung}[ 1.2] {bare}\n[ 1.3] {other}\n[ 1.4] {SLOT}\n"
+    assert [refusal.at_s for refusal in usb_refusals(text)] == [1.3, 1.4]
+    assert [refusal.at_s for refusal in usb_refusals(f"[ 0.5] {bare}\n{hung}")] == [0.5]
