@@ -26,7 +26,7 @@ _OF_DEVICE = re.compile(
     r"|can't set config #\d{1,10}, error -(?:12|28))",
     re.ASCII,
 )
-#: Older kernels say no more of a slot that was not assigned, be it that there is none, or that nobody answered.
+#: Older kernels say no more of a slot that was not assigned: there may be none, or nobody may have answered.
 _WITHOUT_REASON = "Error while assigning device slot ID"
 _OF_HUNG_CONTROLLER = re.compile(
     r"[\w-]+ ([\w:.-]+): (?:Command timeout|Abort command ring|No stop event for abort"
