@@ -97,6 +97,7 @@ def test_what_onnxruntime_says_is_read_behind_what_is_no_known_prefix(prefix: st
         "Timings (microseconds): count=64 first=9090 curr=9060 min=9020 max=9190 avg=9082.5 std=30",
         "INFO: Memory (bytes): count=0",
         "cache: count=7",
+        "INFO: 3 caches count=7",
         "INFO: cpu w/ 4 threads (xnnpack): count=50 first=9192 curr=8624 min=8059 max=9952 avg=8220.2 std=73",
         "recount=64 first=9090 curr=9060 min=9020 max=9190 avg=9082.5 std=30",
     ],
@@ -160,6 +161,12 @@ def test_makers_words_for_what_their_delegates_took_are_read(line: str, words: s
     found = tflite_placement(f"EXTERNAL delegate created.\n{line}\n")
     assert found is not None
     assert placement_words(found) == words
+
+
+def test_core_ml_says_its_partitions_behind_a_comma() -> None:
+    found = tflite_placement("CoreML delegate: 61 nodes delegated out of 66 nodes, with 2 partitions.\n")
+    assert found is not None
+    assert [share.partitions for share in found.shares] == [2, None]
 
 
 def test_what_two_lines_say_of_one_delegate_is_counted_once() -> None:
