@@ -70,6 +70,8 @@ class MnnBenchmark:
         if failure is not None:
             return failure
         found = mnn_output(output_of(evidence))
+        if found.lost is not None:
+            return without_times(evidence, f"its GPU lost a part of the work, and it went on: {found.lost}")
         if not found.models:
             return without_times(
                 evidence, "there is no complete line `[ - ] NAME  max = ..  min = ..  avg = ..`"

@@ -17,6 +17,8 @@ _INSTEAD = re.compile(
     r"Can't Find type ?= ?\d{1,3} backend, use \d{1,3} instead|[Cc]reate Runtime [Ff]ailed"
     r"|Can't create Runtime|OpenCL init error"
 )
+#: After these it prints a time of work that was not done; without a platform it takes the CPU instead.
+_LOST = re.compile(r"Build program failed, err|CL ERROR CODE : -\d{1,5}\b(?!, info:getPlatform)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ class MnnOutput:
     warmup: int | None
     #: The line that says that another backend was taken than it was told.
     instead: str | None
+    #: The line that says that the GPU did not do a part of the work.
+    lost: str | None
 
 
 def mnn_output(text: str) -> MnnOutput:
@@ -50,6 +54,7 @@ def mnn_output(text: str) -> MnnOutput:
     forward: re.Match[str] | None = None
     loop: re.Match[str] | None = None
     instead: str | None = None
+    lost: str | None = None
     for line in plain_lines(text):
         if (match := _MODEL.search(line)) is not None:
             high, low, mean = map(float, match.groups()[1:])
@@ -57,6 +62,7 @@ def mnn_output(text: str) -> MnnOutput:
         forward = _FORWARD.search(line) or forward
         loop = _LOOP.search(line) or loop
         instead = line if _INSTEAD.search(line) else instead
+        lost = line if lost is None and _LOST.search(line) else lost
     return MnnOutput(
         models=tuple(models),
         forward=forward[1] if forward else None,
@@ -64,6 +70,7 @@ def mnn_output(text: str) -> MnnOutput:
         loop=int(loop[1]) if loop else None,
         warmup=int(loop[2]) if loop and loop[2] else None,
         instead=instead,
+        lost=lost,
     )
 
 

@@ -16,7 +16,7 @@ _DEVICE = re.compile(r"\[([0-9]{1,3}) ([^\]\n]{1,100})\]")
 GOES_ON = re.compile(
     r"not exists or registered|network graph not ready|fopen \S{1,300} failed"
     r"|find_blob_index_by_name \S{1,100} failed|layer load_(?:param|model) .{1,200} failed"
-    r"|vk(?:QueueSubmit|WaitForFences|AllocateMemory|CreateDevice) failed"
+    r"|vk[A-Z]\w{2,60} failed"
 )
 
 

@@ -47,6 +47,9 @@ _TFLITE: tuple[Sign, ...] = (
     sign(r": error: argument --?\w{1,100}: |Signature \"[^\"\n]{0,200}\" not found", kinds.BAD_FLAGS),
 )
 
+#: With the number of an error behind.
+_METHOD = r"method \w{1,60}(?: failed with (?:status|error)|, error:) 0x:?"
+
 _EXECUTORCH: tuple[Sign, ...] = (
     sign(r"Backend \w{1,100} is not (?:registered|available)", kinds.MISSING_BACKEND),
     sign(
@@ -75,6 +78,12 @@ _EXECUTORCH: tuple[Sign, ...] = (
     sign(r"vk[A-Z]\w{3,40}\([^\n]{0,300}\) returned -\d", kinds.BACKEND_FAILED),
     # Of SNPE.
     sign(r"Target runtime is not available|selected runtime is not available", kinds.BACKEND_FAILED),
+    # ExecuTorch's numbers for errors are the same in all versions; small builds say nothing else.
+    sign(_METHOD + r"14\b", kinds.MISSING_OPERATOR),
+    sign(_METHOD + r"20\b", kinds.MISSING_BACKEND),
+    sign(_METHOD + r"(?:21|31)\b", kinds.OUT_OF_MEMORY),
+    sign(_METHOD + r"23\b", kinds.UNREADABLE),
+    sign(_METHOD + r"30\b", kinds.DELEGATE_REFUSED),
 )
 
 _ARMNN: tuple[Sign, ...] = (
@@ -126,9 +135,12 @@ _NCNN_MNN: tuple[Sign, ...] = (
     sign(r"param is too old, please regenerate", kinds.TOO_NEW),
     sign(r"no vulkan device|invalid gpu[_ ]device|vkCreateInstance failed", kinds.BACKEND_FAILED),
     sign(
-        r"vk(?:QueueSubmit|WaitForFences|AllocateMemory|CreateDevice|CreateComputePipelines) failed",
-        kinds.BACKEND_FAILED,
+        r"vkAllocateMemory failed -[12]\b|VK_ERROR_OUT_OF_(?:DEVICE|HOST)_MEMORY|CL_OUT_OF_HOST_MEMORY"
+        r"|CL ERROR CODE : -[46]\b",
+        kinds.OUT_OF_MEMORY,
     ),
+    sign(r"vk[A-Z]\w{2,60} failed", kinds.BACKEND_FAILED),
+    sign(r"Build program failed, err|CL ERROR CODE : -(?!1001\b)", kinds.BACKEND_FAILED),
     sign(r"network graph not ready", kinds.UNREADABLE),
     sign(r"fopen \S{1,300} failed", kinds.UNREADABLE, is_weak=True),
     sign(r"Don't support type \[?\w{1,60}|Not support \w{1,60} op", kinds.MISSING_OPERATOR),

@@ -7,7 +7,7 @@ from farm.core.measurement import Outcome
 from farm.harness.failures import classify
 from farm.harness.runtime_signs import RUNTIME_SIGNS
 
-TOO_NEW = "variant.too_new"
+TOO_NEW, NO_MEMORY = "variant.too_new", "run.out_of_memory"
 MISSING, NO_BACKEND = "variant.missing_operator", "run.backend_failed"
 UNSUPPORTED, FAILED, INCONCLUSIVE = Outcome.UNSUPPORTED, Outcome.FAILED, Outcome.INCONCLUSIVE
 
@@ -154,6 +154,19 @@ def test_a_library_that_the_shell_may_not_load_does_not_hide_what_ended_the_run(
         (134, "E executorch:VulkanBackend.cpp:5] Exception raised from create_instance: x", NO_BACKEND),
         (134, "vkCreateComputePipelines( device_, cache, 1u, nullptr, &handle_) returned -3", NO_BACKEND),
         (1, "vkCreateComputePipelines failed -3", NO_BACKEND),
+        (1, "vkAllocateMemory failed -2", NO_MEMORY),
+        (1, "vkAllocateMemory failed -1000072003", NO_BACKEND),
+        (1, "CL ERROR CODE : -4, info:clCreateBuffer", NO_MEMORY),
+        (1, "CL ERROR CODE : -45, info:getKernel", NO_BACKEND),
+        (
+            134,
+            "F executorch:executor_runner.cpp:9] Loading of method forward failed with status 0x14",
+            MISSING,
+        ),
+        (1, "Failed to load method forward, error: 0x:20", "run.backend_missing"),
+        (134, "Loading of method forward failed with status 0x21", NO_MEMORY),
+        (134, "Loading of method forward failed with status 0x23", "variant.unreadable"),
+        (134, "Loading of method forward failed with status 0x30", "run.delegate_refused"),
         (1, "Armnn Error: Some backend IDs are invalid: GpuAcc", "run.backend_missing"),
         (1, "ERROR: None of the preferred backends [GpuAcc ] are supported.", "run.backend_missing"),
         (

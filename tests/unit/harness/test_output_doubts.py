@@ -83,6 +83,41 @@ def test_ncnn_prints_two_decimals_so_a_mean_with_fewer_was_cut(mean: str) -> Non
     assert sample.failure("benchncnn", text).code == "run.output_unreadable"
 
 
+MNN_ON_OPENCL = """Forward type: OpenCL thread=4 precision=2
+--------> Benchmarking... loop = 20, warmup = 5
+{said}
+[ - ] model.mnn    max =    0.371 ms  min =    0.112 ms  avg =    0.150 ms
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("Build program failed, err:-11 !", "run.backend_failed"),
+        ("CL ERROR CODE : -45, info:getKernel", "run.backend_failed"),
+        ("CL ERROR CODE : -36", "run.backend_failed"),
+        ("CL ERROR CODE : -4, info:clCreateBuffer", "run.out_of_memory"),
+    ],
+)
+def test_mnn_that_lost_a_kernel_goes_on_and_times_nothing(said: str, code: str) -> None:
+    text = MNN_ON_OPENCL.format(said=said)
+    assert sample.failure("mnn_benchmark", text, backend="opencl").code == code
+
+
+def test_mnn_without_a_platform_is_timed_on_the_cpu() -> None:
+    said = "CL ERROR CODE : -1001, info:getPlatform\nCan't Find type=3 backend, use 0 instead"
+    found = sample.reading("mnn_benchmark", MNN_ON_OPENCL.format(said=said), backend="opencl")
+    assert (found.actual_backend, found.accelerator, found.mean_ns) == ("cpu", "cpu", 150_000)
+
+
+@pytest.mark.parametrize(
+    "said", ["vkCreateComputePipelines failed -1000012000", "vkAllocateMemory failed -2"]
+)
+def test_ncnn_whose_gpu_fails_anywhere_gives_no_number(said: str) -> None:
+    text = f"gpu_device = 0\n{said}\nnet  min =    0.12  max =    0.20  avg =    0.15\n"
+    assert sample.failure("benchncnn", text, backend="vulkan").outcome.value == "unsupported"
+
+
 def test_mnn_without_a_runtime_for_what_it_was_told_is_the_cpu() -> None:
     text = "Create Runtime Failed because no creator for 3\n" + sample.output("mnn_interleaved")
     assert sample.reading("mnn_benchmark", text, backend="opencl").actual_backend == "cpu"
