@@ -48,6 +48,8 @@ _NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
         "egl": ["ro.hardware.egl"],
     }
 )
+#: android.os.Build.UNKNOWN, which stands for what nobody filled in.
+_UNKNOWN = "unknown"
 _ABI_LISTS = ("ro.product.cpu.abilist", "ro.system.product.cpu.abilist", "ro.vendor.product.cpu.abilist")
 _ABI_BY_MACHINE = {
     "aarch64": "arm64-v8a",
@@ -142,7 +144,7 @@ def source(properties: Properties, fact: str) -> str | None:
             names = _telling(properties)
         case _:
             names = _NAMES.get(fact, ())
-    return next((name for name in names if properties.get(name, "").strip()), None)
+    return next((name for name in names if properties.get(name, "").strip() not in ("", _UNKNOWN)), None)
 
 
 def _telling(properties: Properties) -> list[str]:
@@ -153,4 +155,4 @@ def _telling(properties: Properties) -> list[str]:
 
 def _first(properties: Properties, names: Sequence[str]) -> str | None:
     values = (properties.get(name, "").strip() for name in names)
-    return next((value for value in values if value), None)
+    return next((value for value in values if value and value != _UNKNOWN), None)

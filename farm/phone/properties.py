@@ -7,6 +7,8 @@ from farm.phone.text import lines, whole_lines
 
 #: `[key]: [value]`, the value over several lines now and then; a number in front is from `grep -n`.
 _START = re.compile(r"\s*(?:\d+:)?\s*\[([^\[\]\s]+)\]:\s?\[(.*)")
+#: Between two that lost the line end between them.
+_JOINT = re.compile(r"\][ \t]*(?=\[[\w.\-/:@]{1,120}\]:\s?\[)")
 #: build.prop, where a dump of properties cannot be had.
 _ASSIGNMENT = re.compile(r"([A-Za-z][\w.\-]*)\s*=\s*(.*)")
 
@@ -20,7 +22,7 @@ def properties(text: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     key, value = "", [""]
-    for line in [*lines(text), "[end]: ["]:
+    for line in [*lines(_JOINT.sub("]\n", text)), "[end]: ["]:
         if not (start := _START.fullmatch(line)):
             value.append(line)
             continue

@@ -12,6 +12,7 @@ from farm.phone.soc_table import CHIP_BY_PLATFORM, FAMILY_BY_PLATFORM, VENDORS
 #: Exynos up to the S9 says exynos5; ro.hardware may be the chip's vendor (qcom) or the phone's code name.
 _SAYING = (
     "ro.chipname",
+    "ro.board.chiptype",
     "ro.hardware.chipname",
     "ro.vendor.soc.model",
     "ro.vendor.qti.soc_model",
@@ -62,6 +63,8 @@ _TREE = re.compile(r"qualcomm (msm|apq) ?(\d{4})\b.*\(flattened device tree\)", 
 _TWICE = re.compile(r"\b([a-z]{2,8}\d{3,5}[a-z]{0,3})\1\b", re.ASCII | re.IGNORECASE)
 #: Boards of Samsung's are named after the chip, now and then after an older one: they are asked last.
 _SAMSUNG_BOARD = re.compile(r"(?:universal|erd|smdk)(\d{4})", re.ASCII | re.IGNORECASE)
+#: What some give for the model: a Mate 70 says `kirin`.
+_SERIES = frozenset({"kirin", "exynos", "snapdragon", "dimensity", "helio", *VENDORS})
 #: Chips of phones whose code name is that of a headset's chip, too (SXR2130).
 _ALSO_OF_HEADSETS = ("kona",)
 _MAKERS_OF_HEADSETS = ("oculus", "meta", "pico")
@@ -103,7 +106,7 @@ def chip(properties: Properties, *, hardware: str | None = None, machine: str | 
         machine: /sys/devices/soc0/machine, which Qualcomm's kernels have.
     """
     model, maker = _value(properties, "ro.soc.model"), _value(properties, "ro.soc.manufacturer")
-    if model is not None and _is_of_phone(model, properties):
+    if model is not None and (model.casefold() in _SERIES or _is_of_phone(model, properties)):
         model = maker = None
     if model is not None and (said_by_itself := _chip_said(model, maker)).vendor is not None:
         return said_by_itself

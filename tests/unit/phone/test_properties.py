@@ -148,3 +148,27 @@ def test_a_market_name_that_is_the_model_again_does_not_hide_another() -> None:
     assert facts.market_name(said) == "Acme Nine"
     assert facts.source(said, "market_name") == "ro.display.series"
     assert facts.market_name({**said, "ro.display.series": ""}) is None
+
+
+@pytest.mark.parametrize("joint", ["", " ", "\t"])
+def test_a_dump_that_lost_its_line_ends_is_read(joint: str) -> None:
+    said = {
+        "ro.product.model": "A-9 [b]",
+        "ro.wifi.channels": "",
+        "sys.usb.config": "mtp,adb",
+        "a:b/c@1.0": "x",
+    }
+    text = joint.join(f"[{name}]: [{value}]" for name, value in said.items())
+    assert properties(text) == said
+    assert properties(f"{text}\n") == said
+
+
+def test_what_nobody_filled_in_is_no_fact() -> None:
+    said = {
+        "ro.product.manufacturer": "unknown",
+        "ro.product.odm.manufacturer": "Acme",
+        "ro.serialno": "unknown",
+    }
+    assert facts.manufacturer(said) == "Acme"
+    assert facts.source(said, "manufacturer") == "ro.product.odm.manufacturer"
+    assert facts.serialno(said) is None

@@ -330,3 +330,9 @@ def test_a_code_name_that_stands_for_the_model_is_a_platform() -> None:
     found = chip({"ro.soc.manufacturer": "QTI", "ro.soc.model": "lahaina"})
     assert (found.model, found.platform, found.vendor) == (None, "lahaina", "Qualcomm")
     assert chip({"ro.soc.manufacturer": "Mediatek", "ro.soc.model": "MT6765"}).model == "MT6765"
+
+
+@pytest.mark.parametrize("series", ["kirin", "Exynos", "snapdragon", "MediaTek"])
+def test_a_series_is_no_model(series: str) -> None:
+    said = {"ro.soc.manufacturer": "hisilicon", "ro.soc.model": series, "ro.board.chiptype": "kirin9010_cs"}
+    assert chip({**said, "ro.board.platform": "newname"}).text == "HiSilicon Kirin 9010"
