@@ -32,6 +32,7 @@ _TFLITE: tuple[Sign, ...] = (
     sign(r"Can not open OpenCL library", kinds.BACKEND_FAILED, is_weak=True),
     sign(r"is not accessible for the namespace|dlopen failed: ", kinds.BACKEND_FAILED, is_weak=True),
     sign(r"Failed to fetch Hexagon NN version", kinds.BACKEND_FAILED, is_weak=True),
+    sign(r"Unable to load external delegate from", kinds.BACKEND_FAILED, is_weak=True),
     sign(r"Please specify the name of your TF Lite input file", kinds.BAD_FLAGS),
     # Older ones say it and go on.
     sign(r"must match the number of items in --input_layer", kinds.NO_INPUT, is_weak=True),
@@ -87,7 +88,16 @@ _EXECUTORCH: tuple[Sign, ...] = (
 )
 
 _ARMNN: tuple[Sign, ...] = (
-    sign(r"Some backend IDs are invalid|None of the preferred backends \[", kinds.MISSING_BACKEND),
+    sign(
+        r"Some backend IDs are invalid|None of the preferred backends \[|No known backend specified",
+        kinds.MISSING_BACKEND,
+    ),
+    sign(r"Could not initialize the CL runtime", kinds.BACKEND_FAILED),
+    sign(
+        r"Failed to assign a backend to each layer|\bTfLiteArmnn\w{0,9}Delegate: (?:Unable to "
+        r"|Exception \([^\n]{0,300}\) caught from |Network could not be loaded)",
+        kinds.DELEGATE_REFUSED,
+    ),
     sign(r"Layer of type \w{1,60} is not supported on any preferred backend", kinds.DELEGATE_REFUSED),
     sign(r"Operator not supported\. subgraph:\d", kinds.MISSING_OPERATOR),
 )

@@ -110,3 +110,31 @@ def test_a_library_that_was_not_found_does_not_hide_what_ended_the_run() -> None
         "benchmark_model", stderr=f"{said}ERROR: Failed to apply GPU delegate.\n", code=1
     )
     assert refused.code == "run.delegate_refused"
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (
+            "armnn::InvalidArgumentException: TfLiteArmnnDelegate: No known backend specified.",
+            "run.backend_missing",
+        ),
+        (
+            "Could not initialize the CL runtime. Error description: clGetPlatformIDs. CL error code: -1001",
+            "run.backend_failed",
+        ),
+        ("what():  Failed to assign a backend to each layer", "run.delegate_refused"),
+        ("TfLiteArmnnDelegate: Unable to add Outputs to the network!", "run.delegate_refused"),
+        ("TfLiteArmnnOpaqueDelegate: Network could not be loaded!", "run.delegate_refused"),
+        ("TfLiteArmnnDelegate: Exception (map::at) caught from LoadNetwork.", "run.delegate_refused"),
+    ],
+)
+def test_what_arm_nn_throws_says_more_than_that_the_process_was_aborted(said: str, code: str) -> None:
+    said = f"terminating due to uncaught exception: {said}\nAborted\n"
+    assert sample.failure("benchmark_model", stderr=said, code=134).code == code
+
+
+def test_a_delegate_of_others_that_was_not_loaded_decides_only_where_nothing_else_does() -> None:
+    said = "INFO: Unable to load external delegate from : ./libarmnnDelegate.so\n"
+    assert sample.failure("benchmark_model", stderr=said, code=1).code == "run.backend_failed"
+    assert sample.failure("benchmark_model", stderr=said, code=139).code == "run.crashed"
