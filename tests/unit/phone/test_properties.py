@@ -122,6 +122,10 @@ def test_the_last_assignment_of_a_build_prop_that_may_be_cut_is_left_out() -> No
         "ro.product.honor.marketname",
         "ro.product.oplus.market.name",
         "ro.vivo.market.name",
+        "ro.vendor.product.display",
+        "ro.product.en.display",
+        "ro.zuk.product.market",
+        "ro.product.display",
         "ro.config.marketing_name",
         "ro.display.series",
         "ro.product.nickname",
@@ -130,6 +134,21 @@ def test_the_last_assignment_of_a_build_prop_that_may_be_cut_is_left_out() -> No
 )
 def test_every_maker_has_a_property_of_its_own_for_what_it_sells_a_phone_as(name: str) -> None:
     assert facts.market_name({"ro.product.model": "A-9", name: "Acme Nine"}) == "Acme Nine"
+
+
+@pytest.mark.parametrize(
+    ("latin", "other"),
+    [
+        ("ro.oppo.market.enname", "ro.oppo.market.name"),
+        ("ro.vendor.oplus.market.enname", "ro.vendor.oplus.market.name"),
+        ("ro.product.en.display", "ro.product.display"),
+        ("ro.product.en.display", "ro.zuk.product.market"),
+    ],
+)
+def test_a_name_in_latin_letters_is_taken_first(latin: str, other: str) -> None:
+    said = {"ro.product.model": "A-9", other: "アクメ9", latin: "Acme Nine"}
+    assert facts.market_name(said) == "Acme Nine"
+    assert facts.market_name({**said, latin: ""}) == "アクメ9"
 
 
 def test_blanks_around_an_assignment_are_not_of_it() -> None:
