@@ -29,7 +29,9 @@ _TFLITE: tuple[Sign, ...] = (
     sign(r"Some ops are not accelerated", kinds.NOT_ALL_DELEGATED),
     sign(r"Failed to initialize WebGPU", kinds.BACKEND_FAILED),
     # OpenGL is tried in its place.
-    sign(r"Can not open OpenCL library", kinds.BACKEND_FAILED, is_weak=True),
+    sign(
+        r"Can not open OpenCL library|Failed to build program executable", kinds.BACKEND_FAILED, is_weak=True
+    ),
     sign(r"is not accessible for the namespace|dlopen failed: ", kinds.BACKEND_FAILED, is_weak=True),
     sign(r"Failed to fetch Hexagon NN version", kinds.BACKEND_FAILED, is_weak=True),
     sign(r"Unable to load external delegate from", kinds.BACKEND_FAILED, is_weak=True),
@@ -37,7 +39,13 @@ _TFLITE: tuple[Sign, ...] = (
     # Older ones say it and go on.
     sign(r"must match the number of items in --input_layer", kinds.NO_INPUT, is_weak=True),
     sign(r"\[(?i:qnn) Delegate\] Failed to |No Snapdragon SOC detected", kinds.BACKEND_FAILED),
-    sign(r"QNN_BACKEND_ERROR_CANNOT_INITIALIZE", kinds.BACKEND_FAILED),
+    sign(r"QNN_(?:BACKEND_ERROR_CANNOT_INITIALIZE|DEVICE_ERROR_\w{1,60})", kinds.BACKEND_FAILED),
+    # Of the way to Qualcomm's DSP, tried again in a process that is not signed.
+    sign(
+        r"\bremote_handle(?:64)?_open(?:_domain)? failed|untrusted app trying to",
+        kinds.BACKEND_FAILED,
+        is_weak=True,
+    ),
     sign(r"Failed to apply \w{1,40} delegate|[Dd]elegate could not be applied", kinds.DELEGATE_REFUSED),
     sign(r"Failed to (?:mmap|load) model|not a valid [Ff]latbuffer|has model identifier", kinds.UNREADABLE),
     sign(r"Model file not found", kinds.UNREADABLE),

@@ -68,6 +68,11 @@ import tool_samples as sample
         ("onnxruntime_perf_test", "Run failed:Invalid rank for input: x Got: 3", "variant.no_input"),
         (
             "onnxruntime_perf_test",
+            "Failed to create device. Error: QNN_DEVICE_ERROR_INVALID_CONFIG",
+            "run.backend_failed",
+        ),
+        (
+            "onnxruntime_perf_test",
             "This backend is not included in perf test runner.",
             "run.backend_missing",
         ),
@@ -134,7 +139,16 @@ def test_what_arm_nn_throws_says_more_than_that_the_process_was_aborted(said: st
     assert sample.failure("benchmark_model", stderr=said, code=134).code == code
 
 
-def test_a_delegate_of_others_that_was_not_loaded_decides_only_where_nothing_else_does() -> None:
-    said = "INFO: Unable to load external delegate from : ./libarmnnDelegate.so\n"
+@pytest.mark.parametrize(
+    "said",
+    [
+        "INFO: Unable to load external delegate from : ./libarmnnDelegate.so\n",
+        "ERROR: Failed to build program executable - Build program failure(97:0) : error : conversion\n",
+        "Error 0x80000416: remote_handle64_open failed for file:///libQnnHtpV75Skel.so\n",
+        "Error 0x27: remote_handle_open_domain failed for domain 3, file:///libQnnHtpV79Skel.so\n",
+        "Error 0x72: apps_dev_init: untrusted app trying to offload to signed remote process\n",
+    ],
+)
+def test_a_driver_that_did_not_do_it_decides_only_where_nothing_else_does(said: str) -> None:
     assert sample.failure("benchmark_model", stderr=said, code=1).code == "run.backend_failed"
     assert sample.failure("benchmark_model", stderr=said, code=139).code == "run.crashed"
