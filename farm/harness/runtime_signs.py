@@ -84,7 +84,20 @@ _EXECUTORCH: tuple[Sign, ...] = (
     sign(r"Can't find context from binary", kinds.DELEGATE_REFUSED),
     sign(r"Fail(?:ed)? to configure Qnn (?:context|graph)", kinds.DELEGATE_REFUSED),
     sign(r"Exception raised from create_instance|VK_ERROR_INCOMPATIBLE_DRIVER", kinds.BACKEND_FAILED),
-    sign(r"vk[A-Z]\w{3,40}\([^\n]{0,300}\) returned -\d", kinds.BACKEND_FAILED),
+    sign(
+        r"v(?:k|ma)[A-Z]\w{3,40}\([^\n]{0,300}\) returned (?:-[12]\b|VK_ERROR_OUT_OF_)",
+        kinds.OUT_OF_MEMORY,
+    ),
+    sign(r"v(?:k|ma)[A-Z]\w{3,40}\([^\n]{0,300}\) returned (?:-\d|VK_ERROR_)", kinds.BACKEND_FAILED),
+    sign(
+        r"Exception raised from \w{1,80} at [^\n:]{0,200}vk_api/(?:Runtime|Adapter|Device)\.cpp",
+        kinds.BACKEND_FAILED,
+    ),
+    sign(
+        r"Exception raised from \w{1,80} at [^\n:]{0,200}vulkan/runtime/"
+        r"|Shader \w{1,100} not compatible with device",
+        kinds.DELEGATE_REFUSED,
+    ),
     # Of SNPE.
     sign(r"Target runtime is not available|selected runtime is not available", kinds.BACKEND_FAILED),
     # ExecuTorch's numbers for errors are the same in all versions; small builds say nothing else.

@@ -153,6 +153,25 @@ def test_a_library_that_the_shell_may_not_load_does_not_hide_what_ended_the_run(
         (1, "error_code=500; error_message=Target runtime is not available.", NO_BACKEND),
         (134, "E executorch:VulkanBackend.cpp:5] Exception raised from create_instance: x", NO_BACKEND),
         (134, "vkCreateComputePipelines( device_, cache, 1u, nullptr, &handle_) returned -3", NO_BACKEND),
+        (
+            134,
+            "Exception raised from f at /e/vulkan/runtime/vk_api/M.cpp:9: vmaCreateBuffer(a) returned -2",
+            NO_MEMORY,
+        ),
+        (134, "vkAllocateMemory(device_, &info) returned VK_ERROR_OUT_OF_DEVICE_MEMORY", NO_MEMORY),
+        (134, "vkCreateDevice(handle, &info) returned VK_ERROR_EXTENSION_NOT_PRESENT", NO_BACKEND),
+        (
+            134,
+            "  what():  Exception raised from get_shader_info at /e/backends/vulkan/runtime/vk_api/Shader"
+            "Registry.cpp:54: (it != listings_.end()) is false! Could not find ShaderInfo with name x",
+            "run.delegate_refused",
+        ),
+        (
+            134,
+            "Exception raised from init at /e/vulkan/runtime/vk_api/Runtime.cpp:9: no suitable device",
+            NO_BACKEND,
+        ),
+        (134, "Shader conv2d_int8 not compatible with device. Missing support", "run.delegate_refused"),
         (1, "vkCreateComputePipelines failed -3", NO_BACKEND),
         (1, "vkAllocateMemory failed -2", NO_MEMORY),
         (1, "vkAllocateMemory failed -1000072003", NO_BACKEND),
