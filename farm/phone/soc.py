@@ -148,6 +148,9 @@ def _chip_said(model: str, maker: str | None) -> Chip:
     if known is not None and known[0] == (vendor or known[0]):
         source = f"ro.soc.model, {model}"
         return Chip(vendor=known[0], model=known[1], name=sold_as(known[1]), source=source)
+    first, _, rest = model.partition(" ")
+    if rest and first.casefold() in {(vendor or "").casefold(), (maker or "").casefold()}:
+        model = rest.strip()
     return Chip(vendor=vendor, model=model, name=sold_as(model), source="ro.soc.model")
 
 
