@@ -70,8 +70,9 @@ def time_reading(
         return unreadable(evidence, wrong)
     found, shown = actual_of(plan, placement)
     backend, accelerator, proof = found.backend, str(found.accelerator), found.proof
-    if shown is None and on_cpu:
-        backend, accelerator, proof = plan.backend, "cpu", on_cpu
+    # Warnings alone are of what was not asked for.
+    if on_cpu and (shown is None or not shown.shares):
+        backend, accelerator, proof, shown = plan.backend, "cpu", on_cpu, None
     return Reading(
         samples_ns=times.samples_ns,
         mean_ns=times.mean_ns,

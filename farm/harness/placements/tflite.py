@@ -25,9 +25,10 @@ _NONE = re.compile(
 )
 _WARNED = re.compile(
     r"Can not open OpenCL|Falling back to|ANEURALNETWORKS_(?!NO_ERROR)[A-Z_]+|not supported by \w+ delegate"
-    r"|unable to open library|failed to prepare|delegate is not initialized|Operation is not supported"
+    r"|failed to prepare|delegate is not initialized|Operation is not supported"
     r"|OP is supported, but|Not supported \w+ case"
 )
+#: Programs of 2018 and 2019 say it of every run, whether or not NNAPI was asked for.
 _NO_LIBRARY = re.compile(r"unable to open library")
 _ASKED_NNAPI = re.compile(r"Use nnapi ?: \[1\]", re.IGNORECASE)
 _NNAPI_FAILED = re.compile(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)")

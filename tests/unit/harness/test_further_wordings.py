@@ -215,3 +215,13 @@ INFO:           cpu w/ 4 threads: count=50 first=4893 curr=3267 min=3091 max=747
 INFO:                gpu-default: count=50 first=9303 curr=8209 min=6501 max=9306 avg=7705.5 std=70
 """
     assert sample.failure("benchmark_model", text).code == "run.output_unreadable"
+
+
+@pytest.mark.parametrize(
+    "warned",
+    ["nnapi error: unable to open library libneuralnetworks.so", "WARNING: no cache. Falling back to none."],
+)
+def test_a_run_on_the_cpu_stays_so_whatever_it_warns_of(warned: str) -> None:
+    text = f"Use nnapi : [0]\n{warned}\n{LOOPS}{SUMMARY}\n"
+    found = sample.reading("benchmark_model", text, backend="cpu")
+    assert (found.accelerator, found.actual_backend, found.placement) == ("cpu", "cpu", None)
