@@ -32,6 +32,12 @@ _TEMPLATE = "migrated"
 
 
 @pytest.fixture
+def anyio_backend() -> str:
+    """The event loop that farm and agent run on."""
+    return "asyncio"
+
+
+@pytest.fixture
 def farm(tmp_path: Path) -> Iterator[FarmRig]:
     """An empty farm with the programs it comes with; whatever the test did, no invariant may be broken."""
     with checked_rig(tmp_path) as rig:

@@ -40,11 +40,6 @@ OF_PEOPLE = [
 ]
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Farm:
     """A farm with both listeners."""

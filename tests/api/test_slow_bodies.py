@@ -11,11 +11,6 @@ from farm.api.bodies import SoundBodies
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def never(_scope: Scope, _receive: Receive, _send: Send) -> None:
     raise AssertionError("what did not arrive is not passed on")
 

@@ -23,11 +23,6 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def farm(tmp_path: Path) -> Iterator[HttpFarm]:
     with http_farm(tmp_path) as served:
         assert upload(served, CONTENT).status_code == 201

@@ -27,11 +27,6 @@ PATH = f"/api/v1/blobs/{DIGEST}"
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def farm(tmp_path: Path) -> Iterator[HttpFarm]:
     with http_farm(tmp_path / "data") as farm:
         yield farm

@@ -33,11 +33,6 @@ def further_variants(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def phone(tmp_path: Path) -> Iterator[PhoneHandle]:
     """A phone of the test's own, to be broken."""
     phone = start_phones(1, tmp_path / "phones")[0]

@@ -17,11 +17,6 @@ from farm.store.together import MOST_AT_ONCE, MOST_BYTES, Together
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 class Writing:
     """Writes numbers down; refuses some, and fails with others."""
 

@@ -11,11 +11,6 @@ from farm.ticks import sweeping
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.mark.parametrize("error", [FarmBusy("locked"), OSError("the disk is gone")])
 async def test_a_sweep_that_fails_is_followed_by_the_next_off_the_event_loop(error: Exception) -> None:
     threads: list[int] = []

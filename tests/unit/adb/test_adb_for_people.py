@@ -14,11 +14,6 @@ from farm.core.adb_command import refusal
 from farm.core.errors import AdbServerDown
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.mark.parametrize(
     "words",
     ["shell ls -l", "push a b", "pull /sdcard/x", "logcat -d", "reboot", "forward tcp:1 tcp:2", "root"],

@@ -23,11 +23,6 @@ Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 DEADLINE_S = 10.0
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 class ScriptedServer:
     """Answers as an adb server does, until a phone's service is opened: then the script takes over."""
 

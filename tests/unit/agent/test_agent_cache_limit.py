@@ -62,11 +62,6 @@ class Host:
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(tmp_path / "cache")
 

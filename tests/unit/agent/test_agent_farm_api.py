@@ -39,11 +39,6 @@ CONTENT = b"a model" * 1000
 DIGEST = Digest(hashlib.sha256(CONTENT).hexdigest())
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def api(handler: Handler) -> FarmApi:
     return FarmApi(httpx.AsyncClient(transport=httpx.MockTransport(handler), base_url="http://farm"))
 

@@ -30,11 +30,6 @@ pytestmark = pytest.mark.anyio
 NOBODY = 1
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @dataclass(frozen=True)
 class Stage:
     """An agent's attempts without a phone or a farm."""

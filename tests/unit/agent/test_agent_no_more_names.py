@@ -24,11 +24,6 @@ ONE = AttemptId(1)
 NOW = FakeClock().now()
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 class Disk:
     """What the next renames meet; nothing where there is no room for a name."""
 

@@ -9,11 +9,6 @@ from agents.pressure import Pressure
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.mark.fault(29)
 async def test_the_farm_hears_at_once_of_pressure_that_begins_or_ends() -> None:
     changed = asyncio.Event()

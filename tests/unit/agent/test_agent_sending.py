@@ -24,11 +24,6 @@ pytestmark = pytest.mark.anyio
 _ALL = "/api/v1/agent/attempts/reports"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def problem(kind: type[FarmError], status: int) -> dict[str, object]:
     document = Problem(
         title="t",

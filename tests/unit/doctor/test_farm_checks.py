@@ -153,8 +153,3 @@ async def test_a_server_without_usb_shows_a_key_of_its_own(tmp_path: Path) -> No
     (key,) = [each for each in found if each.subject == "keys"]
     assert key.level is Level.OK
     assert str(tmp_path / "agent") in key.sentence
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"

@@ -16,11 +16,6 @@ from agents.doctor.processes import Process, named, read_listener
 from farm.core.finding import Finding, Level
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def folder(**changes: object) -> machine.Folder:
     facts = {"path": Path("/data"), "is_there": True, "is_writable": True, "is_private": True}
     return machine.Folder(**{**facts, "free_bytes": 10**11, **changes})  # type: ignore[arg-type]
