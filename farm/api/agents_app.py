@@ -19,7 +19,7 @@ def create_agents_app(context: Context) -> FastAPI:
     app.state.context = context
     app.add_middleware(SoundBodies)
     app.add_middleware(Gate, state=app.state, let_in=known_host)
-    app.add_middleware(QuietLine, state=app.state)
+    app.put_in_front(QuietLine, state=app.state)
     install_problem_handlers(app)
     return app
 

@@ -98,7 +98,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     app.add_middleware(SoundBodies)
     if config.needs_tokens:
         app.add_middleware(Gate, state=app.state, let_in=known)
-    app.add_middleware(QuietLine, state=app.state)
-    app.add_middleware(SameOriginOnly if config.needs_tokens else LoopbackOnly)
+    app.put_in_front(QuietLine, state=app.state)
+    app.put_in_front(SameOriginOnly if config.needs_tokens else LoopbackOnly)
     install_problem_handlers(app)
     return app

@@ -1,12 +1,13 @@
 """The OpenAPI description: each call with the role it needs, and the problem documents it may refuse with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farm import __version__
 from farm.api.callers import AtLeast
@@ -28,9 +29,17 @@ class DescribedApp(FastAPI):
 
     def __init__(self, routers: Sequence[APIRouter], **settings: Any) -> None:
         super().__init__(version=__version__, **settings)
+        self._front: ASGIApp = super().__call__
         self._routers = routers
         for router in routers:
             self.include_router(router)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._front(scope, receive, send)
+
+    def put_in_front(self, kind: Callable[..., ASGIApp], **settings: Any) -> None:
+        """Have calls go through this first, ahead of all middleware: what it raises nobody answers."""
+        self._front = kind(self._front, **settings)
 
     def openapi(self) -> dict[str, Any]:
         """The description, drawn once."""

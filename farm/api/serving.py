@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import uvicorn
 from fastapi import FastAPI
 
+from farm.api.heads import BoundedHeads
 from farm.core.address import web_address
 from farm.core.errors import FarmTrouble, InvalidInput
 
@@ -57,6 +58,7 @@ async def serving(
     server = _Server(
         uvicorn.Config(
             app,
+            http=BoundedHeads,
             log_config=None,
             access_log=False,
             # Who says that it speaks for others is not believed.
