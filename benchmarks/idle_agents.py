@@ -18,6 +18,9 @@ from farm.services.identity import create_join_token, enroll
 from farm.services.sessions import open_session
 from farm.wire.agent import Enrollment, Exchange, SessionOpening
 
+#: Agents are not waited for any longer: the farm does not answer.
+_MOST_S = 120.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
@@ -39,7 +42,8 @@ async def _idle(rig: FarmRig, calls: Sequence["_Caller"], for_s: float) -> Idle:
     address = urlsplit(rig.url)
     tasks = [asyncio.create_task(call.beat(str(address.hostname), int(address.port or 0))) for call in calls]
     # By then every agent has beaten, and is held.
-    await asyncio.gather(*(call.held.wait() for call in calls))
+    async with asyncio.timeout(_MOST_S):
+        await asyncio.gather(*(call.held.wait() for call in calls))
     cpu_before_s, began_s = cpu_s(rig.farm_pid), time.monotonic()
     await asyncio.sleep(for_s)
     share = (cpu_s(rig.farm_pid) - cpu_before_s) / (time.monotonic() - began_s)
