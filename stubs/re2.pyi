@@ -18,4 +18,9 @@ class _Regexp:
     def search(self, text: bytes) -> _Match | None: ...
     def finditer(self, text: bytes) -> Iterator[_Match]: ...
 
+class Filter:
+    def Add(self, pattern: str, options: Options | None = ...) -> int: ...  # noqa: N802
+    def Compile(self) -> None: ...  # noqa: N802
+    def Match(self, text: bytes, potential: bool = ...) -> list[int] | None: ...  # noqa: N802
+
 def compile(pattern: str, options: Options | None = ...) -> _Regexp: ...

@@ -86,5 +86,6 @@ def plain_line(line: str) -> str:
 
 def plain_lines(text: str) -> list[str]:
     """Every line of a text that is not empty, without the prefixes of loggers."""
-    plain = (plain_line(line) for line in without_colours(text.replace("\0", "")).splitlines())
+    lines = without_colours(text.replace("\0", "")).splitlines()
+    plain = (plain_line(line) for line in lines if line)
     return [line for line in plain if line]
