@@ -1,31 +1,19 @@
 """A farm whose database cannot be written: it answers what it can, refuses the rest for now, and recovers."""
 
-import resource
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 from farm_processes import FarmProcess, eventually, running_farm
+from full_disk import no_file_grows_beyond
 from http_farm import http_farm
 from invariants import check_invariants
 from stand_ins import stand_in_model
 
 from farm.store.database import Database, sqlite_url
-
-
-@contextmanager
-def no_file_grows_beyond(farm: FarmProcess, limit_bytes: int) -> Iterator[None]:
-    """What the farm sees of a full disk: no write beyond so many bytes of a file succeeds."""
-    soft, hard = resource.prlimit(farm.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(farm.pid, resource.RLIMIT_FSIZE, (limit_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.prlimit(farm.pid, resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def token_asked(http: httpx.Client) -> httpx.Response:
@@ -43,7 +31,7 @@ def test_a_farm_on_a_full_disk_answers_reads_refuses_writes_for_now_and_goes_on_
         wal = farm.database_path.with_name("farm.sqlite3-wal")
         for precision in ("float32", "int8-core"):
             farm.register_model(*stand_in_model(precision))
-        with no_file_grows_beyond(farm, wal.stat().st_size // 2):
+        with no_file_grows_beyond(farm.pid, wal.stat().st_size // 2):
             refused = token_asked(http)
             assert (refused.status_code, refused.json()["code"]) == (503, "farm.busy")
             assert refused.headers["Retry-After"]

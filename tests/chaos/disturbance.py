@@ -4,12 +4,14 @@ import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import assert_never
 
 import sqlalchemy as sa
 from arena import Arena, revive, stopped
 from farm_processes import CHECKOUT, AgentProcess, Process
+from full_disk import no_file_grows_beyond
 from proxy import Mischief, Trap
 from schedule import AILMENTS, Fault, Kind
 
@@ -29,6 +31,8 @@ def disturb(arena: Arena, fault: Fault) -> Undo:
             return killed(arena.farms[fault.target])
         case Kind.FARM_STOPPED:
             return halted(arena.farms[fault.target])
+        case Kind.FARM_DISK_FULL:
+            return full(arena.farms[fault.target])
         case Kind.AGENT_KILLED:
             return killed(arena.agents[fault.target])
         case Kind.AGENT_STOPPED:
@@ -71,6 +75,14 @@ def halted(process: Process) -> Undo:
     """Raises AssertionError for one that ended by itself: its number may be another's by now."""
     process.check_alive()
     return stopped(process.pid).go_on
+
+
+def full(process: Process) -> Undo:
+    """Of its files none grows, nor is one begun."""
+    process.check_alive()
+    disk = ExitStack()
+    disk.enter_context(no_file_grows_beyond(process.pid, 0))
+    return disk.close
 
 
 def _adb(agent: AgentProcess, number: signal.Signals) -> Undo:

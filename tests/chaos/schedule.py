@@ -14,6 +14,8 @@ class Kind(StrEnum):
 
     FARM_KILLED = "farm_killed"
     FARM_STOPPED = "farm_stopped"
+    #: Nothing that a farm writes finds room: its database is on its disk.
+    FARM_DISK_FULL = "farm_disk_full"
     AGENT_KILLED = "agent_killed"
     AGENT_STOPPED = "agent_stopped"
     #: Another agent in the same folder; it must give up.
@@ -69,6 +71,7 @@ _WEIGHTS: Mapping[Kind, int] = MappingProxyType(
     {
         Kind.FARM_KILLED: 3,
         Kind.FARM_STOPPED: 3,
+        Kind.FARM_DISK_FULL: 2,
         Kind.AGENT_KILLED: 4,
         Kind.AGENT_STOPPED: 4,
         Kind.SECOND_AGENT: 1,
@@ -84,7 +87,11 @@ _WEIGHTS: Mapping[Kind, int] = MappingProxyType(
 _ORDER_WEIGHTS: Mapping[Order, int] = MappingProxyType(
     {Order.SUBMIT: 10, Order.CANCEL: 1, Order.RERUN: 1, Order.CORDON: 1, Order.HOLD: 1, Order.CLEAN: 1}
 )
-_ONLY_ON = {Kind.DATABASE_LOCKED: "sqlite", Kind.BACKENDS_TERMINATED: "postgresql"}
+_ONLY_ON = {
+    Kind.FARM_DISK_FULL: "sqlite",
+    Kind.DATABASE_LOCKED: "sqlite",
+    Kind.BACKENDS_TERMINATED: "postgresql",
+}
 _GAP_S, _ORDER_GAP_S = 0.55, 1.6
 #: Most disturbances are short; one in five lasts long enough for somebody to be called silent or lost.
 _SHORT_S, _LONG_S = (0.1, 2.5), (4.0, 12.0)
@@ -189,7 +196,7 @@ class _Faults:
 
 def _part(kind: Kind) -> str:
     match kind:
-        case Kind.FARM_KILLED | Kind.FARM_STOPPED:
+        case Kind.FARM_KILLED | Kind.FARM_STOPPED | Kind.FARM_DISK_FULL:
             return "farm"
         case Kind.AGENT_KILLED | Kind.AGENT_STOPPED | Kind.SECOND_AGENT | Kind.ADB_KILLED | Kind.ADB_STOPPED:
             return "agent"

@@ -1,12 +1,13 @@
 """A storm ends what it started, and takes nothing for its own doing that was not."""
 
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from disturbance import halted, killed
+from disturbance import full, halted, killed
 from farm_processes import Process, eventually
 
 
@@ -41,3 +42,33 @@ def test_a_process_that_stands_still_ends_as_soon_as_it_is_told_to(sleeper: Proc
     sleeper.stop()
     assert time.monotonic() - began_s < 10
     assert not sleeper.is_running
+
+
+#: Adds a line to a file, again and again, and goes on when it cannot.
+WRITES_ON = """
+import sys, time
+from contextlib import suppress
+from pathlib import Path
+while True:
+    with suppress(OSError), Path(sys.argv[1]).open("a") as file:
+        print("told", file=file)
+    time.sleep(0.01)
+"""
+
+
+def test_a_full_disk_takes_no_line_more_until_there_is_room_again(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    writer = Process([sys.executable, "-c", WRITES_ON, str(lines)], tmp_path / "log")
+    writer.spawn()
+    try:
+        eventually(lambda: lines.exists() and lines.stat().st_size > 0, "it writes")
+        room_again = full(writer)
+        held = lines.stat().st_size
+        time.sleep(0.3)
+        assert lines.stat().st_size - held <= len("told\n")
+        room_again()
+        eventually(lambda: lines.stat().st_size > held + 2 * len("told\n"), "it writes again")
+        undo = full(writer)
+    finally:
+        writer.stop()
+    undo()
