@@ -1,8 +1,8 @@
 """How much may be sent, and what cannot be kept: looked at before any route sees a request."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -10,6 +10,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from farm.api.problems import problem_document, problem_response
 from farm.core.errors import FarmError, InvalidInput, TooLarge, TooSlow
 from farm.wire.keepable import is_keepable, made_keepable
+
+B = TypeVar("B")
 
 #: The largest document; what is larger is a file or a report, whose routes read it piece by piece.
 MAX_DOCUMENT_BYTES = 8 * 1024 * 1024
@@ -36,8 +38,7 @@ class SoundBodies:
         try:
             _check_address(scope)
             if not scope["path"].startswith(_IN_PIECES):
-                async with arriving_within(self._document_s):
-                    document = await _document(scope, receive)
+                document = await arrived(_document(scope, receive), within_s=self._document_s)
                 if document is None:
                     return
                 receive = again(document, receive)
@@ -47,18 +48,17 @@ class SoundBodies:
         await self._app(scope, receive, send)
 
 
-@asynccontextmanager
-async def arriving_within(limit_s: float) -> AsyncIterator[None]:
-    """Wait for a body no longer than this.
+async def arrived(body: Awaitable[B], *, within_s: float) -> B:
+    """A body, for which is waited no longer than this.
 
     Raises:
         TooSlow: it is not there by then.
     """
     try:
-        async with asyncio.timeout(limit_s):
-            yield
+        async with asyncio.timeout(within_s):
+            return await body
     except TimeoutError as error:
-        raise TooSlow(f"what was announced did not come within {limit_s:g} s") from error
+        raise TooSlow(f"what was announced did not come within {within_s:g} s") from error
 
 
 def announced_bytes(headers: Headers) -> int | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated
@@ -43,8 +43,8 @@ class Waiters:
         #: True once the farm stops: nobody is held any longer.
         self.closed = False
 
-    @contextlib.asynccontextmanager
-    async def listening(self, host: HostId, session_id: SessionId) -> AsyncIterator[asyncio.Event]:
+    @contextlib.contextmanager
+    def listening(self, host: HostId, session_id: SessionId) -> Iterator[asyncio.Event]:
         """An event that the next change sets; entered before looking, so that no change is missed.
 
         Of one session the latest call is held: an agent that calls again has let go of the one before, which
@@ -62,8 +62,8 @@ class Waiters:
             if self.is_latest(host, session_id, event):
                 del self._event_by_session[session]
 
-    @contextlib.asynccontextmanager
-    async def following(self) -> AsyncIterator[asyncio.Event]:
+    @contextlib.contextmanager
+    def following(self) -> Iterator[asyncio.Event]:
         """As `listening`, for people who watch: as many as like, and none replaces another."""
         event = asyncio.Event()
         self._followers.add(event)

@@ -50,7 +50,7 @@ async def get_events(
         if until is None:
             raise FarmBusy("a transaction that writes events does not end", hint="try again in a moment")
         return await farm.database.read_async(last_page, which, until=until, limit=limit)
-    async with farm.waiters.following() as changed:
+    with farm.waiters.following() as changed:
         return await _waited(farm, which, after, limit, changed, deadline)
 
 

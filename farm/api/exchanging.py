@@ -12,7 +12,7 @@ from farm.wire.agent import ExchangeAnswer
 async def answer(farm: Context, call: Call) -> ExchangeAnswer:
     """The answer to a call, whatever is in it; raises like `exchange`."""
     ends_s = _ends_s(call)
-    async with farm.waiters.listening(call.host_id, call.session_id) as changed:
+    with farm.waiters.listening(call.host_id, call.session_id) as changed:
         found = await _in_transaction(farm, exchange, call)
         if not found.is_news:
             farm.roll_call.remember(call)
@@ -28,7 +28,7 @@ async def answer_if_quiet(farm: Context, call: Call) -> ExchangeAnswer | None:
     if not farm.roll_call.may_include(call):
         return None
     ends_s = _ends_s(call)
-    async with farm.waiters.listening(call.host_id, call.session_id) as changed:
+    with farm.waiters.listening(call.host_id, call.session_id) as changed:
         if not await farm.roll_call.notes(call):
             return None
         found = nothing_to_say(call.said, farm.config.patience)

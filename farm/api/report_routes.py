@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from farm.api.bodies import arriving_within
+from farm.api.bodies import arrived
 from farm.api.context import CallingHost, Context, Farm
 from farm.api.problems import problem_of
 from farm.core.errors import Forbidden, TooLarge
@@ -61,10 +61,13 @@ async def _settled(
 
 async def _body(request: Request, farm: Context) -> bytes:
     farm.reports.check_room()
+    return await arrived(_whole(request), within_s=REPORT_S)
+
+
+async def _whole(request: Request) -> bytes:
     body = bytearray()
-    async with arriving_within(REPORT_S):
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_REPORT_BYTES:
-                raise TooLarge(f"what is reported in one call has at most {MAX_REPORT_BYTES} bytes")
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_REPORT_BYTES:
+            raise TooLarge(f"what is reported in one call has at most {MAX_REPORT_BYTES} bytes")
     return bytes(body)
