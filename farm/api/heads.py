@@ -1,25 +1,21 @@
-"""Heads of requests: how large they may be, and how long they may take to come."""
+"""Heads of requests do not take for ever to come. How long one may be is h11's to say: 16 KiB."""
 
 from asyncio import BaseTransport, TimerHandle, Transport
 from typing import cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: A head, or what stands between the pieces of a body; and what one read of the socket brings on top.
-MAX_HEAD_BYTES = 64 * 1024
 HEAD_S = 30.0
 
 
-class BoundedHeads(HttpToolsProtocol):
-    """A connection that ends when what is no body grows too long, or a head does not come to its end.
+class PromptHeads(H11Protocol):
+    """A connection that ends when a head does not come to its end, or the rest of a body that is not read.
 
-    How long a body may take is for those who read it to say. llhttp, which reads requests, sets no limit: a
-    line without end would be kept as long as it comes.
+    How long a body may take is for those who read it to say; once they have answered, nobody does.
     """
 
     head_s = HEAD_S
-    #: Received since the last piece of a body, and since the last head or request that was complete.
-    _pending_bytes = 0
     _limit: TimerHandle | None = None
 
     def connection_made(self, transport: BaseTransport) -> None:
@@ -27,31 +23,31 @@ class BoundedHeads(HttpToolsProtocol):
         self._limit = self.loop.call_later(self.head_s, self._end)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._came()
+        self._wait_no_more()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._pending_bytes += len(data)
         super().data_received(data)
-        if self._pending_bytes > MAX_HEAD_BYTES:
-            self.send_400_response("What stands before a body is too long.")
-        elif self._pending_bytes and self._limit is None:
+        self._look()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._look()
+
+    def _look(self) -> None:
+        if not self._is_awaited():
+            self._wait_no_more()
+        elif self._limit is None:
             self._limit = self.loop.call_later(self.head_s, self._end)
 
-    def on_headers_complete(self) -> None:
-        self._came()
-        super().on_headers_complete()
+    def _is_awaited(self) -> bool:
+        """Whether something has begun to come that no reader sets a limit to."""
+        state = self.conn.their_state
+        if state is h11.IDLE:
+            return bool(self.conn.trailing_data[0])
+        return state is h11.SEND_BODY and self.cycle.response_complete
 
-    def on_body(self, body: bytes) -> None:
-        self._came()
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        self._came()
-        super().on_message_complete()
-
-    def _came(self) -> None:
-        self._pending_bytes = 0
+    def _wait_no_more(self) -> None:
         if self._limit is not None:
             self._limit.cancel()
             self._limit = None

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import uvicorn
 from fastapi import FastAPI
 
-from farm.api.heads import BoundedHeads
+from farm.api.heads import PromptHeads
 from farm.core.address import web_address
 from farm.core.errors import FarmTrouble, InvalidInput
 
@@ -58,7 +58,9 @@ async def serving(
     server = _Server(
         uvicorn.Config(
             app,
-            http=BoundedHeads,
+            http=PromptHeads,
+            # There is no such call; a library that happens to be there would take connections over.
+            ws="none",
             log_config=None,
             access_log=False,
             # Who says that it speaks for others is not believed.
