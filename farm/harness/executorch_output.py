@@ -70,7 +70,7 @@ def executions(text: str) -> list[Executions]:
         elif (match := _SETS.search(line)) is not None:
             sets = int(match[1])
     once = _once(found, sets)
-    return once[:-1] if _is_sum(once) else once
+    return once[:-1] if sets is None and _is_sum(once) else once
 
 
 def _stamp(line: str) -> str:

@@ -34,7 +34,9 @@ SIGNS: tuple[Sign, ...] = (
     ),
     sign(
         r"CANNOT LINK EXECUTABLE|error while loading shared libraries|cannot locate symbol"
-        r"|could not load (?:needed )?library "
+        # Of Android up to 6, whose dlopen says the same behind words of its own.
+        r"|(?m:^)\S{0,60} {0,3}(?:\d{1,9} )?could not load (?:needed )?library "
+        r"[\"'][^\"'\n]{1,200}[\"'] (?:needed by|for) "
         r"|version .GLIBC\w*_[\d.]{1,12}. not found",
         kinds.CANNOT_LINK,
     ),

@@ -27,8 +27,11 @@ _FIGURE = re.compile(r"(?:p10|p50|p90|avg|min|max) \([a-z]{1,10}\)")
 #: Without a frame: what stands before the figures, those, and what behind; an empty cell leaves nothing.
 _PLAIN = re.compile(
     rf"(\S.{{0,60}}?)\s{{2,}}(\S.{{0,200}}?)(?:\s+\[[^\[\]]{{0,2000}}\])?\s{{2,}}((?:{_NUMBER}\s+){{1,6}})"
-    r"(.{0,2000}?)\s*\b(True|False)(?:\s+(\w{1,60}))?$"
+    r"(.*?)\s*\b(True|False)(?:\s+(\w{1,60}))?$"
 )
+#: Without it no line is gone through for a row's other parts.
+_TAIL = re.compile(r"\b(?:True|False)(?:\s+\w{1,60})?$")
+_WIDE = re.compile(r"\s{3,}")
 _INDEX = re.compile(r"[0-9]{1,9}\s+")
 
 
@@ -86,7 +89,10 @@ def _framed(cells: Sequence[str], heading: Sequence[str], line: str) -> Inspecto
 
 
 def _plain(line: str, heading: Sequence[str]) -> InspectorRow | None:
-    match = _PLAIN.match(_INDEX.sub("", line, count=1) if line[0].isdigit() else line)
+    if _TAIL.search(line) is None:
+        return None
+    row = _WIDE.sub("  ", line)
+    match = _PLAIN.match(_INDEX.sub("", row, count=1) if row[0].isdigit() else row)
     if match is None:
         return None
     figures = match[3].split()

@@ -61,7 +61,7 @@ _MAY_HAVE_ONE = re.compile(rf"\d+[-:.\d]|>|{_LEVEL}[ /(\d]|\[|INFO|DEBU|VERB|WAR
 #: What colours a terminal's text.
 _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 #: logcat's `process` has the tag behind: `I( 1234) text  (tflite)`.
-_PROCESS = re.compile(rf"{_LEVEL}\(\s*\d{{1,9}}\) (.*?)\s+\([^()]{{1,60}}\)$")
+_PROCESS = re.compile(rf"{_LEVEL}\(\s*\d{{1,9}}\) (.*\S|)\s+\([^()]{{1,60}}\)$")
 
 
 def without_colours(text: str) -> str:

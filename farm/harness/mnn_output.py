@@ -18,7 +18,11 @@ _INSTEAD = re.compile(
     r"|Can't create Runtime|OpenCL init error"
 )
 #: After these it prints a time of work that was not done; without a platform it takes the CPU instead.
-_LOST = re.compile(r"Build program failed, err|CL ERROR CODE : -\d{1,5}\b(?!, info:getPlatform)")
+_LOST = re.compile(
+    r"Build program failed, err|\bERROR CODE : -(?!1001\b)\d{1,5}\b(?!, info:(?:getPlatform|clEvent)\b)"
+)
+#: Behind the error of a size of work groups that was only tried; another one is taken.
+_TRIED = re.compile(r"lws (?:tune|null) res ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +59,16 @@ def mnn_output(text: str) -> MnnOutput:
     loop: re.Match[str] | None = None
     instead: str | None = None
     lost: str | None = None
-    for line in plain_lines(text):
+    lines = plain_lines(text)
+    for line, behind in zip(lines, [*lines[1:], ""], strict=True):
         if (match := _MODEL.search(line)) is not None:
             high, low, mean = map(float, match.groups()[1:])
             models.append(ModelTime(name=match[1], max_ms=high, min_ms=low, mean_ms=mean))
         forward = _FORWARD.search(line) or forward
         loop = _LOOP.search(line) or loop
         instead = line if _INSTEAD.search(line) else instead
-        lost = line if lost is None and _LOST.search(line) else lost
+        if lost is None and _LOST.search(line) and not _TRIED.search(behind):
+            lost = line
     return MnnOutput(
         models=tuple(models),
         forward=forward[1] if forward else None,

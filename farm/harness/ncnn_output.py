@@ -12,11 +12,11 @@ _NETWORK = re.compile(rf"(\S.{{0,300}}?)\s+min\s*=\s*({_TIME})\s+max\s*=\s*({_TI
 _SETTING = re.compile(r"(loop_count|num_threads|powersave|gpu_device|cooling_down)\s*=\s*(-?[0-9]{1,9})$")
 #: `[0 Mali-G72]  queueC=0[2]`; since 2022 the number and the name, then more of what it can do.
 _DEVICE = re.compile(r"\[([0-9]{1,3}) ([^\]\n]{1,100})\]")
-#: After these it prints a row of times like any other.
+#: After these it prints a row of times like any other. What is only asked (vkGet..) may be refused.
 GOES_ON = re.compile(
     r"not exists or registered|network graph not ready|fopen \S{1,300} failed"
     r"|find_blob_index_by_name \S{1,100} failed|layer load_(?:param|model) .{1,200} failed"
-    r"|vk[A-Z]\w{2,60} failed"
+    r"|vk(?!Get)[A-Z]\w{2,60} failed"
 )
 
 

@@ -124,7 +124,10 @@ _ARMNN: tuple[Sign, ...] = (
 )
 
 _ORT: tuple[Sign, ...] = (
-    sign(r"Could not find an implementation for|is not a registered function/op", kinds.MISSING_OPERATOR),
+    sign(
+        r"Could not find an implementation for|is not a registered function/op|No Op registered for ",
+        kinds.MISSING_OPERATOR,
+    ),
     sign(r"(?:is|are) not supported in this build|(?i:unknown provider)", kinds.MISSING_BACKEND),
     sign(r"backend is not included in perf test runner", kinds.MISSING_BACKEND),
     sign(
@@ -143,14 +146,22 @@ _ORT: tuple[Sign, ...] = (
         kinds.DELEGATE_REFUSED,
     ),
     sign(r"(?i:failed to (?:finalize|compose) qnn graph)", kinds.DELEGATE_REFUSED),
-    sign(r"Failed to allocate memory for requested buffer", kinds.OUT_OF_MEMORY),
+    sign(
+        r"Failed to allocate memory for requested buffer|Non-zero status code returned while running "
+        r"[^\n]{0,400}: (?:std::bad_alloc|bad allocation)",
+        kinds.OUT_OF_MEMORY,
+    ),
     sign(
         r"Non-zero status code returned while running (?:QNN|Nnapi|NNAPI|CoreML)\w{0,100} node",
         kinds.DELEGATE_REFUSED,
     ),
     sign(r"Non-zero status code returned while running \w{1,100} node", kinds.NODE_REFUSED),
     # Of getopt, which older ones read their flags with.
-    sign(r"(?:invalid|unknown|unrecognized) option -- '?(?P<flag>[\w-]{1,100})", kinds.UNKNOWN_FLAG),
+    sign(
+        r"(?:invalid|unknown|unrecognized) option -- '?(?P<flag>[\w-]{1,100})",
+        kinds.UNKNOWN_FLAG,
+        is_weak=True,
+    ),
     # Weights that stand in a second file, which is not there.
     sign(
         r"Deserialize tensor .{0,300}(?:failed|error)|model_path must not be empty",
@@ -170,8 +181,8 @@ _NCNN_MNN: tuple[Sign, ...] = (
         r"|CL ERROR CODE : -[46]\b",
         kinds.OUT_OF_MEMORY,
     ),
-    sign(r"vk[A-Z]\w{2,60} failed", kinds.BACKEND_FAILED),
-    sign(r"Build program failed, err|CL ERROR CODE : -(?!1001\b)", kinds.BACKEND_FAILED),
+    sign(r"vk(?!Get)[A-Z]\w{2,60} failed", kinds.BACKEND_FAILED),
+    sign(r"Build program failed, err|\bERROR CODE : -(?!1001\b)", kinds.BACKEND_FAILED),
     sign(r"network graph not ready", kinds.UNREADABLE),
     sign(r"fopen \S{1,300} failed", kinds.UNREADABLE, is_weak=True),
     sign(r"Don't support type \[?\w{1,60}|Not support \w{1,60} op", kinds.MISSING_OPERATOR),

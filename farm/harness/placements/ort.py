@@ -52,7 +52,7 @@ _ABSENT = re.compile(
 _IN_USE = re.compile(
     r"(?:get_providers\(\)|session providers|providers in use|providers)\W{1,6}([\w', \"]{4,300})\]"
 )
-_USING = re.compile(r"^\s*using (\w+ExecutionProvider)\b|-e ([a-z]\w{1,20})\b")
+_USING = re.compile(r"^\s*using (\w+ExecutionProvider)\b|(?<!\S)-e ([a-z]\w{1,20})(?!\S)")
 _REFUSED = re.compile(r"Node supported: \[0\]")
 _AGAINST = re.compile(
     r"were not assigned to the preferred execution providers|is not supported for now|NNAPI_FLAG_CPU_ONLY"

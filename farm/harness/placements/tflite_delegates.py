@@ -12,9 +12,11 @@ _REPLACING = re.compile(
 )
 #: The first Hexagon delegate has no partitions, Core ML's a comma before them, NXP's their names in one word.
 _DELEGATED = re.compile(
-    r"(\w{1,60} Delegate|\w{0,60}?) ?[Dd]elegate: (\d{1,7}) nodes delegated out of (\d{1,7}) nodes"
+    r"(\w{1,60} Delegate|\w{1,60}?) ?[Dd]elegate: (\d{1,7}) nodes delegated out of (\d{1,7}) nodes"
     r"(?:,? with (\d{1,6}) partitions?)?"
 )
+#: Few lines have it, and the pattern tries every word of those that are tried.
+_NODES_DELEGATED = "nodes delegated"
 #: Texas Instruments'.
 _TIDL = re.compile(r"[Nn]umber of subgraphs: ?(\d{1,6}) ?, (\d{1,7}) nodes delegated out of (\d{1,7}) nodes")
 APPLIED = re.compile(
@@ -124,7 +126,7 @@ def _by_line(lines: Sequence[LogLine]) -> list[Taken]:
             partitions=int(match[4]) if match[4] else None,
             line=line.quoted,
         )
-        for line, match in matching(lines, _DELEGATED)
+        for line, match in matching([line for line in lines if _NODES_DELEGATED in line.text], _DELEGATED)
     ]
     found += [
         Taken(

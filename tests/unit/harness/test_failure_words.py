@@ -119,6 +119,34 @@ def test_what_ended_a_run_is_told_by_its_words(code: int, said: str, expected: s
     assert (found.code, found.outcome, found.line) == (expected, outcome, said)
 
 
+@pytest.mark.parametrize(
+    ("code", "said", "expected"),
+    [
+        (
+            137,
+            'INFO: no OpenCL here - dlopen failed: could not load library "libb.so" needed by "libOpenCL.so"',
+            "run.killed",
+        ),
+        (134, "could not load library libOpenCL.so, using the CPU\nstd::bad_alloc", NO_MEMORY),
+        (
+            1,
+            "Non-zero status code returned while running Conv node. Name:'/c' Status Message: std::bad_alloc",
+            NO_MEMORY,
+        ),
+        (
+            1,
+            "10 : INVALID_GRAPH : This is an invalid model. Error No Op registered for GridSample",
+            MISSING,
+        ),
+        (139, "grep: invalid option -- 'E'\nSegmentation fault", "run.crashed"),
+    ],
+)
+def test_what_is_said_on_the_way_does_not_hide_what_ended_it(code: int, said: str, expected: str) -> None:
+    found = classify(sample.evidence(code=code, stderr=f"{said}\n"), signs=RUNTIME_SIGNS)
+    assert found is not None
+    assert found.code == expected
+
+
 def test_a_library_that_the_shell_may_not_load_does_not_hide_what_ended_the_run() -> None:
     said = (
         'dlopen failed: library "libOpenCL.so" needed by "./a" is not accessible for the namespace "default"'

@@ -109,3 +109,10 @@ def test_of_several_figures_without_a_heading_none_is_the_average() -> None:
     assert [row.average_ms for row in inspector_rows("Execute  native_call_add.out  0.25  []  False")] == [
         0.25
     ]
+
+
+def test_a_row_of_many_figures_or_blanks_is_gone_through_once() -> None:
+    """Of either kind a full output took hours."""
+    heading = "event_block_name  event_name  avg (ms)  is_delegated_op\n"
+    rows = ["a  b" + "  1" * 100 + "  xTrue True x y", "a" + " " * 380 + "True b c"]
+    assert inspected(heading + "\n".join(rows * 500)) == []

@@ -97,6 +97,13 @@ def test_sets_that_took_the_same_are_told_apart_by_when_they_ended(again: str) -
     assert (found.summed_samples, found.mean_ns) == (60, pytest.approx(2e6))
 
 
+def test_two_sets_of_which_one_is_the_sum_of_all_others_are_two_where_the_total_says_so() -> None:
+    lines = ["1 inferences took 3.0 ms, avg 3.0 ms", "1 inferences took 3.001 ms, avg 3.001 ms"]
+    text = "\n".join([*lines, "Total 2 inferences took 6.001 ms, avg 3.0005 ms"])
+    found = sample.reading("executor_runner", text, backend="qnn")
+    assert (found.summed_samples, found.mean_ns) == (2, pytest.approx(3.0005e6))
+
+
 @pytest.mark.parametrize(
     ("total", "count"), [("Total 2 inference took 120.0 ms, avg 60.0 ms\n", 60), ("", 30)]
 )

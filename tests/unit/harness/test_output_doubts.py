@@ -96,12 +96,22 @@ MNN_ON_OPENCL = """Forward type: OpenCL thread=4 precision=2
         ("Build program failed, err:-11 !", "run.backend_failed"),
         ("CL ERROR CODE : -45, info:getKernel", "run.backend_failed"),
         ("CL ERROR CODE : -36", "run.backend_failed"),
+        # Of 2020.
+        ("ERROR CODE : -54 ", "run.backend_failed"),
         ("CL ERROR CODE : -4, info:clCreateBuffer", "run.out_of_memory"),
     ],
 )
 def test_mnn_that_lost_a_kernel_goes_on_and_times_nothing(said: str, code: str) -> None:
     text = MNN_ON_OPENCL.format(said=said)
     assert sample.failure("mnn_benchmark", text, backend="opencl").code == code
+
+
+def test_mnn_that_tries_sizes_of_work_groups_has_lost_none_of_its_work() -> None:
+    said = (
+        "CL ERROR CODE : -54, info:conv_2d_1x1\nlws tune res conv_2d_1x1\nCL ERROR CODE : -58, info:clEvent"
+    )
+    found = sample.reading("mnn_benchmark", MNN_ON_OPENCL.format(said=said), backend="opencl")
+    assert found.mean_ns == 150_000
 
 
 def test_mnn_without_a_platform_is_timed_on_the_cpu() -> None:
@@ -116,6 +126,13 @@ def test_mnn_without_a_platform_is_timed_on_the_cpu() -> None:
 def test_ncnn_whose_gpu_fails_anywhere_gives_no_number(said: str) -> None:
     text = f"gpu_device = 0\n{said}\nnet  min =    0.12  max =    0.20  avg =    0.15\n"
     assert sample.failure("benchncnn", text, backend="vulkan").outcome.value == "unsupported"
+
+
+def test_ncnn_that_is_refused_what_it_only_asked_for_goes_on_without() -> None:
+    said = "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR failed -3"
+    times = "net  min =    0.12  max =    0.20  avg =    0.15"
+    text = f"[0 Mali-G57]  queueC=0[2]\ngpu_device = 0\n{said}\n{times}\n"
+    assert sample.reading("benchncnn", text, backend="vulkan").mean_ns == 150_000
 
 
 def test_mnn_without_a_runtime_for_what_it_was_told_is_the_cpu() -> None:

@@ -5,9 +5,14 @@ import pytest
 from farm.core.placement import Accelerator, Placement, Share, actual, placement_words
 from farm.harness.placements.log_lines import own_lines
 from farm.harness.placements.nnapi import nnapi_placement
+from farm.harness.placements.ort import ort_placement
 from farm.harness.placements.tflite import tflite_placement
 
 CPU, UNKNOWN = Accelerator.CPU, Accelerator.UNKNOWN
+#: How a shell, or simpleperf, was told to run it.
+STARTED = (
+    "$ simpleperf stat -e cpu-cycles ./onnxruntime_perf_test -e qnn -I m.onnx\nusing QNNExecutionProvider\n"
+)
 IDLE = "Though {} delegate is explicitly applied, the model graph will not be executed by the delegate.\n"
 RESTORED = "ERROR: Restored original execution plan after delegate application failure.\n"
 
@@ -157,3 +162,9 @@ def test_a_driver_that_returned_an_error_is_not_proven_by_its_name() -> None:
     assert ran(taken, "nnapi") == ("nnapi", Accelerator.DSP)
     error = "ERROR: NN API returned error ANEURALNETWORKS_OP_FAILED at line 77 while running computation.\n"
     assert ran(taken + error, "nnapi") == ("nnapi", UNKNOWN)
+
+
+def test_another_programs_option_is_no_provider_that_was_taken() -> None:
+    found = ort_placement(STARTED)
+    assert found is not None
+    assert actual(found, "qnn").accelerator is UNKNOWN
