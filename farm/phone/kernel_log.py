@@ -1,7 +1,7 @@
 """What a host's Linux kernel logs when a USB controller has no room for one more device."""
 
 import re
-from collections.abc import Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from farm.phone.text import lines
@@ -28,6 +28,8 @@ _OF_DEVICE = re.compile(
 )
 #: Older kernels say no more of a slot that was not assigned: there may be none, or nobody may have answered.
 _WITHOUT_REASON = "Error while assigning device slot ID"
+#: A command is given up after 5 s; a controller that hung long before does not any more.
+_HANGS_S = 60.0
 _OF_HUNG_CONTROLLER = re.compile(
     r"[\w-]+ ([\w:.-]+): (?:Command timeout|Abort command ring|No stop event for abort"
     r"|Timeout while waiting for|Abort failed to stop command ring|HC died).*",
@@ -56,21 +58,25 @@ class UsbRefusal:
 def usb_refusals(text: str) -> tuple[UsbRefusal, ...]:
     """All such lines of a log, in order: records of /dev/kmsg, or what dmesg, journalctl or syslog write.
 
-    One without a reason is none where the log says that its controller hung before.
+    One without a reason is none where the log says that its controller hung right before.
     """
     said = [line for line in lines(text) if len(line) <= _LONGEST_LINE]
-    hung: set[str] = set()
+    hung: dict[str, float | None] = {}
     found: list[UsbRefusal] = []
     for line in said:
-        if (match := _OF_HUNG_CONTROLLER.fullmatch(_parts(line)[1])) is not None:
-            hung.add(match[1])
+        at_s, message = _parts(line)
+        if (match := _OF_HUNG_CONTROLLER.fullmatch(message)) is not None:
+            hung[match[1]] = at_s
         elif (refusal := _refusal(line)) is not None and not _is_of_hung(refusal, hung):
             found.append(refusal)
     return tuple(found)
 
 
-def _is_of_hung(refusal: UsbRefusal, hung: Set[str]) -> bool:
-    return refusal.said == _WITHOUT_REASON and refusal.controller in hung
+def _is_of_hung(refusal: UsbRefusal, hung: Mapping[str, float | None]) -> bool:
+    if refusal.said != _WITHOUT_REASON or refusal.controller is None or refusal.controller not in hung:
+        return False
+    since_s = hung[refusal.controller]
+    return since_s is None or refusal.at_s is None or refusal.at_s - since_s <= _HANGS_S
 
 
 def _refusal(line: str) -> UsbRefusal | None:

@@ -29,6 +29,8 @@ _HARDWARE_LINE = "/proc/cpuinfo, Hardware"
 #: Where the code name of the phone may stand instead of the chip's: a Galaxy Nexus is `tuna`.
 _OF_PHONES = (_HARDWARE_LINE, "ro.hardware", "ro.boot.hardware", *_BOARDS)
 _QUALCOMM = "qualcomm technologies, inc"
+#: A Moto G20 is `java`, and a Moto G10 `capri`: both are Broadcom's platforms, too.
+_NAMING_BY_WORDS = frozenset({"Qualcomm", "Broadcom"})
 #: Part numbers within longer texts: `Qualcomm Technologies, Inc SM8350`, `Hisilicon Kirin970`.
 _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (vendor, re.compile(rf"(?<![a-z0-9])(?:{part})", re.ASCII | re.IGNORECASE))
@@ -53,7 +55,8 @@ _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("Marvell", r"pxa\d{3,4}[a-z]?(?![a-z0-9])"),
         ("Rockchip", r"rk[23]\d{3}[a-z]?(?![a-z0-9])"),
         ("Texas Instruments", r"omap\d{4}(?![a-z0-9])"),
-        ("Broadcom", r"bcm\d{4,5}[a-z]?(?![a-z0-9])"),
+        # What kernels of every Raspberry Pi say.
+        ("Broadcom", r"bcm(?!2835|270[89])\d{4,5}[a-z]?(?![a-z0-9])"),
         ("NVIDIA", r"tegra\d{0,3}(?![a-z0-9])"),
     )
 )
@@ -108,9 +111,11 @@ def chip(properties: Properties, *, hardware: str | None = None, machine: str | 
     model, maker = _value(properties, "ro.soc.model"), _value(properties, "ro.soc.manufacturer")
     if model is not None and (model.casefold() in _SERIES or _is_of_phone(model, properties)):
         model = maker = None
-    if model is not None and (said_by_itself := _chip_said(model, maker)).vendor is not None:
-        return said_by_itself
     found = _chip_found(properties, hardware, machine)
+    if model is not None and (said_by_itself := _chip_said(model, maker)).vendor is not None:
+        # A platform's code name: something else may say which of its chips it is.
+        is_told = said_by_itself.model is None and found.model is not None
+        return found if is_told and found.vendor == said_by_itself.vendor else said_by_itself
     # The model as the phone says it, with the maker that everything else is of: `T612`, platform ums9230.
     return found if model is None else replace(_chip_said(model, maker), vendor=found.vendor)
 
@@ -176,8 +181,8 @@ def _code_name(text: str) -> str:
 
 
 def _is_of_chip(vendor: str, text: str, source: str) -> bool:
-    """Whether a code name there is the chip's: Qualcomm's are words, which makers call phones by, too."""
-    is_word = vendor == "Qualcomm" and not any(letter.isdigit() for letter in text)
+    """Whether a code name there is the chip's: some vendors' are words, which makers call phones by, too."""
+    is_word = vendor in _NAMING_BY_WORDS and not any(letter.isdigit() for letter in text)
     return not is_word or source not in _OF_PHONES or _QUALCOMM in text.casefold()
 
 

@@ -95,3 +95,12 @@ def test_a_controller_that_hung_is_not_out_of_slots_because_none_was_assigned() 
     text = f"{hung}[ 1.2] {bare}\n[ 1.3] {other}\n[ 1.4] {SLOT}\n"
     assert [refusal.at_s for refusal in usb_refusals(text)] == [1.3, 1.4]
     assert [refusal.at_s for refusal in usb_refusals(f"[ 0.5] {bare}\n{hung}")] == [0.5]
+
+
+@pytest.mark.fault(20)
+def test_a_controller_that_hung_long_ago_may_be_full_now() -> None:
+    bare = "xhci_hcd 0000:00:14.0: Error while assigning device slot ID"
+    hung = "[   10.000000] xhci_hcd 0000:00:14.0: Timeout while waiting for setup device command\n"
+    assert usb_refusals(f"{hung}[   12.000000] {bare}\n") == ()
+    (found,) = usb_refusals(f"{hung}[ 9000.000000] {bare}\n")
+    assert (found.controller, found.at_s) == ("0000:00:14.0", 9000.0)

@@ -99,3 +99,18 @@ def test_a_maker_before_the_model_is_not_of_it(maker: str, said: str, model: str
 def test_a_series_is_no_model(series: str) -> None:
     said = {"ro.soc.manufacturer": "hisilicon", "ro.soc.model": series, "ro.board.chiptype": "kirin9010_cs"}
     assert chip({**said, "ro.board.platform": "newname"}).text == "HiSilicon Kirin 9010"
+
+
+def test_broadcoms_words_for_its_platforms_are_phones_names_too() -> None:
+    assert chip({"ro.hardware": "java", "ro.soc.model": "T700"}).vendor is None
+    assert chip({"ro.hardware": "qcom", "ro.product.board": "capri"}).vendor == "Qualcomm"
+    assert chip({"ro.board.platform": "hawaii"}).vendor == "Broadcom"
+
+
+def test_every_raspberry_pi_says_bcm2835_and_its_platform_says_which_it_is() -> None:
+    assert chip({"ro.board.platform": "bcm2711"}, hardware="BCM2835").text == "Broadcom BCM2711"
+
+
+def test_a_platform_in_the_models_place_gives_way_to_what_tells_the_chip() -> None:
+    said = {"ro.soc.model": "taro", "ro.soc.manufacturer": "QTI", "ro.vendor.qti.soc_model": "SM8475"}
+    assert chip(said).model == "SM8475"
