@@ -23,7 +23,7 @@ async def until_listed(adb: AdbClient, address: str) -> None:
 
 
 async def test_a_phone_that_adb_dropped_is_attached_again(tmp_path: Path, phone: PhoneHandle) -> None:
-    async with AdbServer(tmp_path / "adb", usb=False) as server, watching(server, {}, phone.address):
+    async with AdbServer(tmp_path / "adb", usb=False) as server, watching(server, phone.address):
         adb = AdbClient(server.port)
         await until_listed(adb, phone.address)
         async with smart_socket(server.port) as socket:
@@ -38,6 +38,6 @@ async def test_a_phone_that_somebody_attached_already_stays_the_same_row(
         await connect(server.port, phone.address)
         await until_listed(AdbClient(server.port), phone.address)
         before = await list_devices(server.port)
-        async with watching(server, {}, phone.address):
+        async with watching(server, phone.address):
             await until_listed(AdbClient(server.port), phone.address)
         assert await list_devices(server.port) == before

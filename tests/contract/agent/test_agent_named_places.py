@@ -65,8 +65,8 @@ async def until(watch: PhoneWatch, is_so: Callable[[dict[DeviceId, Sighting]], b
 async def test_phones_on_usb_are_known_by_their_ports_where_these_have_names(
     names: dict[str, str], expected: dict[str, str]
 ) -> None:
-    async with usb_server() as port, watching(SharedServer("127.0.0.1", port), names) as watch:
-        found = await until(watch, lambda found: len(found) == len(expected))
+    async with usb_server() as port, watching(SharedServer("127.0.0.1", port), names=names) as agent:
+        found = await until(agent.watch, lambda found: len(found) == len(expected))
         assert {name: sighting.serial for name, sighting in found.items()} == expected
         assert all(bool(sighting.claimants) is not bool(names) for sighting in found.values())
 
@@ -79,9 +79,9 @@ async def test_two_phones_of_one_serial_number_are_used_where_both_places_have_n
     one, two = (twin(tmp_path / name) for name in ("a", "b"))
     try:
         names = {one.address: "left", two.address: "right"}
-        async with watching(server, names, one.address, two.address) as watch:
+        async with watching(server, one.address, two.address, names=names) as agent:
             found = await until(
-                watch,
+                agent.watch,
                 lambda found: (
                     len(found) == 2 and all(each.presence is Presence.ONLINE for each in found.values())
                 ),

@@ -3,13 +3,12 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
 import pytest
+from kept_connected import Watching, watching
 from played_farm import PlayedFarm, living
 from structlog.testing import capture_logs
 
@@ -18,66 +17,16 @@ from agents.adb.server import AdbServer
 from agents.adb.shared import SharedServer
 from agents.config import AgentConfig
 from agents.foreign import ForeignServers, explanation
-from agents.hand import Hand
 from agents.inventory import Sighting
-from agents.keeper import AdbKeeper
-from agents.pressure import Pressure
 from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
-from agents.watch import PhoneWatch
-from farm.clock import SystemClock
 from farm.core.device import Presence
 from farm.core.errors import AdbServerDown
 from farm.core.ids import DeviceId
 
 pytestmark = pytest.mark.anyio
 
-LOOKS = 1500
-
-
-class _Over(Exception):
-    """The test is, and the tasks that never end by themselves must."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watching:
-    """What an agent sees."""
-
-    adb: AdbClient
-    watch: PhoneWatch
-    hand: Hand
-
-    async def until(self, phone: str, is_so: Callable[[Sighting | None], bool]) -> Sighting | None:
-        for _ in range(LOOKS):
-            if is_so(found := self.watch.sightings().get(DeviceId(phone))):
-                return found
-            await asyncio.sleep(0.02)
-        pytest.fail(f"{phone} is {found}")
-
-
-@asynccontextmanager
-async def watching(server: AdbServer | SharedServer, *addresses: str) -> AsyncIterator[Watching]:
-    """Addresses are kept connected on a server, and phones watched."""
-    adb, random, hand = AdbClient(server.port, server.host), Random(1), Hand()
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            watch = PhoneWatch(adb=adb, hand=hand, clock=SystemClock(), random=random, tasks=tasks)
-            keeper = AdbKeeper(
-                server=server,
-                adb=adb,
-                watch=watch,
-                pressure=Pressure(asyncio.Event()),
-                clock=SystemClock(),
-                random=random,
-                ping_s=0.2,
-            )
-            tasks.create_task(keeper.track())
-            tasks.create_task(keeper.ping())
-            for address in addresses:
-                tasks.create_task(keeper.keep_connected(address))
-            yield Watching(adb=adb, watch=watch, hand=hand)
-            raise _Over
-    except* _Over:
-        pass
+#: Between the keeper's looks whether the server answers, in seconds.
+PING_S = 0.2
 
 
 @asynccontextmanager
@@ -123,7 +72,7 @@ async def test_a_shared_server_that_goes_away_and_comes_back_is_used_again(
     server: AdbServer, phone: PhoneHandle
 ) -> None:
     shared = SharedServer("127.0.0.1", server.port)
-    async with watching(shared, phone.address) as agent:
+    async with watching(shared, phone.address, ping_s=PING_S) as agent:
         await agent.until(phone.serial, is_online)
         await server.stop()
         await agent.until(phone.serial, is_not_online)
@@ -140,7 +89,7 @@ async def test_a_shared_server_that_hangs_is_not_ended_and_its_phones_are_not_on
 ) -> None:
     pid = server.pid
     assert pid is not None
-    async with watching(SharedServer("127.0.0.1", server.port), phone.address) as agent:
+    async with watching(SharedServer("127.0.0.1", server.port), phone.address, ping_s=PING_S) as agent:
         await agent.until(phone.serial, is_online)
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -169,7 +118,7 @@ async def test_a_shared_server_of_another_version_is_remarked_on_once() -> None:
 @pytest.mark.invariant("I21")
 async def test_one_phone_at_two_addresses_is_one_device(server: AdbServer, phone: PhoneHandle) -> None:
     name = phone.address.replace("127.0.0.1", "localhost")
-    async with watching(server, phone.address, name) as agent:
+    async with watching(server, phone.address, name, ping_s=PING_S) as agent:
         async with asyncio.timeout(30):
             async for state_by_serial in agent.adb.track_devices():
                 if set(state_by_serial) == {phone.address, name}:
@@ -185,7 +134,7 @@ async def test_two_phones_of_one_serial_number_are_both_refused(server: AdbServe
     one, two = (twin(tmp_path / name) for name in ("a", "b"))
     try:
         assert one.serial == two.serial
-        async with watching(server, one.address, two.address) as agent:
+        async with watching(server, one.address, two.address, ping_s=PING_S) as agent:
             await agent.until(one.serial, lambda _: all_looked_at(agent, 2))
             found = agent.watch.sightings()[DeviceId(one.serial)]
             assert found.presence is Presence.OFFLINE
@@ -201,7 +150,7 @@ async def test_a_phone_that_another_server_holds_is_shown_with_what_helps(
     server: AdbServer, phone: PhoneHandle
 ) -> None:
     listing = {"R58M12ABC": "device", phone.address: "device", "emulator-5554": "device"}
-    async with listing_server(listing) as port, watching(server) as agent:
+    async with listing_server(listing) as port, watching(server, ping_s=PING_S) as agent:
         foreign = ForeignServers(ours=agent.adb, port=port, watch=agent.watch, every_s=0.02)
         with capture_logs() as logs:
             task = asyncio.create_task(foreign.run())
@@ -217,7 +166,7 @@ async def test_a_phone_that_another_server_holds_is_shown_with_what_helps(
 
 
 async def test_where_no_other_server_is_none_is_started(server: AdbServer, unused_port: int) -> None:
-    async with watching(server) as agent:
+    async with watching(server, ping_s=PING_S) as agent:
         foreign = ForeignServers(ours=agent.adb, port=unused_port, watch=agent.watch, every_s=0.02)
         task = asyncio.create_task(foreign.run())
         await asyncio.sleep(0.1)
