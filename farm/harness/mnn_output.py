@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from farm.harness.log_lines import plain_lines
 
@@ -60,7 +61,7 @@ def mnn_output(text: str) -> MnnOutput:
     instead: str | None = None
     lost: str | None = None
     lines = plain_lines(text)
-    for line, behind in zip(lines, [*lines[1:], ""], strict=True):
+    for line, behind in zip_longest(lines, lines[1:], fillvalue=""):
         if (match := _MODEL.search(line)) is not None:
             high, low, mean = map(float, match.groups()[1:])
             models.append(ModelTime(name=match[1], max_ms=high, min_ms=low, mean_ms=mean))

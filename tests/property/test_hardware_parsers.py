@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from farm.core.device import DeviceFacts
@@ -50,6 +50,7 @@ def test_a_phone_that_talks_nonsense_still_has_facts(said: dict[str, str]) -> No
 
 
 @given(text=TEXTS)
+@example(text="")
 def test_no_parser_of_hardware_raises_on_garbage(text: str) -> None:
     clusters(text, text)
     core_by_number(text)

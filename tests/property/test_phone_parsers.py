@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from farm.phone import facts
@@ -61,6 +61,7 @@ PARSERS = [
 
 @pytest.mark.parametrize("parse", PARSERS)
 @given(text=TEXTS)
+@example(text="")
 def test_no_parser_raises_on_garbage(parse: Callable[[str], object], text: str) -> None:
     parse(text)
 
@@ -71,6 +72,7 @@ def test_any_bytes_can_be_decoded(data: bytes) -> None:
 
 
 @given(text=TEXTS)
+@example(text="")
 def test_what_is_read_keeps_to_its_range(text: str) -> None:
     power, heat = battery(text), thermal(text)
     assert power.level_pct is None or 0 <= power.level_pct <= 100

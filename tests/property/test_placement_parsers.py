@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from farm.core.placement import Placement, actual, nodes_by_accelerator, placement_words
@@ -55,6 +55,7 @@ TEXTS = st.one_of(st.text(), st.lists(st.one_of(SCRAPS, st.text(max_size=8)), ma
 
 @pytest.mark.parametrize("parse", PARSERS)
 @given(text=TEXTS, asked=st.sampled_from(["cpu", "nnapi", "xnnpack", "gpu", ""]))
+@example(text="", asked="")
 def test_no_text_makes_a_parser_raise(
     parse: Callable[[str], Placement | None], text: str, asked: str
 ) -> None:
@@ -79,12 +80,14 @@ def test_a_text_that_is_cut_anywhere_is_read_as_far_as_it_goes(
 
 
 @given(text=TEXTS)
+@example(text="")
 def test_a_table_of_counters_never_raises(text: str) -> None:
     for found in counted_placements(text).values():
         assert placement_words(found)
 
 
 @given(text=TEXTS)
+@example(text="")
 def test_every_line_is_quoted_in_one(text: str) -> None:
     assert all(line.quoted and "\n" not in line.quoted and line.times >= 1 for line in log_lines(text))
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from farm.core.evidence import Evidence, ExitRecord, PassEvidence
@@ -73,6 +73,7 @@ def garbled(draw: st.DrawFn) -> str:
 
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.__name__)
 @given(text=garbled())
+@example(text="")
 def test_no_parser_raises(parser: object, text: str) -> None:
     assert callable(parser)
     parser(text)
