@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
+from farm.api.large_reports import LargeReports
 from farm.api.refused import Refused
 from farm.api.roll_call import RollCall
 from farm.blobs.disk import DiskBlobs
@@ -110,11 +111,13 @@ class Context:
     #: Set when there may be a matrix to unfold.
     to_unfold: asyncio.Event = field(default_factory=asyncio.Event)
     roll_call: RollCall = field(init=False)
+    large_reports: LargeReports = field(init=False)
     reports: Together[Arrived, ReportAnswer] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "roll_call", RollCall(self.database, self.clock))
-        settling = Together(self.database, settle_together, size_bytes=lambda report: len(report.body))
+        object.__setattr__(self, "large_reports", LargeReports(self.database))
+        settling = Together(self.database, settle_together, size_bytes=lambda report: report.held_bytes)
         object.__setattr__(self, "reports", settling)
 
 

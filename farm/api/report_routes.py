@@ -50,9 +50,8 @@ async def _settled(
 ) -> list[ReportAnswer | BaseException]:
     """The answers to reports; of refusals that somebody should know of, the log is told."""
     now = farm.clock.now()
-    answers = await farm.reports.ask(
-        [Arrived(host_id=host, attempt_id=attempt_id, body=body, at=now) for attempt_id, body in reports]
-    )
+    came = [Arrived(host_id=host, attempt_id=attempt_id, body=body, at=now) for attempt_id, body in reports]
+    answers = await farm.reports.ask([await farm.large_reports.read(each) for each in came])
     for answer in answers:
         if isinstance(answer, Forbidden):
             await farm.database.write_async(note_refusal, host, answer.message, now=farm.clock.now())

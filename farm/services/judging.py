@@ -33,6 +33,14 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What a report says: its evidence, and what that means; None for a check that was passed."""
+
+    evidence: Evidence
+    reading: Reading | RunFailure | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Arrived:
     """A report as a host sent it."""
 
@@ -40,6 +48,13 @@ class Arrived:
     attempt_id: AttemptId
     body: bytes
     at: datetime
+    #: Where it was read ahead of its transaction.
+    read: Read | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """What it takes in memory, about: once as it came, once as it was read."""
+        return len(self.body) * (1 if self.read is None else 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +111,7 @@ def taken(arrived: Arrived, standing: Standing | None) -> Taken | ReportAnswer:
     return Taken(
         arrived=arrived,
         digest=digest,
-        evidence=evidence_in(arrived.body, attempt),
+        evidence=evidence_in(arrived.body, attempt) if arrived.read is None else arrived.read.evidence,
         attempt=attempt,
         job=standing.job,
         counted=_counts(attempt, standing.job),
@@ -106,7 +121,8 @@ def taken(arrived: Arrived, standing: Standing | None) -> Taken | ReportAnswer:
 def verdict(taken: Taken, work_by_job: Mapping[JobId, Work]) -> Verdict:
     """What a report that counts means."""
     work = work_by_job.get(taken.job.job_id)
-    reading = read_evidence(work, taken.attempt, taken.evidence)
+    read = taken.arrived.read
+    reading = read_evidence(work, taken.attempt, taken.evidence) if read is None else read.reading
     measured = None
     if work is not None and isinstance(reading, Reading):
         measured = measurement_of(
