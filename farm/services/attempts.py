@@ -1,6 +1,7 @@
 """One attempt with all that is kept of it."""
 
 import json
+from typing import Any
 
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
@@ -10,6 +11,7 @@ from farm.core.ids import AttemptId
 from farm.core.plan import RunPlan
 from farm.store import attempts, evidence, readings
 from farm.store.readings import StoredReading
+from farm.wire.keepable import made_keepable
 from farm.wire.reading_views import ReadingView
 from farm.wire.views import AttemptView
 
@@ -45,13 +47,18 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
         finished_at=attempt.finished_at,
         plan=_PLAN.dump_python(attempt.plan, mode="json"),
         waiting_for=attempt.waiting_for,
-        evidence=json.loads(shown.body)["evidence"] if shown and shown.body is not None else None,
+        evidence=_evidence(shown.body) if shown and shown.body is not None else None,
         evidence_expired_at=shown.expired_at if shown else None,
         evidence_expired_by=shown.expired_by if shown else None,
         quality=reading.quality if reading else None,
         quality_reasons=tuple(reading.quality_reasons) if reading else (),
         reading=_reading_view(reading) if reading else None,
     )
+
+
+def _evidence(report: bytes) -> dict[str, Any]:
+    evidence: dict[str, Any] = json.loads(made_keepable(report))["evidence"]
+    return evidence
 
 
 def _reading_view(reading: StoredReading) -> ReadingView:

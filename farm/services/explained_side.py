@@ -24,6 +24,7 @@ from farm.wire.explain_views import (
     RunView,
     SideView,
 )
+from farm.wire.keepable import made_keepable
 
 _REPORT = TypeAdapter(Report)
 
@@ -72,7 +73,10 @@ def explained_device(connection: Connection, cell: CellRow, runs: Iterable[Measu
 def evidence_of(connection: Connection, attempt_ids: Sequence[AttemptId]) -> dict[AttemptId, Evidence]:
     """What settled attempts; one whose evidence expired is missing."""
     reports = provenance.counted_reports(connection, attempt_ids)
-    return {attempt_id: _REPORT.validate_json(body).evidence for attempt_id, body in reports.items()}
+    return {
+        attempt_id: _REPORT.validate_json(made_keepable(body)).evidence
+        for attempt_id, body in reports.items()
+    }
 
 
 def run_view(run: MeasuredRun) -> RunView:

@@ -262,21 +262,22 @@ def test_whatever_a_phone_prints_does_not_shut_its_host_out(agent: HttpAgent, ch
     assert agent.farm.http.get("/api/v1/devices/phone-1").status_code == 200
 
 
-def test_a_report_with_nul_in_what_a_phone_printed_is_settled_and_kept_as_it_came(farm: HttpFarm) -> None:
-    agent = farm.enroll("bench-nul")
-    answer = agent.exchange(devices=(phone("phone-of-nul"),))
+@pytest.mark.parametrize(("name", "printed"), [("nul", NUL), ("half", f"a{HALF}b")])
+def test_a_report_of_a_phone_that_printed_what_cannot_be_kept_is_settled_and_shown(
+    farm: HttpFarm, name: str, printed: str
+) -> None:
+    agent = farm.enroll(f"bench-{name}")
+    answer = agent.exchange(devices=(phone(f"phone-of-{name}"),))
     (check,) = ExchangeAnswer.model_validate_json(answer.content).assignments
     evidence = json.loads(report_body(good_evidence(check)))
     # Parts of what a check printed are kept as words, in the columns of the attempt.
-    evidence["evidence"]["stdout"] = f"shell_exit {NUL}\n"
+    evidence["evidence"]["stdout"] = f"shell_exit {printed}\n"
     body = json.dumps(evidence).encode()
     answer = agent.post(f"/attempts/{check.attempt_id}/report", content=body)
     assert answer.status_code == 200, answer.text
     assert answer.json()["counted"]
-    assert (
-        farm.http.get(f"/api/v1/attempts/{check.attempt_id}").json()["evidence"]["stdout"]
-        == f"shell_exit {NUL}\n"
-    )
+    shown = farm.http.get(f"/api/v1/attempts/{check.attempt_id}").json()
+    assert shown["evidence"]["stdout"] == "shell_exit a\ufffdb\n"
 
 
 @pytest.mark.parametrize("attempt_id", [0, 2**53 - 1])

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from farm_rig import FarmRig, HostRig, ended, good_evidence, plan_of, torch_output
+from farm_rig import FarmRig, HostRig, ended, good_evidence, plan_of, report_body, torch_output
 
 from farm.core.condition import Condition, ThermalStatus
 from farm.core.errors import NotFound
@@ -188,6 +188,14 @@ def test_a_job_that_was_not_measured_is_told_too(farm: FarmRig, host: HostRig) -
     detail = farm.read(job_detail, assignment.job_id)
     assert (detail.outcome, detail.run) == ("failed", None)
     assert [line.outcome for line in detail.attempt_list] == ["failed"]
+
+
+def test_a_run_that_printed_what_no_text_can_hold_is_explained(farm: FarmRig, host: HostRig) -> None:
+    farm.submit()
+    (assignment,) = host.exchange().assignments
+    printed = report_body(replace(good_evidence(assignment), stderr="HALF"))
+    assert host.report_bytes(assignment.attempt_id, printed.replace(b"HALF", b"\\ud800")).counted
+    assert farm.read(explain_job, assignment.job_id).argv == ("./program",)
 
 
 def test_what_is_not_there_cannot_be_explained(farm: FarmRig, host: HostRig) -> None:
