@@ -64,12 +64,16 @@ def _said(text: str) -> dict[str, str]:
 
 
 def _plugged(said: dict[str, str]) -> str | None:
-    """None without any plug, unless the lines of both kinds that every Android has say so."""
-    plugs = [plug for key, plug in _PLUG_BY_KEY.items() if said.get(key) == "true"]
+    """None without any plug, unless the lines of both kinds that every Android has say so.
+
+    Some vendors have further kinds: a Moto Z may be powered by what is clipped to its back.
+    """
+    powered = [key for key, value in said.items() if key.endswith(" powered") and value == "true"]
+    plugs = [plug for key, plug in _PLUG_BY_KEY.items() if key in powered]
     if plugs:
         return plugs[0]
     is_told = all(said.get(key) == "false" for key in ("AC powered", "USB powered"))
-    return "none" if is_told else None
+    return "none" if is_told and not powered else None
 
 
 def _celsius(tenths: int | None, millivolts: int | None) -> float | None:

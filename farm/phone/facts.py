@@ -7,8 +7,9 @@ from farm.phone.properties import Properties
 from farm.phone.soc import chip
 from farm.phone.text import whole_number
 
-#: ro.product.model is missing where the dump is cut, or where a vendor fills its own partition's only.
-_PARTITIONS = ("", "vendor.", "odm.", "product.", "system.", "system_ext.")
+#: ro.product.model is missing where the dump is cut, or where vendors fill their own partitions' only. It is
+#: made of those (ro.product.property_source_order): the phone's maker goes before its board's.
+_PARTITIONS = ("", "odm.", "vendor.", "product.", "system.", "system_ext.")
 #: Makers say what they sell a phone as in properties of their own.
 _MARKET_NAMES = (
     "ro.product.marketname",
@@ -39,6 +40,8 @@ _MARKET_NAMES = (
     "ro.product.display",
     "ro.lge.petname",
     "ro.boot.vendor.lge.petname",
+    "ro.product.product.tran.device.name.default",
+    "ro.product.tran.device.name.default",
 )
 _NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
     {

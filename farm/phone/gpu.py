@@ -18,7 +18,7 @@ _DRIVERS = (
 _COMPANY = re.compile(r"(?:Ltd|Inc|Co|Corp|LLC|Limited|Corporation)\b", re.IGNORECASE)
 #: Android writes whole numbers as `4206847.0`, from some version on.
 _NUMBER_FIELD = re.compile(r'\s*"(apiVersion|driverVersion)"\s*:\s*(\d{1,10})(?:\.0)?\s*,?\s*', re.ASCII)
-_TEXT_FIELD = re.compile(r'\s*"(driverInfo|deviceName)"\s*:\s*"([^"]{0,200})"\s*,?\s*')
+_TEXT_FIELD = re.compile(r'\s*"(driverInfo|deviceName)"\s*:\s*"([^"]{0,600})"\s*,?\s*')
 _FEATURE = re.compile(r"(?:feature:)?android\.hardware\.vulkan\.version=(\d{1,10})", re.ASCII)
 _PREFIX = re.compile(r"v\d+\.(?=[rg]\d)", re.ASCII)
 
@@ -55,7 +55,7 @@ def _gles(text: str) -> tuple[str | None, str | None, str | None]:
         parts = _split(match[1]) if match else []
         # Behind the last line end a part may not be whole; a line that is alone is what somebody copied.
         parts = parts[:-1] if 1 < number == len(said) else parts
-        if len(parts) >= 2 and parts[0] and parts[1]:
+        if len(parts) >= 2 and parts[0] and parts[1] and not parts[1].startswith("OpenGL ES"):
             behind = [at for at, part in enumerate(parts) if at >= 2 and part.startswith("OpenGL ES")]
             at = behind[0] if behind else 2
             version = ", ".join(parts[at:])

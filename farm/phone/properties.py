@@ -9,8 +9,8 @@ from farm.phone.text import lines, whole_lines
 _START = re.compile(r"\s*(?:\d+:)?\s*\[([^\[\]\s]+)\]:\s?\[(.*)")
 #: Between two that lost the line end between them.
 _JOINT = re.compile(r"\][ \t]*(?=\[[\w.\-/:@]{1,120}\]:\s?\[)")
-#: build.prop, where a dump of properties cannot be had.
-_ASSIGNMENT = re.compile(r"([A-Za-z][\w.\-]*)\s*=\s*(.*)")
+#: build.prop, where a dump of properties cannot be had. `?=` gives a value where nothing else does.
+_ASSIGNMENT = re.compile(r"([A-Za-z][\w.\-]*)\s*(\??)=\s*(.*)")
 
 Properties = Mapping[str, str]
 
@@ -41,5 +41,6 @@ def _until_bracket(value: list[str]) -> str | None:
 
 
 def _assignments(text: str) -> dict[str, str]:
-    found = (_ASSIGNMENT.fullmatch(line.strip()) for line in whole_lines(text))
-    return {match[1]: match[2] for match in found if match}
+    found = [match for line in whole_lines(text) if (match := _ASSIGNMENT.fullmatch(line.strip()))]
+    optional = {match[1]: match[3] for match in found if match[2]}
+    return optional | {match[1]: match[3] for match in found if not match[2]}

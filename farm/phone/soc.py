@@ -16,6 +16,10 @@ _SAYING = (
     "ro.hardware.chipname",
     "ro.vendor.soc.model",
     "ro.vendor.qti.soc_model",
+    # Oppo's and its kin, and Huawei's: what their phones show in the settings.
+    *("ro.product.oplus.cpuinfo", "ro.product.cpuinfo", "ro.config.cpu_info_display"),
+    # Unisoc's boot loader reads off which of a platform's chips it is: `T618`.
+    (_OF_UNISOC := "ro.boot.auto.efuse"),
 )
 #: MediaTek's platforms serve several chips: an MT6762G says MT6765 here, and its own number in /proc/cpuinfo.
 _PLATFORMS = ("ro.vendor.mediatek.platform", "ro.mediatek.platform")
@@ -131,6 +135,7 @@ def _is_of_phone(model: str, properties: Properties) -> bool:
 def _chip_found(properties: Properties, hardware: str | None, machine: str | None) -> Chip:
     """By everything but ro.soc.*."""
     said = [(name, _value(properties, name)) for name in _SAYING]
+    said = [(name, f"Unisoc {text}" if text and name == _OF_UNISOC else text) for name, text in said]
     said += [("/sys/devices/soc0/machine", machine), (_HARDWARE_LINE, hardware)]
     said += [(name, _value(properties, name)) for name in (*_PLATFORMS, *_HINTING, *_BOARDS)]
     known = [(name, text.strip()) for name, text in said if text is not None and text.strip()]
@@ -162,7 +167,7 @@ def _chip_said(model: str, maker: str | None) -> Chip:
 def _chip_named(text: str, source: str) -> Chip | None:
     """The chip that a text names, by its part number or by a code name that means one chip."""
     names_platform = source in (*_PLATFORMS, *_HINTING, *_BOARDS) or _TREE.fullmatch(text) is not None
-    if names_platform and _code_name(text) in FAMILY_BY_PLATFORM:
+    if names_platform and _family_name(text) is not None:
         return None
     if (known := CHIP_BY_PLATFORM.get(_code_name(text))) is not None and _is_of_chip(known[0], text, source):
         return Chip(vendor=known[0], model=known[1], name=sold_as(known[1]), source=f"{source}, {text}")
@@ -178,6 +183,15 @@ def _code_name(text: str) -> str:
     if (tree := _TREE.fullmatch(text)) is not None:
         return f"{tree[1]}{tree[2]}".casefold()
     return text.casefold().rpartition(_QUALCOMM)[2].strip(" .")
+
+
+def _family_name(text: str) -> str | None:
+    """The platform of several chips that a text names; makers put more behind a number: `msm8953_64`."""
+    code_name = _code_name(text)
+    number = code_name.partition("_")[0]
+    if code_name not in FAMILY_BY_PLATFORM and number.isalnum() and not number.isalpha():
+        code_name = number
+    return code_name if code_name in FAMILY_BY_PLATFORM else None
 
 
 def _is_of_chip(vendor: str, text: str, source: str) -> bool:
@@ -219,10 +233,10 @@ def _of_board(known: list[tuple[str, str]]) -> Chip | None:
 
 def _family(known: list[tuple[str, str]]) -> Chip | None:
     for source, text in known:
-        family = FAMILY_BY_PLATFORM.get(_code_name(text))
-        if family is not None and _is_of_chip(family[0], text, source):
-            vendor, chips = family
-            return Chip(vendor=vendor, platform=_code_name(text), source=f"{source}, which is any of {chips}")
+        platform = _family_name(text)
+        if platform is not None and _is_of_chip(FAMILY_BY_PLATFORM[platform][0], text, source):
+            vendor, chips = FAMILY_BY_PLATFORM[platform]
+            return Chip(vendor=vendor, platform=platform, source=f"{source}, which is any of {chips}")
     return None
 
 

@@ -123,6 +123,7 @@ FAMILY_BY_PLATFORM: Mapping[str, tuple[str, str]] = MappingProxyType(
         "mt6895": ("MediaTek", "MT6895, MT6896"),
         "sc8830": ("Unisoc", "SC7727, SC7730, SC8830, SC9830"),
         "scx15": ("Unisoc", "SC7715, SC8815"),
+        "ums9621": ("Unisoc", "UMS9158, UMS9621"),
         "hi6620oem": ("HiSilicon", "Kirin 910, 910T"),
         "hi36a0": ("HiSilicon", "Kirin 9000, 9000S and later"),
         "exynos9610": ("Samsung", "Exynos 9609, 9610, 9611"),

@@ -51,6 +51,13 @@ def test_a_phone_on_no_plug_says_so_and_a_cut_dump_says_nothing() -> None:
     assert battery(text[: text.index("USB")]).plugged is None
 
 
+def test_a_plug_that_we_do_not_know_is_not_no_plug() -> None:
+    text = "  AC powered: false\n  USB powered: false\n  MOD powered: true\n"
+    assert battery(text).plugged is None
+    assert battery(text.replace("USB powered: false", "USB powered: true")).plugged == "usb"
+    assert battery(text.replace("true", "false")).plugged == "none"
+
+
 def test_the_first_of_a_key_counts_whatever_case_vendors_repeat_it_in() -> None:
     assert battery("  level: 40\n  Level: 7\n  level: 9\n").level_pct == 40
 

@@ -67,6 +67,17 @@ def test_vulkan_and_its_driver_are_read_off_the_first_device() -> None:
     assert gpu("", VKJSON) == Gpu(renderer="Acme 9", vulkan="1.3.0", vulkan_driver="512.640.1, build 7")
 
 
+def test_a_driver_may_tell_all_that_vulkan_has_room_for() -> None:
+    said = r"Driver Build: 0a1b2c, I0d, 1799999999\nDate: 02/02/26\nBranch: " + "b" * 200
+    found = gpu("", VKJSON.replace("build 7", said))
+    assert found is not None
+    assert said in (found.vulkan_driver or "")
+
+
+def test_a_gles_line_without_its_vendor_names_no_gpu() -> None:
+    assert gpu("GLES: Adreno (TM) 999, OpenGL ES 3.2 V@0999.1\n", "") is None
+
+
 def test_a_document_on_one_line_says_the_same() -> None:
     assert gpu("", "{" + "".join(line.strip() for line in VKJSON.splitlines()) + "}") == gpu("", VKJSON)
 

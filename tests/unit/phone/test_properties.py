@@ -130,6 +130,7 @@ def test_the_last_assignment_of_a_build_prop_that_may_be_cut_is_left_out() -> No
         "ro.display.series",
         "ro.product.nickname",
         "ro.lge.petname",
+        "ro.product.product.tran.device.name.default",
     ],
 )
 def test_every_maker_has_a_property_of_its_own_for_what_it_sells_a_phone_as(name: str) -> None:
@@ -167,6 +168,25 @@ def test_a_market_name_that_is_the_model_again_does_not_hide_another() -> None:
     assert facts.market_name(said) == "Acme Nine"
     assert facts.source(said, "market_name") == "ro.display.series"
     assert facts.market_name({**said, "ro.display.series": ""}) is None
+
+
+def test_a_value_that_a_build_prop_has_for_want_of_another_gives_way_to_it() -> None:
+    text = "ro.hardware.egl?=acme\nro.carrier?=unknown\nro.zygote = zygote64\nro.zygote ?= zygote32\n"
+    assert properties(f"ro.hardware.egl=mali\n{text}") == {
+        "ro.hardware.egl": "mali",
+        "ro.carrier": "unknown",
+        "ro.zygote": "zygote64",
+    }
+
+
+def test_the_phones_own_partition_goes_before_that_of_its_board() -> None:
+    said = {
+        "ro.product.vendor.model": "board9",
+        "ro.product.odm.model": "A-9",
+        "ro.product.system.model": "s",
+    }
+    assert facts.device_model(said) == "A-9"
+    assert facts.source(said, "device_model") == "ro.product.odm.model"
 
 
 @pytest.mark.parametrize("joint", ["", " ", "\t"])

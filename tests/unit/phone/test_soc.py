@@ -91,6 +91,34 @@ def test_a_platform_that_is_called_after_one_of_its_chips_names_none_of_them(pla
     assert (found.vendor, found.model, found.name, found.platform) == ("Qualcomm", None, None, platform)
 
 
+@pytest.mark.parametrize("board", ["msm8937_32", "msm8953_64", "sdm660_64", "mt6735_64_go", "ums9621_2h10"])
+def test_what_stands_behind_such_a_platform_makes_it_no_part(board: str) -> None:
+    platform = board.partition("_")[0]
+    found = chip({"ro.board.platform": platform, "ro.product.board": board, "ro.hardware": board})
+    assert (found.model, found.name, found.platform) == (None, None, platform)
+
+
+def test_a_board_of_another_number_names_its_part() -> None:
+    assert chip({"ro.board.platform": "ums9621", "ro.product.board": "ums9158_2h10"}).model == "UMS9158"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "platform", "text"),
+    [
+        ("ro.product.oplus.cpuinfo", "SM7250", "lito", "Qualcomm SM7250 (Snapdragon 765/765G/768G)"),
+        ("ro.product.oplus.cpuinfo", "Snapdragon 765G", "lito", "Qualcomm lito"),
+        ("ro.product.cpuinfo", "MT6765", "mt6765", "MediaTek MT6765 (Helio P35/G35/G36/G37)"),
+        ("ro.config.cpu_info_display", "HUAWEI Kirin 9010", "kirin", "HiSilicon Kirin 9010"),
+        ("ro.boot.auto.efuse", "T618", "ums512", "Unisoc T618"),
+        ("ro.boot.auto.efuse", "-1", "ums512", "Unisoc UMS512 (T610/T618/T700)"),
+    ],
+)
+def test_what_a_phone_shows_in_its_settings_tells_chips_of_a_platform_apart(
+    name: str, value: str, platform: str, text: str
+) -> None:
+    assert chip({"ro.board.platform": platform, name: value}).text == text
+
+
 def test_what_names_the_part_itself_is_believed_where_the_platform_is_not() -> None:
     platform = {"ro.board.platform": "sdm660", "ro.hardware": "qcom"}
     assert chip({**platform, "ro.chipname": "SDM660"}).model == "SDM660"
