@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,22 @@ async def test_a_phone_whose_commands_all_fail_is_not_online_and_is_asked_once_a
     assert 1 <= bench.adb.asked <= lasted_s + 1
 
 
+@pytest.mark.fault(8)
+async def test_a_phone_whose_commands_all_fail_is_asked_ever_more_rarely(bench: Bench) -> None:
+    await bench.phone()
+    set_faults(bench.handle.state, Faults(exit1=True))
+    bench.watch.doubt(bench.device_id)
+    loop, times_s = asyncio.get_running_loop(), list[float]()
+    await comes_true(lambda: presence_of(bench) is not Presence.ONLINE, "the phone is doubted")
+    async with asyncio.timeout(60):
+        # Three times as long as the first pause.
+        while not (pauses_s := gaps(times_s)) or pauses_s[-1] < 6.0:
+            asked = bench.adb.asked
+            await comes_true(lambda asked=asked: bench.adb.asked > asked, "it is asked again")
+            times_s.append(loop.time())
+    assert len(times_s) >= 3
+
+
 @pytest.mark.fault(5)
 async def test_a_phone_in_a_boot_loop_is_booting_and_is_asked_once_a_second_at_most(bench: Bench) -> None:
     await bench.phone()
@@ -139,6 +156,10 @@ async def test_a_phone_that_wants_our_key_is_left_alone_and_says_which_key_to_al
         assert bench.adb.asked == 0
         set_faults(bench.handle.state, Faults())
         await bench.phone()
+
+
+def gaps(times_s: list[float]) -> list[float]:
+    return [late - early for early, late in pairwise(times_s)]
 
 
 def presence_of(bench: Bench) -> Presence:

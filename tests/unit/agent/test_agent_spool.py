@@ -2,8 +2,13 @@
 
 import errno
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from fake_clock import FakeClock
@@ -25,6 +30,32 @@ def test_a_report_waits_until_it_is_acknowledged(tmp_path: Path) -> None:
     assert later.find(ONE) == b"evidence"
     later.acknowledge(ONE, NOW)
     assert Spool(tmp_path).pending() == []
+
+
+@pytest.mark.invariant("I12")
+def test_a_report_and_then_its_name_are_on_the_disk_before_it_counts(tmp_path: Path) -> None:
+    """What a power cut leaves depends on the order of these three, which no file shows afterwards."""
+    spool = Spool(tmp_path)
+    with noted("fsync", "replace") as asked:
+        spool.put(ONE, b"evidence")
+    assert asked == ["fsync", "replace", "fsync"]
+
+
+@contextmanager
+def noted(*names: str) -> Iterator[list[str]]:
+    """What the system is asked for meanwhile, in its order."""
+    asked: list[str] = []
+
+    def note(frame: FrameType, event: str, called: Any) -> None:
+        if event == "c_call" and called.__name__ in names and called.__module__ == os.name:
+            asked.append(called.__name__)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield asked
+    finally:
+        sys.setprofile(before)
 
 
 @pytest.mark.invariant("I12")
