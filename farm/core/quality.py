@@ -84,16 +84,22 @@ def _unplugged(evidence: Evidence, gates: Gates) -> Iterator[_Finding]:
     for condition, when in ((evidence.before, "before"), (evidence.after, "after")):
         if condition is not None and condition.plugged == "none":
             yield Quality.UNPLUGGED, f"not plugged in {when} the run"
-    if evidence.away_s > 0:
-        away = f"the phone could not be reached for {evidence.away_s:.1f} s during the run"
-        yield Quality.UNPLUGGED, f"{away}, and nothing shows that it stayed on mains"
+    if away := _interrupted(evidence.away_s):
+        yield Quality.UNPLUGGED, f"{away[0]}, and nothing shows that it stayed on mains"
 
 
-def notices(before: Condition | None, gates: Gates) -> list[str]:
-    """What is to be known of a measurement without being held against it: what its gates could not see."""
+def notices(before: Condition | None, gates: Gates, *, away_s: float = 0.0) -> list[str]:
+    """What is to be known of a measurement without being held against it.
+
+    That is what its gates could not see, and that nobody could see the phone for a part of the run.
+    """
     if before is None:
-        return ["how the phone was before the run is unknown"]
-    return [f"{name} unknown" for name in unknown_gates(before, gates)]
+        return ["how the phone was before the run is unknown", *_interrupted(away_s)]
+    return [*(f"{name} unknown" for name in unknown_gates(before, gates)), *_interrupted(away_s)]
+
+
+def _interrupted(away_s: float) -> list[str]:
+    return [f"the phone could not be reached for {away_s:.1f} s during the run"] if away_s > 0 else []
 
 
 def _noisy(summary: Summary, limit: float) -> Iterator[_Finding]:

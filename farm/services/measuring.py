@@ -67,7 +67,7 @@ def measurement_of(
             controls=attempt.plan.controls,
             noise_limit=work.terms.spec["noise_limit"],
         ),
-        notices=tuple(notices(evidence.before, attempt.plan.gates)),
+        notices=tuple(notices(evidence.before, attempt.plan.gates, away_s=evidence.away_s)),
         controls=evidence.controls,
         cpu_s=None if ended is None else ended.cpu_s,
         parser_version=harness.parser_version,

@@ -80,6 +80,23 @@ def test_what_a_gate_could_not_see_is_noted_on_the_measurement(farm: FarmRig, ho
     assert "skin temperature unknown" in str(row["notices"])
 
 
+@pytest.mark.fault(3)
+@pytest.mark.parametrize(("mains", "quality"), [(False, "valid"), (True, "unplugged")])
+def test_a_run_whose_phone_was_replugged_is_marked_and_not_valid_where_mains_is_demanded(
+    farm: FarmRig, host: HostRig, mains: bool, quality: str
+) -> None:
+    away_s = [14.2]
+
+    def away_once(assignment: Assignment) -> Evidence:
+        return replace(bound(assignment), away_s=away_s.pop() if away_s else 0.0)
+
+    submit(farm, gates={"mains": mains})
+    host.run(away_once)
+    first, *again = farm.rows("SELECT quality, notices FROM measurements ORDER BY measurement_id")
+    assert (first["quality"], len(again)) == (quality, int(mains))
+    assert "the phone could not be reached for 14.2 s during the run" in str(first["notices"])
+
+
 @pytest.mark.fault(47)
 def test_a_run_that_lost_its_charger_is_kept_and_its_block_runs_again(farm: FarmRig, host: HostRig) -> None:
     plugs = ["none", "usb"]
