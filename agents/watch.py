@@ -66,11 +66,13 @@ class PhoneWatch:
         tasks: asyncio.TaskGroup,
         find_key: Callable[[], str | None] = lambda: None,
         names: Mapping[str, str] | None = None,
+        look_s: float = LOOK_S,
     ) -> None:
         """`find_key` gives the fingerprint that phones show when they ask their owners about us.
 
         `names` are those of phones that go by where they are plugged in, by what adb calls the place.
         """
+        self._look_s = look_s
         self.names = names or {}
         self._find_key = find_key
         self._adb = adb
@@ -221,7 +223,7 @@ class PhoneWatch:
             await _stirred_within(transport, backoff.next_s())
             return
         backoff.reset()
-        while not await _stirred_within(transport, LOOK_S):
+        while not await _stirred_within(transport, self._look_s):
             if self._may_look(transport.sighting):
                 condition = await self._admission.condition(transport.sighting)
                 if condition is None or condition.boot_id != transport.sighting.boot_id:

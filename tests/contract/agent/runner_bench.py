@@ -24,7 +24,7 @@ from agents.keeper import AdbKeeper
 from agents.pressure import Pressure
 from agents.runner import Runner
 from agents.virtual.pool import PhoneHandle
-from agents.watch import Phone, PhoneWatch
+from agents.watch import LOOK_S, Phone, PhoneWatch
 from farm.clock import SystemClock
 from farm.core.attempt import AttemptState
 from farm.core.errors import DeviceOffline
@@ -139,7 +139,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def benched(folder: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
+async def benched(folder: Path, phone: PhoneHandle, *, look_s: float = LOOK_S) -> AsyncIterator[Bench]:
     """Everything between a plan and a phone, but the keeper: adb's listing is the test's to tell."""
     clock, random, hand = SystemClock(), Random(1), Hand()
     blobs = BlobCache(folder / "cache", FarmApi(httpx.AsyncClient()), clock, limit_bytes=0)
@@ -148,7 +148,13 @@ async def benched(folder: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
             async with asyncio.TaskGroup() as tasks:
                 adb = CountingAdb(server.port)
                 watch = PhoneWatch(
-                    adb=adb, hand=hand, clock=clock, random=random, tasks=tasks, find_key=lambda: "AA:BB"
+                    adb=adb,
+                    hand=hand,
+                    clock=clock,
+                    random=random,
+                    tasks=tasks,
+                    find_key=lambda: "AA:BB",
+                    look_s=look_s,
                 )
                 runner_with = partial(
                     Runner,

@@ -1,15 +1,19 @@
 """One attempt on a real phone behind a real adb server, with adb's row of it taken away and put back."""
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from runner_bench import Bench, ends_within, unheard
+from played_farm import comes_true
+from runner_bench import Bench, benched, ends_within, unheard
 
 from agents.device.conditions import read_condition
 from agents.device.execute import start_run
 from agents.device.prepare import keep_awake
 from agents.journal import Phase
+from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
 from farm.clock import SystemClock
 from farm.core.attempt import AttemptState
 from farm.core.controls import Controls
@@ -116,3 +120,29 @@ async def test_a_phone_that_cannot_be_cleaned_is_not_called_online_for_long(benc
     await bench.attach()
     await clearing
     assert await bench.phone()
+
+
+@pytest.fixture
+def phone_alone(tmp_path: Path) -> Iterator[PhoneHandle]:
+    """One with a CPU of its own, as phones have."""
+    yield start_phones(1, tmp_path / "alone", shared_cpu=False)[0]
+    stop_phones(tmp_path / "alone")
+
+
+async def test_nobody_looks_at_a_phone_while_a_run_is_measured_there(
+    tmp_path: Path, phone_alone: PhoneHandle
+) -> None:
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    async with benched(tmp_path, phone_alone, look_s=0.2) as bench:
+        await bench.phone()
+        bench.adb.asked = 0
+        await comes_true(lambda: bench.adb.asked >= 3, "one that has nothing to do is looked at")
+        entry = bench.entry(1, f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done")
+        bench.hand.take(entry)
+        run = asyncio.create_task(bench.runner.run(entry, unheard, adopt=False))
+        await comes_true(begun.exists, "the run begins")
+        bench.adb.asked = 0
+        assert not await ends_within(run, 2.0)
+        assert bench.adb.asked == 0
+        go.touch()
+        await run
