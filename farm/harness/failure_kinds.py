@@ -107,7 +107,7 @@ NO_FLATBUFFER = _kind(
     _U,
     _VARIANT,
     "was built without the reader of this file's format",
-    "register a program built with it, or build the variant as `--format lite`",
+    "register a program built with it, or build the variant in another format: `--format lite` for torch",
 )
 TOO_NEW = _kind(
     "variant.too_new",

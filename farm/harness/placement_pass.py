@@ -9,7 +9,7 @@ from farm.core.plan import SHOWS_PLACEMENT, RunPlan, ShownPlacement
 from farm.harness.placements.log_lines import own_lines
 from farm.harness.tool import ToolPass
 
-#: Without it NNAPI's runtime says nothing of its partitions; with it each execution is told at length.
+#: Without it NNAPI's runtime tells at most who compiled a whole model; with it each execution at length.
 #: A plain dict: it is written out with the plan.
 NNAPI_PROPERTIES: Mapping[str, str] = {"debug.nn.vlog": "all"}
 #: Tags of what logs where a model goes; all else of the phone stays there.

@@ -23,6 +23,8 @@ _DEVICES = re.compile(r"deviceCount\s*=\s*(\d{1,3})\b")
 _COMPILED = re.compile(
     r"ExecutionStep::finish(?:Sub|Step)Model, compilation on (\S[^\n]*)|\bSIMPLE for (\S[^\n]*)"
 )
+#: What newer Androids log without being asked to, of models that one driver took whole.
+_FINISHED = re.compile(r"::\w{1,40}\W{1,3}compilation finished successfully on (\S[^\n]*)")
 _COUNT = re.compile(r"operationCount\s*=\s*(\d{1,7})")
 #: The partitioner's index -1 is its own interpreter of control flow.
 _INTERPRETER = "NNAPI"
@@ -46,7 +48,8 @@ def nnapi_placement(log: str, pid: int | None = None) -> Placement | None:
     lines, said = _of_process(log_lines(log), pid)
     warnings = tuple(line.quoted for line, _ in matching(lines, _AGAINST))[:_MOST_WARNINGS]
     shares = _operations(lines) or _devices(lines, _ONLY) or _devices(lines, _STEP)
-    shares = _after_fall_back(shares or _devices(lines, _COMPILED), lines)
+    shares = shares or _devices(lines, _COMPILED) or _devices(lines, _FINISHED)
+    shares = _after_fall_back(shares, lines)
     if not shares and not warnings and said is None:
         return None
     counts = [share.nodes for share in shares]
@@ -63,7 +66,7 @@ def _of_process(lines: Sequence[LogLine], pid: int | None) -> tuple[list[LogLine
     """The lines that count, and why there are none where several processes placed models."""
     if pid is not None:
         return [line for line in lines if line.pid in (pid, None)], None
-    told = (_BEST, _NUMBERED, _ONLY, _STEP, _COMPILED)
+    told = (_BEST, _NUMBERED, _ONLY, _STEP, _COMPILED, _FINISHED)
     writers = {line.pid for pattern in told for line, _ in matching(lines, pattern)}
     if len(writers) > 1:
         return [], f"{len(writers)} processes placed models, and nothing tells which is the run"

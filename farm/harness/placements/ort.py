@@ -12,10 +12,10 @@ from farm.harness.placements.nnapi import nnapi_placement
 
 #: Three counts, on one line or over several, each of which may carry a log's columns; of none there is one.
 _CAPABILITY = re.compile(
-    r"partitions supported by ([A-Za-z]\w{0,30})[^:\n]{0,20}:\s{0,3}(\d{1,6})"
-    r"(?:(?!partitions supported)[\s\S]){0,240}?"
-    r"nodes in the graph:\s{0,3}(\d{1,7})(?:(?!partitions supported)[\s\S]){0,240}?"
-    r"nodes supported by \w{1,30}[^:\n]{0,20}:\s{0,3}(\d{1,7})",
+    r"partitions\s{1,9}supported\s{1,9}by\s{1,9}([A-Za-z]\w{0,30})[^:\n]{0,20}:\s{0,9}(\d{1,6})"
+    r"(?:(?!partitions\s{1,9}supported)[\s\S]){0,240}?"
+    r"nodes\s{1,9}in\s{1,9}the\s{1,9}graph:\s{0,9}(\d{1,7})(?:(?!partitions\s{1,9}supported)[\s\S]){0,240}?"
+    r"nodes\s{1,9}supported\s{1,9}by\s{1,9}\w{1,30}[^:\n]{0,20}:\s{0,9}(\d{1,7})",
     re.IGNORECASE,
 )
 _PLACED = re.compile(
@@ -45,7 +45,7 @@ _COMPILED_BEFORE = re.compile(r"\bEPContext\b")
 _FAILED = re.compile(r"QNN SetupBackend failed|partitions supported by QNN[^:\n]{0,20}: 0(?!\d|, number)")
 _ABSENT = re.compile(
     r"Specified provider '(\w+)' is not in available provider names|(\w+ExecutionProvider) is not available"
-    r"|(\w+) execution provider is not supported in this build|EP Error"
+    r"|(\w+) execution provider is not supported in this build|\bEP Error"
     r"|Falling back to \[?'?CPUExecutionProvider",
     re.IGNORECASE,
 )
@@ -59,7 +59,10 @@ _AGAINST = re.compile(
     r"|Failed to (?:finalize|create) \w*\s?(?:graph|context)|QnnDsp <E>",
     re.IGNORECASE,
 )
-_QNN_LIBRARY = re.compile(r"Qnn(Htp|Gpu|Cpu|Dsp)(?:V\d+\w*)?(?:\.so|\.dll|\b)")
+#: The library's messages begin with `QnnDsp` on an HTP, too.
+_QNN_LIBRARY = re.compile(
+    r"\b(?:libQnn(Htp|Gpu|Cpu|Dsp)|Qnn(Htp|Gpu|Cpu|Dsp)(?=\w{0,20}\.dll))(?:V\d{1,4}\w{0,20}|Prepare)?\b"
+)
 _CPU = "CPUExecutionProvider"
 _MOST_WARNINGS = 5
 
@@ -84,7 +87,7 @@ def ort_placement(text: str) -> Placement | None:
     """
     lines = log_lines(text)
     warnings = _warnings(lines)
-    placed = _by_placement(lines)
+    placed = _by_placement(lines, text)
     total, shares = _by_capability(text, placed) or placed or (None, ())
     if not shares:
         shares = _by_list(lines)
@@ -142,7 +145,7 @@ def _standing(before: _Answer | None, answer: _Answer) -> _Answer:
     return before if is_part or is_what_is_left else answer
 
 
-def _by_placement(lines: Sequence[LogLine]) -> _Placed | None:
+def _by_placement(lines: Sequence[LogLine], text: str) -> _Placed | None:
     counts: Counter[str] = Counter()
     first: dict[str, LogLine] = {}
     is_counted = True
@@ -158,7 +161,7 @@ def _by_placement(lines: Sequence[LogLine]) -> _Placed | None:
     compiled = {name for name in first if _is_compiling(name) and len(first) > 1}
     shares = tuple(
         Share(
-            accelerator=accelerator_of(name),
+            accelerator=_hardware(name, text),
             by=name,
             nodes=counts[name] if is_counted and name not in compiled else None,
             partitions=counts[name] if is_counted and name in compiled else None,
@@ -208,8 +211,9 @@ def _refined(share: Share, text: str) -> tuple[Share, ...]:
 
 
 def _hardware(name: str, text: str) -> Accelerator:
-    if name.upper().startswith("QNN") and (library := _QNN_LIBRARY.search(text)) is not None:
-        return accelerator_of(library[1])
+    if name.upper().startswith("QNN"):
+        libraries = {match[1] or match[2] for match in _QNN_LIBRARY.finditer(text)}
+        return accelerator_of(libraries.pop()) if len(libraries) == 1 else Accelerator.UNKNOWN
     return accelerator_of(name)
 
 

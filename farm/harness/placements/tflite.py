@@ -21,7 +21,8 @@ _NONE = re.compile(
     r"|Restored original execution plan after delegate application failure"
     r"|(?:Failed|Unable) to (?:create|load) (?:the )?\w+ delegate|\w+ [Dd]elegate is not supported"
     r"|\w+ acceleration is unsupported on this platform"
-    r"|Failed to create a dispatch delegate kernel"
+    r"|Failed to create a dispatch delegate kernel|Created 0 GPU delegate kernels"
+    r"|Failed to create \S{0,40}\bDelegateKernelLiteRt\b"
 )
 _WARNED = re.compile(
     r"Can not open OpenCL|Falling back to|ANEURALNETWORKS_(?!NO_ERROR)[A-Z_]+|not supported by \w+ delegate"
@@ -36,6 +37,8 @@ _NNAPI_NAME = re.compile(r"NNAPI accelerator name: \[([^\]\n]+)\]")
 #: Without any other driver it is NNAPI's own kernels, on the CPU, that took what NNAPI took.
 _NO_DRIVER = re.compile(r"NNAPI accelerators available: \[(nnapi-reference)\]")
 _QNN_LIBRARY = re.compile(r"\blibQnn(Htp|Gpu|Dsp|Cpu)(?:V\d{1,4}\w{0,20})?\.so\b")
+#: Of WebGPU, where there is no GPU.
+_SOFTWARE_ADAPTER = re.compile(r"Selected adapter: [^\n]{0,200}\badapterType=(CPU)\b")
 _LIBRARY = re.compile(r"External delegate path\s*: \[([^\]\n]+)\]")
 _OPTIONS = re.compile(r"External delegate options\s*: \[([^\]\n]*)\]")
 _BACKEND_OPTION = re.compile(r"(?:backend_type|backends?|htp_backend)\s*:\s*(\w+)\s*(,)?")
@@ -67,13 +70,16 @@ def tflite_placement(text: str) -> Placement | None:
     if not shares and not rest and not warnings:
         return None
     # Parts that nobody counted make no whole.
-    whole = total if all(each.nodes is not None for each in others) else None
+    is_whole = all(each.nodes is not None for each in others) and not _is_too_much(others, total)
+    whole = total if is_whole else None
     return _with_drivers(Placement(shares=(*shares, *rest), total_nodes=whole, warnings=warnings), text)
 
 
 def _total(taken: Sequence[Taken]) -> int | None:
-    totals = [each.total for each in taken if each.total is not None]
-    return max(totals, default=None)
+    """Without a subgraph's number, XNNPACK may have counted a graph that another delegate changed before."""
+    others = [each for each in taken if each.software != XNNPACK or each.subgraph is not None]
+    totals = [each.total for each in others if each.total is not None]
+    return max(totals or [each.total for each in taken if each.total is not None], default=None)
 
 
 def _share(taken: Taken, lines: Sequence[LogLine]) -> Share:
@@ -88,6 +94,8 @@ def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator
         if next(matching(lines, _NNAPI_FAILED), None) is not None:
             return f"{name or 'NNAPI'}, which failed", Accelerator.UNKNOWN
         return (name, accelerator_of_driver(name)) if name else ("NNAPI", Accelerator.UNKNOWN)
+    if accelerator_of(software) is Accelerator.GPU and _last(lines, _SOFTWARE_ADAPTER) is not None:
+        return f"{software} in software", Accelerator.CPU
     option = _BACKEND_OPTION.search(_last(lines, _OPTIONS) or "")
     if option is not None:
         # Of several, in their order of preference, nothing here says which one took what.
@@ -125,6 +133,7 @@ def _rest(
     """The CPU's: XNNPACK's nodes and those of nobody."""
     taken = sum(each.held or 0 for each in others)
     is_counted = total is not None and all(each.held is not None for each in others)
+    is_counted = is_counted and not _is_too_much(others, total)
     if any(each.is_all for each in others) or (is_counted and total == taken and others):
         return ()
     left = (total or 0) - taken if is_counted else None
@@ -136,6 +145,11 @@ def _rest(
     if refused and not shares:
         return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=refused[0]),)
     return _partly(others, lines)
+
+
+def _is_too_much(others: Sequence[Taken], total: int | None) -> bool:
+    """Whether they would have taken more than there is: what they counted is not the same."""
+    return total is not None and sum(each.held or 0 for each in others) > total
 
 
 def _of_xnnpack(xnnpack: Taken, left: int | None) -> tuple[Share, ...]:
@@ -185,9 +199,6 @@ def _with_drivers(placement: Placement, text: str) -> Placement:
     drivers = nnapi_placement(text) if at is not None else None
     if at is None or drivers is None or not drivers.shares:
         return placement
-    if actual(placement, "nnapi").accelerator is Accelerator.CPU:
-        # Most nodes were never NNAPI's, which its own count of operations would hide.
-        return placement
     named = placement.shares[at]
     if len(drivers.shares) == 1:
         only = drivers.shares[0]
@@ -195,6 +206,9 @@ def _with_drivers(placement: Placement, text: str) -> Placement:
             replace(named, accelerator=only.accelerator, by=only.by, line=f"{named.line}; {only.line}"),
         )
         return replace(placement, shares=(*placement.shares[:at], *inside, *placement.shares[at + 1 :]))
+    if actual(placement, "nnapi").accelerator is Accelerator.CPU:
+        # Most nodes were never NNAPI's, which its own count of operations would hide.
+        return placement
     rest = (*placement.shares[:at], *placement.shares[at + 1 :])
     uncounted = tuple(replace(share, nodes=None) for share in rest)
     # Operations of NNAPI and nodes of TFLite are not the same, so only one of the two is counted.

@@ -27,12 +27,20 @@ _SPLIT = re.compile(
     r"(\d{1,7}) operations will run on the GPU, and the remaining (\d{1,7})"
     r"(?: operations will run)? on the CPU"
 )
+_NO_SPLIT = re.compile(r"No operations will run on the GPU, and all (\d{1,7}) operations will run on the CPU")
 #: All that was taken before is given back.
 _RESTORED = re.compile(r"Restored original execution plan after delegate application failure")
 _NOT_EXECUTED = re.compile(
     r"[Tt]hough (\w+) delegate is explicitly applied, the model graph will not be executed by the delegate"
 )
 _KERNELS = re.compile(r"Created (\d{1,6}) GPU delegate kernels")
+#: Newer ones say it of each graph, and not how many kernels they made.
+_API = re.compile(r"Initializ(?:ed|ing) (?:OpenCL|OpenGL|WebGPU|Metal|Vulkan)-based API")
+#: Of a GPU's kernels: the last word on them counts.
+_MADE = re.compile(
+    rf"{_API.pattern}|Created [1-9]\d{{0,5}} GPU delegate kernels"
+    r"|(?P<none>Created 0 GPU delegate kernels|Failed to create \S{0,40}\bDelegateKernelLiteRt\b)"
+)
 _PROFILE = re.compile(r"^\s*(TfLite\w*Delegate\w*)\s+(\d{1,6})\s+[\d.]+\s+[\d.]+%")
 #: LiteRT replaces the nodes of an NPU by calls of what was compiled, and the calls are what it counts later.
 _COMPILED = re.compile(
@@ -40,7 +48,9 @@ _COMPILED = re.compile(
     r"\. resulted in (\d{1,6}) partitions?"
 )
 #: Comes behind the line that says that its nodes were replaced.
-_NOT_DISPATCHED = re.compile(r"Failed to create a dispatch delegate kernel|Failed to initialize Dispatch API")
+_NOT_DISPATCHED = re.compile(
+    r"Failed to create a dispatch delegate kernel|Failed to initialize (?:Dispatch API|QNN backend)"
+)
 XNNPACK = "XNNPACK"
 _DISPATCH = "Dispatch"
 #: Their nodes are whole partitions, compiled before.
@@ -49,6 +59,9 @@ _OF_CALLS = (_DISPATCH, "EdgeTpuDelegateForCustomOp")
 _MAYBE_OF_CALLS = ("Neutron", "Ethosu")
 #: What the tool calls a delegate that it knows by a library alone.
 _BY_LIBRARY = ("EXTERNAL", "STABLE_DELEGATE")
+_GPU = "GPU"
+#: LiteRT's delegate has the API's name behind this, where the interpreter names it.
+_LITERT_GPU = "LITERT_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +96,8 @@ def taken(lines: Sequence[LogLine]) -> list[Taken]:
     idle = {delegate_name(match[1]) for _, match in matching(lines, _NOT_EXECUTED)}
     idle |= {_DISPATCH for _ in matching(lines, _NOT_DISPATCHED)}
     took = [_of_calls(each, lines) for each in _merged(_by_line(kept))]
+    if [match["none"] is None for _, match in matching(kept, _MADE)][-1:] == [False]:
+        idle |= {each.software for each in took if _is_gpu(each.software)}
     if idle.intersection(_BY_LIBRARY):
         return [each for each in took if each.software == XNNPACK]
     return [each for each in took if each.software not in idle]
@@ -148,14 +163,20 @@ def _by_line(lines: Sequence[LogLine]) -> list[Taken]:
         for line, match in matching(lines, APPLIED)
     ]
     found += [
-        Taken(software="GPU", nodes=int(match[1]), total=int(match[1]) + int(match[2]), line=line.quoted)
+        Taken(software=_GPU, nodes=int(match[1]), total=int(match[1]) + int(match[2]), line=line.quoted)
         for line, match in matching(lines, _SPLIT)
     ]
     found += [
-        Taken(software="GPU", partitions=int(match[1]), line=line.quoted)
+        Taken(software=_GPU, nodes=0, total=int(match[1]), line=line.quoted)
+        for line, match in matching(lines, _NO_SPLIT)
+    ]
+    found += [
+        Taken(software=_GPU, partitions=int(match[1]), line=line.quoted)
         for line, match in matching(lines, _KERNELS)
         if int(match[1]) > 0
     ]
+    if not any(_is_gpu(each.software) for each in found):
+        found += [Taken(software=_GPU, line=line.quoted) for line, _ in matching(lines, _API)]
     profile = [(line, match) for line, match in matching(lines, _PROFILE)]
     return found or [
         Taken(software=delegate_name(match[1]), partitions=int(match[2]), line=line.quoted)
@@ -167,10 +188,12 @@ def _merged(taken: Sequence[Taken]) -> list[Taken]:
     """One for each delegate: what several lines say of it is put together, graphs are added up."""
     by_software: dict[str, list[Taken]] = {}
     names = {each.software for each in taken}
+    gpu = next((name for name in sorted(names) if name.startswith(_LITERT_GPU)), _GPU)
     real = next((name for name in sorted(names) if name not in (*_BY_LIBRARY, XNNPACK)), None)
     for each in taken:
         # The tool says EXTERNAL where the delegate itself says its name.
         software = real if each.software in _BY_LIBRARY and real else each.software
+        software = gpu if software == _GPU else software
         by_software.setdefault(software, []).append(replace(each, software=software))
     return [_one(each) for each in by_software.values()]
 
@@ -195,6 +218,10 @@ def _one(parts: Sequence[Taken]) -> Taken:
     total = best.total if best.total is not None or not is_all else best.nodes
     partitions = best.partitions or next((each.partitions for each in parts if each.partitions), None)
     return replace(best, total=total, partitions=partitions, is_all=is_all)
+
+
+def _is_gpu(software: str) -> bool:
+    return software == _GPU or software.startswith(_LITERT_GPU)
 
 
 def delegate_name(software: str) -> str:
