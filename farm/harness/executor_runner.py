@@ -18,13 +18,22 @@ from farm.harness.tool_reading import Times, output_of, time_reading, without_ti
 FLAGS: Mapping[str, Flag] = {
     "num_executions": Flag(default=50, help="timed executions, all in one process", minimum=1),
     "cpu_threads": Flag(default=1, help="threads of the CPU; -1 leaves it to the program", minimum=-1),
-    "iteration": Flag(default=0, help="qnn: timed executions; 0 takes num_executions", minimum=0),
-    "warm_up": Flag(default=0, help="qnn: executions before the clock counts", minimum=0),
+    "iteration": Flag(default=0, help="qnn, neuropilot: timed executions; 0 takes num_executions", minimum=0),
+    "warm_up": Flag(default=0, help="qnn, enn: executions before the clock counts", minimum=0),
     "htp_performance_mode": Flag(
         default=0, help="qnn: 0 leaves it; else as Qualcomm numbers them", minimum=0
     ),
 }
-_QNN = "qnn"
+_QNN, _NEUROPILOT, _ENN = "qnn", "neuropilot", "enn"
+#: Runners of their own makers, which refuse to start with a flag that they do not know.
+_OWN_FLAGS: Mapping[str, Sequence[str]] = {
+    _QNN: ("iteration", "warm_up", "htp_performance_mode"),
+    _NEUROPILOT: ("iteration",),
+    _ENN: ("num_executions", "warm_up"),
+}
+_FLAGS_OF_ALL = ("num_executions", "cpu_threads")
+#: Given whatever their value is.
+_ALWAYS = ("num_executions", "iteration", "cpu_threads")
 #: Each time has six decimals of a millisecond.
 _ROUNDED = 0.001
 _NO_TIME = "this runner is older than the one that times executions: it only says that they were successful"
@@ -34,15 +43,15 @@ class ExecutorRunner:
     """Runs `.pte` files. Which backend a file runs on was decided when it was exported."""
 
     name: str = "executor_runner"
-    parser_version: int = 2
+    parser_version: int = 3
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     formats: Sequence[Format] = (Format.EXECUTORCH,)
     flags_are_words: bool = True
-    backends: Sequence[str] = ("cpu", "xnnpack", "vulkan", _QNN, "neuropilot", "enn")
+    backends: Sequence[str] = ("cpu", "xnnpack", "vulkan", _QNN, _NEUROPILOT, _ENN)
     clock_covers: str = (
         "Method::execute() only, on inputs of ones; newer runners tell each execution, older ones the mean of"
-        " all; the first is among them: there is no warm-up but qnn's"
+        " all; the first is among them: there is no warm-up but qnn's and enn's"
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
@@ -50,18 +59,14 @@ class ExecutorRunner:
         return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The command line of the runner; Qualcomm's has flags of its own."""
-        names = (
-            ("iteration", "warm_up", "htp_performance_mode") if request.backend == _QNN else ("cpu_threads",)
-        )
-        words = ["--model_path=${file_model}"]
-        if request.backend != _QNN:
-            words.append(f"--num_executions={count_setting(request.settings, FLAGS, 'num_executions')}")
+        """The command line of the runner; those of Qualcomm, MediaTek and Samsung have flags of their own."""
+        names = _OWN_FLAGS.get(request.backend, _FLAGS_OF_ALL)
+        words = ["--model=${file_model}" if request.backend == _ENN else "--model_path=${file_model}"]
         for name in names:
             value = setting(request.settings, FLAGS, name)
-            if name == "iteration":
-                words.append(f"--iteration={_asked(request.settings, request.backend)}")
-            elif name not in request.lacks and (name == "cpu_threads" or value != FLAGS[name].default):
+            if name in ("num_executions", "iteration"):
+                value = _asked(request.settings, request.backend)
+            if name not in request.lacks and (name in _ALWAYS or value != FLAGS[name].default):
                 words.append(f"--{name}={spelled(value)}")
         return tool_plan(self.name, request, words)
 
@@ -106,7 +111,7 @@ class ExecutorRunner:
 
 def _asked(settings: Mapping[str, object], backend: str) -> int:
     known = {name: value for name, value in settings.items() if isinstance(value, int | float | str)}
-    if backend == _QNN and setting(known, FLAGS, "iteration"):
+    if "iteration" in _OWN_FLAGS.get(backend, ()) and setting(known, FLAGS, "iteration"):
         return count_setting(known, FLAGS, "iteration")
     return count_setting(known, FLAGS, "num_executions")
 

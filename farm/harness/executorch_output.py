@@ -16,6 +16,8 @@ _TOTAL = re.compile(rf"Model executed successfully ([0-9]{{1,9}}) time\(s\) in (
 _ITERATION = re.compile(rf"Iteration ([0-9]{{1,9}}) of ([0-9]{{1,9}}): ({_NUMBER}) ms")
 #: qnn_executor_runner, one line for each set of inputs.
 _OF_SET = re.compile(rf"(?<!Total )\b([0-9]{{1,9}}) inferences? took ({_NUMBER}) ms, avg ({_NUMBER}) ms")
+#: Samsung's of before it could repeat: of the one there is.
+_ONCE = re.compile(rf"End with elapsed time\(ms\): ({_NUMBER})$")
 #: How many sets there were; its average is of a set, which may be many inferences.
 _SETS = re.compile(r"Total ([0-9]{1,9}) inferences? took")
 #: When ExecuTorch's own logger wrote a line, in microseconds since its start.
@@ -67,6 +69,8 @@ def executions(text: str) -> list[Executions]:
         if (match := _TOTAL.search(line) or _OF_SET.search(line)) is not None:
             stamp = _stamp(raw)
             found.append(Executions(count=int(match[1]), total_ms=float(match[2]), line=line, stamp=stamp))
+        elif (match := _ONCE.search(line)) is not None:
+            found.append(Executions(count=1, total_ms=float(match[1]), line=line, stamp=_stamp(raw)))
         elif (match := _SETS.search(line)) is not None:
             sets = int(match[1])
     once = _once(found, sets)

@@ -110,12 +110,15 @@ def _timed_out(evidence: Evidence, ended: ExitRecord) -> RunFailure:
 
 
 def _failed(evidence: Evidence, ended: ExitRecord, signs: Sequence[Sign]) -> RunFailure:
-    is_told = ended.code in KIND_BY_EXIT_CODE
-    found = _found(evidence, [sign for sign in signs if not (is_told and sign.is_weak)])
+    found = _found(evidence, [sign for sign in signs if not sign.is_weak])
     if found is not None:
-        kind, line = found
-        return _failure(kind, evidence, ended, line)
-    telling = _telling_line(evidence)
+        return _failure(found[0], evidence, ended, found[1])
+    words, is_told = _last_words(evidence), ended.code in KIND_BY_EXIT_CODE
+    weak = None if is_told else _found(evidence, [sign for sign in signs if sign.is_weak])
+    # What was said on the way does not hide what the program itself said of its end.
+    if weak is not None and words in (None, weak[1]):
+        return _failure(weak[0], evidence, ended, weak[1])
+    telling = words or _last_text(evidence.stderr) or _last_text(evidence.stdout)
     by_code = KIND_BY_EXIT_CODE.get(ended.code, CRASHED if telling and CRASH.search(telling) else ENDED)
     said = "" if telling else ", and it printed nothing"
     return _failure(by_code, evidence, ended, telling, said=said)
@@ -154,12 +157,12 @@ def _sign_in(text: str, signs: Sequence[Sign]) -> tuple[Kind, str] | None:
     return None
 
 
-def _telling_line(evidence: Evidence) -> str | None:
+def _last_words(evidence: Evidence) -> str | None:
     for words in LAST_WORDS:
         match = words.search(evidence.stderr) or words.search(evidence.stdout)
         if match is not None:
             return _line_around(match)
-    return _last_text(evidence.stderr) or _last_text(evidence.stdout)
+    return None
 
 
 def _line_around(match: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ from farm.harness.generic_reading import clock_covers, reading
 class GenericHarness:
     """Calls a program as its definition says, and reads what it prints at the places the definition names."""
 
-    parser_version: int = 3
+    parser_version: int = 4
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition

@@ -19,9 +19,14 @@ _GONE_THROUGH = 20
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?")
 _WITH_COMMA = re.compile(r"[+-]?[0-9][0-9.' ]*,[0-9]+")
 _START = re.compile(r"^[ \t]*(?=[\[{]\s{0,100}[\"\[\]{}0-9tfnN-])([\[{])", re.MULTILINE)
+#: What stands between thousands besides a comma, of which nothing else makes fields.
+_THOUSANDS = r"['\u2019_\u00a0\u2009\u202f]"
 #: What stands right beside a group that caught a part of a number only.
-_BEGUN_BEFORE = re.compile(r"[0-9][.,]?$")
-_GOES_ON = re.compile(r"[.,]?[0-9]|[eE][+-]?[0-9]")
+_BEGUN_BEFORE = re.compile(rf"[0-9](?:[.,]|{_THOUSANDS}|[eE][+-]?)?$|(?:^|[\s=:(\[])-$")
+_GOES_ON = re.compile(rf"(?:[.,]|{_THOUSANDS})?[0-9]|[eE][+-]?[0-9]|[xX][0-9a-fA-F]")
+#: `1,` before `234.5`: a field before another, or a thousand?
+_MAYBE_A_THOUSAND = re.compile(r"(?:^|[^0-9])[0-9]{1,3},$")
+_BESIDE_BYTES = 8
 
 
 class NotReadable(ValueError):
@@ -55,7 +60,8 @@ class Printed:
         return found
 
     def _by_pattern(self, pattern: str) -> list[float]:
-        return [_captured(capture) for capture in islice(captures(pattern, self.text), MAX_NUMBERS + 1)]
+        found = captures(pattern, self.text, beside=_BESIDE_BYTES)
+        return [_captured(capture) for capture in islice(found, MAX_NUMBERS + 1)]
 
     def _by_path(self, path: str) -> list[float]:
         found = found_at(self.document, json_path(path))
@@ -97,15 +103,19 @@ def _captured(capture: Capture) -> float:
     after = capture.after if capture.text.endswith(text) else ""
     begun, goes_on = _BEGUN_BEFORE.search(before), _GOES_ON.match(after)
     # `12.5` beside a comma is a field of its own: it has its point already.
-    if begun and not (begun[0].endswith(",") and "." in text):
-        raise _part_of(f"{before}{text}{after}")
+    is_field = begun is not None and begun[0].endswith(",") and "." in text
+    is_thousand = re.match(r"[0-9]{3}\.", text) is not None and _MAYBE_A_THOUSAND.search(before) is not None
+    if begun and (not is_field or is_thousand):
+        raise _part_of(before, text, after)
     if goes_on and not (goes_on[0].startswith(",") and "." in text):
-        raise _part_of(f"{before}{text}{after}")
+        raise _part_of(before, text, after)
     return _number(text)
 
 
-def _part_of(around: str) -> NotReadable:
-    shown = max(around.split(), key=len)[:_SHOWN_CHARS]
+def _part_of(before: str, text: str, after: str) -> NotReadable:
+    begins = before.split()[-1] if before and not before[-1].isspace() else ""
+    ends = after.split()[0] if after and not after[0].isspace() else ""
+    shown = f"{begins}{text}{ends}"[:_SHOWN_CHARS]
     if _WITH_COMMA.search(shown):
         return _comma(shown)
     return NotReadable(f"the pattern's group catches a part of a number only, in `{shown}`")
@@ -113,7 +123,8 @@ def _part_of(around: str) -> NotReadable:
 
 def _comma(shown: str) -> NotReadable:
     said = f"`{shown}` has a comma: is it a decimal one, or does it stand between numbers?"
-    return NotReadable(f"{said} print numbers with a point (LC_ALL=C)")
+    hint = "print numbers with a point (LC_ALL=C), or have the pattern match what stands between them"
+    return NotReadable(f"{said} {hint}")
 
 
 def _number(text: str) -> float:

@@ -67,7 +67,7 @@ def time_reading(
         metrics: further figures.
     """
     if (wrong := _impossible(times)) is not None:
-        return unreadable(evidence, wrong)
+        return without_times(evidence, wrong)
     found, shown = actual_of(plan, placement)
     backend, accelerator, proof = found.backend, str(found.accelerator), found.proof
     # Warnings alone are of what was not asked for.

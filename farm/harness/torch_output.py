@@ -18,9 +18,10 @@ _OBSERVED = re.compile(
     r'PyTorchObserver\s*\{\s*"type":\s*"NET",[^{}\n]*"metric":\s*"latency",\s*"value":\s*"?'
     rf'({_NUMBER})"?\s*\}}'
 )
+#: Caffe2's nets say `runs`, and iOS's log stands before its second line, too; its first may be two.
 _LAST = re.compile(
-    rf"Main run finished\.[ \t]+(Microseconds|Milliseconds) per iter: ?({_NUMBER})"
-    rf"\.?\s+Iters per second:[ \t:]*{_NUMBER}"
+    rf"Main runs? finished\.\s{{1,9}}(Microseconds|Milliseconds) per iter: ?({_NUMBER})"
+    rf"\.?\s+(?:[^\]\n]{{0,100}}\[\d+:\d+\] )?Iters per second:[ \t:]*{_NUMBER}"
 )
 #: Longer than any run; keeps every value within 64 bits.
 _LONGEST_NS = 10**15

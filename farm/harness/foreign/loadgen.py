@@ -4,8 +4,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from farm.harness.log_lines import plain_lines
+
 _FIELD = re.compile(r"([A-Za-z0-9][\w ./()]{0,60}?)\s*:\s*(\S.{0,60}?)\s*$")
 _PERCENTILE = re.compile(r"([0-9]{1,3}\.[0-9]{2}) percentile latency \(ns\)")
+_FIRST = "SUT name"
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
 
 
@@ -28,8 +31,11 @@ class LoadgenSummary:
 def loadgen_summary(text: str) -> LoadgenSummary | None:
     """Read a summary; None where the text is none."""
     fields: dict[str, str] = {}
-    for line in text.splitlines():
-        if (match := _FIELD.match(line.strip())) is not None:
+    for line in plain_lines(text):
+        if (match := _FIELD.match(line)) is not None:
+            # What a second summary adds is not of the first.
+            if match[1] == _FIRST and _FIRST in fields:
+                break
             fields.setdefault(match[1], match[2])
     if "Result is" not in fields or "Scenario" not in fields:
         return None

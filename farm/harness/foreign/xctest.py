@@ -7,7 +7,7 @@ _NUMBER = r"-?[0-9]{1,12}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,3})?"
 #: `[Time, seconds]`; newer Xcode writes `[Clock Monotonic Time, s]` and other metrics.
 _MEASURED = re.compile(
     r"Test Case '(?P<name>[^'\n]{1,300})' measured \[(?P<metric>[^,\]\n]{1,80}), (?P<unit>[^\]\n]{1,20})\]"
-    rf" average: (?P<mean>{_NUMBER}), relative standard deviation: (?P<rsd>{_NUMBER})%,"
+    rf" average: (?P<mean>{_NUMBER}), relative standard deviation: (?P<rsd>{_NUMBER}|-?nan|inf)%,"
     r" values: \[(?P<values>[^\]\n]{0,5000})\]"
 )
 
@@ -20,7 +20,8 @@ class Measured:
     metric: str
     unit: str
     mean: float
-    relative_deviation_pct: float
+    #: None of a mean of 0.
+    relative_deviation_pct: float | None
     values: tuple[float, ...]
 
 
@@ -32,7 +33,7 @@ def measured(text: str) -> list[Measured]:
             metric=found["metric"],
             unit=found["unit"],
             mean=float(found["mean"]),
-            relative_deviation_pct=float(found["rsd"]),
+            relative_deviation_pct=float(found["rsd"]) if re.fullmatch(_NUMBER, found["rsd"]) else None,
             values=tuple(float(value) for value in re.findall(_NUMBER, found["values"])),
         )
         for found in _MEASURED.finditer(text)

@@ -30,6 +30,22 @@ def test_newer_xcode_names_other_metrics_and_units() -> None:
     assert (found.metric, found.unit, found.values) == ("Clock Monotonic Time", "s", (0.02, 0.022))
 
 
+def test_a_mean_of_nothing_has_no_deviation() -> None:
+    (found,) = measured(
+        "Test Case '-[T.Net testRun]' measured [Time, seconds] average: 0.000, relative standard deviation:"
+        " nan%, values: [0.000000, 0.000000]\n"
+    )
+    assert (found.mean, found.relative_deviation_pct) == (0.0, None)
+
+
+def test_a_summary_of_loadgen_is_read_off_a_log_and_has_nothing_of_the_next() -> None:
+    lines = ["SUT name : X", "Scenario : Offline", "Result is : VALID", "Mean latency (ns) : 70"]
+    lines += ["SUT name : Y", "Scenario : SingleStream", "Max latency (ns) : 90"]
+    found = loadgen_summary("\n".join(f"I mlperf  : {line}" for line in lines))
+    assert found is not None
+    assert (found.system, found.mean_ns, found.max_ns) == ("X", 70.0, None)
+
+
 def test_loadgen_says_whether_its_result_counts() -> None:
     found = loadgen_summary(sample.captured("ios/mlperf_loadgen_summary_coreml_ios.txt"))
     assert found is not None
@@ -125,3 +141,38 @@ def test_a_text_of_something_else_has_none_of_it() -> None:
     assert model_runs(text) is None
     assert llm_stats(text) is None
     assert not gatord_output(text).ready
+
+
+def test_stamps_of_a_language_models_run_are_the_times_of_its_report() -> None:
+    found = llm_stats(
+        'PyTorchObserver {"prompt_tokens":20,"generated_tokens":40,"model_load_start_ms":1000,'
+        '"model_load_end_ms":4500,"inference_start_ms":5000,"inference_end_ms":7250,"prompt_eval_end_ms":5250,'
+        '"first_token_ms":5250,"aggregate_sampling_time_ms":9,"SCALING_FACTOR_UNITS_PER_SECOND":1000}\n'
+    )
+    assert found == LlmStats(
+        prompt_tokens=20,
+        generated_tokens=40,
+        load_s=3.5,
+        inference_s=2.25,
+        prompt_s=0.25,
+        generate_s=2.0,
+        first_token_s=0.25,
+    )
+
+
+def test_stamps_beyond_any_clock_are_no_times() -> None:
+    stamp = "9" * 400
+    found = llm_stats(
+        f'PyTorchObserver {{"model_load_start_ms":0,"model_load_end_ms":{stamp},"prompt_tokens":3,'
+        '"SCALING_FACTOR_UNITS_PER_SECOND":1000}'
+    )
+    assert found == LlmStats(prompt_tokens=3)
+
+
+def test_mediateks_language_models_say_their_speed_in_words_of_their_own() -> None:
+    prefix = "I 00:00:09.1 executorch:mtk_llama_executor_runner.cpp:9] "
+    found = llm_stats(
+        f"{prefix}Done analyzing prompt in 0.500000 sec (256.0 tok/s)\n"
+        f"{prefix}Token generation speed: 8.750000 tok/s\n"
+    )
+    assert found == LlmStats(prompt_s=0.5, tokens_per_s=8.75)

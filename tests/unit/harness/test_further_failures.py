@@ -152,3 +152,58 @@ def test_what_arm_nn_throws_says_more_than_that_the_process_was_aborted(said: st
 def test_a_driver_that_did_not_do_it_decides_only_where_nothing_else_does(said: str) -> None:
     assert sample.failure("benchmark_model", stderr=said, code=1).code == "run.backend_failed"
     assert sample.failure("benchmark_model", stderr=said, code=139).code == "run.crashed"
+
+
+@pytest.mark.parametrize("words", ["Aborted", "  what():  vector::_M_range_check", "RuntimeError: no input"])
+def test_the_programs_own_last_words_stand_above_what_was_said_on_the_way(words: str) -> None:
+    said = f'dlopen failed: library "libOpenCL.so" not found\n{words}\n'
+    found = sample.failure("benchmark_model", stderr=said, code=1)
+    assert found.code in {"run.crashed", "run.failed"}
+    assert found.line == words.strip()
+
+
+def test_last_words_that_say_what_failed_are_of_that_kind() -> None:
+    said = 'RuntimeError: dlopen failed: library "libbar.so" not found\n'
+    assert sample.failure("litert-benchmark", stderr=said, code=1).code == "run.backend_failed"
+
+
+def test_a_flag_that_a_tool_of_the_shell_does_not_know_is_not_the_programs() -> None:
+    for tool in ("taskset", "/system/bin/grep"):
+        said = f"{tool}: invalid option -- 'Z'\n"
+        assert sample.failure("onnxruntime_perf_test", stderr=said, code=1).code == "run.failed"
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (
+            "[ERROR] [Qnn ExecuTorch]: Request feature arch with value 81 unsupported\n"
+            "E executorch:method.cpp:1] Init failed for backend QnnBackend: 0x1",
+            "run.delegate_refused",
+        ),
+        (
+            "E executorch:QnnManager.cpp:3] Fail to configure Qnn context\n"
+            "E executorch:method.cpp:1] Init failed for backend QnnBackend: 0x1",
+            "run.delegate_refused",
+        ),
+        ("E executorch:method.cpp:1] Init failed for backend CoreMLBackend: 0x23", "run.backend_failed"),
+        (
+            "Exception raised from wait at backends/vulkan/runtime/vk_api/Fence.cpp:6: (fence_status !="
+            " VK_ERROR_DEVICE_LOST) is false! Vulkan Fence: Device lost while waiting for fence!",
+            "run.backend_failed",
+        ),
+        (
+            "NeuronApi error: unable to open library libneuron_adapter.so\n"
+            "Failed to apply NeuronDelegate delegate.",
+            "run.backend_failed",
+        ),
+        (
+            'avc: denied { open } for path="/dev/npu" scontext=u:r:shell:s0 permissive=0',
+            "run.permission_denied",
+        ),
+        ('avc: denied { open } for path="/dev/npu" scontext=u:r:su:s0 permissive=1', "run.failed"),
+        ("mkdir: '/data/x': Read-only file system", "run.permission_denied"),
+    ],
+)
+def test_what_backends_and_the_phone_refuse_is_told(said: str, code: str) -> None:
+    assert sample.failure("executor_runner", stderr=f"{said}\n", code=1).code == code

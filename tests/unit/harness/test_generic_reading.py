@@ -105,6 +105,14 @@ def test_samples_are_counted_against_the_flag_that_says_how_many() -> None:
         ("took ([0-9.]+)", "took 12,5 ms", "`12,5` has a comma"),
         ("([0-9.]+) ms", "took 12,5 ms", "`12,5` has a comma"),
         ("took (.*) ms", "took 1.234,5 ms", "`1.234,5` has a comma"),
+        ("([0-9.]+) ms", "took 1,234.5 ms", "`1,234.5` has a comma"),
+        ("([0-9.]+) ms", "took 1,234,567.5 ms", "has a comma"),
+        ("([0-9.]+) ms", "took 1'234.5 ms", "part of a number only, in `1'234.5`"),
+        ("took ([0-9.]+)", "took 1_234.5 ms", "part of a number only, in `1_234"),
+        ("([0-9.]+) ms", "took 1\u202f234.5 ms", "part of a number only"),
+        ("([0-9.]+) ms", "took 1.2e-3 ms", "part of a number only, in `1.2e-3`"),
+        ("([0-9.]+) ms", "took -1.5 ms", "part of a number only, in `-1.5`"),
+        ("took ([0-9.]+)", "took 0x1f ms", "part of a number only, in `0x1f`"),
         ("took ([0-9]+)", "took 12.5 ms", "part of a number only, in `12.5`"),
         ("([0-9]) ms", "took 125 ms", "part of a number only, in `125`"),
         ("took ([0-9.]+)", "took 1e3 ms", "part of a number only, in `1e3`"),
@@ -127,10 +135,31 @@ def test_what_is_no_time_is_refused_with_the_reason(pattern: str, text: str, why
     assert why in failed.message
 
 
-@pytest.mark.parametrize("text", ["1,12.5\n2,12.5\n", "12.5, 12.5\n", "12.5 ms.\n12.5\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,12.5\n2,12.5\n",
+        "12.5, 12.5\n",
+        "12.5 ms.\n12.5\n",
+        "1 12.5\n2 12.5\n",
+        "- 12.5\n5-12.5\n",
+        "1:12.5\nx_12.5\n",
+    ],
+)
 def test_commas_between_numbers_are_none_in_them(text: str) -> None:
     infer = sample.harness(samples={"pattern": "([0-9]+[.][0-9]+)", "unit": "ms"})
     assert sample.reading(infer, text).samples_ns == (12_500_000, 12_500_000)
+
+
+@pytest.mark.parametrize("text", ["1,234.5\n", "1000,234.5\n"])
+def test_a_comma_that_the_pattern_matches_stands_between_numbers(text: str) -> None:
+    infer = sample.harness(value={"pattern": "[0-9]+,([0-9.]+)", "unit": "ms"})
+    assert sample.reading(infer, text).mean_ns == 234_500_000
+
+
+def test_no_number_has_four_digits_before_a_comma() -> None:
+    infer = sample.harness(value={"pattern": "([0-9]+[.][0-9]+)", "unit": "ms"})
+    assert sample.reading(infer, "1000,234.5\n").mean_ns == 234_500_000
 
 
 def test_a_summary_is_there_once() -> None:

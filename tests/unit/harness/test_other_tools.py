@@ -19,6 +19,34 @@ def test_the_portable_runner_and_qualcomms_have_flags_of_their_own() -> None:
         "--iteration=9",
         "--warm_up=2",
     ]
+    assert sample.words(RUNNER, "neuropilot", num_executions=9, cpu_threads=4, warm_up=2) == [
+        "--model_path=${file_model}",
+        "--iteration=9",
+    ]
+    assert sample.words(RUNNER, "enn", num_executions=9, iteration=7, warm_up=2) == [
+        "--model=${file_model}",
+        "--num_executions=9",
+        "--warm_up=2",
+    ]
+
+
+def test_mediateks_runner_is_asked_for_iterations_and_says_what_all_of_them_took() -> None:
+    said = "I 00:00:01.1 executorch:mtk_executor_runner.cpp:9] 30 inference took 96.0 ms, avg 3.2 ms\n"
+    found = sample.reading(RUNNER, said, backend="neuropilot", iteration=30)
+    assert found.mean_ns == pytest.approx(3.2e6)
+    assert (found.expected_samples, found.summed_samples) == (30, 30)
+
+
+def test_samsungs_runner_of_before_it_could_repeat_says_what_one_execution_took() -> None:
+    said = "I 00:00:00.3 executorch:enn_executor_runner.cpp:9] End with elapsed time(ms): 6.250000\n"
+    found = sample.reading(RUNNER, said, backend="enn")
+    assert (found.mean_ns, found.summed_samples) == (6.25e6, 1)
+
+
+def test_a_time_of_nothing_is_told_by_what_was_said_of_it() -> None:
+    row = "[ - ] a.mnn    max =    0.000 ms  min =    0.000 ms  avg =    0.000 ms\n"
+    assert sample.failure(MNN, f"Invalid MNN model\n{row}").code == "variant.unreadable"
+    assert sample.failure(MNN, row).code == "run.output_unreadable"
 
 
 def test_the_mean_of_one_execution_is_the_total_over_their_count() -> None:

@@ -165,6 +165,22 @@ def test_the_two_lines_of_ios_are_one_summary() -> None:
     assert read(stdout, iterations=10).mean_ns == pytest.approx(31_250_000)
 
 
+@pytest.mark.parametrize("prefix", ["TestApp[77:8123] ", "2021-04-02 10:11:12.123456+0200 TestApp[77:8123] "])
+def test_the_two_lines_of_ios_are_one_summary_with_its_logs_prefix_too(prefix: str) -> None:
+    text = f"{prefix}Main run finished. Milliseconds per iter: 31.25\n{prefix}Iters per second: : 32\n"
+    assert read(text, iterations=10).mean_ns == pytest.approx(31_250_000)
+
+
+def test_the_first_line_of_ios_may_be_two() -> None:
+    text = "Main run finished. \nMilliseconds per iter: 31.250\nIters per second: : 32.000\n"
+    assert read(text, iterations=10).mean_ns == pytest.approx(31_250_000)
+
+
+def test_caffe2s_nets_speak_of_runs() -> None:
+    text = "[I net.cc:217] Main runs finished. Milliseconds per iter: 81.5. Iters per second: 12.2699\n"
+    assert read(text, iterations=10).mean_ns == pytest.approx(81_500_000)
+
+
 def test_carriage_returns_prompts_and_linker_warnings_are_no_obstacle() -> None:
     noise = "WARNING: linker: /data/local/tmp/sbt: unsupported flags DT_FLAGS_1=0x8000001\n"
     prompt = "star:/data/local/tmp $ ./speed_benchmark_torch --iter=2\n"
