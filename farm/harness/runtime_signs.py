@@ -13,8 +13,11 @@ _TFLITE: tuple[Sign, ...] = (
         kinds.UNKNOWN_FLAG,
     ),
     sign(r"Failed to parse flag\b", kinds.BAD_FLAGS),
-    sign(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)\w+", kinds.NNAPI_REFUSES),
-    sign(r"Encountered unresolved custom op|Didn't find op for builtin opcode", kinds.MISSING_OPERATOR),
+    sign(r"(?:NN API returned error|\bResultCode:) ANEURALNETWORKS_(?!NO_ERROR)\w+", kinds.NNAPI_REFUSES),
+    sign(
+        r"Encountered unresolved custom op|Didn't find op for builtin opcode|Op builtin_code out of range",
+        kinds.MISSING_OPERATOR,
+    ),
     sign(r"Regular TensorFlow ops are not supported by this interpreter", kinds.MISSING_OPERATOR),
     sign(r"Select TensorFlow op\(s\), .{0,200}not supported by this interpreter", kinds.MISSING_OPERATOR),
     sign(r"Could not find the specified NNAPI accelerator", kinds.BACKEND_FAILED),
@@ -23,7 +26,10 @@ _TFLITE: tuple[Sign, ...] = (
         kinds.DELEGATE_REFUSED,
     ),
     sign(r"Failed to create a dispatch delegate kernel|No usable Dispatch runtime", kinds.BACKEND_FAILED),
-    sign(r"Unsupported dispatch runtime version|Failed to initialize Dispatch API", kinds.BACKEND_FAILED),
+    sign(
+        r"Unsupported dispatch runtime version|Failed to initialize (?:Dispatch API|QNN backend)",
+        kinds.BACKEND_FAILED,
+    ),
     sign(r"Node number \d+ \([^)\n]{1,100}\) failed to (?:prepare|invoke)", kinds.NODE_REFUSED),
     sign(r"Disallowed CPU fallback detected|not fully accelerated but", kinds.NOT_ALL_DELEGATED),
     sign(r"Some ops are not accelerated", kinds.NOT_ALL_DELEGATED),
@@ -39,7 +45,10 @@ _TFLITE: tuple[Sign, ...] = (
     # Older ones say it and go on.
     sign(r"must match the number of items in --input_layer", kinds.NO_INPUT, is_weak=True),
     sign(r"\[(?i:qnn) Delegate\] Failed to |No Snapdragon SOC detected", kinds.BACKEND_FAILED),
-    sign(r"QNN_(?:BACKEND_ERROR_CANNOT_INITIALIZE|DEVICE_ERROR_\w{1,60})", kinds.BACKEND_FAILED),
+    sign(
+        r"QNN_(?:BACKEND_ERROR_CANNOT_INITIALIZE|COMMON_ERROR_PLATFORM_NOT_SUPPORTED|DEVICE_ERROR_\w{1,60})",
+        kinds.BACKEND_FAILED,
+    ),
     # Of the way to Qualcomm's DSP, tried again in a process that is not signed.
     sign(
         r"\bremote_handle(?:64)?_open(?:_domain)? failed|untrusted app trying to",
@@ -54,7 +63,11 @@ _TFLITE: tuple[Sign, ...] = (
     sign(r"require the input (?:shape|tensor)|is missing a shape", kinds.NO_INPUT),
     # litert-benchmark, by Python's argparse, and by itself.
     sign(r": error: unrecognized arguments: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG),
-    sign(r": error: argument --?\w{1,100}: |Signature \"[^\"\n]{0,200}\" not found", kinds.BAD_FLAGS),
+    sign(
+        r": error: (?:argument --?\w{1,100}|the following arguments are required): "
+        r"|Signature \"[^\"\n]{0,200}\" not found",
+        kinds.BAD_FLAGS,
+    ),
 )
 
 #: Programs that scripts call: what they say of their own options tells nothing of the program's.
@@ -144,21 +157,26 @@ _ORT: tuple[Sign, ...] = (
         r"Could not find an implementation for|is not a registered function/op|No Op registered for ",
         kinds.MISSING_OPERATOR,
     ),
-    sign(r"(?:is|are) not supported in this build|(?i:unknown provider)", kinds.MISSING_BACKEND),
+    # Of its smaller builds; up to the fourth, formats are older than all programs of today.
+    sign(r"ONNX format model is not supported in this build", kinds.NO_FLATBUFFER),
+    sign(r"ORT format model version \[[1-4]\] is not supported", kinds.UNREADABLE),
+    sign(r"ORT format model version \[\d{1,9}\] is not supported", kinds.TOO_NEW),
+    sign(r"(?:is|are) not (?:supported|enabled) in this build|(?i:unknown provider)", kinds.MISSING_BACKEND),
     sign(r"backend is not included in perf test runner", kinds.MISSING_BACKEND),
     sign(
         r"Unsupported model IR version|ONNX Runtime only \*?guarantees\*? support for models", kinds.TOO_NEW
     ),
     sign(r"Protobuf parsing failed|Load model from .{0,300} failed", kinds.UNREADABLE),
+    sign(r"QNN SetupBackend failed|Failed to get a WebGPU (?:adapter|device)", kinds.BACKEND_FAILED),
     sign(r"fallback to CPU EP has been explicitly disabled", kinds.NOT_ALL_DELEGATED),
-    sign(r"QNN SetupBackend failed", kinds.BACKEND_FAILED),
     sign(r"model cannot run using (?:the )?current set of target devices", kinds.NNAPI_REFUSES),
     sign(
         r"was inserted using the \w{1,10} format as requested by \w{1,60}, but was not",
         kinds.DELEGATE_REFUSED,
     ),
     sign(
-        r"[Ee]xception[^\n]{0,80}: (?:model_builder|\w{0,30}op_builder\w{0,30})\.cc:\d",
+        r"(?:[Ee]xception[^\n]{0,80}|what\(\)|create session): {1,3}"
+        r"(?:model_builder|\w{0,30}op_builder\w{0,30})\.cc:\d",
         kinds.DELEGATE_REFUSED,
     ),
     sign(r"(?i:failed to (?:finalize|compose) qnn graph)", kinds.DELEGATE_REFUSED),
@@ -181,11 +199,16 @@ _ORT: tuple[Sign, ...] = (
     ),
     # Weights that stand in a second file, which is not there.
     sign(
-        r"Deserialize tensor .{0,300}(?:failed|error)|model_path must not be empty",
+        r"Deserialize tensor .{0,300}(?:failed|error)|model_path must not be empty"
+        r"|filesystem error: [^\n\[]{0,80}: No such file or directory \[",
         kinds.UNREADABLE,
     ),
     sign(r"This is an invalid model|: INVALID_GRAPH :", kinds.UNREADABLE),
-    sign(r"Missing Input: |Got invalid dimensions for input|Invalid rank for input", kinds.NO_INPUT),
+    sign(
+        r"Missing Input: |Invalid (?:Feed )?Input Name|Got invalid dimensions for input"
+        r"|Invalid rank for input",
+        kinds.NO_INPUT,
+    ),
     sign(r"[Tt]here is no test data|test_data_set|no input data", kinds.NO_INPUT),
 )
 
@@ -214,6 +237,8 @@ RUNTIME_SIGNS: tuple[Sign, ...] = (
     *_ORT,
     *_NCNN_MNN,
     *SIGNS,
+    # LiteRT's last word, whatever it was.
+    sign(r"Failed to (?:compile model|create (?i:compiled ?model))\b", kinds.DELEGATE_REFUSED),
     sign(
         r"[Pp]ermission denied|Read-only file system"
         r"|\bavc: {1,3}denied {1,3}\{(?![^\n]{0,800}permissive=1)",
