@@ -55,6 +55,7 @@ _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         ("Unisoc", r"(?:(?<=unisoc )|(?<=unisoc tiger ))t\d{3,4}(?![a-z0-9])"),
         ("Google", r"tensor(?: g\d{1,2})?(?![a-z0-9])"),
+        ("Xiaomi", r"xring[ _]?o\d{1,3}(?![a-z0-9])"),
         ("Leadcore", r"lc1\d{3}[a-z]?(?![a-z0-9])"),
         ("Marvell", r"pxa\d{3,4}[a-z]?(?![a-z0-9])"),
         ("Rockchip", r"rk[23]\d{3}[a-z]?(?![a-z0-9])"),
@@ -75,8 +76,11 @@ _SERIES = frozenset({"kirin", "exynos", "snapdragon", "dimensity", "helio", *VEN
 #: Chips of phones whose code name is that of a headset's chip, too (SXR2130).
 _ALSO_OF_HEADSETS = ("kona",)
 _MAKERS_OF_HEADSETS = ("oculus", "meta", "pico")
-#: What stands where nobody filled anything in (android.os.Build.UNKNOWN, and makers' own).
-_NOTHING = frozenset({"", "unknown", "n/a", "na", "none", "null", "default", "0"})
+#: What stands where nobody filled anything in (android.os.Build.UNKNOWN, and makers' own); images that
+#: serve phones of all chips have `common` for the platform.
+_NOTHING = frozenset(
+    {"", "unknown", "n/a", "na", "none", "null", "default", "0", "common", "generic"},
+)
 _NUMBER = re.compile(r"(S5E\d{4}|[A-Z]+\d{3,4})", re.ASCII)
 
 
@@ -116,6 +120,9 @@ def chip(properties: Properties, *, hardware: str | None = None, machine: str | 
     if model is not None and (model.casefold() in _SERIES or _is_of_phone(model, properties)):
         model = maker = None
     found = _chip_found(properties, hardware, machine)
+    if model is not None and (found.model or "").casefold().endswith(f" {model.casefold()}"):
+        # Xiaomi's phones say `O3`, on a platform xring_o3_asic.
+        return found
     if model is not None and (said_by_itself := _chip_said(model, maker)).vendor is not None:
         # A platform's code name: something else may say which of its chips it is.
         is_told = said_by_itself.model is None and found.model is not None
@@ -211,6 +218,8 @@ def _written(vendor: str, part: str) -> str:
             return part.title()
         case "HiSilicon" if part.casefold().startswith("kirin"):
             return f"Kirin {part[5:].strip().upper()}"
+        case "Xiaomi":
+            return f"XRING {part[5:].strip(' _').upper()}"
         case "Unisoc" if part.casefold().startswith("sp"):
             return f"SC{part[2:].upper()}"
         case "Unisoc" if part.casefold() == "s9863a":

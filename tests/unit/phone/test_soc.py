@@ -9,6 +9,7 @@ from farm.phone.soc import Chip, chip, sold_as
     ("said", "text"),
     [
         ({"ro.soc.manufacturer": "Google", "ro.soc.model": "Tensor G5"}, "Google Tensor G5"),
+        ({"ro.board.platform": "malibu", "ro.hardware": "grizzly"}, "Google Tensor G6"),
         ({"ro.soc.manufacturer": "Google", "ro.soc.model": "GS201"}, "Google Tensor G2"),
         ({"ro.soc.manufacturer": "Google", "ro.soc.model": "GS101"}, "Google Tensor"),
         (
@@ -18,7 +19,7 @@ from farm.phone.soc import Chip, chip, sold_as
         ({"ro.soc.manufacturer": "Samsung", "ro.soc.model": "s5e9955"}, "Samsung s5e9955 (Exynos 2500)"),
         (
             {"ro.soc.manufacturer": "Mediatek", "ro.soc.model": "MT6991Z/TCZA"},
-            "MediaTek MT6991Z/TCZA (Dimensity 9400/9400+)",
+            "MediaTek MT6991Z/TCZA (Dimensity 9400/9400+/9500s)",
         ),
         ({"ro.soc.manufacturer": "Acme", "ro.soc.model": "Fast 1"}, "Acme Fast 1"),
         ({"ro.soc.model": "SM8650"}, "Qualcomm SM8650 (Snapdragon 8 Gen 3)"),
@@ -107,7 +108,7 @@ def test_a_board_of_another_number_names_its_part() -> None:
     [
         ("ro.product.oplus.cpuinfo", "SM7250", "lito", "Qualcomm SM7250 (Snapdragon 765/765G/768G)"),
         ("ro.product.oplus.cpuinfo", "Snapdragon 765G", "lito", "Qualcomm lito"),
-        ("ro.product.cpuinfo", "MT6765", "mt6765", "MediaTek MT6765 (Helio P35/G35/G36/G37)"),
+        ("ro.product.cpuinfo", "MT6765", "mt6765", "MediaTek MT6765 (Helio P35/G35/G36/G37/G50)"),
         ("ro.config.cpu_info_display", "HUAWEI Kirin 9010", "kirin", "HiSilicon Kirin 9010"),
         ("ro.boot.auto.efuse", "T618", "ums512", "Unisoc T618"),
         ("ro.boot.auto.efuse", "-1", "ums512", "Unisoc UMS512 (T610/T618/T700)"),
@@ -227,11 +228,15 @@ def test_a_maker_is_one_maker_however_it_calls_itself(maker: str, vendor: str) -
         ({"ro.soc.manufacturer": "QTI", "ro.soc.model": "SM7635"}, "Snapdragon 7s Gen 3/7s Gen 4"),
         ({"ro.soc.manufacturer": "QTI", "ro.soc.model": "SM4635"}, "Snapdragon 4s Gen 2"),
         ({"ro.soc.manufacturer": "QTI", "ro.soc.model": "SM8850"}, "Snapdragon 8 Elite Gen 5"),
+        ({"ro.soc.manufacturer": "QTI", "ro.soc.model": "SM8975"}, "Snapdragon 8 Elite Extreme Gen 6"),
         ({"ro.soc.manufacturer": "QTI", "ro.soc.model": "SXR2230P"}, "Snapdragon XR2 Gen 2"),
         ({"ro.soc.manufacturer": "Samsung", "ro.soc.model": "s5e8865"}, "Exynos 1680"),
         ({"ro.soc.manufacturer": "Samsung", "ro.soc.model": "s5e9965"}, "Exynos 2600"),
         ({"ro.soc.manufacturer": "Mediatek", "ro.soc.model": "MT6858"}, "Dimensity 7100"),
         ({"ro.soc.manufacturer": "Mediatek", "ro.soc.model": "MT6993"}, "Dimensity 9500"),
+        ({"ro.soc.manufacturer": "Mediatek", "ro.soc.model": "MT6995"}, "Dimensity 9600 Pro"),
+        ({"ro.soc.manufacturer": "Mediatek", "ro.soc.model": "MT6886V/TCZA"}, "Dimensity 7200/7350"),
+        ({"ro.soc.manufacturer": "Mediatek", "ro.soc.model": "MT6878V/ZA"}, "Dimensity 7300/7360/7400"),
         ({"ro.board.platform": "hi3680"}, "Kirin 980"),
         ({"ro.hardware": "hi6260"}, "Kirin 710"),
         ({"ro.board.platform": "ud710"}, "T710/T740/T7510"),

@@ -80,7 +80,7 @@ def test_a_code_name_that_stands_for_the_model_is_a_platform() -> None:
     [
         ("Unisoc", "Unisoc T615", "T615", None),
         ("", "Unisoc T615", "T615", None),
-        ("MediaTek", "mediatek  MT6765", "MT6765", "Helio P35/G35/G36/G37"),
+        ("MediaTek", "mediatek  MT6765", "MT6765", "Helio P35/G35/G36/G37/G50"),
         ("QTI", "QTI SM8550", "SM8550", "Snapdragon 8 Gen 2"),
         ("QTI", "Qualcomm SM8550", "SM8550", "Snapdragon 8 Gen 2"),
         ("Acme", "Acme 9 Pro", "9 Pro", None),
@@ -114,3 +114,30 @@ def test_every_raspberry_pi_says_bcm2835_and_its_platform_says_which_it_is() -> 
 def test_a_platform_in_the_models_place_gives_way_to_what_tells_the_chip() -> None:
     said = {"ro.soc.model": "taro", "ro.soc.manufacturer": "QTI", "ro.vendor.qti.soc_model": "SM8475"}
     assert chip(said).model == "SM8475"
+
+
+@pytest.mark.parametrize("word", ["common", "generic", "Common"])
+def test_the_platform_of_an_image_for_phones_of_all_chips_names_none(word: str) -> None:
+    said = {"ro.board.platform": word, "ro.product.board": word}
+    assert chip(said).text is None
+    assert chip({**said, "ro.hardware": "kirin985"}).model == "Kirin 985"
+    assert chip({**said, "ro.hardware": "newname"}).platform == "newname"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"ro.soc.model": "O7", "ro.board.platform": "xring_o7_asic"},
+        {"ro.soc.model": "o7", "ro.soc.manufacturer": "XRING", "ro.board.platform": "xring_o7_asic"},
+        {"ro.board.platform": "xring_o7"},
+        {"ro.soc.manufacturer": "Xiaomi", "ro.soc.model": "XRINGO7"},
+        {"ro.soc.model": "Xring O7"},
+    ],
+)
+def test_a_chip_of_xiaomis_is_of_its_series_however_short_the_phone_calls_it(said: dict[str, str]) -> None:
+    assert (chip(said).vendor, (chip(said).model or "").casefold().replace(" ", "")) == ("Xiaomi", "xringo7")
+
+
+def test_xiaomis_first_chip_is_known_by_its_platform() -> None:
+    assert chip({"ro.board.platform": "O1_asic"}).text == "Xiaomi XRING O1"
+    assert chip({"ro.board.platform": "O1_asic", "ro.soc.model": "O1"}).text == "Xiaomi XRING O1"
