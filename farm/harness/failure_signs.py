@@ -20,14 +20,8 @@ SIGNS: tuple[Sign, ...] = (
         kinds.CUT_OFF,
     ),
     # Of bzip2, lzip, xz, 7zip, gzip and compress, as mksh tells a file by two bytes; a page has none of ELF.
-    sign(
-        r"not executable: magic (?:425A|4C5A|FD37|377A|1F8B|1F9D)|bad ELF magic",
-        kinds.NO_PROGRAM,
-    ),
-    sign(
-        r"is too small to be an ELF|file offset for the library .{0,300} >= file size: ",
-        kinds.NO_PROGRAM,
-    ),
+    sign(r"not executable: magic (?:425A|4C5A|FD37|377A|1F8B|1F9D)|bad ELF magic", kinds.NO_PROGRAM),
+    sign(r"is too small to be an ELF|file offset for the library .{0,300} >= file size: ", kinds.NO_PROGRAM),
     sign(
         r"not executable: \d+-bit ELF|Exec format error|is for EM_\w+ .{0,400}instead of EM_",
         kinds.WRONG_ABI,
@@ -65,8 +59,7 @@ SIGNS: tuple[Sign, ...] = (
     sign(r"can't execute: Permission denied", kinds.NOT_EXECUTABLE),
     sign(r"inaccessible or not found", kinds.NOT_FOUND),
     sign(
-        r"Following ops cannot be found|Could not run '[\w:.]+' with arguments from",
-        kinds.MISSING_OPERATOR,
+        r"Following ops cannot be found|Could not run '[\w:.]+' with arguments from", kinds.MISSING_OPERATOR
     ),
     sign(
         r"[Uu]nknown builtin op|Could not find (?:any similar ops|schema for|an implementation|operator)",
@@ -76,10 +69,7 @@ SIGNS: tuple[Sign, ...] = (
         r"not linked with support for \w+ devices|supported devices include .{0,400}however got",
         kinds.MISSING_BACKEND,
     ),
-    sign(
-        r"Vulkan backend is not available|Didn't find engine for operation",
-        kinds.MISSING_BACKEND,
-    ),
+    sign(r"Vulkan backend is not available|Didn't find engine for operation", kinds.MISSING_BACKEND),
     sign(r"Failed to load libneuralnetworks", kinds.NO_NNAPI),
     # A function that this Android's NNAPI does not have, or one that said no.
     sign(
@@ -89,16 +79,10 @@ SIGNS: tuple[Sign, ...] = (
     sign(r"(?i:build hasn't enabled flatbuffer)", kinds.NO_FLATBUFFER),
     sign(r"Lite Interpreter version|maximum supported version for reading", kinds.TOO_NEW),
     # An operator that has got further arguments since.
-    sign(
-        r"Expected at most \d{1,3} argument(?:s but found|\(s\) for operator)",
-        kinds.TOO_NEW,
-    ),
+    sign(r"Expected at most \d{1,3} argument(?:s but found|\(s\) for operator)", kinds.TOO_NEW),
     # Classes that hold weights as a backend packed them, or its own operators do.
     sign(r"torch\.classes\.(?:xnnpack|vulkan|metal|_nnapi)\.", kinds.MISSING_BACKEND),
-    sign(
-        r"Unknown custom class type (?:xnnpack|vulkan|metal|_nnapi)\.",
-        kinds.MISSING_BACKEND,
-    ),
+    sign(r"Unknown custom class type (?:xnnpack|vulkan|metal|_nnapi)\.", kinds.MISSING_BACKEND),
     sign(r"Unknown custom class type \w", kinds.MISSING_OPERATOR),
     # What newer versions of torch write for attributes that are none.
     sign(r"Unknown type name 'NoneType'", kinds.TOO_NEW),
@@ -110,27 +94,15 @@ SIGNS: tuple[Sign, ...] = (
         r"file not found: |errno \d{1,3} on fopen|inline_container\.cc|istream reader failed",
         kinds.UNREADABLE,
     ),
-    sign(
-        r"open file failed, file path|model is not generated from the api _save_for_lite",
-        kinds.UNREADABLE,
-    ),
+    sign(r"open file failed, file path|model is not generated from the api _save_for_lite", kinds.UNREADABLE),
     # Of torch 1.3 for tensors that were saved on a GPU.
     sign(r"tensorTypeIdToBackend", kinds.UNREADABLE),
     sign(r"xnnpack::\w{1,60} not available! Reason: ", kinds.NODE_REFUSED),
-    sign(
-        r"does not have bundled inputs|Model has only \d+ bundled inputs",
-        kinds.NO_BUNDLED_INPUT,
-    ),
+    sign(r"does not have bundled inputs|Model has only \d+ bundled inputs", kinds.NO_BUNDLED_INPUT),
     # c10's flag library (caffe2's says the same and goes on); gflags and Abseil; our own program.
-    sign(
-        r"C10 flag: unrecognized commandline argument: (?P<flag>--?[\w-]{1,100})",
-        kinds.UNKNOWN_FLAG,
-    ),
+    sign(r"C10 flag: unrecognized commandline argument: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG),
     sign(r"(?i:unknown command line flag) '(?P<flag>[\w-]{1,100})'", kinds.UNKNOWN_FLAG),
-    sign(
-        r"\b(?P<flag>\w{1,100}) is not available: Python does not offer",
-        kinds.UNKNOWN_FLAG,
-    ),
+    sign(r"\b(?P<flag>\w{1,100}) is not available: Python does not offer", kinds.UNKNOWN_FLAG),
     sign(r"Failed to parse command line flags|C10 flag: ", kinds.BAD_FLAGS),
     sign(r"(?i:illegal value) '.{0,200}' specified for ", kinds.BAD_FLAGS),
     sign(
@@ -138,19 +110,13 @@ SIGNS: tuple[Sign, ...] = (
         kinds.DISK_FULL,
     ),
     # The kernel's words for what it did to a process, which is not what the process asked for.
-    sign(
-        r"(?i:out of memory): Kill(?:ed)? process|oom_reaper: reaped process",
-        kinds.KILLED,
-    ),
+    sign(r"(?i:out of memory): Kill(?:ed)? process|oom_reaper: reaped process", kinds.KILLED),
     sign(
         r"std::bad_alloc|can't allocate memory|not enough memory|Cannot allocate memory|(?i:out of memory)"
         r"|Scudo ERROR: .{0,80}NO MEMORY|OutOfMemoryError|(?m:^)MemoryError\b",
         kinds.OUT_OF_MEMORY,
     ),
-    sign(
-        r"(?:low ?memory ?killer|Low ?[Mm]emory ?[Kk]iller|\blmkd\b).{0,40}[Kk]ill",
-        kinds.KILLED,
-    ),
+    sign(r"(?:low ?memory ?killer|Low ?[Mm]emory ?[Kk]iller|\blmkd\b).{0,40}[Kk]ill", kinds.KILLED),
     sign(r"[Ss]ignal 4 \(SIGILL\)|(?m:^Illegal instruction)", kinds.ILLEGAL),
     # A shell's word for what happened to a program that it started.
     sign(
@@ -159,14 +125,8 @@ SIGNS: tuple[Sign, ...] = (
         kinds.KILLED,
     ),
     sign(r"[Ii]nsufficient permissions for device|no permissions \(", kinds.USB_DENIED),
-    sign(
-        r"(?:error|failed|adb): device (?:offline|'[^'\n]{1,100}' not found)",
-        kinds.OFFLINE,
-    ),
-    sign(
-        r"(?:error|adb): (?:failed to get feature set: )?no devices/emulators found",
-        kinds.OFFLINE,
-    ),
+    sign(r"(?:error|failed|adb): device (?:offline|'[^'\n]{1,100}' not found)", kinds.OFFLINE),
+    sign(r"(?:error|adb): (?:failed to get feature set: )?no devices/emulators found", kinds.OFFLINE),
 )
 
 _OF_THE_PHONE = (
