@@ -47,7 +47,7 @@ _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         ("MediaTek", r"mtk?[5689]\d{3}[a-z]{0,2}(?:[_/-][a-z0-9_/-]{1,16})?(?![a-z0-9])"),
         ("Samsung", r"s5e\d{4}(?![a-z0-9])"),
-        ("Samsung", r"(?:samsung)?exynos ?(?:\d{4}e?|8[58]0|9[89]0)(?![a-z0-9])"),
+        ("Samsung", r"(?:samsung)?exynos ?(?:\d{4}[abe]?|8[58]0|9[89]0)(?![a-z0-9])"),
         ("HiSilicon", r"(?:kirin ?\d{3,4}[a-z]{0,2}|hi\d{4}[a-z]?)(?![a-z0-9])"),
         (
             "Unisoc",
@@ -70,7 +70,7 @@ _TREE = re.compile(r"qualcomm (msm|apq) ?(\d{4})\b.*\(flattened device tree\)", 
 #: `MSM8916MSM8916`: some kernels print it twice.
 _TWICE = re.compile(r"\b([a-z]{2,8}\d{3,5}[a-z]{0,3})\1\b", re.ASCII | re.IGNORECASE)
 #: Boards of Samsung's are named after the chip, now and then after an older one: they are asked last.
-_SAMSUNG_BOARD = re.compile(r"(?:universal|erd|smdk)(\d{4})", re.ASCII | re.IGNORECASE)
+_SAMSUNG_BOARD = re.compile(r"(?:universal|erd|smdk)(\d{4}[ab]?(?![a-z0-9])|\d{4})", re.ASCII | re.IGNORECASE)
 #: What some give for the model: a Mate 70 says `kirin`.
 _SERIES = frozenset({"kirin", "exynos", "snapdragon", "dimensity", "helio", *VENDORS})
 #: Chips of phones whose code name is that of a headset's chip, too (SXR2130).

@@ -255,6 +255,8 @@ def test_a_chip_has_the_name_it_is_sold_under(said: dict[str, str], text: str) -
         ({"ro.soc.manufacturer": "AOSP", "ro.soc.model": "ranchu"}, "AOSP ranchu"),
         ({"ro.board.platform": "erd8835"}, "Samsung s5e8835 (Exynos 1380)"),
         ({"ro.product.board": "universal7904"}, "Samsung exynos7904"),
+        ({"ro.product.board": "universal7884B", "ro.board.platform": "exynos5"}, "Samsung exynos7884b"),
+        ({"ro.board.platform": "exynos5", "ro.hardware": "exynos7884B"}, "Samsung exynos7884b"),
         ({"ro.board.platform": "sc7180"}, "Qualcomm SC7180"),
         ({"ro.board.platform": "sc7731e"}, "Unisoc SC7731E"),
         ({"ro.board.platform": "sc8830"}, "Unisoc sc8830"),
