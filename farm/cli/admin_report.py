@@ -4,21 +4,24 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 from rich.console import Group, RenderableType
 
-from farm.cli.admin_work import RestorePlan
 from farm.cli.render import add_row, listing
 from farm.cli.setting_sources import Setting, UnknownVariable
 from farm.cli.words import moment, plural
 from farm.core.backup import BackupManifest
 from farm.core.units import size_text
-from farm.services.backup import Backup
-from farm.services.restore import Restored
-from farm.store.epochs import DatabaseEpoch
-from farm.store.schema_state import SchemaState
+
+if TYPE_CHECKING:
+    # Settings are shown without what a farm and its statistics need, which takes seconds to import.
+    from farm.cli.admin_work import RestorePlan
+    from farm.services.backup import Backup
+    from farm.services.restore import Restored
+    from farm.store.epochs import DatabaseEpoch
+    from farm.store.schema_state import SchemaState
 
 _MANIFEST = TypeAdapter(BackupManifest)
 
@@ -45,7 +48,7 @@ def unknown_text(variable: UnknownVariable) -> str:
     return f"note: {variable.name} is set, and nothing reads it{meant}"
 
 
-def schema_text(before: SchemaState, after: SchemaState) -> str:
+def schema_text(before: "SchemaState", after: "SchemaState") -> str:
     """What schema the database has."""
     if before.revision != after.revision:
         return f"migrated from schema {before.revision or 'none'} to {after.revision}"
@@ -56,7 +59,7 @@ def schema_text(before: SchemaState, after: SchemaState) -> str:
     return f"the database has schema {after.revision or 'none'}; this release works with {after.newest}"
 
 
-def schema_document(before: SchemaState, after: SchemaState) -> dict[str, Any]:
+def schema_document(before: "SchemaState", after: "SchemaState") -> dict[str, Any]:
     """As JSON has it."""
     return {"before": before.revision, "revision": after.revision, "newest": after.newest}
 
@@ -73,12 +76,12 @@ def backup_text(manifest: BackupManifest) -> str:
     return said
 
 
-def backup_document(made: Backup) -> dict[str, Any]:
+def backup_document(made: "Backup") -> dict[str, Any]:
     """As JSON has it."""
     return {"folder": str(made.folder), **_MANIFEST.dump_python(made.manifest, mode="json")}
 
 
-def restore_plan_text(plan: RestorePlan) -> str:
+def restore_plan_text(plan: "RestorePlan") -> str:
     """What a restore would do."""
     manifest = plan.manifest
     return "\n".join(
@@ -93,7 +96,7 @@ def restore_plan_text(plan: RestorePlan) -> str:
     )
 
 
-def restored_text(restored: Restored, data: Path | None) -> str:
+def restored_text(restored: "Restored", data: Path | None) -> str:
     """What a restore came to, and what to do next."""
     files = plural(restored.artifacts, "artifact")
     up = "farm up" if data is None else f"farm up --data {shlex.quote(str(data))}"
@@ -106,7 +109,7 @@ def restored_text(restored: Restored, data: Path | None) -> str:
     return said
 
 
-def restored_document(plan: RestorePlan, restored: Restored) -> dict[str, Any]:
+def restored_document(plan: "RestorePlan", restored: "Restored") -> dict[str, Any]:
     """As JSON has it."""
     return {
         "backup": str(plan.backup),
@@ -118,7 +121,7 @@ def restored_document(plan: RestorePlan, restored: Restored) -> dict[str, Any]:
     }
 
 
-def epoch_table(epochs: Sequence[DatabaseEpoch]) -> RenderableType:
+def epoch_table(epochs: "Sequence[DatabaseEpoch]") -> RenderableType:
     """Histories of a database, the one that is being written last."""
     table = listing(names=("epoch", "since"), prose=("why",))
     for each in epochs:
@@ -128,7 +131,7 @@ def epoch_table(epochs: Sequence[DatabaseEpoch]) -> RenderableType:
     return table
 
 
-def epoch_documents(epochs: Sequence[DatabaseEpoch]) -> list[dict[str, Any]]:
+def epoch_documents(epochs: "Sequence[DatabaseEpoch]") -> list[dict[str, Any]]:
     """As JSON has it."""
     return [
         {"epoch": each.epoch, "began_at": each.began_at.isoformat(), "cause": each.cause} for each in epochs

@@ -1,5 +1,6 @@
 """`farm device hold` and `release`: a phone for a person, for a while."""
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -91,4 +92,4 @@ def _waits(view: "DeviceView") -> str:
 def _yours(view: "DeviceView") -> str:
     if not view.is_reachable:
         return f"It is {view.presence} now; nothing will be run on it when it comes back."
-    return f"It is yours. Talk to it: farm adb {view.name} shell"
+    return f"It is yours. Talk to it: farm adb {quote(view.name)} shell"

@@ -34,8 +34,8 @@ from farm.cli import (
     up,
     variants,
 )
-from farm.cli.exits import report
-from farm.cli.output import talk
+from farm.cli.exits import report, trouble_of
+from farm.cli.output import nothing_is_closed, print_or_forget, talk
 from farm.cli.slips import UsageError, slip
 from farm.core.errors import FarmError
 
@@ -107,9 +107,12 @@ def farm(
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command; always leaves by SystemExit."""
+    nothing_is_closed()
     try:
         # Typer would tell errors itself, in a box and in other words; so it gives back the exit code.
-        sys.exit(app(args=argv, prog_name="farm", standalone_mode=False) or 0)
+        code = app(args=argv, prog_name="farm", standalone_mode=False) or 0
+        sys.stdout.flush()
+        sys.exit(code)
     except FarmError as error:
         sys.exit(report(error))
     except UsageError as error:
@@ -118,6 +121,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     except typer.Abort:
         talk("Aborted.")
         sys.exit(1)
+    except OSError as error:
+        trouble = trouble_of(error)
+        if trouble is None:
+            raise
+        print_or_forget()
+        sys.exit(report(trouble))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,7 +39,7 @@ def plan(
         print_json(view.model_dump(mode="json"))
         return
     out().print(plan_report(view))
-    talk(f"Nothing is queued yet: farm matrix submit {file}")
+    talk(f"Nothing is queued yet: farm matrix submit {quote(str(file))}")
 
 
 def plan_report(view: "MatrixPlanView") -> "RenderableType":

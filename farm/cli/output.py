@@ -5,8 +5,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TextIO, TypeVar
 
 import typer
 
@@ -81,6 +82,22 @@ def talk(text: str) -> None:
     err().print(text, markup=False, soft_wrap=True)
 
 
+def nothing_is_closed() -> None:
+    """Have output that its owner closed go nowhere."""
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+
+
+def print_or_forget() -> None:
+    """Print what is left; what cannot be goes nowhere, or Python would try again as it ends, and say so."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(descriptor, sys.stdout.fileno())
+        os.close(descriptor)
+
+
 def _console(*, stderr: bool) -> "Console":
     from rich.console import Console
 
@@ -90,3 +107,7 @@ def _console(*, stderr: bool) -> "Console":
         console.width = PIPED_WIDTH
     console.width = max(MIN_WIDTH, console.width)
     return console
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")

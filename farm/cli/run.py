@@ -1,6 +1,7 @@
 """`farm run`: one line from a file, or a program of one's own, to a table."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -127,7 +128,7 @@ def _spec(
         raise InvalidInput("--time and --metric read the output of a program of your own", hint=hint)
     if harness is None:
         if file is not None:
-            hint = f"farm run {file} --harness NAME; `farm harness list` has the names"
+            hint = f"farm run {quote(str(file))} --harness NAME; `farm harness list` has the names"
             raise InvalidInput(f"nothing says what runs {file}", hint=hint)
         hint = "for a model: farm run FILE --harness NAME; for a program: farm run -- ./my_bench"
         raise InvalidInput("nothing says what runs", hint=hint)

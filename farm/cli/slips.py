@@ -47,7 +47,7 @@ def _name(param: Any) -> str:
 
 
 def _metavar(param: Any) -> str:
-    return str(param.metavar or param.human_readable_name).strip("[]")
+    return str(param.metavar or param.name.upper()).strip("[]")
 
 
 def _trouble(error: Any) -> str:
@@ -68,6 +68,8 @@ def _words(found: Mapping[str, Any]) -> str:
             return f"{given} is less than {limits['ge']}"
         case "less_than_equal":
             return f"{given} is more than {limits['le']}"
+        case "less_than":
+            return f"{given} is not less than {limits['lt']}"
         case _:
             return str(limits.get("error", found["msg"])).rstrip(".")
 

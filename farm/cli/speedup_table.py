@@ -41,9 +41,8 @@ class _Row:
 
 def speedup_table(views: Sequence[SpeedupView], *, width: int) -> Text:
     """The whole table, for a terminal of `width` columns; a row takes two lines where one has no room."""
-    blocks = [
-        _block(list(group), width) for _, group in groupby(sorted(views, key=_group_key), key=_group_key)
-    ]
+    in_order = sorted(views, key=lambda view: (*_group_key(view), view.cell_id))
+    blocks = [_block(list(group), width) for _, group in groupby(in_order, key=_group_key)]
     legend = Text("\n".join(_legend(views)), style="dim")
     return Text("\n\n").join([*blocks, legend])
 

@@ -1,6 +1,7 @@
 """What an operator can do about a phone that gets no work."""
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import assert_never
 
 from farm.core.device import Blocker, Presence
@@ -36,15 +37,16 @@ def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str
         case Blocker.NOT_ONLINE:
             return presence_advice(presence, host=host)
         case Blocker.PENDING:
-            return f"farm device admit {name}"
+            return f"farm device admit {quote(name)}"
         case Blocker.CORDONED:
-            return f"farm device uncordon {name}"
+            return f"farm device uncordon {quote(name)}"
         case Blocker.HELD:
-            return f"farm device release {name}"
+            return f"farm device release {quote(name)}"
         case Blocker.RETIRED:
-            return f"farm device admit {name} takes it back"
+            return f"farm device admit {quote(name)} takes it back"
         case Blocker.HEALTH_BAD:
-            return f"mend it, then farm device check {name}; it is checked by itself, too, ever more rarely"
+            check = f"farm device check {quote(name)}"
+            return f"mend it, then {check}; it is checked by itself, too, ever more rarely"
         case Blocker.HEALTH_UNKNOWN | Blocker.HEALTH_SUSPECT:
             return None
         case Blocker.BUSY | Blocker.ERRAND | Blocker.NOT_CLEANED | Blocker.CPU_SHARED | Blocker.HOST_FULL:

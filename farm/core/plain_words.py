@@ -27,9 +27,22 @@ def must_be(kind: str, message: str, limits: Mapping[str, Any]) -> str:
             return f"must be more than {_figure(limits['gt'])}"
         case "less_than":
             return f"must be less than {_figure(limits['lt'])}"
+        case "string_too_short" | "too_short":
+            least = limits["min_length"]
+            return "must not be empty" if least == 1 else f"must have at least {least} {_parts(kind)}"
+        case "string_too_long" | "too_long":
+            return f"must have at most {limits['max_length']} {_parts(kind)}"
+        case "string_type":
+            return "must be a text"
+        case "finite_number":
+            return "must be a finite number"
         case _:
             said = message.removeprefix("Input ").removeprefix("Value error, ").strip()
             return _KINDS.get(kind.partition("_")[0], said)
+
+
+def _parts(kind: str) -> str:
+    return "characters" if kind.startswith("string") else "entries"
 
 
 def _figure(limit: object) -> object:

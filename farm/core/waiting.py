@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from shlex import quote
 from typing import assert_never
 
 from farm.core.advice import advice, presence_advice, telling_first
@@ -82,7 +83,7 @@ def _message(blocker: Blocker, place: Place) -> str:
 
 def _patience(blocker: Blocker, place: Place) -> str:
     """Why waiting is all there is to do, and where to look when it lasts."""
-    show = f"`farm device show {place.name}`"
+    show = f"`farm device show {quote(place.name)}`"
     match blocker:
         case Blocker.BUSY:
             return f"wait for the run that is under way: {show} has it"

@@ -1,6 +1,7 @@
 """What operators say of a phone's state themselves: that it is to be checked, or that it is clean."""
 
 from datetime import datetime
+from shlex import quote
 
 from sqlalchemy.engine import Connection
 
@@ -61,7 +62,9 @@ def _obstacle(device: Device) -> Conflict | None:
     if not device.session_live:
         return Conflict(f"the agent on {host} is not connected", hint="`farm hosts` shows since when")
     if device.presence is not Presence.ONLINE:
-        return Conflict(f"{name} is {device.presence}", hint=f"`farm device show {name}` says what to do")
+        return Conflict(
+            f"{name} is {device.presence}", hint=f"`farm device show {quote(name)}` says what to do"
+        )
     if device.host_state is not HostState.ACTIVE:
         return Conflict(f"host {host} is {device.host_state}", hint=f"farm host activate {host}")
     return None

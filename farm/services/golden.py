@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from shlex import quote
 
 from sqlalchemy.engine import Connection
 
@@ -133,6 +134,6 @@ def _hint(standing: Standing, name: str) -> str:
             f" If it is to stay so: farm device accept {name} --reason WHY"
         )
     return (
-        f"look at the battery of {name}, its power mode and its heat; then farm device check {name}."
+        f"look at the battery of {name}, its power mode and its heat; then farm device check {quote(name)}."
         f" If it is to stay so: farm device accept {name} --reason WHY"
     )

@@ -1,6 +1,7 @@
 """An operator accepts what a phone's golden run takes now: a band of its own begins."""
 
 from datetime import datetime
+from shlex import quote
 
 from sqlalchemy.engine import Connection
 
@@ -29,7 +30,7 @@ def accept_level(connection: Connection, name: str, asked: AcceptRequest, *, now
     device_moves.lock_device(connection, device_id)
     device = devices.get_device(connection, device_id)
     if device.admin is Admin.RETIRED:
-        raise Conflict(f"{device.name} is retired", hint=f"farm device admit {device.name}")
+        raise Conflict(f"{device.name} is retired", hint=f"farm device admit {quote(device.name)}")
     last = _last_run(connection, device)
     actor, was = f"user:{asked.by}", last.verdict.replace("_", " ")
     level = f"{last.value_ns / 1e6:.1f} ms, which was {was}"
@@ -46,7 +47,7 @@ def _last_run(connection: Connection, device: Device) -> GoldenRun:
     """What is accepted."""
     found = golden_runs.own_runs(connection, device.device_id, limit=1)
     if not found:
-        check = f"farm device check {device.name}"
+        check = f"farm device check {quote(device.name)}"
         raise Conflict(f"{device.name} has no golden run yet: there is nothing to accept", hint=check)
     return found[0]
 

@@ -1,6 +1,7 @@
 """A phone out of the pool for a person: held, given back, and checked before it is measured on again."""
 
 from datetime import datetime, timedelta
+from shlex import quote
 
 from sqlalchemy.engine import Connection
 
@@ -26,7 +27,9 @@ def hold(connection: Connection, name: str, asked: HoldRequest, *, now: datetime
     """
     device = device_named(connection, name)
     if device.admin is Admin.RETIRED:
-        raise Conflict(f"{device.name} is retired", hint=f"farm device admit {device.name} takes it back")
+        raise Conflict(
+            f"{device.name} is retired", hint=f"farm device admit {quote(device.name)} takes it back"
+        )
     if device.held_by not in (None, asked.by):
         raise _held_by_other(device)
     until = now + timedelta(seconds=asked.for_s)
@@ -103,14 +106,14 @@ def _check_held(device: Device, by: str) -> None:
     if device.held_by is None:
         raise Conflict(
             f"{device.name} is not held by you, so the farm may use it at any moment",
-            hint=f"take it out of the pool first: farm device hold {device.name} --for 1h",
+            hint=f"take it out of the pool first: farm device hold {quote(device.name)} --for 1h",
         )
     if device.held_by != by:
         raise _held_by_other(device)
     if device.job_id is not None or device.cleaned_fence < device.fence:
         raise Conflict(
             f"the last run on {device.name} is not over yet",
-            hint=f"farm device hold {device.name} --for 1h waits for it",
+            hint=f"farm device hold {quote(device.name)} --for 1h waits for it",
         )
 
 
@@ -131,7 +134,7 @@ def _held_by_other(device: Device) -> Conflict:
     until = f" until {_moment(device.held_until)}" if device.held_until else ""
     return Conflict(
         f"{device.name} is held by {device.held_by}{until}",
-        hint=f"ask {device.held_by}, or take it: farm device release {device.name} --force",
+        hint=f"ask {device.held_by}, or take it: farm device release {quote(device.name)} --force",
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from shlex import quote
 
 from sqlalchemy.engine import Connection
 
@@ -74,7 +75,11 @@ def _call_somebody(connection: Connection, device: Device, recovery: Recovery, *
     tried = ", ".join(each.step.replace("_", " ") for each in recovery.tries[:-1]) or "nothing"
     what = recovery.ailment.replace("_", " ")
     message = f"{device.name} on {device.host_id} is {what}, and nothing brought it back; tried: {tried}"
-    kind, subject, hint = AlarmKind.RECOVERY_FAILED, AlarmSubject.DEVICE, _HINT.format(name=device.name)
+    kind, subject, hint = (
+        AlarmKind.RECOVERY_FAILED,
+        AlarmSubject.DEVICE,
+        _HINT.format(name=quote(device.name)),
+    )
     if not is_seen_to(connection, kind, subject, device.device_id, now=now):
         raise_alarm(connection, kind, subject, device.device_id, message=message, hint=hint, now=now)
     if recovery.ailment in _ITS_OWN:

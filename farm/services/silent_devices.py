@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
+from shlex import quote
 
 from sqlalchemy.engine import Connection
 
@@ -72,7 +73,7 @@ def _finding(connection: Connection, device: Device, now: datetime) -> AlarmFind
         subject_id=device.device_id,
         message=f"{device.name} on {device.host_id}: {state} for {lasts}" + (f": {detail}" if detail else ""),
         hint=advice(first, device.presence, name=device.name, host=device.host_id)
-        or f"farm device show {device.name} tells more; farm device cordon takes it out of the pool",
+        or f"farm device show {quote(device.name)} tells more; farm device cordon takes it out of the pool",
     )
 
 

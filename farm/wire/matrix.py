@@ -58,6 +58,8 @@ def _scalars(value: object) -> tuple[SettingValue, ...]:
 def _listed_selectors(value: object) -> object:
     if value == "all":
         return ({},)
+    if not isinstance(value, Mapping | list | tuple):
+        raise PydanticCustomError("matrix_value", "must be `all`, a selector, or a list of selectors")
     return (value,) if isinstance(value, Mapping) else value
 
 
@@ -86,7 +88,7 @@ Partial = Annotated[dict[Name, Scalar], Field(min_length=1, max_length=64)]
 class _MatrixPart(BaseModel):
     """Strict: a number in quotes is a slip, not a number."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class SelectorSpec(_MatrixPart):

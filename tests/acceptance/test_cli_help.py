@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer.main
@@ -78,6 +79,13 @@ def test_help_loads_nothing_heavy() -> None:
 def test_a_listing_loads_no_framework_server_or_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FARM_URL", "http://127.0.0.1:9")
     assert not loaded_by("devices", "--json") & (set(HEAVY) - {"pydantic"})
+
+
+def test_settings_are_shown_without_a_server_and_its_statistics(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FARM_DATA_DIR", str(tmp_path))
+    assert not loaded_by("admin", "config") & {"scipy", "numpy", "fastapi", "uvicorn", "torch"}
 
 
 def test_no_colours_are_printed_where_nobody_wants_them(

@@ -21,10 +21,17 @@ from farm.core.plain_words import must_be
         (Annotated[int, Field(le=100)], 101, "must be at most 100"),
         (Annotated[float, Field(gt=0)], 0, "must be more than 0"),
         (Annotated[float, Field(lt=1)], 1, "must be less than 1"),
-        (str, 7, "should be a valid string"),
+        (str, 7, "must be a text"),
+        (Annotated[str, Field(min_length=1)], "", "must not be empty"),
+        (Annotated[str, Field(min_length=3)], "ab", "must have at least 3 characters"),
+        (Annotated[str, Field(max_length=2)], "abc", "must have at most 2 characters"),
+        (Annotated[list[int], Field(min_length=1)], [], "must not be empty"),
+        (Annotated[dict[str, int], Field(max_length=1)], {"a": 1, "b": 2}, "must have at most 1 entries"),
+        (Annotated[float, Field(allow_inf_nan=False)], float("nan"), "must be a finite number"),
+        (bytes, 7, "should be a valid bytes"),
     ],
 )
-def test_numbers_and_limits_are_told_in_plain_words(kind: Any, value: object, said: str) -> None:
+def test_kinds_and_limits_are_told_in_plain_words(kind: Any, value: object, said: str) -> None:
     with pytest.raises(ValidationError) as refused:
         TypeAdapter(kind).validate_python(value)
     (found,) = refused.value.errors()

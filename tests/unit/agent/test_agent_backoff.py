@@ -22,3 +22,9 @@ def test_waits_grow_until_something_works() -> None:
     assert waits[-1] >= 64.0
     backoff.reset()
     assert backoff.next_s() == 1.0
+
+
+def test_those_that_failed_together_do_not_come_back_together() -> None:
+    waits = [[backoff.next_s() for _ in range(6)] for backoff in (Backoff(Random(1)), Backoff(Random(2)))]
+    # The first is the shortest there may be.
+    assert all(one != other for one, other in zip(*(each[1:] for each in waits), strict=True))

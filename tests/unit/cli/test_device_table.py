@@ -117,6 +117,13 @@ def test_a_bad_phone_says_why_and_what_to_do() -> None:
     assert remedy(device_view(blocked_by=("cordoned",), why="smoke")) == "phone-1: cordoned: smoke"
 
 
+@pytest.mark.parametrize("blocker", [Blocker.PENDING, Blocker.CORDONED, Blocker.HELD, Blocker.HEALTH_BAD])
+def test_a_phone_whose_label_has_blanks_is_quoted_in_what_is_to_be_typed(blocker: Blocker) -> None:
+    told = advice(blocker, Presence.ONLINE, name="by the door", host="h")
+    assert told is not None
+    assert "'by the door'" in told
+
+
 def test_there_is_advice_for_all_that_a_person_must_see_to() -> None:
     to_see_to = [
         Blocker.SESSION_NOT_LIVE,

@@ -1,8 +1,13 @@
 """What is typed wrong is told as every error is: a sentence, a hint, and the exit code of the user."""
 
-import pytest
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from farm.cli.main import main
+import pytest
+from typer.main import get_command
+
+from farm.cli.main import app, main
 
 
 def said_of(capsys: pytest.CaptureFixture[str], line: str) -> str:
@@ -37,6 +42,22 @@ def test_a_slip_is_told_in_one_sentence_with_what_was_meant(
     capsys: pytest.CaptureFixture[str], line: str, said: str, hint: str
 ) -> None:
     assert said_of(capsys, line) == f"error: {said}\nhint: {hint}\n"
+
+
+def commands(group: Any, *path: str) -> Iterator[tuple[str, ...]]:
+    """Every command that needs arguments, by its words."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, *path, name)
+        elif any(param.param_type_name == "argument" and param.required for param in command.params):
+            yield *path, name
+
+
+@pytest.mark.parametrize("words", list(commands(get_command(app))), ids=" ".join)
+def test_a_command_without_its_arguments_names_the_first_and_says_what_it_is(
+    capsys: pytest.CaptureFixture[str], words: Sequence[str]
+) -> None:
+    assert re.fullmatch(r"error: [A-Z_]+ is missing\nhint: .+\n", said_of(capsys, " ".join(words)))
 
 
 def test_a_command_nobody_knows_comes_with_those_that_are_like_it(

@@ -62,6 +62,19 @@ def test_at_80_columns_a_candidate_has_a_line_of_its_own_and_nothing_is_cut() ->
     assert max(map(len, table.splitlines())) <= 80
 
 
+def test_rows_stand_in_the_order_of_their_matrix_on_every_device() -> None:
+    cells = [
+        ("phone-1", 3, "later"),
+        ("phone-1", 2, "sooner"),
+        ("phone-2", 5, "sooner"),
+        ("phone-2", 6, "later"),
+    ]
+    table = plain(
+        *(speedup_view(device=device, cell_id=number, candidate=name) for device, number, name in cells)
+    )
+    assert [word for word in table.split() if word in ("sooner", "later")] == ["sooner", "later"] * 2
+
+
 def test_each_device_is_a_block_that_says_once_what_it_is() -> None:
     table = plain(speedup_view(), speedup_view(device="phone-2", device_model="Galaxy S23", soc=None))
     assert table.count("phone-1  (Pixel 7a, Tensor G2)") == 1
