@@ -15,6 +15,7 @@ from test_routes import matrix_spec, refused, register_variant
 
 from farm.core.errors import Blame
 from farm.core.event import FarmEvent
+from farm.services.identity import create_join_token
 from farm.store.tables import events
 from farm.wire.agent import Assignment, ExchangeAnswer
 
@@ -71,12 +72,12 @@ def test_another_kind_of_authorization_is_refused(farm: HttpFarm, agent: HttpAge
 
 
 def test_a_join_token_works_once(farm: HttpFarm) -> None:
-    farm.enroll()
-    refused(
-        farm.http.post("/api/v1/agent/enroll", json={"host": "bench-2", "join_token": "guess"}),
-        401,
-        "auth.invalid",
-    )
+    token = farm.context.database.write(create_join_token, auto_admit=True, now=farm.context.clock.now())
+    body = {"host": "bench-1", "join_token": token}
+    assert farm.http.post("/api/v1/agent/enroll", json=body).status_code == 200
+    again = [{**body, "host": "bench-2"}, body, {**body, "join_token": "guess"}]
+    for each in again:
+        refused(farm.http.post("/api/v1/agent/enroll", json=each), 401, "auth.invalid")
 
 
 @pytest.mark.parametrize("host", ["", "a/b", "a b", "a\n", "x" * 129])

@@ -37,6 +37,20 @@ def rejoin(farm: FarmRig) -> str:
     return farm.write(enroll, enrollment, now=farm.clock.now()).credential
 
 
+@pytest.mark.invariant("I19")
+def test_a_join_token_is_used_up_or_too_old_whoever_asked_before_whether_it_is_good(farm: FarmRig) -> None:
+    used, old = (
+        SecretStr(farm.write(create_join_token, auto_admit=True, now=farm.clock.now())) for _ in range(2)
+    )
+    farm.write(enroll, Enrollment(host="bench-7", join_token=used), now=farm.clock.now())
+    with pytest.raises(AuthError, match="used up"):
+        farm.write(enroll, Enrollment(host="bench-8", join_token=used), now=farm.clock.now())
+    farm.clock.advance(365 * 86_400)
+    with pytest.raises(AuthError, match="too old"):
+        farm.write(enroll, Enrollment(host="bench-8", join_token=old), now=farm.clock.now())
+    assert view(farm).host_id == "bench-7"
+
+
 @pytest.mark.invariant("I17")
 @pytest.mark.fault(30)
 def test_a_drained_host_finishes_what_runs_and_begins_nothing(farm: FarmRig, host: HostRig) -> None:

@@ -9,6 +9,7 @@ import pytest
 from rooted_phone import make_rooted
 from runner_bench import Bench, benched, unheard
 
+from agents.device.controls import set_controls
 from agents.journal import Entry
 from agents.runner import PutOff
 from agents.virtual.faults import Faults, set_faults
@@ -142,6 +143,17 @@ async def test_controls_of_an_agent_that_died_before_the_run_are_put_back_by_its
         await bench.runner.run(entry, dies, adopt=False)
     assert clocks(bench) != before
     await bench.runner_with().clear(bench.device_id, 1)
+    assert clocks(bench) == before
+
+
+async def test_controls_of_a_run_that_never_began_are_put_back_at_the_next_contact(bench: Bench) -> None:
+    """No token on the phone tells of it, nor does the farm: its agent died, or its cable was pulled."""
+    phone = await bench.phone()
+    await asyncio.to_thread(make_rooted, bench.handle.state)
+    before = clocks(bench)
+    await set_controls(phone.device, phone.facts.work_root, 1, Controls(governor="performance"))
+    assert clocks(bench) != before
+    await bench.come_back()
     assert clocks(bench) == before
 
 
