@@ -7,7 +7,7 @@ from farm.phone.text import lines, whole_lines
 
 #: `[key]: [value]`, the value over several lines now and then; a number in front is from `grep -n`.
 _START = re.compile(r"\s*(?:\d+:)?\s*\[([^\[\]\s]+)\]:\s?\[(.*)")
-#: Between two that lost the line end between them.
+#: Between two that lost the line end between them; also what a value with brackets may look like.
 _JOINT = re.compile(r"\][ \t]*(?=\[[\w.\-/:@]{1,120}\]:\s?\[)")
 #: build.prop, where a dump of properties cannot be had. `?=` gives a value where nothing else does.
 _ASSIGNMENT = re.compile(r"([A-Za-z][\w.\-]*)\s*(\??)=\s*(.*)")
@@ -22,7 +22,7 @@ def properties(text: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     key, value = "", [""]
-    for line in [*lines(_JOINT.sub("]\n", text)), "[end]: ["]:
+    for line in [*lines(_in_lines(text)), "[end]: ["]:
         if not (start := _START.fullmatch(line)):
             value.append(line)
             continue
@@ -30,6 +30,12 @@ def properties(text: str) -> dict[str, str]:
             found[key] = whole
         key, value = start[1], [start[2]]
     return found or _assignments(text)
+
+
+def _in_lines(text: str) -> str:
+    """A dump that lost its line ends gets them back; where most are there, brackets are a value's own."""
+    joints, ends = sum(1 for _ in _JOINT.finditer(text)), len(lines(text.strip())) - 1
+    return _JOINT.sub("]\n", text) if joints > ends else text
 
 
 def _until_bracket(value: list[str]) -> str | None:

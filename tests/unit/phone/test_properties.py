@@ -202,6 +202,16 @@ def test_a_dump_that_lost_its_line_ends_is_read(joint: str) -> None:
     assert properties(f"{text}\n") == said
 
 
+def test_brackets_within_one_value_of_a_dump_that_has_its_line_ends_are_the_values_own() -> None:
+    text = "[ro.product.model]: [A-9]\n[persist.acme.on_fault]: [reset,halt][persist.acme.trim]: [2]\n"
+    text += "[ro.board.platform]: [kona]\n"
+    assert properties(text) == {
+        "ro.product.model": "A-9",
+        "persist.acme.on_fault": "reset,halt][persist.acme.trim]: [2",
+        "ro.board.platform": "kona",
+    }
+
+
 def test_what_nobody_filled_in_is_no_fact() -> None:
     said = {
         "ro.product.manufacturer": "unknown",
