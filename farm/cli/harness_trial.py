@@ -37,7 +37,7 @@ def try_harness(
     flags: Sequence[str],
     timeout_s: float,
 ) -> "AttemptView":
-    """Run a harness once on a phone and wait for it; a run that is too noisy is not repeated.
+    """Run a harness once on a phone and wait for it; the repeat of a run that is too noisy is cancelled.
 
     Raises:
         NotFound: there is no such harness, phone or variant.
