@@ -32,7 +32,7 @@ class Benchncnn:
     """Runs a network from its `.param` alone: the tool makes up the weights, so it needs no `.bin`."""
 
     name: str = "benchncnn"
-    parser_version: int = 2
+    parser_version: int = 3
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     formats: Sequence[Format] = (Format.NCNN,)

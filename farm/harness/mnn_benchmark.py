@@ -34,7 +34,7 @@ class MnnBenchmark:
     """Runs one `.mnn` file, in a folder of its own."""
 
     name: str = "mnn_benchmark"
-    parser_version: int = 2
+    parser_version: int = 3
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     formats: Sequence[Format] = (Format.MNN,)

@@ -42,7 +42,7 @@ class OnnxruntimePerfTest:
     """Runs `.onnx` and `.ort` files; one line an iteration goes to its result file."""
 
     name: str = "onnxruntime_perf_test"
-    parser_version: int = 2
+    parser_version: int = 3
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     formats: Sequence[Format] = (Format.ONNX, Format.ORT)

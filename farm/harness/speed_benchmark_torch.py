@@ -47,7 +47,7 @@ class SpeedBenchmarkTorch:
     """
 
     name: str = "speed_benchmark_torch"
-    parser_version: int = 5
+    parser_version: int = 6
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     flags_are_words: bool = True
