@@ -17,6 +17,8 @@ def reading_fields(view: ReadingView) -> Iterator[tuple[str, str]]:
         yield "metric", _metric(metric)
     accelerator = "nothing shows where" if view.accelerator == UNKNOWN_ACCELERATOR else view.accelerator
     yield "ran on", f"{view.actual_backend}, {accelerator}: {view.proof or NOTHING}"
+    if view.offered:
+        yield "offered", f"{', '.join(view.offered)}: what NNAPI had, by the names it goes by"
 
 
 def _made_of(view: ReadingView) -> str:

@@ -41,6 +41,8 @@ class Placement:
     total_nodes: int | None = None
     #: What speaks against it, or qualifies it: a fall back, a delegate that was not created, each as a line.
     warnings: Sequence[str] = ()
+    #: Accelerators that NNAPI's runtime named as there for models, in its order; who took none, too.
+    offered: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

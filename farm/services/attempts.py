@@ -75,6 +75,7 @@ def _reading_view(reading: StoredReading) -> ReadingView:
         actual_backend=reading.actual_backend,
         accelerator=reading.accelerator,
         proof=reading.proof,
+        offered=reading.offered,
         variant_digest=reading.variant_digest,
         program_digest=reading.program_digest,
         parser_version=reading.parser_version,

@@ -53,7 +53,12 @@ class LastPlace:
 
 def stored_placement(placement: Placement | None) -> dict[str, Any] | None:
     """As the column keeps it."""
-    return None if placement is None else {**asdict(placement), "warnings": list(placement.warnings)}
+    if placement is None:
+        return None
+    stored = {**asdict(placement), "warnings": list(placement.warnings)}
+    offered = stored.pop("offered")
+    # Most runs have no such list, and those that were kept before there was one are no other.
+    return {**stored, "offered": list(offered)} if offered else stored
 
 
 def placed_series(

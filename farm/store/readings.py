@@ -21,6 +21,8 @@ class StoredReading:
     actual_backend: str
     accelerator: str
     proof: str
+    #: Accelerators that NNAPI named as there.
+    offered: tuple[str, ...]
     kind: SampleKind
     #: The median of the samples, or the tool's mean.
     value_ns: float
@@ -53,6 +55,7 @@ def find_reading(connection: Connection, attempt_id: AttemptId) -> StoredReading
         actual_backend=row.actual_backend,
         accelerator=row.accelerator,
         proof=row.proof,
+        offered=tuple((row.placement or {}).get("offered", ())),
         kind=SampleKind(row.kind),
         value_ns=row.value_ns,
         mean_ns=row.mean_ns,

@@ -23,6 +23,8 @@ class ReadingView(Wire):
     actual_backend: str
     accelerator: str
     proof: str
+    #: Accelerators that NNAPI named as there, whoever took the model.
+    offered: tuple[str, ...] = ()
     variant_digest: Digest | None
     program_digest: Digest
     parser_version: int

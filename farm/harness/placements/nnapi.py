@@ -36,6 +36,10 @@ _AGAINST = re.compile(
 #: A driver failed while it compiled or executed, and the runtime's own interpreter did the step or the whole.
 _FELL_BACK = re.compile(r"\bcpuFallback(Full|Partial)\b|finish with CPU fallback")
 _MOST_WARNINGS = 5
+_NAME = r"[A-Za-z][A-Za-z0-9._-]{0,80}"
+#: TFLite lists them; the runtime logs each driver that it finds.
+_OFFERED = re.compile(rf"NNAPI accelerators available: \[((?:{_NAME},?){{1,20}})\]", re.ASCII)
+_FOUND = re.compile(rf"\bFound interface ({_NAME})(?=\s|$)", re.ASCII)
 
 
 def nnapi_placement(log: str, pid: int | None = None) -> Placement | None:
@@ -54,7 +58,22 @@ def nnapi_placement(log: str, pid: int | None = None) -> Placement | None:
         return None
     counts = [share.nodes for share in shares]
     total = None if None in counts or not counts else sum(count or 0 for count in counts)
-    return Placement(shares=shares, total_nodes=total, warnings=(*warnings, *((said,) if said else ())))
+    return Placement(
+        shares=shares,
+        total_nodes=total,
+        warnings=(*warnings, *((said,) if said else ())),
+        offered=nnapi_offered(lines),
+    )
+
+
+def nnapi_offered(lines: Sequence[LogLine]) -> tuple[str, ...]:
+    """The accelerators that a tool or the runtime names as there: in that order, each once.
+
+    None of them proves where a model ran; the runtime's own `nnapi-reference` is always there.
+    """
+    found = [name for _, match in matching(lines, _OFFERED) for name in match[1].split(",")]
+    found += [match[1] for _, match in matching(lines, _FOUND)]
+    return tuple(dict.fromkeys(name for name in found if name))
 
 
 def accelerator_of_driver(name: str) -> Accelerator:

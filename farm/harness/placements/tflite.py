@@ -10,7 +10,7 @@ from dataclasses import replace
 from farm.core.placement import Accelerator, Placement, Share, actual
 from farm.harness.placements.accelerators import accelerator_of
 from farm.harness.placements.log_lines import LogLine, log_lines, matching
-from farm.harness.placements.nnapi import accelerator_of_driver, nnapi_placement
+from farm.harness.placements.nnapi import accelerator_of_driver, nnapi_offered, nnapi_placement
 from farm.harness.placements.tflite_delegates import APPLIED, XNNPACK, Taken, delegate_name, taken
 
 _CREATED = re.compile(
@@ -72,7 +72,10 @@ def tflite_placement(text: str) -> Placement | None:
     # Parts that nobody counted make no whole.
     is_whole = all(each.nodes is not None for each in others) and not _is_too_much(others, total)
     whole = total if is_whole else None
-    return _with_drivers(Placement(shares=(*shares, *rest), total_nodes=whole, warnings=warnings), text)
+    found = Placement(
+        shares=(*shares, *rest), total_nodes=whole, warnings=warnings, offered=nnapi_offered(lines)
+    )
+    return _with_drivers(found, text)
 
 
 def _total(taken: Sequence[Taken]) -> int | None:

@@ -123,6 +123,12 @@ def test_what_was_read_is_shown_with_how_it_scatters_and_where_it_ran() -> None:
     assert "ran on   cpu, cpu: no --vulkan in its command\n" in text
 
 
+def test_what_nnapi_had_is_named_where_it_said_so() -> None:
+    assert "offered" not in shown(reading=reading())
+    text = shown(reading=reading(offered=("acme-npu", "nnapi-reference")))
+    assert "offered  acme-npu, nnapi-reference: what NNAPI had, by the names it goes by\n" in text
+
+
 def test_a_summary_says_that_it_is_one_and_an_unknown_place_that_nothing_shows_it() -> None:
     memory = Metric(name="memory", value=12.5, unit="MB", better=Better.LOWER)
     text = shown(reading=reading(kind=SampleKind.SUMMARY, accelerator="unknown", metrics=(memory,)))

@@ -4,7 +4,9 @@ import pytest
 
 from farm.core.placement import Accelerator, Placement, actual, placement_words
 from farm.harness.placements.accelerators import accelerator_of
-from farm.harness.placements.nnapi import nnapi_placement
+from farm.harness.placements.log_lines import log_lines
+from farm.harness.placements.nnapi import nnapi_offered, nnapi_placement
+from farm.harness.placements.tflite import tflite_placement
 
 HEAD = "08-11 07:01:02.{:03}  7001  7001 I ExecutionPlan: "
 BEST = "ModelBuilder::findBestDeviceForEachOperation({}) = {} ({})\n"
@@ -198,3 +200,40 @@ def test_of_two_processes_that_tell_less_none_is_taken_either(ours: str, theirs:
 )
 def test_names_tell_the_hardware_where_they_do(name: str, kind: str) -> None:
     assert accelerator_of(name) == kind
+
+
+def test_what_models_may_be_put_on_is_named_once_each() -> None:
+    text = (
+        "08-01 10:00:01.101  711  733 I Manager : Found interface acme-npu\r\n"
+        "08-01 10:00:01.104  711  733 I Manager : Found interface acme-isp (version = 1.3)\r\n"
+        "INFO: NNAPI accelerators available: [acme-gpu,acme-npu,nnapi-reference]\n"
+        "I tflite  : NNAPI accelerators available: [acme-gpu,acme-npu,nnapi-reference]\n"
+    )
+    assert nnapi_offered(log_lines(text)) == ("acme-gpu", "acme-npu", "nnapi-reference", "acme-isp")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NNAPI accelerators available: [acme-npu,acme",
+        "NNAPI accelerators available: []\n",
+        "NNAPI accelerators available: [acme npu]\n",
+        "Found no interface\n",
+    ],
+)
+def test_a_list_that_is_cut_or_empty_names_none(text: str) -> None:
+    assert nnapi_offered(log_lines(text)) == ()
+
+
+def test_what_was_offered_stands_beside_what_took_the_model_and_proves_nothing() -> None:
+    text = (
+        "INFO: NNAPI accelerators available: [acme-npu,nnapi-reference]\n"
+        "INFO: Replacing 20 node(s) with delegate (TfLiteNnapiDelegate) node, yielding 1 partitions.\n"
+    )
+    found = tflite_placement(text)
+    assert found is not None
+    assert found.offered == ("acme-npu", "nnapi-reference")
+    assert {share.accelerator for share in found.shares} == {Accelerator.UNKNOWN}
+    assert placed(log(BEST.format("ADD", 1, "acme-npu"), "Found interface acme-npu\n")).offered == (
+        "acme-npu",
+    )

@@ -9,7 +9,8 @@ from farm.core.placement import Placement, actual, placement_words
 from farm.harness.placements.armnn import armnn_placement
 from farm.harness.placements.executorch import executorch_placement
 from farm.harness.placements.hardware_counter import counted_placements
-from farm.harness.placements.nnapi import nnapi_placement
+from farm.harness.placements.log_lines import log_lines
+from farm.harness.placements.nnapi import nnapi_offered, nnapi_placement
 from farm.harness.placements.ort import ort_placement
 from farm.harness.placements.pytorch import pytorch_vulkan_placement
 from farm.harness.placements.tflite import tflite_placement
@@ -122,3 +123,20 @@ def test_a_driver_without_its_manifest_and_operators_that_are_refused_are_warned
     refused = ort_placement(captured("accelerator/ort_nnapi_ep_qlinearconv_not_supported.txt"))
     assert refused is not None
     assert any("Node supported: [0] Operator type: [QLinearConv]" in line for line in refused.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [
+        ("nnapi_manager_pixel4_google_edgetpu", "google-edgetpu"),
+        (
+            "tflite_nnapi_edgetpu_studio_logcat_format",
+            "qti-default,qti-dsp,qti-gpu,google-edgetpu,nnapi-reference",
+        ),
+        ("tflite_nnapi_ipuadaptor_not_executed_by_delegate", "ipuadaptor,nnapi-reference"),
+        ("tflite_nnapi_pixel3a_accelerators", "qti-default,qti-dsp,qti-gpu,paintbox,nnapi-reference"),
+    ],
+)
+def test_the_accelerators_that_there_are_are_named(name: str, offered: str) -> None:
+    text = captured(f"accelerator/{name}.txt")
+    assert nnapi_offered(log_lines(text)) == tuple(offered.split(","))
