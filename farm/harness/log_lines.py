@@ -81,6 +81,8 @@ def plain_line(line: str) -> str:
     for pattern in _PREFIXES:
         if (match := pattern.match(found)) is not None and match.end() > 0:
             found = found[match.end() :].strip()
+            if _MAY_HAVE_ONE.match(found) is None:
+                break
     return found
 
 

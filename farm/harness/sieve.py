@@ -32,3 +32,13 @@ class Sieve:
 def sieve_of(patterns: tuple[str, ...]) -> Sieve:
     """The sieve of some patterns, made once."""
     return Sieve(patterns)
+
+
+@lru_cache(maxsize=256)
+def find_sieve(pattern: re.Pattern[str]) -> Sieve | None:
+    """The sieve of one pattern; None of one that RE2 does not take."""
+    in_any_case = "(?i)" if pattern.flags & re.IGNORECASE else ""
+    try:
+        return Sieve([f"{in_any_case}{pattern.pattern}"])
+    except re2.error:
+        return None

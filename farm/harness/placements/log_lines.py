@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from farm.harness.log_lines import without_colours
+from farm.harness.sieve import find_sieve
 
 #: Longer lines are cut where they are quoted.
 _QUOTED_CHARS = 300
@@ -25,6 +26,8 @@ _HEAD = re.compile(rf"^\s*\[ {_TIME}\s+{_USER}(\d{{1,9}}){_THREAD} {_LEVEL}/.{{0
 #: logd folds lines that are the same: the line before, so many times more.
 _FOLDED = re.compile(r"\bidentical (\d{1,6}) lines?\b")
 _MOST_FOLDED = 100_000
+#: Fewer are gone through as soon as they are sieved.
+_MANY_LINES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +72,17 @@ def own_lines(log: str, pid: int | None) -> str:
 
 def matching(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> Iterator[tuple[LogLine, re.Match[str]]]:
     """The lines in which the pattern is found, with what it found."""
+    if len(lines) >= _MANY_LINES and not _may_be_in(lines, pattern):
+        return
     for line in lines:
         if (match := pattern.search(line.text)) is not None:
             yield line, match
+
+
+def _may_be_in(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> bool:
+    """Whether a log can match at all: to look at each line of megabytes takes seconds for some patterns."""
+    sieve = find_sieve(pattern)
+    return sieve is None or bool(sieve.possible("\n".join(line.text for line in lines)))
 
 
 def _lines(text: str) -> Iterator[str]:

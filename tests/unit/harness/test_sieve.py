@@ -1,14 +1,19 @@
 """Signs of failure are looked for only where they can be: a text of megabytes is gone through once."""
 
 import re
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from farm.harness import placements
 from farm.harness.failure_signs import SIGNS
+from farm.harness.placements.log_lines import LogLine, matching
 from farm.harness.runtime_signs import RUNTIME_SIGNS
-from farm.harness.sieve import Sieve, sieve_of
+from farm.harness.sieve import Sieve, find_sieve, sieve_of
 
 EVERY_SIGN = [*SIGNS, *RUNTIME_SIGNS]
 PATTERNS = tuple(each.pattern.pattern for each in EVERY_SIGN)
@@ -45,3 +50,40 @@ def test_a_negative_look_ahead_is_left_out_which_only_finds_more(text: str) -> N
     pattern = r"CODE -(?!1001\b)|ERROR_(?!NO\w)\w"
     if re.search(pattern, text) is not None:
         assert list(Sieve([pattern]).possible(text)) == [0]
+
+
+def of_placements() -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Every pattern by which placements are read."""
+    for module in iter_modules(placements.__path__):
+        found = vars(import_module(f"{placements.__name__}.{module.name}"))
+        yield from (
+            (f"{module.name}.{name}", each) for name, each in found.items() if type(each) is re.Pattern
+        )
+
+
+@pytest.mark.parametrize("pattern", [pytest.param(each, id=name) for name, each in of_placements()])
+@settings(suppress_health_check=[HealthCheck.filter_too_much], max_examples=25)
+@given(st.data())
+def test_what_tells_of_a_placement_is_looked_for_where_it_may_be(
+    pattern: re.Pattern[str], data: st.DataObject
+) -> None:
+    said = data.draw(st.from_regex(pattern, alphabet=st.characters(codec="ascii")))
+    sieve = find_sieve(pattern)
+    assert sieve is None or pattern.search(said) is None or sieve.possible(f"{LOG}{said}")
+
+
+def test_a_line_is_found_in_a_long_log_as_in_a_short_one() -> None:
+    told = [LogLine(text=f"Node {number} was REFUSED") for number in (1, 2)]
+    log = [LogLine(text=line) for line in LOG.splitlines()] * 20
+    for pattern, words in (("REFUSED$", 2), (r"^Node 1\b", 1), ("(?i)was refused", 2), ("ACCEPTED", 0)):
+        for lines in (told, [*log, *told], [*told, *log]):
+            assert len(list(matching(lines, re.compile(pattern)))) == words
+
+
+def test_a_pattern_that_re2_does_not_take_has_no_sieve_and_one_without_case_has() -> None:
+    assert find_sieve(re.compile(r"(?<=a)b")) is None
+    assert find_sieve(re.compile("QNN", re.IGNORECASE)) is not None
+    log = [LogLine(text="x")] * 2000
+    assert [match[0] for _, match in matching([*log, LogLine(text="qNn")], re.compile("QNN", re.I))] == [
+        "qNn"
+    ]
