@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.output import Json, out, print_json, talk
+from farm.cli.output import Json, ask, out, print_json, talk
+from farm.core.errors import InvalidInput
 
 app = typer.Typer(no_args_is_help=True, help="Settings, migrations, backups: on the farm's own machine.")
 
@@ -107,7 +108,7 @@ def restore(
     plan = plan_restore(source, data)
     talk(restore_plan_text(plan))
     if not yes:
-        typer.confirm("Go ahead?", abort=True, err=True)
+        ask("Go ahead?")
     restored = put_back(plan)
     if as_json:
         print_json(restored_document(plan, restored))
@@ -134,6 +135,8 @@ def epoch(
     from farm.cli.admin_report import epoch_documents, epoch_table
     from farm.cli.admin_work import begin_epoch_here, epochs_here
 
+    if begin is not None and not begin.strip():
+        raise InvalidInput("why another history begins is empty", hint='say it: --begin "restored to 12:00"')
     epochs = epochs_here(data) if begin is None else begin_epoch_here(data, cause=begin)
     if as_json:
         print_json(epoch_documents(epochs))

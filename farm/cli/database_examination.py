@@ -5,12 +5,13 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from farm.config import FarmConfig
 from farm.core.errors import Blame, FarmError
 from farm.core.finding import Finding, ok, problem, warning
 from farm.store.opening import check_server, open_database, place_of
-from farm.store.schema_state import SchemaState, read_schema_state, schema_state
+from farm.store.schema_state import SchemaState, check_is_a_farms, read_schema_state, schema_state
 
 _HINT = "is that a farm's file, readable for this user? else restore it from a backup"
 
@@ -60,4 +61,10 @@ def _read_state(config: FarmConfig) -> SchemaState | None:
         return read_schema_state(config.database_path) if config.database_path.exists() else None
     check_server(config)
     with closing(open_database(config)) as database:
-        return database.read(schema_state)
+        return database.read(_state_of_a_farms)
+
+
+def _state_of_a_farms(connection: Connection) -> SchemaState:
+    state = schema_state(connection)
+    check_is_a_farms(connection, state)
+    return state

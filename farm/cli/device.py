@@ -1,6 +1,5 @@
 """`farm device`: what operators see of phones and decide about them."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,7 +7,7 @@ import typer
 from farm.cli import device_errands, device_hold, device_setup
 from farm.cli.address import connect
 from farm.cli.devices import devices
-from farm.cli.output import Json, out, print_json, talk
+from farm.cli.output import Json, ask, out, print_json, talk
 from farm.cli.person import asked
 from farm.core.errors import InvalidInput
 
@@ -175,14 +174,8 @@ def retire(
         plan = farm.retirement(device)
         talk(_planned(plan))
         if not yes:
-            _ask()
+            ask("Retire it?")
         _say(farm.change_device(plan.device.device_id, "retire", asked(Asked, reason=reason)))
-
-
-def _ask() -> None:
-    if not sys.stdin.isatty():
-        raise InvalidInput("nobody is there to be asked", hint="say --yes to go on without a question")
-    typer.confirm("Retire it?", abort=True, err=True)
 
 
 def _planned(plan: "RetirementPlan") -> str:

@@ -75,7 +75,12 @@ def _model(farm: "FarmClient", harness: "HarnessView", asked: str | None, backen
     if asked is not None or not harness.needs_model:
         return asked
     backends = {backend} if backend else set(harness.backends)
-    able = [view for view in farm.variants() if backends & set(view.manifest.backends)]
+    able = [
+        view
+        for view in farm.variants()
+        if backends & set(view.manifest.backends)
+        and (not harness.formats or view.manifest.recipe.format in harness.formats)
+    ]
     if not able:
         hint = "`farm variants build mobilenet_v2` makes one, `farm variants add FILE` registers yours"
         raise InvalidInput(f"{harness.name} runs a model, and the farm has none that would do", hint=hint)

@@ -1,13 +1,12 @@
 """`farm host`: what operators see of machines with phones and decide about them."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from farm.cli.address import connect
 from farm.cli.hosts import hosts
-from farm.cli.output import Json, out, print_json, talk
+from farm.cli.output import Json, ask, out, print_json, talk
 from farm.cli.person import asked
 from farm.core.errors import InvalidInput
 
@@ -108,14 +107,8 @@ def retire(
         plan = farm.host_retirement(host)
         talk(_planned(plan))
         if not yes:
-            _ask()
+            ask("Retire it?")
         _say(farm.change_host(host, "retire", asked(Asked, reason=reason)))
-
-
-def _ask() -> None:
-    if not sys.stdin.isatty():
-        raise InvalidInput("nobody is there to be asked", hint="say --yes to go on without a question")
-    typer.confirm("Retire it?", abort=True, err=True)
 
 
 def _planned(plan: "HostRetirementPlan") -> str:

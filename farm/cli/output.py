@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO, TypeVar
 
 import typer
 
+from farm.core.errors import InvalidInput
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console, RenderableType
@@ -80,6 +82,18 @@ def print_json_line(document: object) -> None:
 def talk(text: str) -> None:
     """Say something to the person, exactly as it is written, on stderr."""
     err().print(text, markup=False, soft_wrap=True)
+
+
+def ask(question: str) -> None:
+    """Have the person agree, or end the command.
+
+    Raises:
+        InvalidInput: nobody is there to be asked.
+        typer.Abort: the person does not agree.
+    """
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise InvalidInput("nobody is there to be asked", hint="say --yes to go on without a question")
+    typer.confirm(question, abort=True, err=True)
 
 
 def nothing_is_closed() -> None:

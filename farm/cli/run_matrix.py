@@ -154,6 +154,11 @@ def _variant(farm: "FarmClient", file: str, harness: "HarnessView", options: Run
     """
     path = Path(file)
     if not path.is_file():
+        if options.model is not None or options.precision is not None:
+            hint = "leave them out: a variant of the farm has its own"
+            raise InvalidInput(
+                f"--model and --precision describe a file, and {file!r} is none here", hint=hint
+            )
         try:
             return picked(farm.variants(), file)
         except NotFound as error:

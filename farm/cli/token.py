@@ -94,6 +94,8 @@ def revoke(
 
     Example: farm token revoke 3f9c01ab77d2
     """
+    if not token_id:
+        raise InvalidInput("the name of a token is empty", hint="`farm token list` has them")
     with connect() as farm:
         if any(each.token_id == token_id for each in farm.access_tokens()):
             view = farm.revoke_access_token(token_id)

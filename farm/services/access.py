@@ -122,7 +122,8 @@ def check_an_admin_can_call(connection: Connection, *, now: datetime) -> None:
     if not access_tokens.has_valid_token(connection, Role.ADMIN, now=now):
         raise InvalidInput(
             "nobody could call this farm: everybody who calls it needs an access token, and no admin has one",
-            hint="make one, with the same --data: farm token create --role admin --name NAME --out FILE",
+            hint="make one: farm token create --role admin --name NAME --out FILE --data FOLDER, with the"
+            " data folder of this farm",
         )
 
 

@@ -56,7 +56,9 @@ def release(connection: Connection, name: str, asked: ReleaseRequest, *, now: da
         return device_change(connection, device, f"nobody holds {device.name}", changed=False)
     if device.held_by != asked.by and not asked.force:
         raise _held_by_other(device)
-    cause = asked.reason or f"{asked.by} is done with it"
+    is_holder = device.held_by == asked.by
+    told = f"{asked.by} is done with it" if is_holder else f"{asked.by} ended the hold of {device.held_by}"
+    cause = asked.reason or told
     if not _end(connection, device, now=now, actor=f"user:{asked.by}", cause=cause):
         raise Conflict(f"{device.name}: its hold has just changed", hint="look who holds it, and try again")
     after = devices.get_device(connection, device.device_id)

@@ -9,7 +9,7 @@ from alembic.config import Config
 from sqlalchemy.engine import Connection, Engine
 
 from farm.store.database_errors import curable_as_busy
-from farm.store.schema_state import MIGRATIONS, check_known, schema_state
+from farm.store.schema_state import MIGRATIONS, check_is_a_farms, check_known, schema_state
 
 #: Of all farms that share a PostgreSQL, one migrates at a time; any number would do.
 _LOCK = 8470
@@ -20,6 +20,7 @@ def upgrade(engine: Engine) -> None:
 
     Raises:
         SchemaMismatch: the database is a newer release's.
+        Conflict: it is another program's.
         FarmBusy: it went away meanwhile, say; nothing is done then.
     """
     with (
@@ -30,6 +31,7 @@ def upgrade(engine: Engine) -> None:
     ):
         state = schema_state(connection)
         check_known(state)
+        check_is_a_farms(connection, state)
         if not state.is_newest:
             command.upgrade(config_for(connection), "head")
 

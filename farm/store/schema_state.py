@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import sqlalchemy as sa
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection
 
 import farm
-from farm.core.errors import SchemaMismatch
+from farm.core.errors import Conflict, SchemaMismatch
 
 #: Where Alembic notes the last migration.
 VERSION_TABLE = "alembic_version"
@@ -66,6 +67,20 @@ def check_known(state: SchemaState) -> None:
             f"the database has the schema of a newer release ({state.revision}); this one knows"
             f" {state.newest} at most",
             hint="run the release that made it, or a newer one: there is no way back but a backup",
+        )
+
+
+def check_is_a_farms(connection: Connection, state: SchemaState) -> None:
+    """Refuse a database that another program uses, whatever its tables are called.
+
+    Raises:
+        Conflict: no farm was ever in it, and there are tables.
+    """
+    there = sorted(set(sa.inspect(connection).get_table_names()) - {VERSION_TABLE})
+    if state.revision is None and there:
+        raise Conflict(
+            f"the database is somebody else's: it has a table {there[0]}",
+            hint="give the farm an empty database of its own",
         )
 
 

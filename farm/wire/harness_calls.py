@@ -2,6 +2,7 @@
 
 from urllib.parse import quote
 
+from farm.core.errors import InvalidInput
 from farm.wire.connection import FarmConnection
 from farm.wire.harness_views import (
     AdapterView,
@@ -23,6 +24,8 @@ class HarnessCalls(FarmConnection):
         return self._get(list[AdapterView], "/adapters")
 
     def harness(self, name: str) -> HarnessView:
+        if not name:
+            raise InvalidInput("the name of a harness is empty", hint="`farm harness list` has them")
         return self._get(HarnessView, f"/harnesses/{quote(name, safe='')}")
 
     def register_program(self, registration: ProgramRegistration) -> RegisteredProgramView:

@@ -33,6 +33,13 @@ def ran(*words: str) -> int:
     return left.value.code or 0
 
 
+class Terminal(io.StringIO):
+    """What a person types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def document(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
@@ -158,7 +165,10 @@ def test_a_restore_shows_what_it_would_do_and_does_nothing_without_a_yes(
 ) -> None:
     backups, new = str(tmp_path / "backups"), tmp_path / "new"
     ran("backup", backups, "--data", data)
-    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert ran("restore", backups, "--data", str(new)) == 2
+    assert "say --yes" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
     assert ran("restore", backups, "--data", str(new)) == 1
     assert f"database   {new / 'farm.sqlite3'}: empty, gets all rows" in capsys.readouterr().err
     assert not new.exists()
@@ -197,6 +207,7 @@ def test_a_database_that_was_put_back_by_other_means_begins_an_epoch_when_told_t
     data: str, farm: FarmRig, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = farm.host()
+    assert ran("epoch", "--begin", " ", "--data", data) == 2
     assert ran("epoch", "--begin", "restored by the provider", "--data", data, "--json") == 0
     first, second = document(capsys)
     assert (first["cause"], second["cause"]) == ("created", "restored by the provider")

@@ -180,6 +180,8 @@ def test_a_phone_that_is_not_there_is_waited_for_only_where_it_is_named(
         (["net.pt"], "nothing says what runs net.pt"),
         (["net.pt", "--harness", "infr"], "did you mean `infer`?"),
         (["nope.pt", "--harness", "infer"], "there is no 'nope.pt'"),
+        (["nope.pt", "--harness", "infer", "--model", "m"], "--model and --precision describe a file"),
+        (["net.pt", "--harness", ""], "the name of a harness is empty"),
         (["--harness", "infer"], "infer runs a model, and no FILE is named"),
         (["net.pt", "--harness", "infer", "--quick", "--rounds", "3"], "--quick is one round"),
         (["net.pt", "--harness", "infer", "--time", "x ms"], "a program of your own"),
@@ -217,6 +219,15 @@ def test_what_makes_no_sense_is_refused_with_a_hint(
         assert client.matrices() == before
     assert told in said
     assert "hint: " in said
+
+
+def test_a_trial_takes_no_model_of_a_format_that_the_tool_does_not_read(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net(tmp_path)
+    submitted(farm, capsys, "net.pt", "--harness", "infer")
+    assert run("harness", "test", "benchmark_model", "--device", "phone-1") == 2
+    assert "runs a model, and the farm has none that would do" in capsys.readouterr().err
 
 
 def test_nothing_is_registered_for_a_phone_that_the_farm_does_not_have(

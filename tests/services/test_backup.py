@@ -12,7 +12,10 @@ import sqlalchemy as sa
 from fake_clock import FakeClock
 from farm_rig import FarmRig, HostRig, checked_rig, good_evidence, phase, report_body
 from postgres import PostgresServer
+from pydantic import SecretStr
 
+from farm.cli.database_examination import check_database, read_database
+from farm.config import FarmConfig
 from farm.core.attempt import AttemptState
 from farm.core.errors import (
     BackupDamaged,
@@ -23,11 +26,13 @@ from farm.core.errors import (
     NotFound,
     SessionFenced,
 )
+from farm.core.finding import Level
 from farm.services.backup import Backup, make_backup
 from farm.services.backup_folder import find_backup
 from farm.services.restore import check_empty, restore_backup
 from farm.store.copying import count_rows, has_rows
 from farm.store.database import Database, create_engine, sqlite_url
+from farm.store.migrate import upgrade
 from farm.store.tables import metadata
 
 NewUrl = Callable[[], str]
@@ -330,6 +335,22 @@ def test_a_database_of_others_is_left_as_it_is(
                     made.folder, postgres.url(name), tmp_path / "blobs", FakeClock(), actor="user:ann"
                 )
             assert sa.inspect(engine).get_table_names() == ["invoices"]
+        finally:
+            engine.dispose()
+
+
+@pytest.mark.parametrize("table", ["invoices", "jobs"])
+def test_a_farm_begins_in_no_database_of_somebody_else(postgres: PostgresServer, table: str) -> None:
+    with postgres.database() as name:
+        engine = create_engine(postgres.url(name))
+        try:
+            with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+                connection.exec_driver_sql(f"CREATE TABLE {table} (number bigint)")
+            with pytest.raises(Conflict, match=f"somebody else's: it has a table {table}"):
+                upgrade(engine)
+            assert sa.inspect(engine).get_table_names() == [table]
+            look = read_database(FarmConfig(database_url=SecretStr(postgres.url(name))))
+            assert check_database(look).level is Level.PROBLEM
         finally:
             engine.dispose()
 

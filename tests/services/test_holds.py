@@ -137,6 +137,8 @@ def test_another_persons_hold_is_ended_by_force_only(farm: FarmRig, host: HostRi
         released(farm, "bert")
     assert "--force" in refused.value.hint
     assert released(farm, "bert", force=True).changed
+    (event,) = farm.rows("SELECT cause FROM events WHERE kind = 'device_released'")
+    assert event["cause"] == "bert ended the hold of anna"
     assert released(farm, "bert").changed is False
 
 
