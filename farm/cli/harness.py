@@ -179,7 +179,7 @@ def _definition(farm: "FarmClient", name: str, file: Path | None) -> dict[str, A
     try:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or "").lower() if isinstance(error, OSError) else "is no text"
+        reason = error.strerror if isinstance(error, OSError) else "is no text"
         raise InvalidInput(f"{file}: {reason}", hint="name a definition in YAML") from error
     return definition_from_text(text).model_dump(mode="json")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -183,7 +184,8 @@ def test_a_harness_that_nobody_knows_is_refused_before_anything_is_sent(
         (("--env", "BENCHFARM_RUN=1"), "the farm's own"),
         (("--command", "taskset f0 ${program}"), "needs ${arguments}"),
         (("--command", "'"), "No closing quotation"),
-        (("--definition", "nowhere.yaml"), "No such file"),
+        (("--definition", "nowhere.yaml"), "nowhere.yaml: No such file"),
+        (("--definition", sys.executable), "is no text"),
     ],
 )
 def test_what_cannot_be_is_told_with_a_hint(
