@@ -15,6 +15,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection, Engine
 
+from farm.core.errors import Conflict
 from farm.store.database import create_engine, sqlite_url
 from farm.store.migrate import MIGRATIONS, config_for, tables_may_be_replaced, upgrade
 from farm.store.tables import metadata
@@ -116,10 +117,21 @@ def test_a_database_is_upgraded_while_somebody_reads_it(engine: Engine, path: Pa
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(engine: Engine) -> None:
+    upgrade(engine)
+    downgrade(engine, "0007")
     with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
-        connection.exec_driver_sql("CREATE TABLE jobs (in_the_way INTEGER)")
+        connection.exec_driver_sql("CREATE TABLE rejections (in_the_way INTEGER)")
     before = schema(engine)
     with pytest.raises(sa.exc.OperationalError, match="already exists"):
+        upgrade(engine)
+    assert schema(engine) == before
+
+
+def test_a_database_with_tables_that_no_farm_made_is_left_as_it_is(engine: Engine) -> None:
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        connection.exec_driver_sql("CREATE TABLE jobs (somebody TEXT)")
+    before = schema(engine)
+    with pytest.raises(Conflict, match="it has a table jobs"):
         upgrade(engine)
     assert schema(engine) == before
 
