@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from played_farm import comes_true
-from runner_bench import Bench, unheard
+from runner_bench import Bench
 
 from agents.keeper import RESTARTS, RESTARTS_WITHIN_S, recent
 from agents.virtual.faults import Faults, set_faults
@@ -28,8 +28,15 @@ async def test_a_wedged_adb_server_is_restarted_and_the_run_behind_it_goes_on(
         entry = bench.entry(1, f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done; echo done")
         entry = replace(entry, plan=replace(entry.plan, timeout_s=60.0))
         await bench.phone()
-        run = asyncio.create_task(bench.runner.run(entry, unheard, adopt=False))
+        asked: list[int] = []
+
+        async def noted(phase: object, evidence: Evidence) -> None:
+            asked.append(bench.adb.asked)
+
+        run = asyncio.create_task(bench.runner.run(entry, noted, adopt=False))
         await comes_true(begun.exists, "the run begins")
+        # Two calls start it. Their answers, where they are lost, are no absence: they are asked for again.
+        await comes_true(lambda: bench.adb.asked >= asked[-1] + 3, "the run is waited for")
         wedged = bench.server.pid
         assert wedged is not None
         os.kill(wedged, signal.SIGSTOP)
