@@ -44,17 +44,17 @@ DATABASE ?= both
 
 .PHONY: chaos
 chaos: $(VENV)/.installed-dev
-	@PYTHONPATH=.:tests:tests/chaos $(BIN)/python tests/chaos/long_run.py $(if $(SEED),--seed $(SEED)) --faults $(FAULTS) --database $(DATABASE)
+	@$(BIN)/python -m tests.chaos.long_run $(if $(SEED),--seed $(SEED)) --faults $(FAULTS) --database $(DATABASE)
 
 SEEDS    ?= 1000-1100
 
 .PHONY: simulate
 simulate: $(VENV)/.installed-dev
-	$(BIN)/python tests/simulate.py $(SEEDS) --database $(DATABASE)
+	$(BIN)/python -m tests.simulation $(SEEDS) --database $(DATABASE)
 
 .PHONY: mutants
 mutants: $(VENV)/.installed-dev
-	@PYTHONPATH=tests $(BIN)/python -m reliability.mutants
+	@$(BIN)/python -m tests.architecture.reliability.mutants
 
 .PHONY: lint
 lint: $(VENV)/.installed-dev

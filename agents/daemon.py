@@ -1,5 +1,6 @@
 """The composition root of the agent: one life, from the host's lock to the last task."""
 
+import argparse
 import asyncio
 import os
 import signal
@@ -14,39 +15,37 @@ from typing import NoReturn
 import structlog
 from pydantic import ValidationError
 
-from agents.adb.choice import Server, asking_key, port_here, server_for
 from agents.adb.client import AdbClient
 from agents.adb.server import forbid_adbutils_servers
-from agents.attempts import Attempts
-from agents.backoff import Backoff
-from agents.blobs import BlobCache
-from agents.charging import ChargeKeeper
-from agents.climbs import ClimbMemory
-from agents.config import AgentConfig, agent_config
-from agents.credential import Credential, check_way_in, enroll, find_credential
-from agents.delivery import Delivery
-from agents.durable import DiskThread, remove_durably
-from agents.errands import Errands
-from agents.exchange import ExchangeLoop
+from agents.adb.server_selection import Server, asking_key, port_here, server_for
+from agents.attempts.active import Hand
+from agents.attempts.artifact_cache import BlobCache
+from agents.attempts.attempts import Attempts
+from agents.attempts.backpressure import Pressure, watch_disk
+from agents.attempts.journal import Journal
+from agents.attempts.prefetch import Prefetch
+from agents.attempts.runner import Runner
+from agents.devices.adb_supervisor import AdbKeeper
+from agents.devices.monitor import PhoneWatch
+from agents.devices.other_adb_servers import ForeignServers, usual_port
+from agents.devices.usb_capacity import UsbRoom, watch_usb_room
 from agents.farm_api import FarmApi, farm_client
-from agents.flags import flags
-from agents.foreign import ForeignServers, usual_port
-from agents.hand import Hand
-from agents.hostlock import host_lock
-from agents.join import put_aside
-from agents.journal import Journal
-from agents.keeper import AdbKeeper
-from agents.lease import LeaseWatch
-from agents.prefetch import Prefetch
-from agents.pressure import Pressure, watch_disk
-from agents.process import host_boot_id
-from agents.recovery import Ladder, rules_for
-from agents.resending import FILE as EPOCH_FILE
-from agents.resending import Resending
-from agents.runner import Runner
-from agents.spool import Spool
-from agents.usb_room import UsbRoom, watch_usb_room
-from agents.watch import PhoneWatch
+from agents.host.atomic_file import DiskThread, remove_durably
+from agents.host.backoff import Backoff
+from agents.host.config import AgentConfig, agent_config
+from agents.host.instance_lock import host_lock
+from agents.host.process import host_boot_id
+from agents.link.enrollment import Credential, check_way_in, enroll, find_credential, put_aside
+from agents.link.lease import LeaseWatch
+from agents.link.poll_loop import ExchangeLoop
+from agents.link.replay import FILE as EPOCH_FILE
+from agents.link.replay import Resending
+from agents.outbox.sender import Delivery
+from agents.outbox.spool import Spool
+from agents.upkeep.battery_care import ChargeKeeper
+from agents.upkeep.device_actions import Errands
+from agents.upkeep.recovery_ladder import Ladder, rules_for
+from agents.upkeep.recovery_state import ClimbMemory
 from farm import __version__
 from farm.clock import Clock, HostClock
 from farm.core.errors import AuthError, Blame, Conflict, FarmError, FarmTrouble
@@ -295,3 +294,24 @@ def _fail(code: int, message: str, hint: str) -> NoReturn:
 
 if __name__ == "__main__":
     main()
+
+
+def flags() -> argparse.ArgumentParser:
+    """What may be said there; every flag is a setting, too."""
+    parser = argparse.ArgumentParser(
+        prog="farm-agent",
+        description="Look after the phones of this machine for a farm. Settings come from FARM_AGENT_*.",
+        epilog="Exit codes: 0 stopped, 2 your input or credential, 5 this host, 6 the farm.",
+    )
+    parser.add_argument("--farm-url", metavar="URL", help="where the farm listens")
+    parser.add_argument("--host", metavar="NAME", help="what the farm calls this machine")
+    parser.add_argument("--data-dir", metavar="FOLDER", help="the agent's own folder")
+    parser.add_argument("--join-token-file", metavar="FILE", help="needed once, to enroll")
+    parser.add_argument("--adb-connect", metavar="HOST:PORT,...", help="phones on TCP, kept connected")
+    parser.add_argument("--no-adb-usb", dest="adb_usb", action="store_false", default=None, help="TCP only")
+    parser.add_argument(
+        "--adb-server", metavar="HOST:PORT", help="an adb server to use instead of an own one"
+    )
+    parser.add_argument("--adb-key", metavar="FILE", help="a private key that phones already know")
+    parser.add_argument("--version", action="version", version=f"farm-agent {__version__}")
+    return parser

@@ -9,10 +9,11 @@ from typing import TypeVar
 import httpx
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from farm.core.address import is_loopback
+from farm.client.problem_errors import error_of
+from farm.core.base.address import is_loopback
+from farm.core.base.ids import AttemptId, Digest, SessionId
 from farm.core.errors import AuthError, FarmError, FarmTrouble, FarmUnreachable
-from farm.core.ids import AttemptId, Digest, SessionId
-from farm.wire.agent import (
+from farm.wire.agents.protocol import (
     Enrollment,
     EnrollmentAnswer,
     Exchange,
@@ -21,9 +22,8 @@ from farm.wire.agent import (
     SessionAnswer,
     SessionOpening,
 )
+from farm.wire.agents.report_batch import ReportOutcome, ReportOutcomes, packed
 from farm.wire.base import Problem
-from farm.wire.refusal import error_of
-from farm.wire.reports import ReportOutcome, ReportOutcomes, packed
 
 Answer = TypeVar("Answer", bound=BaseModel)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp, log, nan, sqrt
 from statistics import mean, median, stdev
 
-from farm.core.stats import t_quantile
+from farm.core.runs.stats import t_quantile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from rig import FarmRig, farm_rig
 from sqlalchemy.engine import Connection
 
 from farm.clock import SystemClock
-from farm.core.ids import HostId
-from farm.services.claim import claim_jobs
-from farm.store.database import Database
-from farm.store.hosts import current_session
+from farm.core.base.ids import HostId
+from farm.database.engine import Database
+from farm.services.jobs.claim import claim_jobs
+from farm.store.hosts.hosts import current_session
 
 HOST = "deep"
 PHONES = 10

@@ -38,8 +38,8 @@ from rig import FarmRig, farm_rig, interrupted_by_sigterm, talk
 from settling import BusyHosts
 from wide_matrix import wide_matrix
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from postgres import NoPostgres, PostgresServer, running_postgres
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.support.database.postgres import NoPostgres, PostgresServer, running_postgres
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,10 +24,10 @@ from machine import cpu_s, machine_facts
 from program import register_model, scripted_program, submit
 from rig import Rig, rig, talk
 
-from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import PhoneHandle
+from agents.virtual.state.faults import Faults, set_faults
 from farm.clock import SystemClock
-from farm.wire.views import AttemptView
+from farm.wire.documents.matrices.matrices import AttemptView
 
 AIM = 0.98
 #: How far into the first job a phone hangs, as a share of the job.

@@ -13,10 +13,10 @@ from rig import FarmRig
 from sqlalchemy.engine import Connection
 
 from farm.clock import SystemClock
-from farm.core.ids import HostId
-from farm.services.identity import create_join_token, enroll
-from farm.services.sessions import open_session
-from farm.wire.agent import Enrollment, Exchange, SessionOpening
+from farm.core.base.ids import HostId
+from farm.services.access.enrollment import create_join_token, enroll
+from farm.services.agents.sessions import open_session
+from farm.wire.agents.protocol import Enrollment, Exchange, SessionOpening
 
 #: Agents are not waited for any longer: the farm does not answer.
 _MOST_S = 120.0

@@ -23,7 +23,7 @@ from program import register_model, samples_us, submit, working_program
 from rig import Rig, rig, talk
 
 from agents.adb.server import shipped_adb
-from farm.wire.views import AttemptView
+from farm.wire.documents.matrices.matrices import AttemptView
 
 AIM = 1.05
 #: What the medians of the two arms may differ by and still be called the same.

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from program import ITERATIONS
 
-from farm.core.evidence import Evidence, ExitRecord
-from farm.wire.agent import Report
-from farm.wire.reports import packed
+from farm.core.runs.evidence import Evidence, ExitRecord
+from farm.wire.agents.protocol import Report
+from farm.wire.agents.report_batch import packed
 
 #: What the program of a benchmark prints; a small report, as quick programs make them.
 _OUTPUT = (

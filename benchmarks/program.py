@@ -9,8 +9,8 @@ from statistics import median
 
 from rig import HARNESS, FarmRig
 
-from farm.core.ids import MatrixId, digest_of
-from farm.core.variant import Format, Manifest, Precision, Recipe, TensorSpec
+from farm.core.base.ids import MatrixId, digest_of
+from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
 
 ITERATIONS, WARMUP = 20, 2
 _BLOCK_BYTES = 1024 * 1024

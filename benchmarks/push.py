@@ -20,16 +20,16 @@ from statistics import median
 from compare import ratio
 from machine import machine_facts
 
+from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient, AdbDevice
-from agents.adb.listing import connect
 from agents.adb.server import AdbServer, shipped_adb
 from agents.adb.shell_v2 import ShellResult
-from agents.device.facts import read_facts
-from agents.device.files import ensure_cached
-from agents.device.layout import cache_folder
+from agents.device.files.device_cache import ensure_cached
+from agents.device.paths import cache_folder
+from agents.device.state.facts import read_facts
 from agents.virtual.pool import start_phones, stop_phones
-from farm.core.ids import Digest, digest_of
-from farm.core.plan import PlanFile
+from farm.core.base.ids import Digest, digest_of
+from farm.core.runs.plan import PlanFile
 
 AIM = 0.9
 _MB = 1_000_000

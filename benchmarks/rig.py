@@ -19,28 +19,28 @@ from pydantic import SecretStr
 from sqlalchemy.engine import Connection
 
 from agents.adb.server import find_record, is_server
-from agents.process import command_line, end_process, start_ticks
-from agents.virtual import journal
-from agents.virtual.phone import TICK_S
+from agents.host.process import command_line, end_process, start_ticks
+from agents.virtual.device import TICK_S
 from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
+from agents.virtual.processes import journal
 from farm.blobs.disk import DiskBlobs
-from farm.cli.address import ANNOUNCEMENT
-from farm.cli.child import log_tail, stop
-from farm.cli.readiness import is_ready
-from farm.client import FarmClient
+from farm.cli.farm.process import log_tail, stop
+from farm.cli.farm.readiness import is_ready
+from farm.cli.shell.address import ANNOUNCEMENT
+from farm.client.farm_client import FarmClient
 from farm.clock import SystemClock
 from farm.config import FarmConfig
-from farm.core.bundle import single_file
+from farm.core.base.ids import Digest, MatrixId, digest_of
 from farm.core.errors import FarmTrouble
-from farm.core.ids import Digest, MatrixId, digest_of
-from farm.core.job import JobState
-from farm.services.identity import create_join_token
-from farm.store.artifacts import put_artifact
-from farm.store.database import Database
-from farm.store.job_pages import list_jobs
-from farm.store.opening import open_database
-from farm.store.programs import put_program
-from farm.wire.views import AttemptView
+from farm.core.jobs.job import JobState
+from farm.core.programs.bundle import single_file
+from farm.database.connect import open_database
+from farm.database.engine import Database
+from farm.services.access.enrollment import create_join_token
+from farm.store.files.artifacts import put_artifact
+from farm.store.files.programs import put_program
+from farm.store.jobs.pages import list_jobs
+from farm.wire.documents.matrices.matrices import AttemptView
 
 Value = TypeVar("Value")
 
@@ -186,7 +186,7 @@ def farm_rig(folder: Path, database_url: str | None = None) -> Iterator[FarmRig]
     """Start a farm alone: on SQLite in its folder, or on another database."""
     url = None if database_url is None else SecretStr(database_url)
     config = FarmConfig(data_dir=folder, database_url=url)
-    words = ["farm.cli.main", "up", "--no-agent", "--port", "0", "--data", str(folder)]
+    words = ["farm.cli.shell.main", "up", "--no-agent", "--port", "0", "--data", str(folder)]
     environment = {} if database_url is None else {"FARM_DATABASE_URL": database_url}
     with ExitStack() as stack:
         farm = stack.enter_context(_process(words, folder.with_suffix(".log"), environment))

@@ -12,7 +12,7 @@ from played_host import PlayedHost
 from program import register_model, submit
 from rig import FarmRig, eventually
 
-from farm.store.unfoldings import next_matrix
+from farm.store.matrices.lazy_expansion import next_matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

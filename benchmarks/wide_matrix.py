@@ -13,7 +13,7 @@ from played_host import PlayedHost
 from program import register_model, submit, submit_wide
 from rig import FarmRig
 
-from farm.store.unfoldings import left_of
+from farm.store.matrices.lazy_expansion import left_of
 
 #: Of the host that works on meanwhile.
 _BUSY_PHONES = 10

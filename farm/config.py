@@ -9,14 +9,14 @@ from typing import Annotated
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from farm.core.address import host_and_port, is_loopback, web_address
-from farm.core.alarm import AlarmRules
-from farm.core.check_times import CheckRules
-from farm.core.database_url import postgres_url
+from farm.core.base.address import host_and_port, is_loopback, web_address
+from farm.core.base.database_url import postgres_url
+from farm.core.base.validation_messages import must_be
+from farm.core.checks.check_schedule import CheckRules
 from farm.core.errors import InvalidInput
-from farm.core.patience import Patience
-from farm.core.plain_words import must_be
-from farm.core.retention import StorageRules
+from farm.core.jobs.timeouts import Patience
+from farm.core.operations.alarm import AlarmRules
+from farm.core.operations.retention import StorageRules
 
 #: Where a farm listens when nobody says otherwise.
 DEFAULT_PORT = 8470

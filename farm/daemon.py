@@ -17,27 +17,27 @@ from typing import Any, TextIO
 import structlog
 from fastapi import FastAPI
 
-from agents.config import AgentConfig
+from agents.host.config import AgentConfig
 from agents.virtual.pool import start_phones, stop_phones
 from farm.api.agents_app import create_agents_app
 from farm.api.app import create_app
 from farm.api.context import Context
-from farm.api.serving import listening, serving, url_of
+from farm.api.http.server import listening, serving, url_of
 from farm.clock import Clock, SystemClock
 from farm.config import FarmConfig
-from farm.core.address import host_and_port, web_address
+from farm.core.base.address import host_and_port, web_address
+from farm.core.base.ids import DeviceId
 from farm.core.errors import InvalidInput
-from farm.core.ids import DeviceId
+from farm.database.connect import check_server, open_database
+from farm.database.migrate import upgrade
+from farm.database.startup_retry import outlasting_busy
 from farm.embedded_agent import agent_config, phones_left_running, run_embedded_agent, with_phones
-from farm.services.access import check_an_admin_can_call
-from farm.services.alarm_rounds import AlarmRounds
-from farm.services.alarm_teller import AlarmTeller
-from farm.services.duties import Duties, serving_since
-from farm.services.rounds import Rounds
-from farm.services.sweeper import Sweeper
-from farm.store.migrate import upgrade
-from farm.store.opening import check_server, open_database
-from farm.store.outlasting import outlasting_busy
+from farm.services.access.tokens import check_an_admin_can_call
+from farm.services.files.sweeper import Sweeper
+from farm.services.operations.alarm_notifier import AlarmTeller
+from farm.services.operations.alarm_scan import AlarmRounds
+from farm.services.periodic.leader_election import Duties, serving_since
+from farm.services.periodic.periodic_scan import Rounds
 from farm.ticks import reminding, sweeping, ticking
 
 _log = structlog.get_logger(__name__)

@@ -6,17 +6,17 @@ from pathlib import Path
 from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
-from agents.config import AgentConfig
-from agents.credential import find_credential
+from agents.attempts.journal import Journal
 from agents.daemon import run_agent
-from agents.journal import Journal
+from agents.host.config import AgentConfig
+from agents.link.enrollment import find_credential
 from farm.api.context import Context
 from farm.clock import Clock
 from farm.config import FarmConfig, invalid_setting
-from farm.core.attempt import AttemptState
+from farm.core.base.ids import DeviceId
 from farm.core.errors import AuthError
-from farm.core.ids import DeviceId
-from farm.services.identity import authenticate, create_join_token
+from farm.core.jobs.attempt import AttemptState
+from farm.services.access.enrollment import authenticate, create_join_token
 
 _JOIN_FILE = "join-token"
 

@@ -9,10 +9,10 @@ from typing import Any
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from farm.core.duty import Turn
 from farm.core.errors import FarmError
-from farm.services.duties import Duties
-from farm.store.database import Database
+from farm.core.jobs.leader_lease import Turn
+from farm.database.engine import Database
+from farm.services.periodic.leader_election import Duties
 
 _log = structlog.get_logger(__name__)
 

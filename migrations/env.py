@@ -2,8 +2,8 @@
 
 from alembic import context
 
-from farm.store.database import create_engine
-from farm.store.tables import UtcTime, metadata
+from farm.database.engine import create_engine
+from farm.database.tables import UtcTime, metadata
 
 
 def render_item(kind: str, item: object, _context: object) -> str | bool:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import structlog
-from farm_rig import FarmRig, HostRig, checked_rig
 from hypothesis import HealthCheck, settings
-from migrated import put_migrated
-from postgres import NoPostgres, PostgresServer, running_postgres
 
-from farm.store.database import create_engine, sqlite_url
-from farm.store.migrate import upgrade
+from farm.database.engine import create_engine, sqlite_url
+from farm.database.migrate import upgrade
+from tests.support.database.migrated_database import put_migrated
+from tests.support.database.postgres import NoPostgres, PostgresServer, running_postgres
+from tests.support.farm.service_fixture import FarmRig, HostRig, checked_rig
 
 # How long an example takes tells how busy the machine is, and nothing else.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -18,7 +18,7 @@ from farm.core.errors import (
     DeviceUnfit,
     PushFailed,
 )
-from farm.phone.adb_listing import ListedPhone, listed_phones
+from farm.phone.adb.listing import ListedPhone, listed_phones
 
 OUTPUT_LIMIT_BYTES = 4 * 1024 * 1024
 #: The server answers from memory; it is wedged when it does not within this time.

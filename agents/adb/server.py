@@ -19,7 +19,7 @@ import structlog
 
 from agents.adb.client import AdbClient
 from agents.adb.smartsocket import LOOPBACK
-from agents.process import command_line, end_process
+from agents.host.process import command_line, end_process
 from farm.core.errors import AdbServerDown
 
 log = structlog.get_logger(__name__)

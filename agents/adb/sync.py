@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agents.adb.smartsocket import Garbled, Refused, SmartSocket
-from agents.file_threads import in_file_thread
+from agents.host.io_pool import in_file_thread
 from farm.core.errors import HostError
 
 CHUNK_BYTES = 64 * 1024

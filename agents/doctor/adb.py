@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.adb.client import AdbClient
-from agents.adb.shared import PROTOCOL_VERSION, version_hint
+from agents.adb.external_server import PROTOCOL_VERSION, version_hint
+from agents.devices.other_adb_servers import held_by_other
 from agents.doctor.processes import Process, named, read_listener
-from agents.foreign import held_by_other
 from farm.core.errors import AdbServerDown
-from farm.core.finding import Finding, ok, problem, warning
+from farm.core.operations.diagnostic import Finding, ok, problem, warning
 
 _DEADLINE_S = 10.0
 

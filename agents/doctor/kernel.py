@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.config import AgentConfig
-from agents.kernel_log import find_kernel_log
-from agents.usb_room import USB_DEVICES, with_controllers
-from farm.core.finding import Finding, ok, warning
-from farm.phone.kernel_log import UsbRefusal, usb_refusals
+from agents.devices.usb_capacity import USB_DEVICES, with_controllers
+from agents.host.config import AgentConfig
+from agents.host.kernel_log import find_kernel_log
+from farm.core.operations.diagnostic import Finding, ok, warning
+from farm.phone.adb.kernel_log import UsbRefusal, usb_refusals
 
 _SUBJECT = "kernel log"
 _LEAVE = (

@@ -7,8 +7,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.core.finding import Finding, ok, problem, warning
-from farm.core.units import size_text
+from farm.core.base.units import size_text
+from farm.core.operations.diagnostic import Finding, ok, problem, warning
 
 _LITTLE_BYTES, _TOO_LITTLE_BYTES = 5_000_000_000, 1_000_000_000
 #: Phones, connections and files of one process; a hundred phones need some thousands.

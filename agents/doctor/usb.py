@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.doctor.processes import PROC, Process, named, read_users
-from farm.core.finding import Finding, ok, problem, warning
+from farm.core.operations.diagnostic import Finding, ok, problem, warning
 
 #: Class, subclass and protocol of adb's interface (AOSP: adb.h, ADB_CLASS and following).
 _ADB_INTERFACE = ("ff", "42", "01")

@@ -6,8 +6,8 @@ import signal
 import sys
 from pathlib import Path
 
-from agents.virtual.phone import TICK_S, PhoneBusy, PhoneSetup, VirtualPhone, find_shell
-from agents.virtual.storage import become_phone
+from agents.virtual.device import TICK_S, PhoneBusy, PhoneSetup, VirtualPhone, find_shell
+from agents.virtual.state.tmpfs_storage import become_phone
 
 
 def main() -> int:

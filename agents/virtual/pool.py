@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 import agents
-from agents.process import end_process, start_ticks
-from agents.virtual.growth import set_aside_if_over
-from agents.virtual.phone import RECORD, TICK_S
-from agents.virtual.storage import find_obstacle
+from agents.host.process import end_process, start_ticks
+from agents.virtual.device import RECORD, TICK_S
+from agents.virtual.processes.log_rotation import set_aside_if_over
+from agents.virtual.state.tmpfs_storage import find_obstacle
 from farm.core.errors import HostError
 
 START_DEADLINE_S = 30.0

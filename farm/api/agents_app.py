@@ -2,19 +2,19 @@
 
 from fastapi import APIRouter, FastAPI
 
-from farm.api import agent_routes, blob_routes, report_routes, routes
-from farm.api.bodies import SoundBodies
-from farm.api.callers import known_host
+from farm.api.agents.heartbeat_fast_path import QuietLine
 from farm.api.context import Context
-from farm.api.description import DescribedApp
-from farm.api.gate import Gate
-from farm.api.problems import install_problem_handlers
-from farm.api.quiet_line import QuietLine
+from farm.api.http.auth_middleware import Gate
+from farm.api.http.authorization import known_host
+from farm.api.http.openapi import DescribedApp
+from farm.api.http.problems import install_problem_handlers
+from farm.api.http.request_bodies import SoundBodies
+from farm.api.routes import agents, blobs, farm, reports
 
 
 def create_agents_app(context: Context) -> FastAPI:
     """The application for a second listener of the farm that has these resources."""
-    routers = agent_routes.router, report_routes.router, _shared_with_people()
+    routers = agents.router, reports.router, _shared_with_people()
     app = DescribedApp(routers, title="benchfarm agents", openapi_url=None)
     app.state.context = context
     app.add_middleware(SoundBodies)
@@ -26,7 +26,7 @@ def create_agents_app(context: Context) -> FastAPI:
 
 def _shared_with_people() -> APIRouter:
     router = APIRouter(prefix="/api/v1")
-    router.add_api_route("/health", routes.get_health, methods=["GET"])
-    router.add_api_route("/blobs/{digest}", blob_routes.get_blob, methods=["GET"])
-    router.add_api_route("/blobs/{digest}", blob_routes.head_blob, methods=["HEAD"])
+    router.add_api_route("/health", farm.get_health, methods=["GET"])
+    router.add_api_route("/blobs/{digest}", blobs.get_blob, methods=["GET"])
+    router.add_api_route("/blobs/{digest}", blobs.head_blob, methods=["HEAD"])
     return router

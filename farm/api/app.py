@@ -6,62 +6,62 @@ from functools import partial
 
 from fastapi import FastAPI
 
-from farm.api import (
-    access_routes,
-    agent_routes,
-    alarm_routes,
-    blob_routes,
-    device_routes,
-    event_routes,
-    harness_routes,
-    host_routes,
-    matrix_routes,
-    placement_routes,
-    reparse_routes,
-    report_routes,
-    result_routes,
-    routes,
-    storage_routes,
-    token_routes,
-    waiting_routes,
-)
-from farm.api.bodies import SoundBodies
-from farm.api.callers import known
+from farm.api.agents.expansion_worker import unfolding
+from farm.api.agents.heartbeat_fast_path import QuietLine
+from farm.api.agents.notifications import waking
 from farm.api.context import Context
-from farm.api.description import DescribedApp
-from farm.api.gate import Gate
-from farm.api.origins import LoopbackOnly, SameOriginOnly
-from farm.api.problems import install_problem_handlers
-from farm.api.quiet_line import QuietLine
-from farm.api.unfolding import unfolding
-from farm.api.waking import waking
+from farm.api.http.auth_middleware import Gate
+from farm.api.http.authorization import known
+from farm.api.http.openapi import DescribedApp
+from farm.api.http.origin_check import LoopbackOnly, SameOriginOnly
+from farm.api.http.problems import install_problem_handlers
+from farm.api.http.request_bodies import SoundBodies
+from farm.api.routes import (
+    access,
+    agents,
+    alarms,
+    blobs,
+    devices,
+    events,
+    farm,
+    hosts,
+    join_tokens,
+    matrices,
+    pending,
+    placements,
+    programs,
+    reparse,
+    reports,
+    results,
+    storage,
+)
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
-from farm.services.bootstrap import register_own_programs
-from farm.store.migrate import upgrade
-from farm.store.opening import open_database, process_name
-from farm.store.outlasting import outlasting_busy
+from farm.database.connect import open_database, process_name
+from farm.database.migrate import upgrade
+from farm.database.startup_retry import outlasting_busy
+from farm.services.files.builtin_programs import register_own_programs
 
 #: Every call there is. An architecture test sees to it that each names who may make it.
 ROUTERS = (
-    routes.router,
-    matrix_routes.router,
-    result_routes.router,
-    placement_routes.router,
-    blob_routes.router,
-    reparse_routes.router,
-    storage_routes.router,
-    harness_routes.router,
-    device_routes.router,
-    alarm_routes.router,
-    host_routes.router,
-    event_routes.router,
-    agent_routes.router,
-    report_routes.router,
-    token_routes.router,
-    waiting_routes.router,
-    access_routes.router,
+    farm.router,
+    matrices.router,
+    results.router,
+    placements.router,
+    blobs.router,
+    reparse.router,
+    storage.router,
+    programs.router,
+    devices.router,
+    alarms.router,
+    hosts.router,
+    events.router,
+    agents.router,
+    reports.router,
+    join_tokens.router,
+    pending.router,
+    access.router,
 )
 
 

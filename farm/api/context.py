@@ -10,25 +10,25 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
-from farm.api.large_reports import LargeReports
-from farm.api.refused import Refused
-from farm.api.roll_call import RollCall
+from farm.api.agents.heartbeat_batch import RollCall
+from farm.api.agents.report_parser_pool import LargeReports
+from farm.api.http.refusal_log import Refused
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
+from farm.core.base.ids import HostId, SessionId
 from farm.core.errors import AuthError
-from farm.core.ids import HostId, SessionId
-from farm.core.role import Caller, Role
-from farm.services.identity import NOBODYS_CREDENTIAL, authenticate
-from farm.services.judging import Arrived
-from farm.services.refusals import NO_AGENT
-from farm.services.settle import settle_together
-from farm.store.clock_check import ClockCheck
-from farm.store.database import Database
-from farm.store.together import Together
-from farm.store.wakes import EVERYBODY, Wake
-from farm.wire.agent import ReportAnswer
-from farm.wire.secret import hash_of
+from farm.core.operations.role import Caller, Role
+from farm.database.clock_skew import ClockCheck
+from farm.database.engine import Database
+from farm.database.group_commit import Together
+from farm.database.notifications import EVERYBODY, Wake
+from farm.services.access.enrollment import NOBODYS_CREDENTIAL, authenticate
+from farm.services.access.refused_requests import NO_AGENT
+from farm.services.results.evaluation import Arrived
+from farm.services.results.settle import settle_together
+from farm.wire.agents.protocol import ReportAnswer
+from farm.wire.tokens import hash_of
 
 #: As somebody calls it: who names another host's session must not end what that host waits for.
 _Session = tuple[HostId, SessionId]

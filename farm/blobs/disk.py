@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from farm.blobs.incoming import Incoming, arrived_bytes, remove_left
+from farm.blobs.staging import Incoming, arrived_bytes, remove_left
+from farm.core.base.ids import Digest, is_digest
+from farm.core.base.units import size_text
 from farm.core.errors import FarmDiskFull, FarmTrouble, TooLarge, UploadInterrupted
-from farm.core.ids import Digest, is_digest
-from farm.core.units import size_text
 from farm.wire.content_range import ContentRange
 
 #: A body that brings nothing for so long is taken for broken off.

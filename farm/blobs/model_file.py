@@ -7,12 +7,12 @@ import zipfile
 from pathlib import Path
 
 from farm.core.errors import VariantInvalid
-from farm.core.foreign_file import HEAD_BYTES, foreign_file, looks_like_text
-from farm.core.mnn_file import is_mnn
-from farm.core.ncnn_file import is_ncnn
-from farm.core.onnx_file import check_weights_inside, is_onnx
-from farm.core.variant import Format
-from farm.core.variant_file import flatbuffer_format, format_of
+from farm.core.models.file_format import flatbuffer_format, format_of
+from farm.core.models.mnn_file import is_mnn
+from farm.core.models.ncnn_file import is_ncnn
+from farm.core.models.onnx_file import check_weights_inside, is_onnx
+from farm.core.models.unsupported_file import HEAD_BYTES, foreign_file, looks_like_text
+from farm.core.models.variant import Format
 
 _FORMATS = (
     "TorchScript, lite, torch's flatbuffer, TensorFlow Lite, ONNX, ORT, ExecuTorch, ncnn and MNN files"

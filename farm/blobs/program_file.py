@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from farm.core.errors import InvalidInput
-from farm.core.program_look import Look, look
+from farm.core.programs.binary_inspection import Look, look
 
 
 def look_into(path: Path, flags: Collection[str] = ()) -> Look:

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 from typing import assert_never
 
-from farm.core.variant import Format
+from farm.core.models.variant import Format
 
 #: The method that torch.utils.bundled_inputs adds; its name stands in the code, and in mobile bytecode.
 _METHOD = b"get_all_bundled_inputs"

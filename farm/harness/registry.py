@@ -3,14 +3,14 @@
 from difflib import get_close_matches
 
 from farm.core.errors import NotFound
-from farm.harness.adapter import Harness
-from farm.harness.benchmark_model import BenchmarkModel
-from farm.harness.benchncnn import Benchncnn
-from farm.harness.executor_runner import ExecutorRunner
-from farm.harness.litert_benchmark import LitertBenchmark
-from farm.harness.mnn_benchmark import MnnBenchmark
-from farm.harness.onnxruntime_perf_test import OnnxruntimePerfTest
-from farm.harness.speed_benchmark_torch import SpeedBenchmarkTorch
+from farm.harness.base.adapter import Harness
+from farm.harness.executorch.executor_runner import ExecutorRunner
+from farm.harness.mnn.mnn_benchmark import MnnBenchmark
+from farm.harness.ncnn.benchncnn import Benchncnn
+from farm.harness.onnxruntime.onnxruntime_perf_test import OnnxruntimePerfTest
+from farm.harness.tflite.benchmark_model import BenchmarkModel
+from farm.harness.tflite.litert_benchmark import LitertBenchmark
+from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
 
 _HARNESSES: tuple[Harness, ...] = (
     SpeedBenchmarkTorch(),

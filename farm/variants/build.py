@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO
 
 import farm
+from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import VariantInvalid
-from farm.core.ids import Digest, digest_of
-from farm.core.variant import Format, Manifest, Recipe, variant_name
+from farm.core.models.variant import Format, Manifest, Recipe, variant_name
 from farm.variants.manifest_file import manifest_path, read_manifest
 from farm.variants.recipe import recipe_digest
 
@@ -112,7 +112,7 @@ def _run(model: str, recipe: Recipe, draft: Path, say: Callable[[str], None]) ->
     words = [model, json.dumps(asdict(recipe)), str(draft)]
     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "farm.variants.build_one", *words],
+            [sys.executable, "-W", "ignore", "-m", "farm.variants.worker", *words],
             env=_clean_environment(draft.parent),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils import bundled_inputs
 
 from farm.core.errors import VariantInvalid
-from farm.core.variant import Format, Recipe
+from farm.core.models.variant import Format, Recipe
 from farm.variants.nnapi import converted
 
 #: Records that no loader needs and that depend on where torch is installed (pytorch, serialization.md).

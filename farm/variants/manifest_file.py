@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from farm.core.errors import VariantInvalid
-from farm.core.variant import Manifest
+from farm.core.models.variant import Manifest
 
 _MANIFEST = TypeAdapter(Manifest)
 

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional
 from torch import nn
 
-from farm.variants.catalogue import get_entry
+from farm.variants.model_zoo import get_entry
 from farm.variants.recipe import SEED
 
 # torchvision's published wheel is built for CUDA: beside a CPU torch its operators are missing, and importing

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from farm.core.variant import Precision, Recipe, TensorSpec
+from farm.core.models.variant import Precision, Recipe, TensorSpec
 from farm.variants import networks, quantize
-from farm.variants.catalogue import get_entry
+from farm.variants.model_zoo import get_entry
 from farm.variants.recipe import SEED
 
 #: The bundled input is one of them, and depends on how many are drawn.

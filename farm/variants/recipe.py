@@ -6,13 +6,13 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import InvalidInput
-from farm.core.ids import Digest, digest_of
-from farm.core.variant import Precision, Recipe
-from farm.variants.catalogue import check_recipe, get_entry
+from farm.core.models.variant import Precision, Recipe
+from farm.variants.model_zoo import check_recipe, get_entry
 
 #: The modules whose code decides what bytes come out.
-_BUILDER_SOURCES = ("networks.py", "prepare.py", "quantize.py", "nnapi.py", "export.py", "build_one.py")
+_BUILDER_SOURCES = ("networks.py", "prepare.py", "quantize.py", "nnapi.py", "export.py", "worker.py")
 _PACKAGES = ("torch", "torchvision")
 SEED = 20
 #: The engine of phones; its per-tensor weights are also the only ones that NNAPI takes.

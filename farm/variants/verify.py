@@ -7,7 +7,7 @@ import torch
 from torch.jit import mobile
 
 from farm.core.errors import VariantInvalid
-from farm.core.variant import Agreement, Format, Precision
+from farm.core.models.variant import Agreement, Format, Precision
 from farm.variants.nnapi import NO_NNAPI_HERE
 
 #: Below this correlation with the float32 network a file is not the same model any more.

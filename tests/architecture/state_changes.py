@@ -59,8 +59,8 @@ def silent_changes(sources: Mapping[str, str]) -> list[str]:
         sources: texts by the module's dotted name.
     """
     modules = {name: _module(name, text) for name, text in sources.items()}
-    recorders = {name for name in modules["farm.store.events"].bodies if name.startswith("record")}
-    changes, noters, users = _facts(modules, {("farm.store.events", name) for name in recorders})
+    recorders = {name for name in modules["farm.store.operations.events"].bodies if name.startswith("record")}
+    changes, noters, users = _facts(modules, {("farm.store.operations.events", name) for name in recorders})
 
     def is_told(function: Function, seen: frozenset[Function] = frozenset()) -> bool:
         if function in noters:
@@ -119,7 +119,7 @@ def _module(name: str, text: str) -> Module:
 def _import(module: Module, source: str, names: Sequence[ast.alias]) -> None:
     for alias in names:
         local = alias.asname or alias.name
-        if source.startswith("farm.store.tables"):
+        if source.startswith("farm.database.tables"):
             module.tables[local] = alias.name
         elif source.startswith("farm"):
             module.modules[local] = f"{source}.{alias.name}"

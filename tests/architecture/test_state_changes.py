@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from state_changes import STATE_COLUMNS, silent_changes
 
-from farm.store import tables
+from farm.database import tables
+from tests.architecture.state_changes import STATE_COLUMNS, silent_changes
 
 ROOT = Path(__file__).parent.parent.parent
 #: What has no state: it is registered or measured once, or only counted up.
@@ -42,7 +42,7 @@ def test_of_every_table_it_is_known_whether_it_has_a_state() -> None:
         assert columns <= set(tables.metadata.tables[name].columns.keys())
 
 
-STORE = "from farm.store.events import record_event\nfrom farm.store.tables import jobs\n"
+STORE = "from farm.store.operations.events import record_event\nfrom farm.database.tables import jobs\n"
 #: Ways to change a state, in a module of their own, with what is found there.
 WRITTEN: dict[str, tuple[str, list[str]]] = {
     "told": ("def move(c):\n    c.execute(jobs.update().values(state=1))\n    record_event(c)\n", []),
@@ -83,16 +83,16 @@ WRITTEN: dict[str, tuple[str, list[str]]] = {
 def test_a_change_is_found_however_it_is_written(name: str) -> None:
     text, silent = WRITTEN[name]
     events = "def record_event(c):\n    pass\n"
-    found = silent_changes({"farm.store.events": events, "farm.store.some": STORE + text})
+    found = silent_changes({"farm.store.operations.events": events, "farm.store.some": STORE + text})
     assert found == [f"farm.store.some.{each}: jobs" for each in silent]
 
 
 def test_what_another_module_tells_is_told() -> None:
     sources = {
-        "farm.store.events": "def record_event(c):\n    pass\n",
+        "farm.store.operations.events": "def record_event(c):\n    pass\n",
         "farm.store.some": STORE + "def add(c):\n    c.execute(jobs.insert())\n",
         "farm.services.verb": (
-            "from farm.store import some\nfrom farm.store.events import record_event\n\n\n"
+            "from farm.store import some\nfrom farm.store.operations.events import record_event\n\n\n"
             "def submit(c):\n    some.add(c)\n    record_event(c)\n"
         ),
     }

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from arena import set_arena
-from postgres import NoPostgres, running_postgres
-from schedule import Fault, schedule
-from storm import Storm
-from summary import Summary
+from tests.chaos.checks.summary import Summary
+from tests.chaos.faults.schedule import Fault, schedule
+from tests.chaos.run import Storm
+from tests.chaos.testbed.testbed import set_arena
+from tests.support.database.postgres import NoPostgres, running_postgres
 
 MOST_FAULTS = 10_000
 #: Of a broken promise's lines.

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from farm_rig import FarmRig, checked_rig
+
+from tests.support.farm.service_fixture import FarmRig, checked_rig
 
 
 @pytest.fixture

@@ -1,16 +1,16 @@
 """Seeded trouble between farm and agents, in virtual time: no promise breaks, and in peace all work ends.
 
-`.venv/bin/python tests/simulate.py SEED` replays a seed with its trace; `make simulate` plays many.
+`.venv/bin/python -m tests.simulation SEED` replays a seed with its trace; `make simulate` plays many.
 """
 
 from pathlib import Path
 from typing import Any
 
 import pytest
-from farm_rig import FarmRig
-from postgres import PostgresServer
 
-from simulation.play import Event, play
+from tests.simulation.run import Event, play
+from tests.support.database.postgres import PostgresServer
+from tests.support.farm.service_fixture import FarmRig
 
 # A machine that is busy with everything else takes long for what is seconds' work.
 pytestmark = pytest.mark.timeout(1200)

@@ -4,7 +4,7 @@ import asyncio
 import selectors
 from collections.abc import Mapping
 
-from fake_clock import FakeClock
+from tests.support.fake_clock import FakeClock
 
 
 class _Leaping(selectors.BaseSelector):

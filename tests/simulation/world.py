@@ -6,22 +6,22 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from farm_rig import FarmRig
 from pydantic import SecretStr
 
-from farm.core.admin import AdminEvent
+from farm.core.base.ids import HostId, MatrixId
+from farm.core.devices.admin import AdminEvent
+from farm.core.devices.host_state import HostEvent
 from farm.core.errors import FarmError
-from farm.core.host_state import HostEvent
-from farm.core.ids import HostId, MatrixId
-from farm.services.hosts import change_host
-from farm.services.identity import create_join_token, enroll
-from farm.services.operators import change_admin
-from farm.wire.agent import Enrollment
-from farm.wire.device_views import Asked
-from simulation.agent_side import Agent, Weather
-from simulation.farm_side import AtOnce, Process
-from simulation.mishaps import Mishaps
-from simulation.phones import ModelPhone
+from farm.services.access.enrollment import create_join_token, enroll
+from farm.services.devices.admin import change_admin
+from farm.services.hosts.admin import change_host
+from farm.wire.agents.protocol import Enrollment
+from farm.wire.documents.devices import Asked
+from tests.simulation.faults import Mishaps
+from tests.simulation.simulated_agents import Agent, Weather
+from tests.simulation.simulated_devices import ModelPhone
+from tests.simulation.simulated_farm import AtOnce, Process
+from tests.support.farm.service_fixture import FarmRig
 
 _HOSTS = ("bench-1", "bench-2")
 #: Whom each phone is plugged into at first. Two share a CPU; one is reached over TCP by both hosts.

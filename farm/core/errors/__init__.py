@@ -44,7 +44,31 @@ FarmError
 Retry, health, HTTP status, exit code and outcome follow from these attributes, never from message text.
 """
 
-from farm.core.errors.asking import (
+from farm.core.errors.base import Blame, FarmError
+from farm.core.errors.database import BackupDamaged, SchemaMismatch
+from farm.core.errors.devices import (
+    AdbdRestarted,
+    ControlImpossible,
+    DeviceError,
+    DeviceLost,
+    DeviceOffline,
+    DeviceProtocol,
+    DeviceRebooted,
+    DeviceTimeout,
+    DeviceUnfit,
+    PushCorrupted,
+    PushFailed,
+)
+from farm.core.errors.faults import (
+    AdbServerDown,
+    FarmBusy,
+    FarmDiskFull,
+    FarmTrouble,
+    FarmUnreachable,
+    HostDiskFull,
+    HostError,
+)
+from farm.core.errors.requests import (
     ArtifactExpired,
     ArtifactMissing,
     AuthError,
@@ -64,36 +88,6 @@ from farm.core.errors.asking import (
     UploadInterrupted,
     VariantInvalid,
     WireVersionUnserved,
-)
-from farm.core.errors.base import (
-    Blame,
-    FarmError,
-)
-from farm.core.errors.keeping import (
-    BackupDamaged,
-    SchemaMismatch,
-)
-from farm.core.errors.phones import (
-    AdbdRestarted,
-    ControlImpossible,
-    DeviceError,
-    DeviceLost,
-    DeviceOffline,
-    DeviceProtocol,
-    DeviceRebooted,
-    DeviceTimeout,
-    DeviceUnfit,
-    PushCorrupted,
-    PushFailed,
-)
-from farm.core.errors.trouble import (
-    AdbServerDown,
-    FarmBusy,
-    FarmDiskFull,
-    FarmTrouble,
-    FarmUnreachable,
-    HostDiskFull,
-    HostError,
 )
 
 __all__ = [

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from farm.harness.log_lines import plain_lines
+from farm.harness.base.output_lines import plain_lines
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 _TOKENS = re.compile(r"Prompt Tokens: ([0-9]{1,9})\s+Generated Tokens: ([0-9]{1,9})")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from farm.harness.log_lines import plain_lines
+from farm.harness.base.output_lines import plain_lines
 
 _RUNS = re.compile(r"Run model for ([0-9]{1,9}) times$")
 _TOOK = re.compile(r"(First|Slowest|Fastest) run took ([0-9]{1,12}) microseconds$")

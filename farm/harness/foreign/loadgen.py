@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from farm.harness.log_lines import plain_lines
+from farm.harness.base.output_lines import plain_lines
 
 _FIELD = re.compile(r"([A-Za-z0-9][\w ./()]{0,60}?)\s*:\s*(\S.{0,60}?)\s*$")
 _PERCENTILE = re.compile(r"([0-9]{1,3}\.[0-9]{2}) percentile latency \(ns\)")

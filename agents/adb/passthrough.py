@@ -1,0 +1,57 @@
+"""`python -m agents.adb.passthrough PORT SERIAL ARGS...`: become adb, on a server that runs already."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from agents.adb.client import AdbClient
+from agents.adb.server import shipped_adb
+from farm.core.errors import AdbServerDown, FarmError
+
+_VERSION = re.compile(r"Android Debug Bridge version \d+\.\d+\.(\d+)")
+_HOST_TROUBLE = 5
+
+
+def main(argv: Sequence[str]) -> NoReturn:
+    """Check the server, then run adb in place of this process."""
+    port, serial, *words = argv
+    binary = shipped_adb()
+    try:
+        check_server(binary, int(port))
+    except FarmError as error:
+        sys.stderr.write(f"error: {error.message}\nhint: {error.hint}\n")
+        sys.exit(_HOST_TROUBLE)
+    os.execve(binary, [str(binary), "-P", port, "-s", serial, *words], plain_environment(os.environ))
+
+
+def check_server(binary: Path, port: int) -> None:
+    """See that adb will use the server on `port` as it is.
+
+    adb starts a server where none answers, and replaces one of another version: both would take the phones
+    from the farm.
+
+    Raises:
+        AdbServerDown: no server answers there, or one of another version.
+    """
+    there = asyncio.run(AdbClient(port).version())
+    said = subprocess.run([binary, "version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    ours = _VERSION.match(said)
+    if ours is None or int(ours[1]) != there:
+        raise AdbServerDown(
+            f"the adb server on port {port} has version {there}, {binary} would replace it",
+            hint=f"use the adb that started the server: adb -P {port} ...",
+        )
+
+
+def plain_environment(outer: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what would point adb at another phone or server."""
+    return {name: value for name, value in outer.items() if not name.startswith(("ADB_", "ANDROID_"))}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Attempts: from a run plan to evidence."""

@@ -1,0 +1,164 @@
+"""How a run ends: it is waited for in silence, then what it left is brought back."""
+
+from dataclasses import dataclass, replace
+
+import structlog
+
+from agents.adb.shell_v2 import ShellResult
+from agents.attempts.journal import Entry
+from agents.device.run.collect import CollectedRun, collect_command, collect_run
+from agents.device.run.cpu_affinity import bound_cores
+from agents.device.run.run_control import RunGone, RunStatus, Waited, run_status, wait_run
+from agents.device.state.conditions import read_boot_id
+from agents.devices.monitor import Phone
+from agents.host.retry import Patience
+from farm.clock import Clock
+from farm.core.devices.controls import CORES, ControlState
+from farm.core.devices.screen_state import SEEN, awake_afterwards
+from farm.core.errors import (
+    AdbdRestarted,
+    ControlImpossible,
+    DeviceError,
+    DeviceLost,
+    DeviceOffline,
+    DeviceRebooted,
+    DeviceTimeout,
+)
+from farm.core.runs.evidence import Evidence
+from farm.phone.settings.control_state import held_afterwards
+
+log = structlog.get_logger(__name__)
+
+#: Past the plan's own time-out: the supervisor's patience with what does not die, and a slow phone.
+WAIT_MARGIN_S = 60.0
+#: A phone that is away may come back within this time before its attempt is called lost (FAULTS 1 to 3).
+AWAY_S = 90.0
+#: For a phone whose services hang, to say what a run left.
+_UNASKED_DEADLINE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """Brings runs of one agent to their end."""
+
+    clock: Clock
+    patience: Patience
+    wait_margin_s: float = WAIT_MARGIN_S
+    away_s: float = AWAY_S
+
+    async def finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
+        """The draft with what the run left, once it has ended.
+
+        Raises:
+            DeviceLost: the phone stayed away too long.
+            DeviceRebooted, AdbdRestarted, RunGone: the run is gone, by whose doing.
+            DeviceError: the phone was too slow, or talks nonsense.
+            AdbServerDown: our server was away too long.
+        """
+        try:
+            return await self._finished(entry, phone, draft)
+        except DeviceOffline as error:
+            raise DeviceLost(
+                f"{entry.device_id} went away during run {entry.fence} and did not come back within "
+                f"{self.away_s:g} s: {error.message}"
+            ) from error
+
+    async def _finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
+        try:
+            waited = await self._end(entry, phone, draft)
+        except RunGone as error:
+            raise await self._cause(error, phone, draft) from error
+        said: ShellResult | None = waited.said
+        finished_at = self.clock.now()
+
+        async def collect() -> CollectedRun:
+            # What came with the end is read once; should that not do, the phone is asked again.
+            nonlocal said
+            found, said = said, None
+            return await collect_run(
+                phone.device,
+                phone.facts.work_root,
+                entry.fence,
+                limit_bytes=entry.plan.output_limit_bytes,
+                now=finished_at,
+                said=found,
+            )
+
+        ended_s = self.clock.monotonic()
+        collected = await self.patience.call(collect, away_s=self.away_s)
+        phone.memory.note_after(collected.after, ended_s)
+        return replace(
+            draft,
+            exit=collected.exit,
+            stdout=collected.stdout.decode(errors="replace"),
+            stderr=collected.stderr.decode(errors="replace"),
+            stdout_dropped_bytes=collected.stdout_dropped_bytes,
+            stderr_dropped_bytes=collected.stderr_dropped_bytes,
+            after=collected.after,
+            finished_at=finished_at,
+            away_s=round(waited.away_s, 1),
+            controls=_controls(phone, draft, collected),
+        )
+
+    async def _cause(self, error: RunGone, phone: Phone, draft: Evidence) -> DeviceError:
+        """Who ended a run that left no record."""
+        device, before = phone.device, draft.before
+        boot_id = await self.patience.call(lambda: read_boot_id(device), away_s=self.away_s)
+        return whose_doing(error, before.boot_id if before else None, boot_id)
+
+    async def _end(self, entry: Entry, phone: Phone, draft: Evidence) -> Waited:
+        """Wait until the run has ended; what the phone says of it, and of itself."""
+        device, work_root, fence = phone.device, phone.facts.work_root, entry.fence
+        try:
+            return await wait_run(
+                device,
+                work_root,
+                fence,
+                deadline_s=entry.plan.timeout_s + self.wait_margin_s,
+                grace_s=self.away_s,
+                then=collect_command(
+                    work_root, fence, with_controls=any(state.name not in SEEN for state in draft.controls)
+                ),
+            )
+        except DeviceTimeout as error:
+            if await run_status(device, work_root, fence) is not RunStatus.FINISHED:
+                raise
+            # A phone that does not say how it is spoils no finished run.
+            log.warning("condition_unread", code=error.code, reason=error.message)
+        said = await device.shell(
+            collect_command(work_root, fence, with_condition=False, with_controls=True),
+            deadline_s=_UNASKED_DEADLINE_S,
+        )
+        return Waited(said=said, away_s=0.0)
+
+
+def _controls(phone: Phone, draft: Evidence, collected: CollectedRun) -> tuple[ControlState, ...]:
+    """What was set, as it was read back around the run.
+
+    Raises:
+        ControlImpossible: the run could not be bound to its cores, and did not begin.
+    """
+    online = collected.after.online_cores if collected.after else ()
+    read_back = awake_afterwards(held_afterwards(draft.controls, collected.held), collected.after)
+    states = [
+        bound_cores(state, collected.cores, online) if state.name == CORES else state for state in read_back
+    ]
+    for state in states:
+        if state.name == CORES and state.held_before != state.asked:
+            held = state.held_before or "none that it tells"
+            raise ControlImpossible(
+                f"{phone.device.serial} binds no run to cores {state.asked}: it is bound to {held}"
+            )
+    return tuple(states)
+
+
+def whose_doing(gone: RunGone, boot_id_before: str | None, boot_id: str | None) -> DeviceError:
+    """What happened to a run that left no record, by the phone's boots and whether it was away.
+
+    In the same boot, a run that goes with the connection went with adbd: init ends what that had started.
+    """
+    if None not in (boot_id_before, boot_id) and boot_id != boot_id_before:
+        return DeviceRebooted(f"{gone.message}: the phone restarted during it")
+    if gone.was_away:
+        return AdbdRestarted(f"{gone.message}, and the connection ended with it")
+    return gone

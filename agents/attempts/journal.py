@@ -1,0 +1,99 @@
+"""What the agent has in hand, on disk, so that its next life can go on where this one was killed."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import structlog
+from pydantic import TypeAdapter, ValidationError
+
+from agents.host.atomic_file import disk_errors_named, remove_durably, sweep_temporaries, write_durably
+from farm.core.base.ids import AttemptId, DeviceId, JobId
+from farm.core.errors import HostDiskFull
+from farm.core.jobs.attempt import AttemptState
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.plan import RunPlan
+from farm.wire.agents.protocol import Assignment
+
+log = structlog.get_logger(__name__)
+
+#: What an attempt in hand can be; how it ends is the farm's to say. `reporting` is never journaled: that its
+#: evidence is in the spool says as much.
+Phase = Literal[
+    AttemptState.CLAIMED,
+    AttemptState.PREPARING,
+    AttemptState.MEASURING,
+    AttemptState.REPORTING,
+    AttemptState.GIVEN_BACK,
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One attempt in hand.
+
+    Invariant: `measuring` is on disk before anything of the run starts on the phone, so that an entry in an
+    earlier phase means that nothing ran.
+    """
+
+    attempt_id: AttemptId
+    job_id: JobId
+    device_id: DeviceId
+    fence: int
+    plan: RunPlan
+    phase: Phase = AttemptState.CLAIMED
+    #: Why it was given back.
+    reason: str | None = None
+    #: Evidence as far as it goes.
+    draft: Evidence
+
+
+_ENTRY = TypeAdapter(Entry)
+
+
+def new_entry(assignment: Assignment, plan: RunPlan) -> Entry:
+    """An attempt as the farm hands it out."""
+    return Entry(
+        attempt_id=assignment.attempt_id,
+        job_id=assignment.job_id,
+        device_id=assignment.device_id,
+        fence=assignment.fence,
+        plan=plan,
+        draft=Evidence(fence=assignment.fence),
+    )
+
+
+class Journal:
+    """One file per attempt, replaced as a whole at each change of phase. Blocking: for the disk thread."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        sweep_temporaries(folder)
+        self._folder = folder
+
+    def entries(self) -> list[Entry]:
+        """All attempts in hand, oldest fence first; a file that cannot be read is put aside."""
+        found = [self._read(path) for path in self._folder.glob("*.json")]
+        return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.fence)
+
+    def write(self, entry: Entry) -> None:
+        """Record an attempt as it stands; raises HostDiskFull."""
+        write_durably(self._path(entry.attempt_id), _ENTRY.dump_json(entry))
+
+    def remove(self, attempt_id: AttemptId) -> None:
+        """Forget an attempt for good."""
+        remove_durably(self._path(attempt_id))
+
+    def _path(self, attempt_id: AttemptId) -> Path:
+        return self._folder / f"{attempt_id}.json"
+
+    def _read(self, path: Path) -> Entry | None:
+        try:
+            return _ENTRY.validate_json(path.read_bytes())
+        except ValidationError:
+            log.exception("journal_entry_unreadable", path=str(path))
+            # Where there is no room for another name it is looked at, and left out, at each start.
+            with suppress(HostDiskFull), disk_errors_named(path):
+                path.replace(path.with_suffix(".unreadable"))
+            return None

@@ -1,0 +1,45 @@
+"""Fetches what will be needed soon while phones are busy with something else."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from agents.attempts.artifact_cache import BlobCache
+from farm.core.base.ids import Digest
+from farm.core.errors import FarmError
+
+log = structlog.get_logger(__name__)
+
+
+class Prefetch:
+    """Brings artifacts into the host's cache, one at a time, never while that disturbs a measurement."""
+
+    def __init__(
+        self, *, blobs: BlobCache, is_disturbing: Callable[[], bool], tasks: asyncio.TaskGroup
+    ) -> None:
+        """`is_disturbing` tells whether something is measured on this host's own CPU."""
+        self._blobs = blobs
+        self._is_disturbing = is_disturbing
+        self._tasks = tasks
+        self._fetching: asyncio.Task[None] | None = None
+        #: Whether the farm's last answer named any: there is more to do for a phone of this host.
+        self.is_more = False
+
+    def want(self, digests: Iterable[Digest]) -> None:
+        """Keep these, and fetch them unless a fetch is under way; every answer names them anew."""
+        digests = tuple(digests)
+        self._blobs.expect(digests)
+        self.is_more = bool(digests)
+        if self._fetching is None or self._fetching.done():
+            self._fetching = self._tasks.create_task(self._fetch(digests), name="prefetch")
+
+    async def _fetch(self, digests: Iterable[Digest]) -> None:
+        for digest in digests:
+            if self._is_disturbing():
+                return
+            try:
+                await self._blobs.fetch(digest)
+            except (FarmError, OSError) as error:
+                # Whoever needs it will ask again, and say what is wrong.
+                log.debug("prefetch_failed", digest=digest, reason=str(error))

@@ -1,0 +1,255 @@
+"""Makes a phone ready for a run: its files there and right, its screen on, its gates open."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from shlex import quote
+
+import structlog
+
+from agents.attempts.artifact_cache import BlobCache
+from agents.device.control.controls import restore_controls, set_controls
+from agents.device.files.cache_eviction import make_room
+from agents.device.files.device_cache import CacheResult, ensure_cached
+from agents.device.files.lru_order import mark_used
+from agents.device.files.verified_push import SHELL_DEADLINE_S, LocalCopyDamaged
+from agents.device.paths import cache_folder, cache_path
+from agents.device.run.gates import Tell, keep_awake, restore_awake, untold, wait_for_gates
+from agents.device.run.supervisor import ensure_supervisor, supervisor_file
+from agents.device.state.preflight import Look, look
+from agents.devices.monitor import Phone
+from agents.host.retry import Patience
+from farm.clock import Clock
+from farm.core.base.ids import Digest
+from farm.core.devices.condition import Condition, closed_gates
+from farm.core.devices.controls import Controls, ControlState, CoreKind, Screen, unheld, unset
+from farm.core.devices.screen_state import awake_states
+from farm.core.errors import ControlImpossible, FarmTrouble
+from farm.core.runs.plan import PlanFile, RunPlan
+
+log = structlog.get_logger(__name__)
+
+GATE_INTERVAL_S = 5.0
+_ALL_OF_THEM = '"$@"'
+#: A farm that is away may come back within this time before a job that needs its files is put off.
+FARM_AWAY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """How a phone is before a run."""
+
+    path_by_name: dict[str, str]
+    pushed_bytes: int
+    #: The last look, which the run is started on.
+    condition: Condition
+    waited_s: float
+    #: Why the run must be put off, for a person; empty when the phone is fit.
+    shut: tuple[str, ...]
+    #: What was set for this run, but the cores it is bound to.
+    controls: tuple[ControlState, ...] = ()
+
+
+class Preparation:
+    """Prepares phones with as few questions as will do: one, where all that is needed is there and known."""
+
+    def __init__(
+        self,
+        *,
+        blobs: BlobCache,
+        clock: Clock,
+        random: Random,
+        phone_cache_limit_bytes: int,
+        max_pushes: int | None = None,
+    ) -> None:
+        self._blobs = blobs
+        # Dies with the process, and so does all that waits for it.
+        self._pushing = nullcontext() if max_pushes is None else asyncio.Semaphore(max_pushes)
+        self._phone_cache_limit_bytes = phone_cache_limit_bytes
+        self._clock = clock
+        self._patience = Patience(clock, random)
+
+    async def prepare(self, phone: Phone, plan: RunPlan, fence: int, tell: Tell = untold) -> Ready:
+        """See to everything that a run needs; its gates are waited for.
+
+        Raises:
+            FarmError: as `ensure_cached` does, or the farm does not give out a file.
+        """
+        await self._wake(phone, plan.controls)
+        async with phone.memory.looking:
+            seen = phone.memory.take_look(self._clock.monotonic()) or await self._look(phone)
+        pushed_bytes, is_fit = 0, not closed_gates(seen.condition, plan.gates, plan.controls)
+        if not self._has_all(phone, plan, seen):
+            async with self._pushing:
+                pushed_bytes, is_fit = await self._bring(phone, plan, fence), False
+        if _needs_waking(seen.condition, plan.controls):
+            # Somebody has pressed its button since, or changed its settings, or the note had no room.
+            await self._wake(phone, plan.controls, again=True)
+        if is_fit:
+            return await self._set(phone, plan, fence, _ready(phone, plan, fence, seen.condition))
+        phone.memory.note_used(plan.files, fence)
+        paths = _path_by_name(phone, plan)
+        ready = await wait_for_gates(
+            phone.device,
+            phone.facts.work_root,
+            plan.gates,
+            clock=self._clock,
+            interval_s=GATE_INTERVAL_S,
+            tell=tell,
+            controls=plan.controls,
+        )
+        found = Ready(
+            path_by_name=paths,
+            pushed_bytes=pushed_bytes,
+            condition=ready.condition,
+            waited_s=ready.waited_s,
+            shut=ready.shut,
+            controls=_awake(phone, plan, ready.condition),
+        )
+        return found if found.shut else await self._set(phone, plan, fence, found)
+
+    def find_ready(self, phone: Phone, plan: RunPlan, fence: int) -> Ready | None:
+        """A phone that is known to be ready as it is; None where it has to be asked, or given something."""
+        memory = phone.memory
+        if memory.kept_as != _kept_as(plan.controls) or plan.controls.need_root or memory.looking.locked():
+            return None
+        seen = memory.find_look(self._clock.monotonic())
+        if seen is None or closed_gates(seen.condition, plan.gates, plan.controls):
+            return None
+        if not self._has_all(phone, plan, seen):
+            return None
+        memory.take_look(self._clock.monotonic())
+        return _ready(phone, plan, fence, seen.condition)
+
+    async def look_ahead(self, phone: Phone, is_free: Callable[[], bool]) -> None:
+        """Look at a phone that has just become free, for the run that is about to come.
+
+        A run that comes meanwhile waits for that; one that was quicker looks for itself, and we do not; nor
+        where the clean-up has told all there is to know.
+
+        Raises:
+            DeviceError: the phone went away, or was too slow.
+        """
+        async with phone.memory.looking:
+            if is_free() and phone.memory.find_look(self._clock.monotonic()) is None:
+                phone.memory.note_look(await self._look(phone), self._clock.monotonic())
+
+    async def let_sleep(self, phone: Phone) -> None:
+        """Put the screen back as it was found.
+
+        Raises:
+            DeviceError: the phone went away, or was too slow.
+        """
+        async with phone.memory.screen:
+            phone.memory.kept_as = None
+            await restore_awake(phone.device, phone.facts.work_root)
+
+    async def _wake(self, phone: Phone, controls: Controls, *, again: bool = False) -> None:
+        async with phone.memory.screen:
+            if again or phone.memory.kept_as != _kept_as(controls):
+                if phone.memory.is_awake and not again:
+                    await restore_awake(phone.device, phone.facts.work_root)
+                phone.memory.found_as = await keep_awake(phone.device, phone.facts.work_root, controls)
+                phone.memory.kept_as = _kept_as(controls)
+
+    async def _set(self, phone: Phone, plan: RunPlan, fence: int, ready: Ready) -> Ready:
+        """Set what needs root, last of all; a phone that does not keep to it is not ready.
+
+        Raises:
+            ControlImpossible: it has nothing of that kind, which waiting does not change.
+        """
+        if not plan.controls.need_root:
+            return ready
+        states = await set_controls(phone.device, phone.facts.work_root, fence, plan.controls)
+        lacking = unset(replace(plan.controls, cores=CoreKind.ANY), states)
+        if not (gaps := [*lacking, *unheld(states)]):
+            return replace(ready, controls=(*ready.controls, *states))
+        await restore_controls(phone.device, phone.facts.work_root)
+        if lacking or any(state.problem for state in states):
+            raise ControlImpossible(f"{phone.device.serial}: {'; '.join(gaps)}")
+        return replace(ready, shut=tuple(gaps))
+
+    async def _look(self, phone: Phone) -> Look:
+        return await look(phone.device, phone.facts.work_root, self._clock.now())
+
+    def _has_all(self, phone: Phone, plan: RunPlan, seen: Look) -> bool:
+        """Whether every file is there and right, and there is the room that the gates want."""
+        free_bytes = seen.condition.storage_free_bytes
+        is_short = free_bytes is not None and free_bytes < plan.gates.min_storage_bytes
+        files = (*plan.files, supervisor_file())
+        return not is_short and phone.memory.holds(files, seen, self._clock.monotonic())
+
+    async def _bring(self, phone: Phone, plan: RunPlan, fence: int) -> int:
+        """Have all digests computed on the phone, and push what is missing; gives the bytes pushed."""
+        device, work_root = phone.device, phone.facts.work_root
+        began_s = self._clock.monotonic()
+        supervisor = await ensure_supervisor(device, work_root)
+        await self._mark_used(phone)
+        await make_room(
+            device,
+            work_root,
+            plan.files,
+            min_free_bytes=plan.gates.min_storage_bytes,
+            cache_limit_bytes=self._phone_cache_limit_bytes,
+        )
+        cached = await self._cached(phone, plan.files, fence)
+        for found in (supervisor, cached):
+            phone.memory.note_verified(found.state_by_digest, began_s)
+        return cached.pushed_bytes
+
+    async def _mark_used(self, phone: Phone) -> None:
+        """Write down on the phone by which runs files were used since they were last looked at."""
+        folder = quote(cache_folder(phone.facts.work_root))
+        for fence, digests in phone.memory.take_uses().items():
+            command = f"cd {folder} && set -- {' '.join(digests)} && {mark_used(_ALL_OF_THEM, fence)}"
+            await phone.device.shell(command, deadline_s=SHELL_DEADLINE_S)
+
+    async def _cached(self, phone: Phone, files: Sequence[PlanFile], fence: int) -> CacheResult:
+        """The plan's files on the phone; a copy that was damaged on this host is fetched anew, once."""
+        device, work_root = phone.device, phone.facts.work_root
+        try:
+            return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
+        except LocalCopyDamaged as error:
+            log.warning("host_copy_damaged", reason=error.message, hint=error.hint)
+        self._blobs.distrust(file.digest for file in files)
+        return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
+
+    async def _local_path(self, digest: Digest) -> Path:
+        return await self._patience.call(
+            lambda: self._blobs.fetch(digest), away_s=FARM_AWAY_S, away=(FarmTrouble,)
+        )
+
+
+def _ready(phone: Phone, plan: RunPlan, fence: int, condition: Condition) -> Ready:
+    """A phone that needs nothing more for the run."""
+    phone.memory.note_used(plan.files, fence)
+    paths = _path_by_name(phone, plan)
+    return Ready(
+        path_by_name=paths,
+        pushed_bytes=0,
+        condition=condition,
+        waited_s=0.0,
+        shut=(),
+        controls=_awake(phone, plan, condition),
+    )
+
+
+def _awake(phone: Phone, plan: RunPlan, condition: Condition) -> tuple[ControlState, ...]:
+    return tuple(awake_states(plan.controls, phone.memory.found_as, condition))
+
+
+def _needs_waking(condition: Condition, controls: Controls) -> bool:
+    is_off = controls.screen is Screen.ON and condition.screen_on is False
+    return is_off or (controls.stay_awake and condition.stay_awake is False)
+
+
+def _kept_as(controls: Controls) -> tuple[bool, Screen]:
+    """What of them holds over several runs."""
+    return controls.stay_awake, controls.screen
+
+
+def _path_by_name(phone: Phone, plan: RunPlan) -> dict[str, str]:
+    return {file.name: cache_path(phone.facts.work_root, file.digest) for file in plan.files}

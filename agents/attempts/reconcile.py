@@ -1,0 +1,76 @@
+"""What an answer of the farm means for the attempts in hand: a pure function."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from farm.core.base.ids import AttemptId, DeviceId
+from farm.core.jobs.attempt import AttemptState
+from farm.wire.agents.protocol import Assignment, Exchange, ExchangeAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """The exchange that is being answered, and when it went out on the monotonic clock."""
+
+    exchange: Exchange
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InHand:
+    """What keeps an assignment from being started: its device is still held, or its fence is old."""
+
+    #: Devices with an attempt in hand, clean-up after it included, or with an errand.
+    busy: frozenset[DeviceId]
+    #: The highest fence this process knows of each device.
+    fence_by_device: Mapping[DeviceId, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What to do now."""
+
+    start: tuple[Assignment, ...] = ()
+    #: The farm no longer wants these: stop them and clean up.
+    stop: tuple[AttemptId, ...] = ()
+    #: The farm took note that these were given back.
+    forget: tuple[AttemptId, ...] = ()
+
+
+def decide(sent: Sent, answer: ExchangeAnswer, in_hand: InHand, *, now_s: float) -> Decision:
+    """Compare the full list in the answer with what the exchange said was in hand.
+
+    An answer to another exchange changes nothing. An attempt that was not named in the exchange is never
+    stopped: the farm could not have known.
+    """
+    if answer.seq != sent.exchange.seq:
+        return Decision()
+    wanted = {assignment.attempt_id for assignment in answer.assignments}
+    unwanted = [report for report in sent.exchange.attempts if report.attempt_id not in wanted]
+    in_time = now_s - sent.at_s <= answer.start_within_s
+    return Decision(
+        start=startable(answer.assignments, in_hand) if in_time else (),
+        stop=tuple(report.attempt_id for report in unwanted if _is_stoppable(report.phase)),
+        forget=tuple(report.attempt_id for report in unwanted if report.phase is AttemptState.GIVEN_BACK),
+    )
+
+
+def startable(assignments: Sequence[Assignment], in_hand: InHand) -> tuple[Assignment, ...]:
+    """The assignments that can begin: with a plan, on a free device, with a fence higher than any before.
+
+    The fence keeps an attempt from being run again that this agent had already finished when the answer to an
+    older exchange arrived. At most one per device.
+    """
+    found: dict[DeviceId, Assignment] = {}
+    for assignment in sorted(assignments, key=lambda each: each.fence, reverse=True):
+        device = assignment.device_id
+        if assignment.plan is None or device in in_hand.busy or device in found:
+            continue
+        if assignment.fence > in_hand.fence_by_device.get(device, 0):
+            found[device] = assignment
+    return tuple(found.values())
+
+
+def _is_stoppable(phase: AttemptState) -> bool:
+    # Evidence in the spool is sent in any case; the farm's answer to the report ends the attempt.
+    return phase in (AttemptState.CLAIMED, AttemptState.PREPARING, AttemptState.MEASURING)

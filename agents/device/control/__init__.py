@@ -1,0 +1,1 @@
+"""Clocks, cores, charging and settings of one device."""

@@ -1,0 +1,54 @@
+"""Stopping and resuming the charging of a phone whose shell can become root."""
+
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from agents.device.paths import charge_record, work_folder
+from farm.core.upkeep.charging import ChargeWindow
+from farm.phone.settings.charge_switches import CHARGE_SWITCHES, stop_value
+
+_DEADLINE_S = 20.0
+#: A phone that does not find its su in time has none that may be used.
+_AS_ROOT = (
+    'as_root() { if [ -z "${BENCHFARM_SYS:-}" ] && [ "$(id -u)" = 0 ]; then sh -c "$1"; '
+    'else timeout 5 su -c "$1" </dev/null 2>/dev/null || timeout 5 su 0 sh -c "$1" </dev/null; fi; }; '
+)
+_SYS = "S=${BENCHFARM_SYS:-/sys}; "
+
+
+async def hold_charge(device: AdbDevice, work_root: str, window: ChargeWindow) -> str | None:
+    """Stop the charging, and read back that it is; gives the file that did it, None where none does.
+
+    How to go on is written down on the phone first, for whoever comes next.
+
+    Raises:
+        DeviceError: the phone went away, or was too slow.
+    """
+    record = quote(charge_record(work_root))
+    entries = " ".join(quote(f"{each.path}:{stop_value(each, window)}:{each.go}") for each in CHARGE_SWITCHES)
+    script = (
+        f"{_SYS}for e in {entries}; do p=${{e%%:*}}; v=${{e#*:}}; stop=${{v%%:*}}; go=${{v#*:}}; "
+        '[ -f "$S/$p" ] || continue; '
+        f'echo "$p $go" >{record} && chmod 666 {record}; '
+        'echo "$stop" >"$S/$p" && [ "$(cat "$S/$p")" = "$stop" ] && { echo "held $p"; exit 0; }; '
+        f'echo "$go" >"$S/$p"; rm -f {record}; done'
+    )
+    folder = quote(work_folder(work_root))
+    command = f"{_AS_ROOT}mkdir -p {folder}; as_root {quote(script)} 2>/dev/null"
+    result = await device.shell(command, deadline_s=_DEADLINE_S)
+    words = result.stdout.decode(errors="replace").split()
+    return words[1] if len(words) == 2 and words[0] == "held" else None
+
+
+async def restore_charge(device: AdbDevice, work_root: str) -> bool:
+    """Have a phone charge again that `hold_charge` stopped, in this life or another; whether it does.
+
+    Raises:
+        DeviceError: the phone went away, or was too slow.
+    """
+    record = quote(charge_record(work_root))
+    read_back = f'[ "$(cat "$S/$p")" = "$go" ] && rm -f {record}'
+    script = f'{_SYS}read -r p go <{record} && echo "$go" >"$S/$p" && {read_back}'
+    command = f"[ ! -s {record} ] || {{ {_AS_ROOT}as_root {quote(script)} 2>/dev/null; }} && echo charging"
+    result = await device.shell(command, deadline_s=_DEADLINE_S)
+    return result.stdout.strip() == b"charging"

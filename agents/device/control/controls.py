@@ -1,0 +1,85 @@
+"""Sets a phone's clocks and cores for a run, which needs root; whatever ends the run puts them back."""
+
+from functools import cache
+from pathlib import Path
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from agents.device.paths import controls_record, work_folder
+from farm.core.base.cpu_list import core_list
+from farm.core.devices.controls import Controls, ControlState
+from farm.core.errors import ControlImpossible, DeviceProtocol
+from farm.phone.settings.control_state import control_states
+
+_SCRIPT = Path(__file__).with_name("controls.sh")
+#: Magisk may ask on the phone's screen first, and gives up after 10 s.
+_DEADLINE_S = 30.0
+_NO_ROOT = 20
+
+
+async def set_controls(
+    device: AdbDevice, work_root: str, fence: int, controls: Controls
+) -> tuple[ControlState, ...]:
+    """Set what needs root, and say how the phone is then.
+
+    What there was before is written down on the phone first: whoever cleans up run `fence` puts it back, and
+    so does the run's supervisor when the run ends.
+
+    Raises:
+        ControlImpossible: the phone has no root, or nothing of that kind that could be set.
+        DeviceError: the phone went away, or was too slow.
+    """
+    folder, script = quote(work_folder(work_root)), quote(_script_path(work_root))
+    put = f"mkdir -p {folder} && cat >{script}.new && mv -f {script}.new {script}"
+    words = [folder, str(fence), *_arguments(controls)]
+    result = await device.shell(
+        f"{put} && sh {script} set {' '.join(words)}",
+        stdin=_script(),
+        deadline_s=_DEADLINE_S,
+    )
+    if result.exit_code == _NO_ROOT:
+        raise ControlImpossible(
+            f"{device.serial} has no root, which its clocks and cores cannot be set without"
+        )
+    if result.exit_code != 0:
+        said = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
+        raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be set: {said}")
+    if not (states := control_states(result.stdout.decode(errors="replace"))):
+        raise ControlImpossible(f"{device.serial} shows no clocks and cores that could be set")
+    return states
+
+
+async def restore_controls(device: AdbDevice, work_root: str) -> None:
+    """Put back what `set_controls` found; nothing where nothing is set.
+
+    Raises:
+        DeviceError: the phone went away, was too slow, or has lost its root.
+    """
+    record, script = quote(controls_record(work_root)), quote(_script_path(work_root))
+    command = f"[ ! -s {record} ] || sh {script} restore {quote(work_folder(work_root))}"
+    result = await device.shell(command, deadline_s=_DEADLINE_S)
+    if result.exit_code != 0:
+        raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be put back")
+
+
+def _arguments(controls: Controls) -> list[str]:
+    cores = core_list(controls.online) if controls.online else None
+    return [
+        quote(controls.governor or "-"),
+        _kilohertz(controls.min_hz),
+        _kilohertz(controls.max_hz),
+        quote(" ".join(map(str, cores)) if cores else "-"),
+    ]
+
+
+def _kilohertz(hertz: int | None) -> str:
+    return "-" if hertz is None else str(hertz // 1000)
+
+
+def _script_path(work_root: str) -> str:
+    return f"{work_folder(work_root)}/controls.sh"
+
+
+@cache
+def _script() -> bytes:
+    return _SCRIPT.read_bytes()

@@ -1,0 +1,77 @@
+"""Looking at the settings of a phone on a shelf, and changing them where somebody agreed."""
+
+from collections.abc import Iterable, Sequence
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from farm.core.errors import DeviceProtocol
+from farm.core.upkeep.device_settings import (
+    SHELF_SETTINGS,
+    FoundSetting,
+    SettingToPutBack,
+    after_setting,
+    after_undo,
+    judged,
+    to_set,
+)
+from farm.phone.adb.shell_sections import output_by_section, section_command
+from farm.phone.settings.settings_list import settings_list
+
+#: Each command starts a process of Android's, about 50 ms on a phone and many times that on an old one.
+_DEADLINE_S = 60.0
+_NAMESPACES = ("global", "system", "secure")
+_SWITCH_BY_NAME = {setting.name: setting.switch for setting in SHELF_SETTINGS if setting.switch}
+
+
+async def check_settings(device: AdbDevice, *, on_network: bool) -> tuple[FoundSetting, ...]:
+    """Look, and change nothing.
+
+    Raises:
+        DeviceError: the phone went away, was too slow, or has no settings.
+    """
+    return judged(await _values(device), on_network=on_network)
+
+
+async def set_settings(device: AdbDevice, *, on_network: bool) -> tuple[FoundSetting, ...]:
+    """Look, change what differs, and look again. Raises as `check_settings`."""
+    found = await check_settings(device, on_network=on_network)
+    wanted = to_set(found)
+    if not wanted:
+        return found
+    await _write(device, [(setting.name, setting.wanted) for setting in wanted])
+    return after_setting(found, await _values(device))
+
+
+async def undo_settings(device: AdbDevice, put_back: Sequence[SettingToPutBack]) -> tuple[FoundSetting, ...]:
+    """Put settings back to what they were, and look. Raises as `check_settings`."""
+    before = await _values(device)
+    await _write(device, [(each.name, each.value) for each in put_back])
+    return after_undo(before, put_back, await _values(device))
+
+
+async def _values(device: AdbDevice) -> dict[str, str]:
+    commands = {namespace: f"settings list {namespace} && echo; echo $?" for namespace in _NAMESPACES}
+    result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
+    said = output_by_section(result.stdout.decode(errors="replace"))
+    # An empty namespace is answered; a phone without the command answers with an exit code of its own.
+    if any(said.get(namespace, "").split()[-1:] != ["0"] for namespace in _NAMESPACES):
+        raise DeviceProtocol(f"{device.serial} does not tell its settings")
+    found: dict[str, str] = {}
+    for namespace in _NAMESPACES:
+        found.update(settings_list(said[namespace], namespace))
+    return found
+
+
+async def _write(device: AdbDevice, values: Iterable[tuple[str, str | None]]) -> None:
+    """What a phone does not take shows when it is read back."""
+    commands = "; ".join(f"{_command(name, value)} >/dev/null 2>&1" for name, value in values)
+    await device.shell(commands, deadline_s=_DEADLINE_S)
+
+
+def _command(name: str, value: str | None) -> str:
+    namespace, _, key = name.partition("/")
+    if (switch := _SWITCH_BY_NAME.get(name)) is not None:
+        return f"svc {switch} {'disable' if value in (None, '0') else 'enable'}"
+    if value is None:
+        return f"settings delete {namespace} {quote(key)}"
+    return f"settings put {namespace} {quote(key)} {quote(value)}"

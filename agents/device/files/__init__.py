@@ -1,0 +1,1 @@
+"""Files on one device: cache, pushes, clean-up."""

@@ -1,0 +1,83 @@
+"""The phone's cache: files named by their digests, which are computed there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from agents.device.files.lru_order import mark_used
+from agents.device.files.verified_push import BYTES_PER_S, SHELL_DEADLINE_S, LocalPath, push_verified
+from agents.device.paths import cache_folder, cache_path, incoming_folder
+from agents.device.state.preflight import STATE_FORMAT, state_by_digest
+from farm.core.base.ids import Digest
+from farm.core.runs.plan import PlanFile
+from farm.phone.adb.digests import digest_by_path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheResult:
+    """Where a plan's files are on the phone, and what had to travel there."""
+
+    path_by_name: dict[str, str]
+    #: Bytes sent, repeats included; 0 when all was there.
+    pushed_bytes: int
+    #: How the files were that needed no push when their digests were computed.
+    state_by_digest: Mapping[Digest, str]
+
+
+async def ensure_cached(
+    device: AdbDevice, work_root: str, files: Sequence[PlanFile], local_path: LocalPath, *, fence: int = 0
+) -> CacheResult:
+    """See that every file is in the phone's cache with the right digest, computed on the phone just now.
+
+    Call it for one phone at a time: what an earlier call left behind half-pushed is removed.
+
+    Args:
+        device: the phone.
+        work_root: from the phone's facts.
+        files: as the plan lists them.
+        local_path: gives the local copy of a file that is not on the phone yet.
+        fence: of the run that uses the files; whoever makes room removes what the oldest run used.
+
+    Raises:
+        DeviceUnfit: the phone's adbd cannot tell the size of a file from 4 GiB on.
+        PushFailed: the phone took no file, or has no room for one.
+        PushCorrupted: the file arrived with another digest, three times.
+        LocalCopyDamaged: the local copy is; whoever keeps it may get another and call again.
+        DeviceError: the phone went away, or was too slow.
+    """
+    valid = await _verified(device, work_root, files, fence) if files else {}
+    # Of equal files the executable one comes last, and counts.
+    missing = sorted((file for file in files if file.digest not in valid), key=lambda file: file.executable)
+    each_once = list({file.digest: file for file in missing}.values())
+    pushed_bytes = await push_verified(device, work_root, each_once, local_path, fence)
+    return CacheResult(
+        path_by_name={file.name: cache_path(work_root, file.digest) for file in files},
+        pushed_bytes=pushed_bytes,
+        state_by_digest=valid,
+    )
+
+
+async def _verified(
+    device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int
+) -> dict[Digest, str]:
+    """The files that are there and right, and how they are, in one call; left-overs of broken pushes go."""
+    names = " ".join(sorted({file.digest for file in files}))
+    programs = " ".join(sorted({file.digest for file in files if file.executable}))
+    folder, incoming = quote(cache_folder(work_root)), quote(incoming_folder(work_root))
+    command = f"mkdir -p {folder} {incoming} && rm -f {incoming}/* && cd {folder} && "
+    command += f"{{ chmod 755 {programs}; }} 2>/dev/null; " if programs else ""
+    # Named once: hundreds of digests again and again would be more than a command line of adb holds.
+    all_of_them = '"$@"'
+    # How they are is asked before they are read: what changes them meanwhile, or later, shows.
+    looks = f"{mark_used(all_of_them, fence)}; stat -c '{STATE_FORMAT}' {all_of_them}; "
+    looks += f"sha256sum {all_of_them}"
+    result = await device.shell(
+        f"{command}set -- {names}; {{ {looks}; }} 2>/dev/null; true",
+        deadline_s=SHELL_DEADLINE_S + sum(file.size_bytes for file in files) / BYTES_PER_S,
+    )
+    said = result.stdout.decode(errors="replace")
+    found, states = digest_by_path(said), state_by_digest(said)
+    return {
+        file.digest: states.get(file.digest, "") for file in files if found.get(file.digest) == file.digest
+    }

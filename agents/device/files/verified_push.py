@@ -1,0 +1,131 @@
+"""Files on their way to a phone: pushed where nobody uses them, named once the phone has their digests."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from agents.device.files.lru_order import mark_used
+from agents.device.paths import cache_folder, incoming_folder
+from agents.host.io_pool import in_file_thread
+from farm.core.base.ids import Digest
+from farm.core.base.units import size_text
+from farm.core.errors import DeviceUnfit, HostError, PushCorrupted, PushFailed
+from farm.core.runs.plan import PlanFile
+
+#: How often a file is pushed before the phone is to blame for its digest.
+PUSHES = 3
+SHELL_DEADLINE_S = 30.0
+#: Slower than any phone reads its flash or takes a push over USB 2.
+BYTES_PER_S = 4 * 1024 * 1024
+#: What is verified in one call: few enough for a command line of adb, and what a phone that goes away costs.
+BATCH_FILES = 256
+BATCH_BYTES = 64 * 1024 * 1024
+#: What 32 bits hold, as the older half of adb's file protocol has sizes.
+LARGEST_V1_BYTES = 2**32 - 1
+_ALL_OF_THEM = '"$@"'
+
+LocalPath = Callable[[Digest], Awaitable[Path]]
+
+
+class LocalCopyDamaged(HostError):
+    """A file on this host does not have the digest it is kept under."""
+
+    code = "host.copy_damaged"
+    default_hint = "check the disk that holds the agent's data folder"
+
+
+async def push_verified(
+    device: AdbDevice, work_root: str, files: Sequence[PlanFile], local_path: LocalPath, fence: int
+) -> int:
+    """Put files into the phone's cache, each under its name only once the phone computed its digest.
+
+    The folder for what comes in has to be there, and nobody else may be using it. Gives the bytes sent.
+
+    Raises:
+        DeviceUnfit, PushFailed, PushCorrupted, LocalCopyDamaged, DeviceError: as `ensure_cached` does.
+    """
+    sent_bytes = 0
+    for batch in _batches(files):
+        sources = {file.digest: await local_path(file.digest) for file in batch}
+        left = batch
+        for _ in range(PUSHES):
+            for file in left:
+                sent_bytes += await _push(device, work_root, file, sources[file.digest])
+            kept = await _keep(device, work_root, left, fence)
+            left = [file for file in left if file.digest not in kept]
+            if not left:
+                break
+        for file in left:
+            raise await _corrupted(device, file, sources[file.digest])
+    return sent_bytes
+
+
+def check_size(serial: str, file: PlanFile, features: Collection[str]) -> None:
+    """Refuse a file that the phone could not tell the size of.
+
+    Raises:
+        DeviceUnfit: its adbd knows no sizes of 64 bits.
+    """
+    if file.size_bytes > LARGEST_V1_BYTES and "stat_v2" not in features:
+        raise DeviceUnfit(
+            f"{serial} takes no file of {size_text(file.size_bytes)}: its adbd knows no sizes from 4 GiB on",
+            hint="use a smaller file there, or a phone whose adbd has stat_v2",
+        )
+
+
+def _batches(files: Sequence[PlanFile]) -> Iterator[list[PlanFile]]:
+    """Files that are verified together; a large one is in a batch of its own, or ends one."""
+    batch: list[PlanFile] = []
+    for file in files:
+        batch.append(file)
+        if len(batch) == BATCH_FILES or sum(each.size_bytes for each in batch) >= BATCH_BYTES:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+async def _push(device: AdbDevice, work_root: str, file: PlanFile, source: Path) -> int:
+    if file.size_bytes > LARGEST_V1_BYTES:
+        check_size(device.serial, file, await device.features(SHELL_DEADLINE_S))
+    return await device.push(
+        source,
+        f"{incoming_folder(work_root)}/{file.digest}",
+        mode=0o755 if file.executable else 0o644,
+        deadline_s=SHELL_DEADLINE_S + file.size_bytes / BYTES_PER_S,
+    )
+
+
+async def _keep(device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int) -> set[str]:
+    """The pushed files that are right, which gives them their names; wrong ones are removed."""
+    names = " ".join(file.digest for file in files)
+    programs = " ".join(file.digest for file in files if file.executable)
+    set_modes = f"chmod 644 {_ALL_OF_THEM}" + (f"; chmod 755 {programs}" if programs else "")
+    keep = f"{mark_used(_ALL_OF_THEM, fence)} && mv -f {_ALL_OF_THEM} {quote(cache_folder(work_root))}"
+    result = await device.shell(
+        f"cd {quote(incoming_folder(work_root))} && set -- {names} && {{ {set_modes}; }}; "
+        f"set -- $(sha256sum {_ALL_OF_THEM} | "
+        'while read -r digest name; do [ "$digest" != "$name" ] || echo "$name"; done); '
+        f'{{ [ $# = 0 ] || {{ {keep}; }}; }} && rm -f ./* && echo kept "$@"',
+        deadline_s=SHELL_DEADLINE_S + sum(file.size_bytes for file in files) / BYTES_PER_S,
+    )
+    match result.stdout.decode(errors="replace").split():
+        case ["kept", *kept]:
+            return set(kept)
+        case _:
+            said = result.stderr.decode(errors="replace").strip()
+            raise PushFailed(f"{device.serial} could not keep what was pushed: {said}")
+
+
+async def _corrupted(device: AdbDevice, file: PlanFile, source: Path) -> PushCorrupted | LocalCopyDamaged:
+    """Who is to blame for a file that never arrived as it was sent."""
+    if await in_file_thread(_local_digest, source) != file.digest:
+        return LocalCopyDamaged(f"{source} is not {file.digest}")
+    return PushCorrupted(f"{device.serial} has other bytes than {file.digest} after {PUSHES} pushes")
+
+
+def _local_digest(source: Path) -> str:
+    with source.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

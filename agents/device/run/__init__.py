@@ -1,0 +1,1 @@
+"""One run on a device: supervisor, evidence, clean-up."""

@@ -1,0 +1,75 @@
+"""Binds a run to cores before its program begins, so that all of its threads are bound."""
+
+from collections.abc import Iterable, Sequence
+
+from farm.core.base.cpu_list import core_list, core_mask, core_text
+from farm.core.devices.condition import Condition, clusters_of
+from farm.core.devices.controls import CORES, Controls, ControlState, wanted_cores
+from farm.core.devices.hardware import Cluster
+from farm.core.errors import ControlImpossible
+
+#: In the run's folder: the cores that the kernel says it is bound to.
+FILE = "cores"
+#: Of a run that could not be bound, and did not begin.
+UNBOUND = 125
+
+
+def run_cores(
+    serial: str, controls: Controls, clusters: Sequence[Cluster], condition: Condition
+) -> tuple[int, ...]:
+    """The cores that a run is to be bound to; empty for any.
+
+    Raises:
+        ControlImpossible: the phone has no such cores, or does not say which they are.
+    """
+    known = clusters or clusters_of(condition)
+    if (cores := wanted_cores(controls, known)) is not None:
+        return cores
+    told = "; ".join(core_text(cluster.cores) for cluster in known) or "none that it tells"
+    raise ControlImpossible(f"{serial} has no {controls.cores} cores: its clusters are {told}")
+
+
+def cores_to_bind(states: Iterable[ControlState]) -> tuple[int, ...]:
+    """The cores that a run's controls name."""
+    asked = next((state.asked for state in states if state.name == CORES), "")
+    return core_list(asked) or ()
+
+
+def bind_lines(cores: Sequence[int]) -> list[str]:
+    """What a run's shell is to do before it becomes the program; it ends with UNBOUND where that fails.
+
+    Toybox, busybox and Debian have the same words for it. What counts is what the kernel says afterwards.
+    """
+    if not cores:
+        return []
+    wanted = core_text(cores)
+    told = f'[ "$key" != Cpus_allowed_list: ] || echo "$held" >{FILE}'
+    return [
+        f"taskset -p {core_mask(cores)} $$ >/dev/null 2>&1",
+        f"while read -r key held; do {told}; done </proc/$$/status",
+        f"read -r held <{FILE} && [ \"$held\" = '{wanted}' ] || exit {UNBOUND}",
+    ]
+
+
+def asked_cores(cores: Sequence[int]) -> ControlState:
+    """What is to be bound, before it is."""
+    return ControlState(name=CORES, asked=core_text(cores))
+
+
+def bound_cores(state: ControlState, said: str, online: Sequence[int]) -> ControlState:
+    """The same once the run is over.
+
+    Args:
+        state: as `asked_cores` made it.
+        said: what the run's shell wrote down right before the program began.
+        online: the cores that are online after the run, empty where that is not known: one that was switched
+            off meanwhile took nothing of the run.
+    """
+    held = core_list(said)
+    after = None if held is None or not online else core_text(set(held) & set(online))
+    return ControlState(
+        name=state.name,
+        asked=state.asked,
+        held_before=None if held is None else core_text(held),
+        held_after=after or None,
+    )

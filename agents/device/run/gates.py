@@ -1,0 +1,118 @@
+"""Around a run: wait until the phone is fit for measuring, keep it awake, let it sleep again."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from agents.device.paths import stay_on_record, work_folder
+from agents.device.state.conditions import SCREEN_LINES, read_condition
+from farm.clock import Clock
+from farm.core.devices.condition import Condition, Gates, closed_gates
+from farm.core.devices.controls import Controls, Screen
+from farm.core.devices.screen_state import Found
+from farm.phone.condition.screen import found_awake
+
+_DEADLINE_S = 10.0
+#: Android keeps a bit mask of chargers there.
+_STAY_ON = "global stay_on_while_plugged_in"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """How the wait for the gates ended."""
+
+    #: The last look, which the run is started on.
+    condition: Condition
+    waited_s: float
+    #: Why the run must be put off, for a person; empty when the phone is fit.
+    shut: tuple[str, ...]
+
+
+Tell = Callable[[str | None], None]
+"""Told in words what a run waits for, and None once it waits no more."""
+
+
+def untold(_waiting_for: str | None) -> None:
+    """For whom nobody waits."""
+
+
+async def wait_for_gates(
+    device: AdbDevice,
+    work_root: str,
+    gates: Gates,
+    *,
+    clock: Clock,
+    interval_s: float,
+    tell: Tell = untold,
+    controls: Controls | None = None,
+) -> Readiness:
+    """Look at the phone every `interval_s` until its gates are open, or `gates.wait_s` are over.
+
+    With `controls`, what they want of the phone must be so, too.
+
+    Raises:
+        DeviceError: the phone went away, or was too slow.
+    """
+    began_s = clock.monotonic()
+    while True:
+        condition = await read_condition(device, work_root, clock.now())
+        shut, waited_s = closed_gates(condition, gates, controls), clock.monotonic() - began_s
+        if not shut or waited_s >= gates.wait_s:
+            tell(None)
+            return Readiness(condition=condition, waited_s=waited_s, shut=tuple(shut))
+        tell("; ".join(shut))
+        await asyncio.sleep(min(interval_s, gates.wait_s - waited_s))
+
+
+_WAKE, _SLEEP = "input keyevent KEYCODE_WAKEUP", "input keyevent KEYCODE_SLEEP"
+_KEY_BY_SCREEN = {Screen.ON: _WAKE, Screen.OFF: _SLEEP, Screen.LEAVE: "true"}
+#: Sets `screen` to on, off or -, as farm.phone.condition.screen reads it. A display's own state goes first.
+_SEE_SCREEN = (
+    f"case $(dumpsys power | grep -E '{SCREEN_LINES}') in *state=ON*|*state=VR*) screen=on ;; "
+    "*state=OFF*|*state=DOZE*) screen=off ;; *akefulness*=Awake*|*akefulness*=Dreaming*) screen=on ;; "
+    "*akefulness*=[12]*) screen=on ;; *akefulness*=*) screen=off ;; *) screen=- ;; esac"
+)
+
+
+async def keep_awake(device: AdbDevice, work_root: str, controls: Controls) -> Found:
+    """Have the phone stay awake while plugged in, and its screen be as it is wanted, where the phone can.
+
+    What there was before is written down on the phone first, once, so that whoever cleans up puts it back:
+    we, a later life of ours, or another host. What cannot be written down is not changed.
+
+    Raises:
+        DeviceError: the phone went away, or was too slow.
+    """
+    if not controls.stay_awake and controls.screen is Screen.LEAVE:
+        return Found()
+    record = quote(stay_on_record(work_root))
+    note = (
+        f"mkdir -p {quote(work_folder(work_root))}; [ -s {record} ] || {{ {_SEE_SCREEN}; "
+        f'echo "$(settings get {_STAY_ON}) $screen" >{record}.new && mv -f {record}.new {record}; }}'
+    )
+    stay = "svc power stayon true; " if controls.stay_awake else ""
+    result = await device.shell(
+        f"{{ {{ {note}; }} && {{ {stay}{_KEY_BY_SCREEN[controls.screen]}; }}; }} >/dev/null 2>&1; "
+        f'{{ read -r found <{record} && echo "$found"; }} 2>/dev/null',
+        deadline_s=_DEADLINE_S,
+    )
+    return found_awake(result.stdout.decode(errors="replace"))
+
+
+async def restore_awake(device: AdbDevice, work_root: str) -> None:
+    """Put back what `keep_awake` found; nothing when it was not called, or this has been done.
+
+    Raises:
+        DeviceError: the phone went away, or was too slow.
+    """
+    record = quote(stay_on_record(work_root))
+    # `settings get` says null of what was never set; earlier releases noted no screen.
+    put_back = (
+        f"back=0; case $before in null) settings delete {_STAY_ON} ;; "
+        f"'' | *[!0-9]*) ;; *) settings put {_STAY_ON} $before ;; esac || back=1; "
+        f"case $screen in on) {_WAKE} ;; off) {_SLEEP} ;; esac; [ $back = 0 ]"
+    )
+    command = f"[ ! -s {record} ] || {{ read -r before screen <{record}; {put_back}; }} && rm -f {record}"
+    await device.shell(f"{{ {command}; }} >/dev/null 2>&1", deadline_s=_DEADLINE_S)

@@ -1,0 +1,231 @@
+"""Runs on a phone: started detached, waited for in silence, cleaned up."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from agents.adb.shell_v2 import ShellResult
+from agents.device.paths import run_folder
+from agents.device.run.bundle_links import link_command, link_lines, linked
+from agents.device.run.cpu_affinity import bind_lines
+from agents.device.run.supervisor import Said, answer, ensure_supervisor, supervisor_command
+from farm.core.errors import AdbServerDown, DeviceError, DeviceOffline, DeviceProtocol, DeviceTimeout
+from farm.core.runs.plan import PlanFile
+
+_DEADLINE_S = 30.0
+#: For what is run right after a run, once it has said something: the run's end is known by then, and a
+#: service of the phone that hangs costs no more than this.
+THEN_S = 20.0
+#: More than the wait itself, where that is over first.
+_THEN_MARGIN_S = 2.0
+#: The script's own patience with what will not die is twice two seconds; scans of a slow phone come on top.
+_CLEAN_DEADLINE_S = 60.0
+#: Between attempts to reach a phone that went away during its run.
+_RECONNECT_S = 1.0
+#: An answer slower than this means that the phone was there.
+_REACHED_S = 5.0
+
+
+class RunStatus(StrEnum):
+    """What has become of a run."""
+
+    RUNNING = "running"
+    #: There is an exit record.
+    FINISHED = "finished"
+    #: Nothing runs and nothing was recorded: never started, cleaned up, or cut off by a reboot.
+    UNKNOWN = "unknown"
+
+
+class RunGone(DeviceError):
+    """A run left neither a process nor an exit record."""
+
+    code = "device.run_gone"
+    default_hint = "something on the phone killed its supervisor: `adb logcat -b crash,events` may say what"
+    #: Whether the phone was away meanwhile.
+    was_away = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """The end of a run that was waited for."""
+
+    #: What the phone said when it had ended.
+    said: ShellResult
+    #: How long the phone could not be reached, until it was asked again; the run went on meanwhile.
+    away_s: float
+
+
+async def start_run(
+    device: AdbDevice,
+    work_root: str,
+    fence: int,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    timeout_s: float,
+    files: Sequence[PlanFile] = (),
+    *,
+    cores: Sequence[int] = (),
+    checked: bool = False,
+) -> None:
+    """Start a command, detached; a run that was started before is left as it is.
+
+    Its current folder is the run's own, in which those of its cached files that have a path are linked. It is
+    killed, with all it started, when `timeout_s` are over, and bound to `cores`, if any. `checked` says that
+    the supervisor was found right on this phone just now.
+
+    Raises:
+        SessionFenced: the phone has seen a higher fence, or has cleaned this one up.
+        DeviceError: the phone went away, was too slow, or the supervisor did not start.
+    """
+    if not checked:
+        await ensure_supervisor(device, work_root)
+    folder = run_folder(work_root, fence)
+    script = quote(f"{folder}/run.sh")
+    links = f"cd {quote(folder)} && {link_command(work_root)} && " if linked(files) else ""
+    result = await device.shell(
+        f"mkdir -p {quote(folder)} && {links}cat >{script}.new && [ -s {script}.new ] && "
+        f"mv -f {script}.new {script} && "
+        + supervisor_command(work_root, "start", fence, ceil(timeout_s * 10)),
+        stdin=((link_lines(files) if links else "") + run_script(folder, argv, env, cores)).encode(),
+        deadline_s=_DEADLINE_S,
+    )
+    if (said := answer(device, result)) is not Said.DONE:
+        raise DeviceProtocol(f"{device.serial}: run {fence} did not start ({said.name})")
+
+
+def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str], cores: Sequence[int] = ()) -> str:
+    """What the supervisor runs: the command, in place of the shell that reads this.
+
+    A connection that breaks while this is sent may leave a part of it on the phone. A shell reads a list in
+    braces to its end before it begins with it, so that a part of a command never runs.
+    """
+    exports = [f"export {name}={quote(value)}" for name, value in env.items()]
+    command = " ".join(quote(word) for word in argv)
+    enter = f"cd {quote(folder)} || exit 126"
+    return "\n".join(["{", enter, *bind_lines(cores), *exports, f"exec {command}", "}", ""])
+
+
+async def wait_run(
+    device: AdbDevice, work_root: str, fence: int, *, deadline_s: float, grace_s: float = 90.0, then: str = ""
+) -> Waited:
+    """Wait for the exit record on one silent stream; nothing else talks to the phone meanwhile.
+
+    A phone that goes away is tried again until it was away for `grace_s`; its run goes on without us.
+
+    Args:
+        device: the phone.
+        work_root: from the phone's facts.
+        fence: the run's.
+        deadline_s: for the run; `then` gets a little more.
+        grace_s: how long the phone may be away.
+        then: what the same shell is to run as soon as the run has ended; given back is what that said.
+
+    Raises:
+        DeviceTimeout: the run, the phone, or `then` did not come to an end within `deadline_s`, or `then` not
+            soon after the run's end.
+        DeviceOffline, AdbServerDown, DeviceProtocol: the phone stayed away longer than the grace period.
+        RunGone: its supervisor was killed, or the phone has rebooted.
+    """
+    clock, absence = asyncio.get_running_loop().time, _Absence()
+    end_s = clock() + deadline_s
+    while (left_s := end_s - clock()) > 0:
+        asked_s = clock()
+        try:
+            status, said = await _wait_once(device, work_root, fence, left_s, then)
+        except (DeviceOffline, AdbServerDown, DeviceProtocol):
+            if absence.lasts_s(asked_s, clock()) >= grace_s:
+                raise
+            await asyncio.sleep(_RECONNECT_S)
+            continue
+        if status is RunStatus.FINISHED:
+            return Waited(said=said, away_s=absence.total_s)
+        if status is RunStatus.UNKNOWN:
+            gone = RunGone(f"{device.serial}: run {fence} is gone without an exit record")
+            gone.was_away = absence.total_s > 0
+            raise gone
+    raise DeviceTimeout(f"{device.serial}: run {fence} did not end within {deadline_s:g} s")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Absence:
+    """How long a phone was away while a run was waited for."""
+
+    since_s: float | None = None
+    #: In all, up to when it is asked again.
+    total_s: float = 0.0
+
+    def lasts_s(self, asked_s: float, failed_s: float) -> float:
+        """It was asked and did not answer: how long the present absence is."""
+        was_there = self.since_s is None or failed_s - asked_s > _REACHED_S
+        if self.since_s is None or was_there:
+            self.since_s = failed_s
+        self.total_s += _RECONNECT_S if was_there else failed_s - asked_s + _RECONNECT_S
+        return failed_s - self.since_s
+
+
+async def run_status(device: AdbDevice, work_root: str, fence: int) -> RunStatus:
+    """What has become of a run, for an agent that was away itself.
+
+    Raises:
+        DeviceError: the phone went away, or was too slow.
+    """
+    await ensure_supervisor(device, work_root)
+    command = supervisor_command(work_root, "wait", fence, 0)
+    return _status(device, await device.shell(command, deadline_s=_DEADLINE_S))
+
+
+async def clean_run(
+    device: AdbDevice, work_root: str, fence: int, *, checked: bool = False, then: str = ""
+) -> ShellResult:
+    """End everything that runs up to `fence` ever started, and remove their folders.
+
+    Returns only when the phone has looked again and found nothing; none of these runs can start any more.
+
+    Args:
+        device: the phone.
+        work_root: from the phone's facts.
+        fence: of the last run that is to go.
+        checked: the supervisor was found right on this phone for one of them.
+        then: what the same shell is to run once the phone is clean; given back is what that said.
+
+    Raises:
+        DeviceError: something lives on, or the phone went away, or was too slow.
+    """
+    if not checked:
+        await ensure_supervisor(device, work_root)
+    command = supervisor_command(work_root, "clean", fence)
+    result = await device.shell(
+        f"{command} && {{ {then}; true; }}" if then else command, deadline_s=_CLEAN_DEADLINE_S
+    )
+    answer(device, result)
+    return result
+
+
+async def _wait_once(
+    device: AdbDevice, work_root: str, fence: int, left_s: float, then: str
+) -> tuple[RunStatus, ShellResult]:
+    command = supervisor_command(work_root, "wait", fence, ceil(left_s))
+    if then:
+        command = f'{command}; code=$?; [ "$code" != 0 ] || {{ {then}; }}; exit "$code"'
+    result = await device.shell(
+        command,
+        deadline_s=left_s + (_THEN_MARGIN_S if then else _DEADLINE_S),
+        talk_s=THEN_S if then else None,
+        # A connection that ends during a run is what this is to notice.
+        again=False,
+    )
+    return _status(device, result), result
+
+
+def _status(device: AdbDevice, result: ShellResult) -> RunStatus:
+    match answer(device, result):
+        case Said.DONE:
+            return RunStatus.FINISHED
+        case Said.RUNNING:
+            return RunStatus.RUNNING
+        case _:
+            return RunStatus.UNKNOWN

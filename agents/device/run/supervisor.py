@@ -1,0 +1,96 @@
+"""The supervisor script as the agent sees it: a file in the phone's cache, commands, exit codes."""
+
+import asyncio
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+from shlex import quote
+from tempfile import TemporaryDirectory
+
+from agents.adb.client import AdbDevice
+from agents.adb.shell_v2 import ShellResult
+from agents.device.files.device_cache import CacheResult, ensure_cached
+from agents.device.paths import cache_path, work_folder
+from farm.core.base.ids import Digest, digest_of
+from farm.core.errors import DeviceError, DeviceProtocol, SessionFenced
+from farm.core.runs.plan import PlanFile
+
+#: One after the other they are the file that phones get.
+_PARTS = ("processes.sh", "supervisor.sh")
+
+
+class Said(IntEnum):
+    """The script's exit codes."""
+
+    DONE = 0
+    #: The phone's fence is higher, or the run was cleaned up already.
+    REFUSED = 10
+    #: There is no such run.
+    MISSING = 11
+    RUNNING = 12
+    #: It was started, has no exit record, and its supervisor is gone.
+    LOST = 13
+    #: Processes or folders withstood the clean-up.
+    UNCLEAN = 14
+
+
+class PhoneNotClean(DeviceError):
+    """Something of a run withstands every try to end or remove it."""
+
+    code = "device.not_clean"
+    default_hint = "reboot the phone"
+
+
+@cache
+def supervisor_script() -> bytes:
+    """The whole script."""
+    return b"\n".join(Path(__file__).with_name(part).read_bytes() for part in _PARTS)
+
+
+@cache
+def supervisor_file() -> PlanFile:
+    """The script as one more file of every plan."""
+    content = supervisor_script()
+    return PlanFile(name="supervisor", digest=digest_of(content), size_bytes=len(content))
+
+
+async def ensure_supervisor(device: AdbDevice, work_root: str) -> CacheResult:
+    """See that the script is in the phone's cache; raises like `ensure_cached`."""
+    with TemporaryDirectory() as folder:
+
+        async def local_path(_: Digest) -> Path:
+            path = Path(folder, "supervisor.sh")
+            await asyncio.to_thread(path.write_bytes, supervisor_script())
+            return path
+
+        return await ensure_cached(device, work_root, [supervisor_file()], local_path)
+
+
+def supervisor_command(work_root: str, command: str, fence: int, argument: int = 0, part: str = "") -> str:
+    """A command line for the phone's shell, which reads the script itself: one process less.
+
+    `part` names a further command of the run, in a folder of its own below the run's.
+    """
+    script = quote(cache_path(work_root, supervisor_file().digest))
+    words = f"{command} {quote(work_folder(work_root))} {fence} {argument} {quote(part)}"
+    return f"(BENCHFARM_SELF={script}; set -- {words}; . {script})"
+
+
+def answer(device: AdbDevice, result: ShellResult) -> Said:
+    """What the script said.
+
+    Raises:
+        SessionFenced: the phone was handed to a newer attempt.
+        PhoneNotClean: the clean-up left something.
+        DeviceProtocol: the script did not run, or failed in a way it does not know.
+    """
+    said = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
+    match result.exit_code:
+        case Said.REFUSED:
+            raise SessionFenced(f"{device.serial}: {said}")
+        case Said.UNCLEAN:
+            raise PhoneNotClean(f"{device.serial}: {said}")
+        case Said.DONE | Said.MISSING | Said.RUNNING | Said.LOST:
+            return Said(result.exit_code)
+        case _:
+            raise DeviceProtocol(f"{device.serial}: the supervisor failed: {said}")

@@ -1,0 +1,1 @@
+"""What one device is and how it is."""

@@ -1,0 +1,114 @@
+"""What a phone is like now, in one shell call."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from farm.core.devices.condition import Condition
+from farm.phone.adb.shell_sections import output_by_section, section_command
+from farm.phone.condition.battery import battery
+from farm.phone.condition.clocks import clocks
+from farm.phone.condition.cpuinfo_dump import cpu_use
+from farm.phone.condition.screen import screen_on, stay_awake
+from farm.phone.condition.thermal import thermal
+from farm.phone.condition.thermal_limits import skin_limit_c
+from farm.phone.hardware.proc import load_1m, memory_bytes, uptime_s
+from farm.phone.hardware.storage import storage_free_bytes
+
+_DEADLINE_S = 20.0
+#: Where the phone's boot id stands, for its shell: a virtual phone says where its own is.
+BOOT_ID = '"${BENCHFARM_BOOT_ID:-/proc/sys/kernel/random/boot_id}"'
+#: Where the shell can read a file itself, no process is started: they are what a look costs.
+_MEMORY = (
+    'while read -r line; do case $line in MemAvailable:*) echo "$line"; break ;; esac; done </proc/meminfo'
+)
+#: What `dumpsys power` says of the screen.
+SCREEN_LINES = "akefulness(Locked\\(\\))?=|Display Power"
+#: Where sysfs is; a virtual phone says where its own is.
+SYS = '"${BENCHFARM_SYS:-/sys}"'
+#: One process for all of it: the shell would read these files a byte at a time, and each read asks the driver
+#: anew. Kernels before 4 have no folders of policies, but one in each core's.
+_CLOCKS = (
+    # Back again: a subshell would be one more process.
+    f"d=$PWD; cd {SYS}/devices/system/cpu && "
+    "{ [ -e cpufreq/policy0 ] && p='cpufreq/policy*' || p='cpu[0-9]*/cpufreq'; "
+    "grep -H . online $p/related_cpus $p/scaling_governor $p/scaling_cur_freq $p/scaling_m??_freq "
+    f"$p/cpuinfo_m??_freq $p/stats/time_in_state {SYS}/class/kgsl/kgsl-3d0/gpu_busy_percentage "
+    f"{SYS}/kernel/gpu/gpu_busy {SYS}/kernel/ged/hal/gpu_utilization {SYS}/class/misc/mali0/device/*util* "
+    f'{SYS}/class/devfreq/*gpu*/load {SYS}/class/devfreq/*mali*/load; }}; cd "$d"'
+)
+#: Its tables take a phone long to make: they are asked for where its load (a minute's) has two digits.
+_BUSIEST = (
+    "read -r load rest </proc/loadavg; case ${load%%.*} in ?) ;; *) dumpsys cpuinfo | head -n 8 ;; esac"
+)
+_BUSIEST_NAMED = 3
+
+
+async def read_condition(device: AdbDevice, work_root: str, now: datetime) -> Condition:
+    """Look at the phone once. `now` is what the condition is dated with.
+
+    Raises:
+        DeviceError: the phone went away, or was too slow.
+    """
+    result = await device.shell(section_command(condition_commands(work_root)), deadline_s=_DEADLINE_S)
+    return condition(output_by_section(result.stdout.decode(errors="replace")), now)
+
+
+async def read_boot_id(device: AdbDevice) -> str | None:
+    """Which boot this is; None when the phone does not say.
+
+    Raises:
+        DeviceError: the phone went away, or was too slow.
+    """
+    result = await device.shell(_first_line(BOOT_ID), deadline_s=_DEADLINE_S)
+    return result.stdout.decode(errors="replace").strip() or None
+
+
+def condition_commands(work_root: str) -> dict[str, str]:
+    """What to ask a phone, by section."""
+    return {
+        "thermal": "dumpsys thermalservice",
+        "battery": "dumpsys battery",
+        # Of a dump of several hundred lines.
+        "power": f"dumpsys power | grep -E '{SCREEN_LINES}|mStayOnWhilePluggedInSetting='",
+        "clocks": _CLOCKS,
+        "boot_id": _first_line(BOOT_ID),
+        "uptime": _first_line("/proc/uptime"),
+        "load": _first_line("/proc/loadavg"),
+        "busiest": _BUSIEST,
+        "memory": _MEMORY,
+        "storage": f"df -k {quote(work_root)}",
+    }
+
+
+def condition(said: Mapping[str, str], now: datetime) -> Condition:
+    """What a phone's answers to `condition_commands` mean; `now` is what the condition is dated with."""
+    heat, power = thermal(said.get("thermal", "")), battery(said.get("battery", ""))
+    cpu, busiest = clocks(said.get("clocks", "")), cpu_use(said.get("busiest", "")).users
+    return Condition(
+        taken_at=now,
+        boot_id=said.get("boot_id", "").strip() or None,
+        uptime_s=uptime_s(said.get("uptime", "")),
+        thermal_status=heat.status,
+        skin_c=heat.skin_c,
+        skin_limit_c=skin_limit_c(said.get("thermal", "")),
+        temperatures_c=heat.temperatures_c,
+        battery_level_pct=power.level_pct,
+        battery_c=power.temperature_c,
+        charging=power.charging,
+        plugged=power.plugged,
+        screen_on=screen_on(said.get("power", "")),
+        stay_awake=stay_awake(said.get("power", "")),
+        load_1m=load_1m(said.get("load", "")),
+        memory_available_bytes=memory_bytes(said.get("memory", ""), "MemAvailable"),
+        storage_free_bytes=storage_free_bytes(said.get("storage", "")),
+        cpus=cpu.cpus,
+        online_cores=cpu.online,
+        gpu_busy_pct=cpu.gpu_busy_pct,
+        busiest_pct={user.name: user.busy_pct for user in busiest[:_BUSIEST_NAMED]},
+    )
+
+
+def _first_line(path: str) -> str:
+    return f'read -r line <{path} && echo "$line"'

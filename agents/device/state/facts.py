@@ -1,0 +1,99 @@
+"""What a phone is: read once, in one shell call, and whether it has what every run needs."""
+
+from collections.abc import Mapping
+
+from agents.adb.client import AdbDevice
+from agents.device.state.conditions import SYS
+from farm.core.devices.device import DeviceFacts
+from farm.core.errors import DeviceProtocol, DeviceUnfit
+from farm.phone.adb.shell_sections import output_by_section, section_command
+from farm.phone.assemble import device_facts
+from farm.phone.identity import facts
+from farm.phone.identity.properties import properties
+
+#: Android 8.0, the first with sha256sum.
+MIN_API_LEVEL = 26
+#: What the supervisor and the cache are made with, beyond what any shell brings along.
+_TOOLS = ("sha256sum", "setsid", "flock", "timeout", "grep", "env")
+#: What may hang has a time-out of its own below, and all of them may.
+_DEADLINE_S = 45.0
+_ASK = "timeout 5"
+_NN = "neuralnetworks"
+_VINTF = " ".join(
+    f"/{partition}/etc/vintf/{files}"
+    for partition in ("vendor", "odm")
+    for files in ("*.xml", "manifest/*.xml")
+)
+_FILES = ("related_cpus", "cpuinfo_min_freq", "cpuinfo_max_freq")
+#: Beside another file, grep says which file a line is of. Kernels before 4.2 have no policies, only cores.
+_CPUFREQ = " || ".join(
+    f"(cd {SYS}/devices/system/cpu && grep . /dev/null {' '.join(f'{folder}/{name}' for name in _FILES)})"
+    for folder in ("cpufreq/policy*", "cpu[0-9]*/cpufreq")
+)
+#: Magisk's su takes -c and may ask on the screen; that of AOSP takes a user. A virtual phone's user is the
+#: host's, which says nothing of the phone.
+_ROOT = (
+    '[ "$(getprop ro.benchfarm.virtual)" = 1 ] || id -u; '
+    "if command -v su >/dev/null; then "
+    "timeout 3 su -c 'id -u' </dev/null || timeout 3 su 0 id -u </dev/null; fi; echo asked"
+)
+
+FACTS_COMMAND = section_command(
+    {
+        "getprop": "getprop",
+        "machine": "uname -m",
+        "kernel": "uname -r",
+        "system": "uname -s",
+        "cpuinfo": "cat /proc/cpuinfo",
+        "possible": f"cat {SYS}/devices/system/cpu/possible",
+        "cpufreq": _CPUFREQ,
+        "soc_machine": f"cat {SYS}/devices/soc0/machine",
+        "nproc": "nproc",
+        "meminfo": "cat /proc/meminfo",
+        "gles": f"{_ASK} dumpsys SurfaceFlinger | grep GLES:",
+        "vkjson": f"{_ASK} cmd gpu vkjson | grep -E '\"(apiVersion|driverVersion|driverInfo|deviceName)\"'",
+        "features": f"{_ASK} cmd package list features | grep vulkan.version",
+        "services": f"{_ASK} service list | grep {_NN}",
+        "lshal": f"if command -v lshal; then {_ASK} lshal 2>&1; fi | grep {_NN}",
+        "vintf": f'for f in {_VINTF}; do grep -q {_NN} "$f" && cat "$f"; done',
+        "root": _ROOT,
+        # The first folder that can be written; a virtual phone names its own.
+        "work_root": 'for d in "$(getprop ro.benchfarm.work_root)" /data/local/tmp "$TMPDIR" /tmp; do '
+        'if [ -d "$d" ] && [ -w "$d" ]; then echo "$d"; break; fi; done',
+        "storage": 'df -k "$d"',
+        "missing": f"for t in {' '.join(_TOOLS)}; do command -v $t >/dev/null || echo $t; done; echo checked",
+        # The supervisor waits for a process that setsid must not put a fork in front of.
+        "setsid": "setsid sh -c 'echo $$' & echo $!; wait",
+    }
+)
+
+
+async def read_facts(device: AdbDevice) -> DeviceFacts:
+    """Ask a phone what it is. What it does not say is None; a device side that is not Android says little.
+
+    Raises:
+        DeviceUnfit: it can run nothing: too old an Android, a tool missing, nowhere to write.
+        DeviceError: the phone went away, was too slow, or cut its answer short.
+    """
+    result = await device.shell(FACTS_COMMAND, deadline_s=_DEADLINE_S)
+    said = output_by_section(result.stdout.decode(errors="replace"))
+    if "setsid" not in said:
+        raise DeviceProtocol(f"{device.serial} answered only {sorted(said)} when asked what it is")
+    if reason := unfitness(said):
+        raise DeviceUnfit(f"{device.serial} {reason}")
+    return device_facts(said, device.serial)
+
+
+def unfitness(said: Mapping[str, str]) -> str | None:
+    """Why the phone can run nothing, by its answers to FACTS_COMMAND; None when it can."""
+    level = facts.api_level(properties(said["getprop"]))
+    missing = [word for word in said["missing"].split() if word != "checked"]
+    if level is not None and level < MIN_API_LEVEL:
+        return f"runs Android API level {level}; {MIN_API_LEVEL} (Android 8.0) is the least"
+    if missing:
+        return f"has no {', '.join(missing)}"
+    if not said["work_root"].startswith("/"):
+        return "has no folder that its shell may write to"
+    if len(set(said["setsid"].split())) != 1:
+        return "has a setsid that forks, so that no exit code could be had"
+    return None

@@ -1,0 +1,61 @@
+"""One look at a phone before a run: what it is like, and what its cache holds, in one shell call."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from shlex import quote
+
+from agents.adb.client import AdbDevice
+from agents.device.paths import cache_folder
+from agents.device.state.conditions import condition, condition_commands
+from farm.core.base.ids import Digest
+from farm.core.devices.condition import Condition
+from farm.phone.adb.decoding import lines
+from farm.phone.adb.shell_sections import output_by_section, section_command
+
+_DEADLINE_S = 20.0
+#: What `sha256sum` prints in the same output does not begin with an inode.
+_ROW = re.compile(r"(\d{1,20} \d{1,20} [0-7]{3,4} .+) ([0-9a-f]{64})", re.ASCII)
+#: Inode, size, mode, modification and change time, which the kernel sets at every change. For `stat -c`.
+STATE_FORMAT = "%i %s %a %y %z %n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A phone at one moment."""
+
+    condition: Condition
+    #: How each file of the cache is; as long as that is the same, nobody has touched the file.
+    state_by_digest: Mapping[Digest, str]
+
+
+async def look(device: AdbDevice, work_root: str, now: datetime) -> Look:
+    """Look once. `now` is what the condition is dated with.
+
+    Raises:
+        DeviceError: the phone went away, or was too slow.
+    """
+    commands = {"cached": cached_command(work_root), **condition_commands(work_root)}
+    result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
+    said = output_by_section(result.stdout.decode(errors="replace"))
+    return Look(
+        condition=condition(said, now),
+        state_by_digest=state_by_digest(said.get("cached", "")),
+    )
+
+
+def cached_command(work_root: str) -> str:
+    """What the phone's shell is to run to say how its cached files are; `state_by_digest` reads it."""
+    return f"cd {quote(cache_folder(work_root))} && stat -c '{STATE_FORMAT}' *"
+
+
+def state_by_digest(text: str) -> dict[Digest, str]:
+    """How files are, by what `stat` printed of a cache; other names are dropped."""
+    rows = (_ROW.fullmatch(line) for line in lines(text))
+    return {Digest(row[2]): row[1] for row in rows if row}
+
+
+def is_executable(state: str) -> bool:
+    """Whether its owner may run a file that is so."""
+    return int(state.split(" ")[2], 8) & 0o100 != 0

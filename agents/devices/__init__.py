@@ -1,0 +1,1 @@
+"""The devices of this host: adb supervision, inventory, monitoring."""

@@ -1,0 +1,171 @@
+"""Keeps adb going: our server alive, TCP phones connected, its listing read."""
+
+import asyncio
+from collections.abc import Iterable
+from random import Random
+from typing import NoReturn
+
+import structlog
+
+from agents.adb.adbutils_listing import connect
+from agents.adb.client import AdbClient
+from agents.adb.server_selection import Server
+from agents.attempts.backpressure import Pressure
+from agents.devices.monitor import PhoneWatch
+from agents.host.backoff import Backoff
+from agents.host.usb_port_names import PORT, placed
+from farm.clock import Clock
+from farm.core.errors import AdbServerDown, FarmError
+
+log = structlog.get_logger(__name__)
+
+PING_S = 5.0
+#: Pings without an answer in a row, after which the server counts as wedged.
+PINGS_MISSED = 3
+#: A server that was started again more often than this within that time is not to be relied on.
+RESTARTS = 5
+RESTARTS_WITHIN_S = 600.0
+_CRASH_LOOP = f"adb's server had to be started more than {RESTARTS} times in {RESTARTS_WITHIN_S / 60:g} min"
+
+
+class AdbKeeper:
+    """Looks after one adb server; runs on phones do not notice when it is restarted."""
+
+    def __init__(
+        self,
+        *,
+        server: Server,
+        adb: AdbClient,
+        watch: PhoneWatch,
+        pressure: Pressure,
+        clock: Clock,
+        random: Random,
+        ping_s: float = PING_S,
+    ) -> None:
+        """Nothing is asked yet; `ping_s` is how long the server may take to answer, and the time between."""
+        self._server = server
+        self._adb = adb
+        self._watch = watch
+        self._pressure = pressure
+        self._clock = clock
+        self._random = random
+        self._ping_s = ping_s
+        self._trouble: str | None = None
+        self._restarted_s: list[float] = []
+        self._relisted = asyncio.Event()
+        self._listening: asyncio.Timeout | None = None
+
+    async def track(self) -> NoReturn:
+        """Hand every listing on; restart the server when it is gone."""
+        backoff = Backoff(self._random, first_s=0.25, cap_s=30.0)
+        while True:
+            try:
+                await self._listen(backoff)
+            except AdbServerDown as error:
+                log.warning("adb_server_down", reason=error.message)
+            except TimeoutError:
+                # `ping` has said why.
+                pass
+            self._watch.note_server_down()
+            await asyncio.sleep(backoff.next_s())
+            await self._restart()
+
+    async def _listen(self, backoff: Backoff) -> None:
+        try:
+            async with asyncio.timeout(None) as self._listening:
+                async for state_by_serial in self._adb.track_devices():
+                    found = await self._placed(state_by_serial)
+                    backoff.reset()
+                    self._note_trouble(None)
+                    self._note(found)
+        finally:
+            self._listening = None
+
+    async def ping(self) -> NoReturn:
+        """End a server that is there and does not answer, so that `track` starts another."""
+        missed = 0
+        while True:
+            await asyncio.sleep(self._ping_s)
+            self._note_trouble(self._trouble)
+            try:
+                await self._adb.version(self._ping_s)
+            except AdbServerDown:
+                missed += 1
+            else:
+                missed = 0
+            if missed >= PINGS_MISSED:
+                log.error("adb_server_wedged", pid=self._server.pid)
+                self._note_trouble("adb's server does not answer")
+                missed = 0
+                await self._server.stop()
+                self._stop_listening()
+
+    def _stop_listening(self) -> None:
+        """A server that is not ours to end stays, and its silence would be taken for news of no change."""
+        if self._listening is not None:
+            self._listening.reschedule(asyncio.get_running_loop().time())
+
+    async def keep_connected(self, address: str) -> NoReturn:
+        """Attach a TCP phone, again whenever adb drops its row. A row that is offline recovers by itself."""
+        backoff = Backoff(self._random, first_s=1.0, cap_s=30.0)
+        told: str | None = None
+        while True:
+            relisted = self._relisted
+            try:
+                if await self._is_listed(address):
+                    backoff.reset()
+                    await relisted.wait()
+                    continue
+                await connect(self._adb.port, address, host=self._adb.host)
+            except FarmError as error:
+                say = log.debug if error.message == told else log.warning
+                say("phone_not_connected", address=address, code=error.code, reason=error.message)
+                told = error.message
+            # Also after a success: the listing follows within milliseconds, or the row was dropped again.
+            await _wait_within(relisted, backoff.next_s())
+
+    async def _is_listed(self, address: str) -> bool:
+        return address in await self._adb.devices()
+
+    async def _placed(self, state_by_serial: dict[str, str]) -> dict[str, str]:
+        """The listing by ports where these have names: only the long one tells them."""
+        names = self._watch.names
+        if not any(place.startswith(PORT) for place in names):
+            return state_by_serial
+        return placed(await self._adb.listed(), names)
+
+    def _note(self, state_by_serial: dict[str, str]) -> None:
+        self._watch.note_states(state_by_serial)
+        self._relisted.set()
+        self._relisted = asyncio.Event()
+
+    async def _restart(self) -> None:
+        try:
+            await self._server.start()
+        except AdbServerDown as error:
+            log.warning("adb_server_not_started", reason=error.message, hint=error.hint)
+            self._note_trouble("adb's server does not start")
+            return
+        self._adb.port = self._server.port
+        self._restarted_s.append(self._clock.monotonic())
+        log.info("adb_server_started", port=self._server.port)
+
+    def _note_trouble(self, trouble: str | None) -> None:
+        """Keep new work from this host while the server is in trouble, and while it was all too lately."""
+        self._trouble = trouble
+        self._restarted_s = recent(self._restarted_s, self._clock.monotonic())
+        is_loop = len(self._restarted_s) > RESTARTS
+        self._pressure.note("adb", trouble or (_CRASH_LOOP if is_loop else None))
+
+
+def recent(restarted_s: Iterable[float], now_s: float) -> list[float]:
+    """The restarts that still count."""
+    return [at_s for at_s in restarted_s if now_s - at_s <= RESTARTS_WITHIN_S]
+
+
+async def _wait_within(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass

@@ -1,0 +1,74 @@
+"""Phones on USB that another adb server of this machine holds: noticed, and explained."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import NoReturn
+
+import structlog
+
+from agents.adb.client import AdbClient
+from agents.devices.monitor import PhoneWatch
+from farm.core.errors import AdbServerDown
+
+log = structlog.get_logger(__name__)
+
+#: Where adb's server listens unless it is told otherwise.
+USUAL_PORT = 5037
+LOOK_S = 60.0
+_REACHABLE = "device"
+
+
+def usual_port(environment: Mapping[str, str]) -> int:
+    """Where adb commands of this environment expect a server, and start one."""
+    port = environment.get("ANDROID_ADB_SERVER_PORT", "")
+    return int(port) if port.isdecimal() and 0 < int(port) < 65536 else USUAL_PORT
+
+
+def held_by_other(ours: Mapping[str, str], theirs: Mapping[str, str]) -> frozenset[str]:
+    """The phones on USB that another server lists and ours cannot use, by two listings of adb.
+
+    A USB phone is claimed by one server only. On TCP it takes any number, and emulators attach themselves.
+    """
+    on_usb = (serial for serial in theirs if ":" not in serial and not serial.startswith("emulator-"))
+    return frozenset(serial for serial in on_usb if ours.get(serial) != _REACHABLE)
+
+
+def explanation(port: int) -> str:
+    """What is the matter with such a phone, and what helps."""
+    return (
+        f"another adb server on this machine (port {port}) holds it: end that one "
+        f"(adb -P {port} kill-server), or share it (FARM_AGENT_ADB_SERVER=127.0.0.1:{port})"
+    )
+
+
+class ForeignServers:
+    """Asks the server that this machine's adb commands use, where there is one; never starts it."""
+
+    def __init__(self, *, ours: AdbClient, port: int, watch: PhoneWatch, every_s: float = LOOK_S) -> None:
+        self._ours = ours
+        self._port = port
+        self._watch = watch
+        self._every_s = every_s
+        self._held: frozenset[str] = frozenset()
+
+    async def run(self) -> NoReturn:
+        """Look again and again; what is found is logged when it changes."""
+        while True:
+            held = await self._look()
+            if held != self._held:
+                self._held = held
+                log.warning("phones_held_by_other_server", port=self._port, serials=sorted(held))
+                self._watch.note_held(held, explanation(self._port))
+            await asyncio.sleep(self._every_s)
+
+    async def _look(self) -> frozenset[str]:
+        if self._ours.port == self._port:
+            return frozenset()
+        try:
+            theirs = await AdbClient(self._port).devices()
+        except AdbServerDown:
+            return frozenset()
+        try:
+            return held_by_other(await self._ours.devices(), theirs)
+        except AdbServerDown:
+            return self._held

@@ -1,0 +1,92 @@
+"""The way from here to the farm."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import httpx
+from pydantic import SecretStr
+
+from agents.farm_api import farm_client
+from farm.core.operations.diagnostic import Finding, ok, problem, warning
+
+#: HTTP dates are whole seconds, and the answer took a while.
+_SKEW_S = 5.0
+#: No artifact: the empty file's digest begins otherwise.
+_NOTHING = "/api/v1/blobs/" + "0" * 64
+
+_HOW_TO_JOIN = "`farm token create` on the farm's machine, `farm agent join URL` here"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """What came of asking the farm whether it is well, and whether it knows us."""
+
+    url: str
+    #: Why nothing answered; None when something did.
+    error: str | None = None
+    status: int = 0
+    #: The farm's clock minus ours.
+    skew_s: float | None = None
+    #: Whether the credential is taken.
+    is_known: bool = True
+
+
+def not_joined(host: str) -> Finding:
+    """What there is to say of a host without a credential."""
+    return warning("farm", f"{host} has not joined a farm yet", _HOW_TO_JOIN)
+
+
+async def read_link(
+    url: str, credential: SecretStr, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> Link:
+    """Ask the farm; nothing is changed there."""
+    try:
+        async with farm_client(url) as http:
+            answer = await http.get("/api/v1/health")
+            arrived_at = now()
+            headers = {"Authorization": f"Bearer {credential.get_secret_value()}"}
+            known = await http.head(_NOTHING, headers=headers)
+    except httpx.HTTPError as error:
+        return Link(url=url, error=str(error) or type(error).__name__)
+    return Link(
+        url=url,
+        status=answer.status_code,
+        skew_s=_skew_s(answer.headers.get("date"), arrived_at),
+        is_known=known.status_code != httpx.codes.UNAUTHORIZED,
+    )
+
+
+def check_link(link: Link) -> list[Finding]:
+    """Whether the agent can work for that farm."""
+    if link.error is not None:
+        hint = (
+            "is the farm up, with --agents-on for other machines, and does a firewall let this one through?"
+        )
+        return [problem("farm", f"no farm answers at {link.url}: {link.error}", hint)]
+    if link.status != httpx.codes.OK:
+        hint = "is that the address that `farm up --agents-on` says?"
+        return [problem("farm", f"{link.url} answers {link.status} where a farm says that it is well", hint)]
+    found = [ok("farm", f"the farm at {link.url} answers")]
+    if not link.is_known:
+        hint = f"join again: {_HOW_TO_JOIN}"
+        found.append(problem("farm", "the farm does not know this host's credential", hint))
+    return [*found, *_check_skew(link.skew_s)]
+
+
+def _check_skew(skew_s: float | None) -> list[Finding]:
+    if skew_s is None:
+        return []
+    if abs(skew_s) > _SKEW_S:
+        way = "ahead of" if skew_s > 0 else "behind"
+        sentence = f"the farm's clock is {abs(skew_s):.0f} s {way} this one"
+        return [warning("clock", sentence, "run an NTP client on both; times in reports are off until then")]
+    return [ok("clock", "this clock and the farm's agree within a few seconds")]
+
+
+def _skew_s(date: str | None, now: datetime) -> float | None:
+    try:
+        return (parsedate_to_datetime(date or "") - now).total_seconds()
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,74 @@
+"""What an agent's data folder tells of it, whether the agent runs or not."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.adb.server import find_record, is_server
+from agents.host.config import AgentConfig
+from agents.host.instance_lock import find_holder
+from agents.host.process import command_line
+from agents.link.enrollment import find_credential
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldAttempt:
+    """One attempt in hand."""
+
+    attempt_id: int
+    device_id: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStatus:
+    """One agent, as it is now."""
+
+    host: str
+    farm_url: str
+    data_dir: str
+    has_joined: bool
+    #: The agent's process; None when it does not run.
+    pid: int | None
+    #: Where its adb server listens; None when none runs.
+    adb_server: str | None
+    attempts: tuple[HeldAttempt, ...]
+    #: Reports that the farm does not have yet.
+    waiting_reports: int
+
+
+def agent_status(config: AgentConfig) -> AgentStatus:
+    """Look; nothing is asked of farm, adb or phones."""
+    folder = config.data_dir
+    # Journal and Spool tidy their folders up, which is for the agent alone to do.
+    held = (_held(path) for path in (folder / "attempts").glob("*.json"))
+    return AgentStatus(
+        host=config.host,
+        farm_url=config.farm_url,
+        data_dir=str(folder),
+        has_joined=find_credential(folder) is not None,
+        pid=find_holder(folder),
+        adb_server=config.adb_server or _own_server(folder / "adb"),
+        attempts=tuple(sorted(filter(None, held), key=lambda each: each.attempt_id)),
+        waiting_reports=sum(1 for _ in (folder / "spool").glob("*.json")),
+    )
+
+
+def _held(path: Path) -> HeldAttempt | None:
+    try:
+        fields = json.loads(path.read_bytes())
+        return HeldAttempt(
+            attempt_id=int(fields["attempt_id"]),
+            device_id=str(fields["device_id"]),
+            phase=str(fields["phase"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        # It ended while we looked, or was left half by a power cut.
+        return None
+
+
+def _own_server(folder: Path) -> str | None:
+    record = find_record(folder)
+    if record is None or not is_server(command_line(record.pid), record.port):
+        return None
+    return f"127.0.0.1:{record.port}"

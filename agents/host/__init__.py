@@ -1,0 +1,1 @@
+"""The host machine: files, locks, processes, kernel log, disk."""

@@ -1,0 +1,163 @@
+"""The agent's settings: `FARM_AGENT_*` in the environment, what joining kept, or built by who embeds it."""
+
+import socket
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from agents.host.data_dir import find_file
+from agents.host.usb_port_names import phone_names
+from agents.host.usb_power import power_command
+from agents.outbox.spool import RESERVE_BYTES
+from farm.core.base.address import host_and_port
+from farm.core.upkeep.charging import ChargeWindow, charge_window
+from farm.wire.agents.protocol import Name
+
+#: In the data folder, written by joining.
+KEPT = "settings.json"
+
+
+class AgentConfig(BaseSettings):
+    """All an agent is told before it meets its farm. Every interval is the farm's to dictate."""
+
+    model_config = SettingsConfigDict(env_prefix="FARM_AGENT_", frozen=True, extra="ignore")
+
+    #: Where its farm is.
+    farm_url: str = "http://127.0.0.1:8470"
+    #: What the farm calls this machine.
+    host: Name = Field(default_factory=socket.gethostname)
+    #: The agent's own folder: credential, journal, spool, cache, adb server. One agent each.
+    data_dir: Path = Field(default_factory=lambda: Path.home() / ".local" / "share" / "farm-agent")
+    #: Needed once, for enrolment; better in the file, because other processes can read an environment.
+    join_token: SecretStr | None = None
+    join_token_file: Path | None = None
+    #: Phones on adb over TCP, kept connected.
+    adb_connect: Annotated[tuple[str, ...], NoDecode] = ()
+    #: Off only where all phones are virtual or on TCP: the server starts 3 s sooner.
+    adb_usb: bool = True
+    #: A private key that phones already know, next to the one adb keeps by itself.
+    adb_key: Path | None = None
+    #: Where an adb server of the operator's listens, to be used instead of one of our own.
+    adb_server: str | None = None
+    #: The host's cache of artifacts is trimmed to this, least recently used first.
+    cache_limit_bytes: Annotated[int, Field(gt=0)] = 20 * 1024**3
+    #: So is the cache of each phone, before a run that needs more.
+    phone_cache_limit_bytes: Annotated[int, Field(gt=0)] = 8 * 1024**3
+    #: Phones that go by where they are plugged in, as `1-4.2=left`, for want of serial numbers of their own.
+    phone_names: Annotated[dict[str, Name], NoDecode] = Field(default_factory=dict)
+    #: To how many phones files are brought at the same time; None: to as many as want some.
+    max_pushes: Annotated[int, Field(gt=0)] | None = None
+    #: Keep batteries between two levels, such as `40-80`; None: phones charge as they like.
+    charge_window: Annotated[ChargeWindow | None, NoDecode] = None
+    #: Switches the power of a phone's port: a command with {serial}, {usb_path} and {action}, `on` or `off`.
+    power_command: Annotated[tuple[str, ...] | None, NoDecode] = None
+    #: Restart phones that nothing gentler brings back, while nobody is at work on them.
+    reboot: bool = False
+    #: How patient that is: every wait of the ladder times this.
+    recovery_patience: Annotated[float, Field(gt=0, le=100)] = 1.0
+    #: Have the farm set up phones that nobody looked at yet: their settings are changed without a question.
+    set_up_phones: bool = False
+    #: Where the kernel's lines can be read that tell of a full USB controller; None: where they usually are.
+    kernel_log: Path | None = None
+    #: For so long after the kernel said so last, a USB controller counts as full.
+    usb_full_s: Annotated[float, Field(gt=0)] = 3600.0
+    #: Of the data folder's disk, for evidence alone; with less than that the host takes no new work.
+    reserve_bytes: Annotated[int, Field(gt=0)] = RESERVE_BYTES
+
+    @field_validator("adb_connect", mode="before")
+    @classmethod
+    def _split_list(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("adb_connect")
+    @classmethod
+    def _are_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(_address, value))
+
+    @field_validator("adb_server")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        return None if value is None else _address(value)
+
+    @field_validator("phone_names", mode="before")
+    @classmethod
+    def _are_names(cls, value: Any) -> Any:
+        return phone_names(value) if isinstance(value, str) else value
+
+    @field_validator("charge_window", mode="before")
+    @classmethod
+    def _is_window(cls, value: Any) -> Any:
+        return charge_window(value) if isinstance(value, str) else value
+
+    @field_validator("power_command", mode="before")
+    @classmethod
+    def _is_command(cls, value: Any) -> Any:
+        return power_command(value) if isinstance(value, str) else value
+
+    @field_validator("data_dir", "adb_key", "kernel_log")
+    @classmethod
+    def _is_absolute(cls, value: Path | None) -> Path | None:
+        # adb, for one, changes its current folder before it looks for its key.
+        return None if value is None else value.absolute()
+
+    @field_validator("farm_url")
+    @classmethod
+    def _is_http(cls, value: str) -> str:
+        if not value.startswith(("http://", "https://")):
+            raise ValueError(f"{value!r} is not an http:// or https:// address")
+        return value.rstrip("/")
+
+    def join_token_value(self) -> SecretStr | None:
+        """The join token, from the environment or from its file; None when there is neither."""
+        if self.join_token is not None:
+            return self.join_token
+        if self.join_token_file is None or not self.join_token_file.exists():
+            return None
+        return SecretStr(self.join_token_file.read_text(encoding="utf-8").strip())
+
+
+class KeptSettings(BaseModel):
+    """What joining a farm keeps for every later run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    farm_url: str
+    host: Name
+
+
+def find_kept(data_dir: Path) -> KeptSettings | None:
+    """What an earlier `farm agent join` kept; None when there is nothing, or nonsense.
+
+    Raises:
+        InvalidInput: it is another user's.
+    """
+    kept = find_file(data_dir / KEPT)
+    try:
+        return None if kept is None else KeptSettings.model_validate_json(kept)
+    except ValidationError:
+        return None
+
+
+def agent_config(**given: Any) -> AgentConfig:
+    """The settings in force: what is given, before FARM_AGENT_*, before what joining kept, before defaults.
+
+    Raises:
+        ValidationError: one of them cannot be.
+        InvalidInput: the data folder is another user's.
+    """
+    config = AgentConfig(**given)
+    kept = find_kept(config.data_dir)
+    if kept is None:
+        return config
+    unset = {name: value for name, value in kept if name not in config.model_fields_set}
+    return AgentConfig(**{**unset, **given})
+
+
+def _address(text: str) -> str:
+    if host_and_port(text)[1] == 0:
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return text

@@ -1,0 +1,66 @@
+"""Room on the host's disk that is kept back, so that a full disk does not cost the current results."""
+
+import os
+import shutil
+from pathlib import Path
+
+from farm.core.base.units import size_text
+from farm.core.errors import HostDiskFull
+
+
+class Reserve:
+    """A file of nothing, of which space can be had when there is none left. Blocking: for the disk thread.
+
+    File systems that compress, or share blocks, may keep less back than its size says.
+    """
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        """Nothing is taken yet: see `refill`."""
+        self._path = path
+        self._size_bytes = size_bytes
+
+    def refill(self) -> None:
+        """Take the space, where it was let go.
+
+        Raises:
+            HostDiskFull: there is too little, or this disk keeps nothing back.
+        """
+        if self._is_whole():
+            return
+        # Asked first: trying would take all there is from others before it fails.
+        if not self.has_room():
+            raise HostDiskFull(f"no room for {self._path}")
+        try:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                os.posix_fallocate(descriptor, 0, self._size_bytes)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._path.unlink(missing_ok=True)
+            raise HostDiskFull(f"no room for {self._path}: {error.strerror}") from error
+
+    def release(self) -> bool:
+        """Let the space go; False when it was let go before."""
+        is_there = self._path.exists()
+        self._path.unlink(missing_ok=True)
+        return is_there
+
+    def shortage(self) -> str | None:
+        """Why this disk can take nothing new; None while there is room beside the reserve."""
+        try:
+            self.refill()
+            is_short = not self.has_room()
+        except HostDiskFull:
+            is_short = True
+        return f"the agent's disk has less than {size_text(self._size_bytes)} free" if is_short else None
+
+    def has_room(self, beside_bytes: int = 0) -> bool:
+        """Whether what is free holds as much as the reserve, and these bytes. Nothing is taken or let go."""
+        return shutil.disk_usage(self._path.parent).free >= self._size_bytes + beside_bytes
+
+    def _is_whole(self) -> bool:
+        try:
+            return self._path.stat().st_size >= self._size_bytes
+        except FileNotFoundError:
+            return False

@@ -1,0 +1,63 @@
+"""One agent per data folder: a second one finds the lock taken."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agents.host.data_dir import make_folder, unusable_named
+from farm.core.errors import HostError
+
+_FILE = "agent.lock"
+
+
+class AgentRunningError(HostError):
+    """Another agent process works in the same data folder."""
+
+    code = "host.agent_running"
+    transient = False
+    default_hint = "stop the other agent, or give this one a data folder of its own (FARM_AGENT_DATA_DIR)"
+
+
+@contextmanager
+def host_lock(data_dir: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which is made when missing; the kernel drops it with the process.
+
+    Raises:
+        AgentRunningError: at once, when somebody else holds it.
+        InvalidInput: this user cannot use the folder.
+    """
+    make_folder(data_dir)
+    with unusable_named(data_dir):
+        descriptor = os.open(data_dir / _FILE, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _lock(descriptor, data_dir)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def find_holder(data_dir: Path, locks: Path = Path("/proc/locks")) -> int | None:
+    """The process of the agent that works in a folder; None when none does.
+
+    Looked up in the kernel's table (proc_locks(5)): taking the lock, if only to look, could make an agent
+    that is just starting find it taken.
+    """
+    try:
+        inode = (data_dir / _FILE).stat().st_ino
+        rows = [line.split() for line in locks.read_text(encoding="ascii").splitlines()]
+    except OSError:
+        return None
+    held = (row for row in rows if row[1] == "FLOCK" and row[5].endswith(f":{inode}"))
+    return next((int(row[4]) for row in held), None)
+
+
+def _lock(descriptor: int, data_dir: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+        raise AgentRunningError(f"an agent (pid {holder}) already works in {data_dir}") from error

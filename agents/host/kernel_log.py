@@ -1,0 +1,168 @@
+"""The kernel log of this machine, read now and then: nobody waits for it, and each line is given once."""
+
+import os
+import shutil
+import stat
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from agents.host.config import AgentConfig
+from farm.core.base.address import host_and_port, is_loopback
+
+KMSG = Path("/dev/kmsg")
+#: Of a plain file or a journal, at the first look.
+_FIRST_BYTES, _FIRST_LINES = 256 * 1024, 2000
+#: One look reads no more; the rest is left to the next.
+_LOOK_BYTES = 4 * 1024 * 1024
+_RECORD_BYTES = 8192
+_JOURNAL_S = 10.0
+#: Members of systemd-journal and adm may read it, others get an empty one.
+_JOURNAL = ("journalctl", "--dmesg", "--quiet", "--no-pager", "--output=short-monotonic")
+
+
+class KernelLog(Protocol):
+    """Where lines of the kernel come from."""
+
+    #: For people.
+    name: str
+    #: Between looks: what is cheap may be looked at often.
+    every_s: float
+
+    def read(self) -> str:
+        """What was added since the last look; at the first look what is kept of before. Blocks shortly.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+
+
+class Kmsg:
+    """The kernel's own buffer, which keeps some thousands of lines."""
+
+    every_s = 5.0
+
+    def __init__(self, path: Path = KMSG) -> None:
+        self.name = str(path)
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def read(self) -> str:
+        records: list[bytes] = []
+        length = 0
+        while length < _LOOK_BYTES:
+            try:
+                record = os.read(self._descriptor, _RECORD_BYTES)
+            except BlockingIOError:
+                break
+            except BrokenPipeError:
+                # What we had not read was overwritten; the next call gives what is left.
+                continue
+            if not record:
+                # /dev/null, say, by which somebody says that nothing is to be read.
+                break
+            records.append(record)
+            length += len(record)
+        return b"".join(records).decode(errors="replace")
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, OSError):
+            os.close(self._descriptor)
+
+
+class LogFile:
+    """A file that somebody has the kernel's lines written to, such as /var/log/kern.log."""
+
+    every_s = 5.0
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._path = path
+        self._inode: int | None = None
+        self._offset = 0
+
+    def read(self) -> str:
+        with self._path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            if self._inode is None:
+                self._offset = max(0, found.st_size - _FIRST_BYTES)
+            elif found.st_ino != self._inode or found.st_size < self._offset:
+                # It was rotated, or emptied.
+                self._offset = 0
+            self._inode = found.st_ino
+            file.seek(self._offset)
+            text = file.read(_LOOK_BYTES)
+        # A look that is full and has no line's end in it, such as a hole, is passed over.
+        whole = text[: text.rfind(b"\n") + 1] or (text if len(text) == _LOOK_BYTES else b"")
+        self._offset += len(whole)
+        return whole.decode(errors="replace")
+
+
+class Journal:
+    """What journald keeps of it: a program of its own has to be run for each look."""
+
+    name = "journalctl --dmesg"
+    every_s = 60.0
+
+    def __init__(self) -> None:
+        self._last: str | None = None
+
+    def read(self) -> str:
+        found = _journal()
+        known = found.index(self._last) + 1 if self._last in found else 0
+        self._last = found[-1] if found else self._last
+        return "\n".join(found[known:])
+
+
+def find_kernel_log(config: AgentConfig) -> KernelLog | None:
+    """The log that an agent with these settings reads; None when it may read none.
+
+    An agent without phones on USB of this machine reads one only where its settings name one.
+    """
+    if config.kernel_log is not None:
+        return _named(config.kernel_log)
+    if not wants_kernel_log(config):
+        return None
+    with suppress(OSError):
+        return Kmsg()
+    return Journal() if _has_journal() else None
+
+
+def wants_kernel_log(config: AgentConfig) -> bool:
+    """Whether what the kernel of this machine says concerns the agent's phones."""
+    if config.kernel_log is not None:
+        return True
+    server = config.adb_server
+    return config.adb_usb and (server is None or is_loopback(host_and_port(server)[0]))
+
+
+def _named(path: Path) -> KernelLog | None:
+    try:
+        mode = path.stat().st_mode
+        # To open a pipe that nobody writes to would take for ever.
+        return Kmsg(path) if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) else LogFile(path)
+    except FileNotFoundError:
+        return LogFile(path)
+    except OSError:
+        return None
+
+
+def _has_journal() -> bool:
+    try:
+        return shutil.which(_JOURNAL[0]) is not None and bool(_journal(lines=1))
+    except OSError:
+        return False
+
+
+def _journal(lines: int = _FIRST_LINES) -> list[str]:
+    try:
+        done = subprocess.run(
+            [*_JOURNAL, f"--lines={lines}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_JOURNAL_S,
+            check=True,
+        )
+    except subprocess.SubprocessError as error:
+        raise OSError(f"{_JOURNAL[0]}: {error}") from error
+    return done.stdout.decode(errors="replace").splitlines()

@@ -1,0 +1,1 @@
+"""The link to the farm: enrollment, poll loop, lease, reconciliation."""

@@ -1,0 +1,146 @@
+"""Joining a farm: a join token becomes a credential, which is kept with what every later run needs."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
+
+from agents.attempts.journal import Journal
+from agents.farm_api import FarmApi, farm_client
+from agents.host.atomic_file import write_durably
+from agents.host.config import KEPT, AgentConfig, KeptSettings, find_kept
+from agents.host.data_dir import find_file
+from agents.host.instance_lock import host_lock
+from agents.outbox.spool import Spool
+from farm.clock import Clock
+from farm.core.base.ids import HostId
+from farm.core.errors import AuthError, FarmUnreachable
+from farm.wire.agents.protocol import Enrollment, EnrollmentAnswer
+
+CREDENTIAL = "credential.json"
+_HINT = (
+    "`farm token create` on the farm's machine makes a join token; `farm agent join URL` here takes it, "
+    "or FARM_AGENT_JOIN_TOKEN_FILE"
+)
+
+
+class Credential(BaseModel):
+    """Who this host is to its farm."""
+
+    model_config = ConfigDict(frozen=True)
+
+    host_id: HostId
+    secret: SecretStr
+
+
+async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
+    """Trade the join token for a credential and keep that.
+
+    Raises:
+        AuthError: there is no token, or the farm does not take it.
+        FarmTrouble: the farm does not answer.
+    """
+    token = _join_token(config)
+    try:
+        answer = await api.enroll(Enrollment(host=config.host, join_token=token))
+    except AuthError as error:
+        raise AuthError(f"the farm did not take the join token: {error.message}", hint=_HINT) from error
+    return _kept(config.data_dir, answer)
+
+
+def check_way_in(config: AgentConfig) -> None:
+    """Raises AuthError where there is neither credential nor join token, before anything is started."""
+    if find_credential(config.data_dir) is None:
+        _join_token(config)
+
+
+def find_credential(data_dir: Path) -> Credential | None:
+    """The credential of an earlier enrolment.
+
+    Raises:
+        InvalidInput: there is one, of another user.
+    """
+    kept = find_file(data_dir / CREDENTIAL)
+    try:
+        return None if kept is None else Credential.model_validate_json(kept)
+    except ValidationError:
+        return None
+
+
+def _join_token(config: AgentConfig) -> SecretStr:
+    token = config.join_token_value()
+    if token is None:
+        raise AuthError(f"{config.host} is not enrolled and has no join token", hint=_HINT)
+    return token
+
+
+def _kept(data_dir: Path, answer: EnrollmentAnswer) -> Credential:
+    fields = {"host_id": answer.host_id, "secret": answer.credential}
+    write_durably(data_dir / CREDENTIAL, json.dumps(fields).encode(), mode=0o600)
+    return Credential(host_id=answer.host_id, secret=SecretStr(answer.credential))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """How joining ended."""
+
+    host_id: HostId
+    farm_url: str
+    #: The farm and name this folder had before.
+    replaced: KeptSettings | None
+    #: Attempts of the former enrolment that will never be reported.
+    put_aside: int
+
+
+async def join(config: AgentConfig, clock: Clock) -> Joined:
+    """Enroll this host and keep credential, farm and name in the data folder, for its owner alone.
+
+    Raises:
+        AgentRunningError: an agent works in the data folder, and would go on with the old credential.
+        AuthError: the farm does not take the token, or there is none.
+        Conflict: an agent of that name is at work elsewhere.
+        FarmUnreachable: no farm answers there.
+        InvalidInput: this user cannot use the data folder.
+    """
+    with host_lock(config.data_dir):
+        replaced = find_kept(config.data_dir)
+        before = find_credential(config.data_dir)
+        async with farm_client(config.farm_url) as http:
+            api = FarmApi(http)
+            # Only to the farm that it is of: it shows that we are who had the name.
+            if before is not None and replaced is not None and replaced.farm_url == config.farm_url:
+                api.use_credential(before.secret)
+            credential = await _enrolled(config, api)
+        kept = KeptSettings(farm_url=config.farm_url, host=credential.host_id)
+        write_durably(config.data_dir / KEPT, kept.model_dump_json().encode(), mode=0o600)
+        journal, spool = Journal(config.data_dir / "attempts"), Spool(config.data_dir / "spool")
+        return Joined(
+            host_id=credential.host_id,
+            farm_url=config.farm_url,
+            replaced=replaced,
+            put_aside=put_aside(journal, spool, clock),
+        )
+
+
+def put_aside(journal: Journal, spool: Spool, clock: Clock) -> int:
+    """Take what is left of another enrolment out of the way; gives how many attempts that were.
+
+    The numbers of attempts mean something else to another farm. Evidence is kept, as a refused report is.
+    """
+    waiting, entries = spool.pending(), journal.entries()
+    for attempt_id in waiting:
+        spool.refuse(attempt_id, clock.now())
+    for entry in entries:
+        journal.remove(entry.attempt_id)
+    return len({*waiting, *(entry.attempt_id for entry in entries)})
+
+
+async def _enrolled(config: AgentConfig, api: FarmApi) -> Credential:
+    try:
+        return await enroll(config, api)
+    except FarmUnreachable as error:
+        raise FarmUnreachable(
+            f"no farm answers agents at {config.farm_url}: {error.message}",
+            hint="`farm up --agents-on` on the farm's machine says where; can this one reach that address?",
+        ) from error

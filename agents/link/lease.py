@@ -1,0 +1,95 @@
+"""How long attempts may go on without the farm on phones that other hosts can reach, too."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from agents.attempts.active import Hand
+from agents.attempts.journal import Entry
+from agents.devices.inventory import Sighting
+from farm.clock import Clock
+from farm.core.base.ids import AttemptId, DeviceId
+from farm.core.errors import HostError
+from farm.core.jobs.attempt import AttemptState
+
+#: For stopping runs and cleaning their phones: the supervisor's patience, and a slow phone.
+STOP_S = 60.0
+#: Of a short lease at most this share goes into that.
+_STOP_SHARE = 0.5
+TICK_S = 1.0
+_UNDER_WAY = (AttemptState.CLAIMED, AttemptState.PREPARING, AttemptState.MEASURING)
+
+
+class LeaseEndedError(HostError):
+    """The farm was not heard of for so long that it may have given the phone to another host."""
+
+    code = "host.lease_ended"
+    default_hint = "look for what kept this host from reaching the farm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """What the last answer of the farm is worth, on the agent's monotonic clock."""
+
+    #: When the exchange went out that was answered: the farm counts from later.
+    asked_at_s: float
+    lost_after_s: float
+
+    @property
+    def stop_at_s(self) -> float:
+        """When to stop, to have stopped before the farm could think that nobody does."""
+        return self.asked_at_s + self.lost_after_s - min(STOP_S, self.lost_after_s * _STOP_SHARE)
+
+
+def overdue(
+    entries: Iterable[Entry], phone_by_id: Mapping[DeviceId, Sighting], lease: Lease, *, now_s: float
+) -> list[AttemptId]:
+    """Attempts that must stop by themselves: on phones that other hosts can reach.
+
+    A phone on USB, or on this machine's loopback, is ours alone: what runs there goes on, however long the
+    farm is away.
+    """
+    if now_s < lease.stop_at_s:
+        return []
+    shared = {device_id for device_id, phone in phone_by_id.items() if phone.is_within_reach_of_others}
+    return [entry.attempt_id for entry in entries if entry.device_id in shared and entry.phase in _UNDER_WAY]
+
+
+class LeaseWatch:
+    """Stops what must not go on. Before the first answer nothing is known of a lease, nor stopped."""
+
+    def __init__(
+        self,
+        *,
+        hand: Hand,
+        phones: Callable[[], Mapping[DeviceId, Sighting]],
+        stop: Callable[[AttemptId, LeaseEndedError], None],
+        clock: Clock,
+    ) -> None:
+        self._hand = hand
+        self._phones = phones
+        self._stop = stop
+        self._clock = clock
+        self._lease: Lease | None = None
+
+    def note(self, asked_at_s: float, lost_after_s: float | None) -> None:
+        """The farm answered what went out then; a farm that says nothing of leases is never waited out."""
+        if lost_after_s is not None:
+            self._lease = Lease(asked_at_s=asked_at_s, lost_after_s=lost_after_s)
+
+    async def run(self) -> NoReturn:
+        """Look every second."""
+        while True:
+            self.look()
+            await asyncio.sleep(TICK_S)
+
+    def look(self) -> None:
+        """Stop what is overdue."""
+        if (lease := self._lease) is None:
+            return
+        now_s = self._clock.monotonic()
+        entries = [held.entry for held in self._hand.held_by_id.values() if not held.stopping]
+        for attempt_id in overdue(entries, self._phones(), lease, now_s=now_s):
+            silent_s = now_s - lease.asked_at_s
+            self._stop(attempt_id, LeaseEndedError(f"the farm has not answered for {silent_s:.0f} s"))

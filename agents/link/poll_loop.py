@@ -1,0 +1,222 @@
+"""The one loop call: tell the farm what is, do what it answers."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from random import Random
+from typing import NoReturn
+
+import structlog
+
+from agents.attempts.active import Hand
+from agents.attempts.attempts import Attempts
+from agents.attempts.backpressure import Pressure
+from agents.attempts.reconcile import Decision, Sent, decide
+from agents.devices.inventory import Delivered, Sighting, delivered_with, device_reports
+from agents.devices.usb_capacity import UsbRoom
+from agents.farm_api import FarmApi
+from agents.host.backoff import Backoff
+from agents.link.lease import LeaseWatch
+from agents.link.replay import Resending
+from agents.upkeep.device_actions import Errands
+from farm.clock import Clock
+from farm.core.base.ids import DeviceId, Digest
+from farm.core.errors import AuthError, FarmError, FarmTrouble, Forbidden, NotFound, SessionFenced
+from farm.wire.agents.protocol import Exchange, ExchangeAnswer, SessionAnswer, SessionOpening
+
+log = structlog.get_logger(__name__)
+
+#: How long the farm may hold a call. It ends sooner from our side whenever something changed here.
+WAIT_S = 5.0
+#: Between exchanges when the farm answered at once and there was nothing in it.
+PACE_S = 1.0
+#: A call that would be dropped this soon is not made: it costs the farm as much as one that is answered.
+SOON_S = 0.2
+#: So many calls in a row may be dropped: phones that come and go faster than the farm answers, as thirty of
+#: them do on a loose hub, must not keep this host from hearing anything.
+DROPS = 4
+
+
+class ExchangeLoop:
+    """Calls the farm for ever, in session after session.
+
+    A held call is dropped as soon as there is something to say (a run ended, a phone came): the next one goes
+    out at once, and its full list heals whatever the dropped answer said. So no time is lost between jobs.
+    """
+
+    def __init__(
+        self,
+        *,
+        api: FarmApi,
+        attempts: Attempts,
+        errands: Errands,
+        hand: Hand,
+        phones: Callable[[], Mapping[DeviceId, Sighting]],
+        look_again: Callable[[DeviceId], None],
+        note_leave: Callable[[Collection[DeviceId], float], None],
+        prefetch: Callable[[Iterable[Digest]], None],
+        pressure: Pressure,
+        usb_room: UsbRoom,
+        lease: LeaseWatch,
+        resending: Resending,
+        clock: Clock,
+        random: Random,
+        boot_id: str,
+        agent_version: str,
+        adb_port: Callable[[], int | None],
+        ready: Callable[[], None],
+        wants_setup: bool = False,
+    ) -> None:
+        """`wants_setup`: the farm is to set up phones that nobody looked at yet."""
+        self._wants_setup = wants_setup
+        self._api = api
+        self._attempts = attempts
+        self._errands = errands
+        self._hand = hand
+        self._phones = phones
+        self._look_again = look_again
+        self._note_leave = note_leave
+        self._prefetch = prefetch
+        self._pressure = pressure
+        self._usb_room = usb_room
+        self._lease = lease
+        self._resending = resending
+        self._database_epoch = ""
+        self._clock = clock
+        self._random = random
+        self._boot_id = boot_id
+        self._agent_version = agent_version
+        self._adb_port = adb_port
+        self._ready = ready
+
+    async def run(self) -> NoReturn:
+        """Keep a session open.
+
+        Raises:
+            AuthError: the farm does not accept our credential.
+            FarmError: it will not open a session for us, and trying again would not help.
+        """
+        reopening = Backoff(self._random, first_s=0.25, cap_s=30.0)
+        while True:
+            session = await self._open_session()
+            log.info("session_opened", session_id=session.session_id, epoch=session.epoch)
+            self._database_epoch = session.database_epoch
+            self._attempts.obey(session.orders)
+            await self._resending.heed(session)
+            began_s = self._clock.monotonic()
+            try:
+                await self._exchange_until_fenced(session)
+            except (SessionFenced, NotFound, Forbidden) as error:
+                log.warning(
+                    "session_ended",
+                    session_id=session.session_id,
+                    reason=error.message,
+                    hint=error.hint,
+                )
+            # Two agents with one credential would fence each other as fast as they can.
+            if self._clock.monotonic() - began_s > 60.0:
+                reopening.reset()
+            await asyncio.sleep(reopening.next_s())
+
+    async def _open_session(self) -> SessionAnswer:
+        backoff = Backoff(self._random, first_s=0.25, cap_s=10.0)
+        while True:
+            opening = SessionOpening(
+                boot_id=self._boot_id,
+                agent_version=self._agent_version,
+                adb_port=self._adb_port(),
+                attempts=self._hand.reports(),
+            )
+            try:
+                return await self._api.open_session(opening)
+            except FarmTrouble as error:
+                log.info("farm_unreachable", code=error.code, reason=error.message)
+                await asyncio.sleep(backoff.next_s())
+
+    async def _exchange_until_fenced(self, session: SessionAnswer) -> NoReturn:
+        backoff = Backoff(self._random, first_s=0.25, cap_s=min(10.0, session.beat_s))
+        delivered: Mapping[DeviceId, Delivered] = {}
+        seq = dropped = 0
+        while True:
+            seq += 1
+            wait_s = min(WAIT_S, session.beat_s / 2) if dropped < DROPS else 0.0
+            sent = self._compose(seq, wait_s, delivered)
+            try:
+                answer = await self._answer_unless_changed(session, sent.exchange)
+            except (SessionFenced, NotFound, AuthError, Forbidden):
+                raise
+            except FarmError as error:
+                log.info("exchange_failed", code=error.code, reason=error.message)
+                await asyncio.sleep(backoff.next_s())
+                continue
+            backoff.reset()
+            dropped = dropped + 1 if answer is None else 0
+            if answer is not None:
+                self._ready_once()
+                self._lease.note(sent.at_s, answer.lost_after_s)
+                delivered = delivered_with(delivered, sent.exchange.devices, answer.facts_wanted)
+                await self._act(sent, answer)
+
+    def _compose(self, seq: int, wait_s: float, delivered: Mapping[DeviceId, Delivered]) -> Sent:
+        self._hand.changed.clear()
+        exchange = Exchange(
+            seq=seq,
+            wait_s=wait_s,
+            database_epoch=self._database_epoch,
+            devices=device_reports(
+                self._phones(),
+                self._hand.cleaned_fence_by_device,
+                delivered,
+                known_fence_by_id=self._hand.fence_by_device,
+                wants_setup=self._wants_setup,
+            ),
+            attempts=self._hand.reports(),
+            errands=self._errands.reports(),
+            errands_in_hand=self._errands.in_hand(),
+            pressure=self._pressure.reason,
+            full_controllers=self._usb_room.full,
+        )
+        return Sent(exchange=exchange, at_s=self._clock.monotonic())
+
+    async def _answer_unless_changed(
+        self, session: SessionAnswer, exchange: Exchange
+    ) -> ExchangeAnswer | None:
+        """The answer; None when something changed here first, and the call was dropped.
+
+        A call that the farm is not to hold is waited for.
+        """
+        if exchange.wait_s == 0.0:
+            return await self._api.exchange(session.session_id, exchange)
+        call = asyncio.create_task(self._api.exchange(session.session_id, exchange))
+        change = asyncio.create_task(self._hand.changed.wait())
+        try:
+            await asyncio.wait((call, change), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            call.cancel()
+            change.cancel()
+            await asyncio.wait((call, change))
+        return None if call.cancelled() else call.result()
+
+    def _ready_once(self) -> None:
+        ready, self._ready = self._ready, lambda: None
+        ready()
+
+    async def _act(self, sent: Sent, answer: ExchangeAnswer) -> None:
+        now_s = self._clock.monotonic()
+        decision = decide(sent, answer, self._hand.in_hand(), now_s=now_s)
+        self._attempts.apply(decision)
+        if answer.seq == sent.exchange.seq:
+            self._errands.apply(sent.exchange.errands, answer.errands)
+        for phone in answer.clean_ups:
+            if self._hand.wants_cleaned(phone.device_id, phone.fence):
+                self._look_again(phone.device_id)
+        self._note_leave(answer.may_recover, sent.at_s)
+        self._prefetch(answer.prefetch)
+        # A farm that answers at once with nothing new must not be asked as fast as we can.
+        await self._pause(PACE_S - (now_s - sent.at_s) if decision == Decision() else 0.0)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait before the next call, until something changed here; longer where that is about to happen."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, SOON_S if self._hand.is_stirring() else 0.0)):
+                await self._hand.changed.wait()

@@ -1,0 +1,1 @@
+"""Reports on their way to the farm."""

@@ -1,0 +1,181 @@
+"""Carries waiting reports to the farm: those that wait for their turn at the same time, in one call."""
+
+import asyncio
+from collections.abc import Mapping
+from random import Random
+
+import structlog
+
+from agents.farm_api import FarmApi
+from agents.host.atomic_file import DiskThread
+from agents.host.backoff import Backoff
+from agents.outbox.spool import Spool
+from farm.client.problem_errors import ProblemError
+from farm.clock import Clock
+from farm.core.base.ids import AttemptId
+from farm.core.errors import AuthError, Blame, FarmError, FarmUnreachable
+from farm.wire.agents.protocol import ReportAnswer
+from farm.wire.agents.report_batch import MOST_REPORTS
+
+log = structlog.get_logger(__name__)
+
+#: Calls on their way at once: after the farm was away there may be hundreds of reports, of megabytes each.
+AT_ONCE = 4
+#: Of several in one call; a larger one goes alone.
+MOST_BYTES = 4 * 1024 * 1024
+
+_Answer = ReportAnswer | None
+
+
+class Sending:
+    """Sends each report that is asked for, and tells each asker what the farm said to theirs.
+
+    A farm that refuses a call with several for good, because it is of an earlier release, is sent one report
+    a call from then on: what it says of a call with several is never taken for what it says of a report.
+    """
+
+    def __init__(self, api: FarmApi, spool: Spool, disk: DiskThread, *, at_once: int = AT_ONCE) -> None:
+        self._api = api
+        self._spool = spool
+        self._disk = disk
+        self._turns = asyncio.Semaphore(at_once)
+        self._waiting: dict[AttemptId, asyncio.Future[_Answer]] = {}
+        self._takes_several = True
+
+    async def sent(self, attempt_id: AttemptId) -> _Answer:
+        """The farm's answer to a report; None when none waits on the disk.
+
+        Raises:
+            FarmError: as `FarmApi.report`.
+        """
+        answer = self._waiting.setdefault(attempt_id, asyncio.get_running_loop().create_future())
+        async with self._turns:
+            # Unless somebody whose turn came earlier took it along.
+            if self._waiting.get(attempt_id) is answer:
+                await self._send_some(attempt_id)
+        # It may be another one's, too: an asker who is stopped takes it from nobody.
+        return await asyncio.shield(answer)
+
+    async def _send_some(self, first: AttemptId) -> None:
+        """Send a report, and of those that wait with it as many as go in one call."""
+        asked = {first: self._waiting.pop(first)}
+        try:
+            for bodies in await self._taken_along(first, asked):
+                if len(bodies) > 1 and await self._send_several(bodies, asked):
+                    continue
+                for attempt_id, body in bodies.items():
+                    await self._send_alone(attempt_id, body, asked[attempt_id])
+        finally:
+            for answer in asked.values():
+                if not answer.done():
+                    # Whoever sent it was stopped on the way.
+                    _tell(answer, FarmUnreachable("the report was not sent to its end"))
+
+    async def _taken_along(
+        self, first: AttemptId, asked: dict[AttemptId, asyncio.Future[_Answer]]
+    ) -> list[dict[AttemptId, bytes]]:
+        """The bytes of a report and of those that go with it; apart, one that is too large to go along."""
+        together: dict[AttemptId, bytes] = {}
+        left_bytes = MOST_BYTES
+        taken: AttemptId | None = first
+        while taken is not None:
+            body = await self._disk.call(self._spool.find, taken)
+            if body is None:
+                _tell(asked[taken], None)
+            elif together and len(body) > left_bytes:
+                return [together, {taken: body}]
+            else:
+                together[taken] = body
+                left_bytes -= len(body)
+            takes_more = self._takes_several and len(together) < MOST_REPORTS
+            taken = next(iter(self._waiting), None) if takes_more else None
+            if taken is not None:
+                asked[taken] = self._waiting.pop(taken)
+        return [together]
+
+    async def _send_several(
+        self, bodies: dict[AttemptId, bytes], asked: dict[AttemptId, asyncio.Future[_Answer]]
+    ) -> bool:
+        """False when this farm takes only one report in a call."""
+        try:
+            answers: Mapping[AttemptId, ReportAnswer | FarmError] = await self._api.reports(bodies)
+        except FarmError as error:
+            if is_final(error):
+                log.info("reports_go_one_by_one", code=error.code, reason=error.message)
+                self._takes_several = False
+                return False
+            answers = dict.fromkeys(bodies, error)
+        for attempt_id, answer in answers.items():
+            _tell(asked[attempt_id], answer)
+        return True
+
+    async def _send_alone(self, attempt_id: AttemptId, body: bytes, answer: asyncio.Future[_Answer]) -> None:
+        try:
+            _tell(answer, await self._api.report(attempt_id, body))
+        except FarmError as error:
+            _tell(answer, error)
+
+
+def _tell(asked: asyncio.Future[_Answer], answer: _Answer | FarmError) -> None:
+    if isinstance(answer, FarmError):
+        asked.set_exception(answer)
+        # Read here: the asker may be gone.
+        asked.exception()
+    else:
+        asked.set_result(answer)
+
+
+def is_final(error: FarmError) -> bool:
+    """Whether the farm said that it will never take what was sent, however often that is.
+
+    Only a problem document is the farm's own word: a proxy, or whatever else is in between, says the same
+    statuses. A credential that is not accepted can be replaced: what was sent waits for that.
+    """
+    is_farms_word = isinstance(error.__cause__, ProblemError)
+    is_about_what_was_sent = error.blame is Blame.USER and not error.transient
+    return is_farms_word and is_about_what_was_sent and not isinstance(error, AuthError)
+
+
+class Delivery:
+    """Delivers one report at a time for each attempt; any number of attempts at once."""
+
+    def __init__(
+        self,
+        api: FarmApi,
+        spool: Spool,
+        disk: DiskThread,
+        clock: Clock,
+        random: Random,
+        *,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        """`at_once`: calls on their way together; what waits for its turn goes along with the next one."""
+        self._spool = spool
+        self._disk = disk
+        self._clock = clock
+        self._random = random
+        self._sending = Sending(api, spool, disk, at_once=at_once)
+
+    async def deliver(self, attempt_id: AttemptId) -> None:
+        """Send the attempt's report, always the same bytes; on return it no longer waits."""
+        backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
+        while True:
+            try:
+                return await self._deliver_now(attempt_id)
+            except FarmError as error:
+                log.info("report_delayed", attempt_id=attempt_id, code=error.code, reason=error.message)
+                await asyncio.sleep(backoff.next_s())
+
+    async def _deliver_now(self, attempt_id: AttemptId) -> None:
+        """Raises FarmError while it waits: the farm could not be told, or it cannot be put aside."""
+        try:
+            answer = await self._sending.sent(attempt_id)
+        except FarmError as error:
+            if not is_final(error):
+                raise
+            await self._disk.call(self._spool.refuse, attempt_id, self._clock.now())
+            log.warning("report_refused", attempt_id=attempt_id, code=error.code, reason=error.message)
+        else:
+            if answer is not None:
+                await self._disk.call(self._spool.acknowledge, attempt_id, self._clock.now())
+                log.debug("report_taken", attempt_id=attempt_id, counted=answer.counted)

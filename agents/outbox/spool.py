@@ -1,0 +1,124 @@
+"""Evidence waits on disk until the farm has acknowledged it, and is kept for a while after that."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from agents.host.atomic_file import sweep_temporaries, write_durably
+from agents.host.disk_reserve import Reserve
+from agents.outbox.sent_archive import Shelf
+from farm.core.base.ids import AttemptId
+from farm.core.errors import HostDiskFull
+
+T = TypeVar("T")
+
+KEEP = timedelta(days=7)
+KEEP_REFUSED_BYTES = 256 * 1024 * 1024
+#: At some 20 KB for an ordinary report, the results of 25,000 runs.
+KEEP_ACKNOWLEDGED_BYTES = 512 * 1024 * 1024
+#: As large as a report may be: two outputs at a plan's limit, escaped.
+RESERVE_BYTES = 64 * 1024 * 1024
+
+
+class Spool:
+    """The bodies of reports, by attempt. Blocking: for the disk thread.
+
+    Invariant: the bytes of a report never change once they are here, because their digest identifies it. A
+    report is in one of three places: it waits, or it is on the shelf of those that were acknowledged, or on
+    that of those that were refused.
+    """
+
+    def __init__(self, folder: Path, *, reserve_bytes: int = RESERVE_BYTES) -> None:
+        """Open a folder, which is made when missing; `reserve_bytes` of its disk are kept for evidence."""
+        self._folder = folder
+        self._refused = Shelf(folder / "refused", keep=KEEP, limit_bytes=KEEP_REFUSED_BYTES)
+        self._acknowledged = Shelf(folder / "acknowledged", keep=KEEP, limit_bytes=KEEP_ACKNOWLEDGED_BYTES)
+        sweep_temporaries(folder)
+        self._reserve = Reserve(folder / "reserve", reserve_bytes)
+        #: Whether what was tried last found no room, though there are bytes.
+        self._is_full = False
+
+    def put(self, attempt_id: AttemptId, body: bytes) -> None:
+        """Keep a report; on return it is on the disk. A report that is already here stays as it is.
+
+        On a full disk, answered reports go before it, and then the reserve.
+
+        Raises:
+            HostDiskFull: it could not be written all the same; nothing may be called done.
+        """
+        while not self._path(attempt_id).exists():
+            try:
+                self._noting(partial(write_durably, self._path(attempt_id), body), len(body))
+            except HostDiskFull:
+                if not (self._acknowledged.drop_oldest() or self._refused.drop_oldest() or self._release()):
+                    raise
+
+    def find(self, attempt_id: AttemptId) -> bytes | None:
+        """A waiting report's bytes."""
+        try:
+            return self._path(attempt_id).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def pending(self) -> list[AttemptId]:
+        """Attempts whose reports wait, oldest first."""
+        names = [path.stem for path in self._folder.glob("*.json")]
+        return sorted(AttemptId(int(name)) for name in names if name.isdigit())
+
+    def acknowledge(self, attempt_id: AttemptId, now: datetime) -> None:
+        """The farm has it: keep it aside, for a farm whose database is restored from a backup.
+
+        Raises:
+            HostDiskFull: even a name takes more room than there is; it waits still.
+        """
+        self._moved(partial(self._acknowledged.put, self._path(attempt_id), attempt_id, now))
+
+    def acknowledged(self) -> list[AttemptId]:
+        """Attempts whose reports the farm had, and that are still kept; the oldest first."""
+        return self._acknowledged.ids()
+
+    def send_again(self, attempt_id: AttemptId) -> bool:
+        """Have a report that was acknowledged wait once more; False when it is not kept any more.
+
+        Raises:
+            HostDiskFull: even a name takes more room than there is; it is kept still.
+        """
+        return self._moved(partial(self._acknowledged.take_back, attempt_id, self._path(attempt_id)))
+
+    def refuse(self, attempt_id: AttemptId, now: datetime) -> None:
+        """The farm will never take it: put it aside, for a person to look at; raises like `acknowledge`."""
+        self._moved(partial(self._refused.put, self._path(attempt_id), attempt_id, now))
+
+    def shortage(self) -> str | None:
+        """Why nothing new should begin here, in words; None while there is room beside the reserve."""
+        # Names, or a quota, may be all used up where bytes are free.
+        return self._reserve.shortage() or (
+            "the agent's disk takes no further file" if self._is_full else None
+        )
+
+    def _moved(self, move: Callable[[], T]) -> T:
+        """Carry out a rename, which may need a little room; no report is worth less than that."""
+        try:
+            return self._noting(move)
+        except HostDiskFull:
+            if not self._release():
+                raise
+            return self._noting(move)
+
+    def _noting(self, write: Callable[[], T], size_bytes: int = 0) -> T:
+        try:
+            done = write()
+        except HostDiskFull:
+            # Where bytes are short, the reserve says so, and for how long.
+            self._is_full = self._reserve.has_room(size_bytes)
+            raise
+        self._is_full = False
+        return done
+
+    def _release(self) -> bool:
+        return self._reserve.release()
+
+    def _path(self, attempt_id: AttemptId) -> Path:
+        return self._folder / f"{attempt_id}.json"

@@ -1,0 +1,1 @@
+"""Recovery, charging and maintenance of devices."""

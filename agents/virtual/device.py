@@ -1,0 +1,290 @@
+"""A virtual phone: the device side of adb on a loopback port, with a real shell behind it.
+
+It asks for no authorization, as an emulator, unless `agents.virtual.transport.authorization`
+is told to: whoever may connect on this machine's loopback may run commands as the user it runs as.
+"""
+
+import asyncio
+import fcntl
+import json
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from agents.host.process import start_ticks
+from agents.virtual.processes.boot import Boots, end_all
+from agents.virtual.processes.journal import FILE as JOURNAL
+from agents.virtual.processes.process_monitor import RunWatch
+from agents.virtual.services.command import Shell
+from agents.virtual.services.faulty_services import (
+    dripping,
+    ends_at_once,
+    failing,
+    is_flapped_away,
+    restart_ordered,
+    slowed,
+)
+from agents.virtual.services.shell_service import ShellRequest, shell_request, shell_service
+from agents.virtual.services.sync_service import sync_service
+from agents.virtual.state import profile
+from agents.virtual.state.battery import Battery
+from agents.virtual.state.faults import FaultBox, Faults
+from agents.virtual.state.sandbox import (
+    lay_out,
+    replace_file,
+    shell_environment,
+    write_dumpsys,
+    write_properties,
+    write_slowness,
+)
+from agents.virtual.transport.authorization import AcceptedKeys
+from agents.virtual.transport.connection import Connection, Service
+from agents.virtual.transport.packets import MAX_DATA_BYTES
+
+#: How often processes and faults are looked at: 0.6 % of one core, with 100 processes on a busy machine.
+TICK_S = 0.1
+FEATURES = ("shell_v2", "stat_v2")
+#: In a boot loop it can be reached for so long, which is what adb's server needs to notice.
+LOOP_UP_S = 4.0
+RECORD = "phone.json"
+_PORT = "port"
+
+
+class PhoneBusy(Exception):
+    """Another process serves this folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhoneSetup:
+    """Which phone to be."""
+
+    state: Path
+    serial: str
+    #: 0 takes the port of an earlier life, or any.
+    port: int = 0
+    shell: str = "/bin/sh"
+    #: Whether it says so that it shares this machine's CPU, which keeps it from running beside other phones.
+    shared_cpu: bool = True
+    tick_s: float = TICK_S
+
+
+class VirtualPhone:
+    """Serves one phone from one folder; the folder's lock is held as long as the object lives."""
+
+    def __init__(self, setup: PhoneSetup) -> None:
+        """Lays out the folder; nothing listens yet.
+
+        Raises:
+            PhoneBusy: another process has the folder.
+        """
+        self._setup = setup
+        self._state = setup.state.resolve()
+        self._lock = _locked(self._state)
+        self._properties = lay_out(self._state, setup.serial, shared_cpu=setup.shared_cpu)
+        self._shell = Shell(
+            program=setup.shell,
+            environment=shell_environment(os.environ, self._state, setup.serial, setup.shell),
+            folder=self._state / "data",
+        )
+        self._faults = FaultBox(self._state)
+        self._shown: Faults | None = None
+        self._battery = Battery(self._state)
+        self._boots = Boots(self._state)
+        #: Until then it is rebooting, on the loop's clock; and in a boot loop, when that happens next.
+        self._back_at_s = self._loops_at_s = 0.0
+        self._ordered = asyncio.Event()
+        self._watch = RunWatch(setup.serial, self._state / JOURNAL, boot_id=self._boots.boot_id)
+        self._awake = asyncio.Event()
+        self._awake.set()
+        self._connections: dict[asyncio.Task[None], Connection] = {}
+        self._server: asyncio.Server | None = None
+        self._port = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Be a phone until told to stop; then hang up on running commands and take the record away."""
+        self._port = await self._listen(self._setup.port or _recorded_port(self._state))
+        (self._state / _PORT).write_text(str(self._port))
+        self._watch.resume()
+        # Before anybody knows that the phone is back: what runs on it was alive at least until then.
+        self._watch.look()
+        self._write_record()
+        try:
+            while not stop.is_set():
+                await self._tick()
+                await _wait_at_most(stop, self._setup.tick_s)
+        finally:
+            (self._state / RECORD).unlink(missing_ok=True)
+            self._awake.set()
+            await self._cut_off()
+            self._lock.close()
+
+    async def _tick(self) -> None:
+        self._watch.look()
+        await self._restart_what_must()
+        now_s = asyncio.get_running_loop().time()
+        faults = self._battery.shown(self._faults.current(), now_s)
+        if faults != self._shown:
+            await self._show(faults)
+        if faults.vanish or is_flapped_away(faults.flap_s, now_s):
+            await self._cut_off()
+        elif self._server is None and now_s >= self._back_at_s:
+            await self._listen(self._port)
+
+    async def _restart_what_must(self) -> None:
+        now_s, faults = asyncio.get_running_loop().time(), self._faults.current()
+        if faults.boot_loop and now_s >= self._loops_at_s:
+            self._loops_at_s = now_s + faults.reboot_s + LOOP_UP_S
+            await self._reboot(faults.reboot_s)
+        elif self._ordered.is_set():
+            self._ordered.clear()
+            self._faults.take("ends_with_reboot")
+            await self._reboot(faults.reboot_s)
+        elif self._faults.take("reboots"):
+            await self._reboot(faults.reboot_s)
+        elif self._faults.take("adbd_restarts"):
+            await self._cut_off()
+            if faults.adbd_takes_runs:
+                await asyncio.to_thread(end_all, self._setup.serial, self._state)
+
+    async def _reboot(self, away_s: float) -> None:
+        await self._cut_off()
+        await asyncio.to_thread(end_all, self._setup.serial, self._state)
+        self._boots.begin_next()
+        self._watch.reboot(self._boots.boot_id)
+        self._back_at_s = asyncio.get_running_loop().time() + away_s
+
+    async def _show(self, faults: Faults) -> None:
+        """Be as the faults say from now on."""
+        first, before, self._shown = self._shown is None, self._shown or Faults(), faults
+        write_dumpsys(self._state, faults)
+        write_slowness(self._state, faults)
+        # What was set there otherwise stays.
+        if first or (faults.boot_loop, faults.build) != (before.boot_loop, before.build):
+            write_properties(self._state, self._properties, faults)
+        if faults.hang or faults.offline:
+            self._awake.clear()
+        else:
+            self._awake.set()
+        # Whoever is connected has been greeted, and would not notice.
+        if _greeting(faults) != _greeting(before):
+            await self._drop()
+
+    async def _listen(self, port: int) -> int:
+        try:
+            self._server = await asyncio.start_server(
+                self._accept, "127.0.0.1", port, limit=2 * MAX_DATA_BYTES
+            )
+        except OSError:
+            if not port or self._port:
+                raise
+            # The port of an earlier life is another's by now.
+            return await self._listen(0)
+        listening: int = self._server.sockets[0].getsockname()[1]
+        return listening
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task, faults = asyncio.current_task(), self._faults.current()
+        assert task is not None
+        connection = Connection(
+            reader,
+            writer,
+            banner=profile.banner(self._properties, _features(faults), faults.mode),
+            find_service=self._find_service,
+            awake=self._awake,
+            keys=AcceptedKeys(self._state, forgotten=faults.unauthorized),
+        )
+        self._connections[task] = connection
+        try:
+            # asyncio takes a server's cancelled task for a mistake.
+            with suppress(asyncio.CancelledError):
+                await connection.serve()
+        finally:
+            del self._connections[task]
+
+    def _find_service(self, name: str) -> Service | None:
+        faults, request = self._faults.current(), shell_request(name)
+        if self._faults.take("eofs"):
+            return ends_at_once
+        if name.startswith("reboot:"):
+            return restart_ordered(self._ordered)
+        if name == "sync:":
+            service = sync_service(self._faults)
+        elif request is not None:
+            service = self._find_shell(request, faults)
+        else:
+            return None
+        return slowed(service, faults.slow_ms / 1000) if faults.slow_ms else service
+
+    def _find_shell(self, request: ShellRequest, faults: Faults) -> Service:
+        if faults.exit1:
+            return failing(request)
+        return dripping(request) if faults.drips else shell_service(self._shell, request)
+
+    async def _cut_off(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        await self._drop()
+
+    async def _drop(self) -> None:
+        tasks = list(self._connections)
+        for task, connection in self._connections.items():
+            connection.abort()
+            # What waits for a phone that hangs would not notice.
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _write_record(self) -> None:
+        pid = os.getpid()
+        record = {
+            "pid": pid,
+            "ticks": start_ticks(pid),
+            "port": self._port,
+            "serial": self._setup.serial,
+            "started_at": datetime.now(UTC).isoformat(),
+        }
+        replace_file(self._state / RECORD, json.dumps(record))
+
+
+def _greeting(faults: Faults) -> tuple[object, ...]:
+    """What a host is told, or not, when it connects."""
+    return faults.offline, faults.unauthorized, faults.mode, faults.no_stat_v2
+
+
+def _features(faults: Faults) -> tuple[str, ...]:
+    return tuple(each for each in FEATURES if not (each == "stat_v2" and faults.no_stat_v2))
+
+
+def _recorded_port(state: Path) -> int:
+    try:
+        return int((state / _PORT).read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def _locked(state: Path) -> TextIO:
+    state.mkdir(parents=True, exist_ok=True)
+    lock = (state / "lock").open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        raise PhoneBusy(f"another process serves {state}") from error
+    return lock
+
+
+async def _wait_at_most(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
+
+
+def find_shell(name: str) -> str | None:
+    """The path of a shell by name or path."""
+    return shutil.which(name)

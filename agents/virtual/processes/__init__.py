@@ -1,0 +1,1 @@
+"""Processes of a virtual device."""

@@ -1,0 +1,121 @@
+"""The journal of a virtual phone: which runs were alive when, on a clock that no one sets.
+
+A run is any process with BENCHFARM_RUN=FENCE in the environment it was started with. The file has one JSON
+object a line: `phone` (the phone started), `seen` (a process of a run is alive at `at_ns`), `gone` (it was
+alive at `last_seen_ns`, and is not now). Times are CLOCK_BOOTTIME in nanoseconds, comparable within one
+`boot_id`. Resolution is one look, `agents.virtual.device.TICK_S`: spans are cut short by up to that at either
+end, never drawn out, so that an overlap found here is one that was.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agents.virtual.processes.log_rotation import set_aside
+
+FILE = "journal.jsonl"
+#: Two parts of this size are kept at most: some 10000 runs of one process each.
+LIMIT_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpan:
+    """From the first to the last look at which a process of the run was alive."""
+
+    fence: int
+    first_seen_ns: int
+    last_seen_ns: int
+    serial: str
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line."""
+
+    event: str
+    at_ns: int
+    serial: str
+    boot_id: str
+    fence: int = -1
+    pid: int = -1
+    #: When the process started, in clock ticks since boot: with the pid it names a process.
+    ticks: int = -1
+    last_seen_ns: int = -1
+
+
+def entries(path: Path) -> Iterator[Entry]:
+    """Every readable line, set aside or not; one that was cut short by a kill is passed over."""
+    # The later part first: what is set aside in between is then read twice, which changes nothing, and
+    # never missed.
+    later = _lines(path)
+    for line in _lines(set_aside(path)) + later:
+        try:
+            yield Entry(**json.loads(line))
+        except (ValueError, TypeError):
+            continue
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def open_entries(path: Path) -> dict[tuple[int, int], Entry]:
+    """The `seen` of every process that nobody has called gone, by pid and ticks; of the last boot only."""
+    found: dict[tuple[int, int], Entry] = {}
+    for entry in entries(path):
+        if entry.event == "phone":
+            found = {key: kept for key, kept in found.items() if kept.boot_id == entry.boot_id}
+        elif entry.event == "seen":
+            found[entry.pid, entry.ticks] = entry
+        else:
+            found.pop((entry.pid, entry.ticks), None)
+    return found
+
+
+def runs(path: Path) -> list[RunSpan]:
+    """Every run of a journal, by first look; one that is not called gone lasts to the last line."""
+    span_by_run: dict[tuple[str, int], RunSpan] = {}
+    last_ns_by_boot: dict[str, int] = {}
+    for entry in entries(path):
+        last_ns_by_boot[entry.boot_id] = entry.at_ns
+        if entry.event != "phone":
+            key = entry.boot_id, entry.fence
+            span_by_run[key] = _widened(span_by_run.get(key), entry)
+    for kept in open_entries(path).values():
+        key = kept.boot_id, kept.fence
+        end = max(span_by_run[key].last_seen_ns, last_ns_by_boot[kept.boot_id])
+        span_by_run[key] = replace(span_by_run[key], last_seen_ns=end)
+    return sorted(span_by_run.values(), key=lambda span: (span.boot_id, span.first_seen_ns))
+
+
+def _widened(span: RunSpan | None, entry: Entry) -> RunSpan:
+    alive_ns = entry.at_ns if entry.event == "seen" else entry.last_seen_ns
+    if span is None:
+        return RunSpan(
+            fence=entry.fence,
+            first_seen_ns=alive_ns,
+            last_seen_ns=alive_ns,
+            serial=entry.serial,
+            boot_id=entry.boot_id,
+        )
+    return replace(span, last_seen_ns=max(span.last_seen_ns, alive_ns))
+
+
+def overlaps(spans: Iterable[RunSpan]) -> list[tuple[RunSpan, RunSpan]]:
+    """Pairs of runs that were alive at the same time; each with the one that outlasts all before it."""
+    found: list[tuple[RunSpan, RunSpan]] = []
+    ordered: Sequence[RunSpan] = sorted(spans, key=lambda span: (span.boot_id, span.first_seen_ns))
+    longest: RunSpan | None = None
+    for span in ordered:
+        if longest is None or span.boot_id != longest.boot_id:
+            longest = span
+            continue
+        if span.first_seen_ns <= longest.last_seen_ns:
+            found.append((longest, span))
+        longest = max(longest, span, key=lambda run: run.last_seen_ns)
+    return found

@@ -1,0 +1,170 @@
+"""Watches a phone's processes through /proc, for the journal."""
+
+import json
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from agents.host.process import start_ticks, stat_fields
+from agents.virtual.processes.journal import LIMIT_BYTES, Entry, open_entries
+from agents.virtual.processes.log_rotation import set_aside_if_over
+
+RUN_VARIABLE = "BENCHFARM_RUN"
+PHONE_VARIABLE = "BENCHFARM_PHONE"
+#: Linux: include/linux/sched.h, PF_KTHREAD.
+_KERNEL_THREAD = 0x00200000
+#: Stands for the environment of other people's processes.
+_UNREADABLE = {b"": b""}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A live process of a run, and when it last was."""
+
+    entry: Entry
+    last_seen_ns: int
+
+
+class RunWatch:
+    """Looks for processes of one phone's runs, and writes down when each came and went.
+
+    A stranger is looked at once: whatever a phone starts carries the phone's name from its first exec on, so
+    only our own children, which may be before theirs, and processes with that name are looked at again.
+    """
+
+    def __init__(
+        self, serial: str, journal: Path, *, boot_id: str | None = None, limit_bytes: int = LIMIT_BYTES
+    ) -> None:
+        """Nothing is looked at yet; without `boot_id` the phone has the machine's."""
+        self._serial = serial
+        self._journal = journal
+        self._limit_bytes = limit_bytes
+        self._boot_id = boot_id or kernel_boot_id()
+        self._strangers: set[int] = set()
+        self._seen_by_pid: dict[int, Seen] = {}
+        self._last_look_ns = 0
+
+    def resume(self) -> None:
+        """Begin, taking up the runs that an earlier life of the phone saw."""
+        self._write([self._entry("phone", now_ns())])
+        for (pid, _), entry in open_entries(self._journal).items():
+            self._seen_by_pid[pid] = Seen(entry, entry.at_ns)
+
+    def reboot(self, boot_id: str) -> None:
+        """Go on in another boot; what was alive in the one before was ended."""
+        self.look()
+        self._boot_id = boot_id
+        self._write([self._entry("phone", now_ns())])
+
+    def look(self) -> None:
+        """Look once at every process, and write down what changed."""
+        began_ns = now_ns()
+        fence_by_pid = self._fences()
+        came = [pid for pid in fence_by_pid if not self._is_known(pid, fence_by_pid[pid])]
+        gone = [pid for pid in self._seen_by_pid if pid not in fence_by_pid or pid in came]
+        lines = [self._gone(self._seen_by_pid.pop(pid)) for pid in gone]
+        for pid in came:
+            ticks = start_ticks(pid)
+            if ticks is not None:
+                entry = self._entry("seen", now_ns(), fence=fence_by_pid[pid], pid=pid, ticks=ticks)
+                self._seen_by_pid[pid] = Seen(entry, began_ns)
+                lines.append(entry)
+        for pid, seen in self._seen_by_pid.items():
+            # Alive somewhere after the look began: the beginning is the time that can be vouched for.
+            self._seen_by_pid[pid] = Seen(seen.entry, max(began_ns, seen.entry.at_ns))
+        if lines:
+            self._write(lines)
+
+    def _is_known(self, pid: int, fence: int) -> bool:
+        seen = self._seen_by_pid.get(pid)
+        return seen is not None and seen.entry.fence == fence and seen.entry.ticks == start_ticks(pid)
+
+    def _gone(self, seen: Seen) -> Entry:
+        entry = seen.entry
+        return self._entry(
+            "gone",
+            now_ns(),
+            fence=entry.fence,
+            pid=entry.pid,
+            ticks=entry.ticks,
+            last_seen_ns=seen.last_seen_ns,
+        )
+
+    def _fences(self) -> dict[int, int]:
+        pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 - ten times as quick
+        self._strangers &= pids
+        fences: dict[int, int] = {}
+        for pid in pids - self._strangers:
+            environment = environment_of(pid)
+            if (fence := self._fence(pid, environment)) is not None:
+                fences[pid] = fence
+            elif self._is_stranger(environment) and _is_settled(pid, environment):
+                self._strangers.add(pid)
+        return fences
+
+    def _fence(self, pid: int, environment: dict[bytes, bytes]) -> int | None:
+        if not environment and pid in self._seen_by_pid and start_ticks(pid) is not None:
+            # Within an exec a process has no environment for a moment.
+            return self._seen_by_pid[pid].entry.fence
+        if environment.get(PHONE_VARIABLE.encode()) != self._serial.encode():
+            return None
+        text = environment.get(RUN_VARIABLE.encode(), b"")
+        return int(text) if text.isdigit() else None
+
+    def _is_stranger(self, environment: dict[bytes, bytes]) -> bool:
+        return environment.get(PHONE_VARIABLE.encode()) != self._serial.encode()
+
+    def _entry(
+        self, event: str, at_ns: int, fence: int = -1, pid: int = -1, ticks: int = -1, last_seen_ns: int = -1
+    ) -> Entry:
+        return Entry(
+            event=event,
+            at_ns=at_ns,
+            serial=self._serial,
+            boot_id=self._boot_id,
+            fence=fence,
+            pid=pid,
+            ticks=ticks,
+            last_seen_ns=last_seen_ns,
+        )
+
+    def _write(self, lines: Iterable[Entry]) -> None:
+        if set_aside_if_over(self._journal, self._limit_bytes):
+            # Whoever lives on is in each part, however long ago it came.
+            lines = [*(seen.entry for seen in self._seen_by_pid.values()), *lines]
+        text = "".join(json.dumps(asdict(line)) + "\n" for line in lines)
+        with self._journal.open("a") as sink:
+            sink.write(text)
+
+
+def now_ns() -> int:
+    """Nanoseconds since boot, sleep included: the clock that /proc counts process starts on."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def kernel_boot_id() -> str:
+    """Changes when this machine is restarted."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def environment_of(pid: int) -> dict[bytes, bytes]:
+    """What a process was started with; empty for zombies and kernel threads, and for a moment in an exec."""
+    try:
+        raw = Path(f"/proc/{pid}/environ").read_bytes()
+    except PermissionError:
+        return _UNREADABLE
+    except OSError:
+        return {}
+    pairs = (part.partition(b"=") for part in raw.split(b"\0") if part)
+    return {name: value for name, _, value in pairs}
+
+
+def _is_settled(pid: int, environment: dict[bytes, bytes]) -> bool:
+    """Whether the environment will stay: not that of a child of ours before its exec, nor one in an exec."""
+    fields = stat_fields(pid)
+    if not fields or fields[0] in "ZX":
+        return True
+    is_kernel_thread = int(fields[6]) & _KERNEL_THREAD != 0
+    return is_kernel_thread or (bool(environment) and int(fields[1]) != os.getpid())

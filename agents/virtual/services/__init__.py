@@ -1,0 +1,1 @@
+"""adb services of a virtual device."""

@@ -1,0 +1,210 @@
+"""The `sync` service: files to and from the phone (AOSP: daemon/file_sync_service.cpp)."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from agents.adb.sync import CHUNK_BYTES, RECORD, STAT_V1, STAT_V2, record
+from agents.virtual.state.faults import FaultBox
+from agents.virtual.transport.bytestream import ByteStream
+from agents.virtual.transport.connection import Service, Stream
+from agents.virtual.transport.packets import MAX_DATA_BYTES, NotAdb
+
+PATH_LIMIT_BYTES = 1024
+_MASK32 = 0xFFFFFFFF
+#: DATA records gathered for one write to the host.
+_BATCH_BYTES = MAX_DATA_BYTES - CHUNK_BYTES
+
+
+def sync_service(faults: FaultBox) -> Service:
+    """Who serves `sync:`."""
+
+    async def serve(stream: Stream) -> None:
+        await SyncSession(stream, faults).serve()
+
+    return serve
+
+
+class SyncSession:
+    """One host's transfers, one after the other."""
+
+    def __init__(self, stream: Stream, faults: FaultBox) -> None:
+        self._stream = stream
+        self._source = ByteStream(stream)
+        self._faults = faults
+
+    async def serve(self) -> None:
+        """Answer requests until QUIT; one that we never offered ends the stream."""
+        while True:
+            name, length = await self._read_record()
+            if name == b"QUIT":
+                return
+            if length > PATH_LIMIT_BYTES:
+                await self._fail("path too long")
+                return
+            await self._answer(name, os.fsdecode(await self._source.read_exactly(length)))
+
+    async def _answer(self, name: bytes, path: str) -> None:
+        match name:
+            case b"STAT":
+                await self._stream.write(b"STAT" + _stat_v1(path))
+            case b"STA2":
+                await self._stream.write(b"STA2" + _stat_v2(path, follow=True))
+            case b"LST2":
+                await self._stream.write(b"LST2" + _stat_v2(path, follow=False))
+            case b"LIST":
+                await self._list(path)
+            case b"RECV":
+                await self._receive(path)
+            case b"SEND":
+                await self._send(path)
+            case _:
+                await self._fail(f"unknown request {name!r}")
+                raise NotAdb(f"sync request {name!r}")
+
+    async def _list(self, path: str) -> None:
+        try:
+            entries = list(_entries(path))
+        except OSError:
+            entries = []
+        await self._stream.write(b"".join(entries) + b"DONE" + bytes(16))
+
+    async def _receive(self, path: str) -> None:
+        try:
+            with open(path, "rb") as source:  # noqa: ASYNC230, PTH123 - chunks of local files; names of any bytes
+                while batch := source.read(_BATCH_BYTES):
+                    await self._stream.write(b"".join(_data_records(batch)))
+        except OSError as error:
+            await self._fail(f"open failed: {error.strerror}")
+            return
+        await self._stream.write(RECORD.pack(b"DONE", 0))
+
+    async def _send(self, request: str) -> None:
+        path, _, mode = request.rpartition(",")
+        target = Path(path)
+        try:
+            sink = _new_file(target, _file_mode(mode))
+        except OSError as error:
+            await self._refuse(target, f"couldn't create file: {error.strerror}")
+            return
+        try:
+            modified_s = await self._write_file(sink)
+            _spoil(target, self._faults)
+        except OSError as error:
+            await self._refuse(target, f"write failed: {error.strerror}")
+            return
+        except BaseException:
+            _discard(target)
+            raise
+        os.utime(target, (modified_s, modified_s))
+        await self._stream.write(RECORD.pack(b"OKAY", 0))
+
+    async def _refuse(self, target: Path, reason: str) -> None:
+        _discard(target)
+        await self._fail(reason)
+        # A host goes on sending to the end before it looks for an answer.
+        await self._drain()
+
+    async def _write_file(self, sink: BinaryIO) -> int:
+        faults = self._faults.current()
+        flip = self._faults.take("corrupt_pushes")
+        with sink:
+            while True:
+                name, length = await self._read_record()
+                if name == b"DONE":
+                    return length
+                data = await self._read_data(name, length)
+                if faults.disk_full:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                sink.write(_with_first_byte_flipped(data) if flip else data)
+                # Here and not at the end, where nothing is left to drain: what does not fit is refused.
+                sink.flush()
+                flip = False
+
+    async def _drain(self) -> None:
+        while True:
+            name, length = await self._read_record()
+            if name == b"DONE":
+                return
+            await self._read_data(name, length)
+
+    async def _read_data(self, name: bytes, length: int) -> bytes:
+        if name != b"DATA" or length > CHUNK_BYTES:
+            await self._fail("data chunk expected")
+            raise NotAdb(f"{name!r} of {length} bytes where DATA belongs")
+        return await self._source.read_exactly(length)
+
+    async def _read_record(self) -> tuple[bytes, int]:
+        name, length = RECORD.unpack(await self._source.read_exactly(RECORD.size))
+        return name, length
+
+    async def _fail(self, reason: str) -> None:
+        await self._stream.write(record(b"FAIL", reason.encode()))
+
+
+def _new_file(target: Path, mode: int) -> BinaryIO:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # A program that is running keeps its file; the new one gets the name.
+    target.unlink(missing_ok=True)
+    sink = target.open("wb")
+    os.fchmod(sink.fileno(), mode)
+    return sink
+
+
+def _spoil(target: Path, faults: FaultBox) -> None:
+    """What flash does to a file whose push is called whole."""
+    size_bytes = target.stat().st_size
+    if faults.take("power_cut_pushes"):
+        target.write_bytes(bytes(size_bytes))
+    if faults.take("truncate_pushes"):
+        os.truncate(target, size_bytes // 2)
+
+
+def _discard(target: Path) -> None:
+    with suppress(OSError):
+        target.unlink()
+
+
+def _stat_v1(path: str) -> bytes:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return STAT_V1.pack(0, 0, 0)
+    return STAT_V1.pack(found.st_mode, found.st_size & _MASK32, int(found.st_mtime) & _MASK32)
+
+
+def _stat_v2(path: str, *, follow: bool) -> bytes:
+    try:
+        found = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - names of any bytes
+    except OSError as error:
+        return STAT_V2.pack(error.errno or errno.EIO, *[0] * 10)
+    times = int(found.st_atime), int(found.st_mtime), int(found.st_ctime)
+    owner = found.st_nlink, found.st_uid, found.st_gid
+    return STAT_V2.pack(0, found.st_dev, found.st_ino, found.st_mode, *owner, found.st_size, *times)
+
+
+def _entries(path: str) -> Iterator[bytes]:
+    with os.scandir(path) as found:
+        for entry in found:
+            name = os.fsencode(entry.name)
+            yield b"DENT" + _stat_v1(entry.path) + len(name).to_bytes(4, "little") + name
+
+
+def _data_records(batch: bytes) -> Iterator[bytes]:
+    for at in range(0, len(batch), CHUNK_BYTES):
+        yield record(b"DATA", batch[at : at + CHUNK_BYTES])
+
+
+def _file_mode(text: str) -> int:
+    mode = int(text) if text.isdigit() else stat.S_IFREG | 0o644
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        raise OSError(errno.EINVAL, "only regular files")
+    return stat.S_IMODE(mode) & 0o777
+
+
+def _with_first_byte_flipped(data: bytes) -> bytes:
+    return bytes([data[0] ^ 0xFF]) + data[1:] if data else data

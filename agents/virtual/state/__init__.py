@@ -1,0 +1,1 @@
+"""State of a virtual device: battery, boot, faults, files."""

@@ -1,0 +1,1 @@
+"""adb's transport protocol, device side."""

@@ -1,0 +1,19 @@
+"""Exact reads from a stream whose pieces fall anywhere."""
+
+from agents.virtual.transport.connection import Stream
+
+
+class ByteStream:
+    """Reads a stream by count; nothing is lost between calls."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._pending = bytearray()
+
+    async def read_exactly(self, count: int) -> bytes:
+        """The next `count` bytes; waits until they are there."""
+        while len(self._pending) < count:
+            self._pending += await self._stream.read()
+        data = bytes(self._pending[:count])
+        del self._pending[:count]
+        return data

@@ -1,0 +1,1 @@
+"""What agents call all the time: the long poll, heartbeats, reports."""

@@ -1,0 +1,1 @@
+"""HTTP itself: authorization, bodies, headers, problem documents, the server."""

@@ -1,0 +1,86 @@
+"""The OpenAPI description: each call with the role it needs, and the problem documents it may refuse with."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from farm import __version__
+from farm.api.context import calling_host
+from farm.api.http.authorization import AtLeast
+from farm.core.operations.role import Role
+from farm.wire.base import Problem
+
+_PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+#: What any call may be refused with. Every code there is: farm/core/errors.
+_REFUSALS = {
+    "4XX": {"description": "Refused: `code` says why, `hint` what to do.", "content": _PROBLEM},
+    "5XX": {"description": "The farm is in trouble, or busy: try again.", "content": _PROBLEM},
+}
+_BEARER = {"bearer": {"type": "http", "scheme": "bearer"}}
+
+
+class DescribedApp(FastAPI):
+    """An application of some routers, which says of each call who may make it."""
+
+    def __init__(self, routers: Sequence[APIRouter], **settings: Any) -> None:
+        super().__init__(version=__version__, **settings)
+        self._front: ASGIApp = super().__call__
+        self._routers = routers
+        for router in routers:
+            self.include_router(router)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._front(scope, receive, send)
+
+    def put_in_front(self, kind: Callable[..., ASGIApp], **settings: Any) -> None:
+        """Have calls go through this first, ahead of all middleware: what it raises nobody answers."""
+        self._front = kind(self._front, **settings)
+
+    def openapi(self) -> dict[str, Any]:
+        """The description, drawn once."""
+        if self.openapi_schema is None:
+            self.openapi_schema = _described(self, self._routers)
+        return self.openapi_schema
+
+
+def roles_by_route(routers: Sequence[APIRouter]) -> dict[tuple[str, str], tuple[Role, ...]]:
+    """By method and path, who may call it at least; nobody in particular where there is no role."""
+    return {
+        (method, route.path): tuple(_roles(route.dependant))
+        for router in routers
+        for route in router.routes
+        if isinstance(route, APIRoute)
+        for method in sorted(route.methods or ())
+    }
+
+
+def _roles(dependant: Dependant) -> Iterator[Role]:
+    for each in dependant.dependencies:
+        if isinstance(each.call, AtLeast):
+            yield each.call.needed
+            yield from (Role.AGENT,) if each.call.or_agent else ()
+        elif each.call is calling_host:
+            yield Role.AGENT
+
+
+def _described(app: FastAPI, routers: Sequence[APIRouter]) -> dict[str, Any]:
+    document = get_openapi(title=app.title, version=app.version, routes=app.routes)
+    components = document.setdefault("components", {})
+    components.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
+    components["securitySchemes"] = _BEARER
+    for (method, path), roles in roles_by_route(routers).items():
+        call = document["paths"][path][method.lower()]
+        call["responses"] = {
+            status: told for status, told in call["responses"].items() if status.startswith("2")
+        } | _REFUSALS
+        if roles:
+            call["security"] = [{"bearer": []}]
+            call["x-roles"] = [role.value for role in roles]
+    for unused in ("HTTPValidationError", "ValidationError"):
+        components["schemas"].pop(unused, None)
+    return document

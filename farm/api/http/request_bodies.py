@@ -1,0 +1,112 @@
+"""How much may be sent, and what cannot be kept: looked at before any route sees a request."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from farm.api.http.problems import problem_document, problem_response
+from farm.core.errors import FarmError, InvalidInput, TooLarge, TooSlow
+from farm.wire.storable_text import is_keepable, made_keepable
+
+B = TypeVar("B")
+
+#: The largest document; what is larger is a file or a report, whose routes read it piece by piece.
+MAX_DOCUMENT_BYTES = 8 * 1024 * 1024
+#: A document that takes longer keeps a connection and memory for nobody's sake; who sends it gave up before.
+DOCUMENT_S = 60.0
+_AGENTS = "/api/v1/agent/"
+_IN_PIECES = ("/api/v1/blobs/", f"{_AGENTS}attempts/")
+
+
+class SoundBodies:
+    """Refuses documents that are too large, and characters that no database, or only one, can keep.
+
+    In what agents send they are replaced: phones print anything, and a host must not be shut out for it.
+    """
+
+    def __init__(self, app: ASGIApp, *, document_s: float = DOCUMENT_S) -> None:
+        self._app = app
+        self._document_s = document_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            _check_address(scope)
+            if not scope["path"].startswith(_IN_PIECES):
+                document = await arrived(_document(scope, receive), within_s=self._document_s)
+                if document is None:
+                    return
+                receive = again(document, receive)
+        except FarmError as error:
+            await problem_response(problem_document(error))(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+async def arrived(body: Awaitable[B], *, within_s: float) -> B:
+    """A body, for which is waited no longer than this.
+
+    Raises:
+        TooSlow: it is not there by then.
+    """
+    try:
+        async with asyncio.timeout(within_s):
+            return await body
+    except TimeoutError as error:
+        raise TooSlow(f"what was announced did not come within {within_s:g} s") from error
+
+
+def announced_bytes(headers: Headers) -> int | None:
+    """How long a body says it is; None when it does not say."""
+    text = headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def _check_address(scope: Scope) -> None:
+    if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+        raise InvalidInput("the address has a NUL character in it", hint="nothing here is called so")
+
+
+async def _document(scope: Scope, receive: Receive) -> bytes | None:
+    """The whole of what is sent; None when nobody waits for an answer any more."""
+    if (announced_bytes(Headers(scope=scope)) or 0) > MAX_DOCUMENT_BYTES:
+        raise _too_large()
+    body = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > MAX_DOCUMENT_BYTES:
+            raise _too_large()
+    if b"\0" in body:
+        # Of documents, those in UTF-16 and UTF-32 have such bytes: Python would read them.
+        raise InvalidInput("what was sent is no text in UTF-8", hint="JSON travels as UTF-8 (RFC 8259)")
+    if scope["path"].startswith(_AGENTS):
+        return made_keepable(bytes(body))
+    if not is_keepable(bytes(body)):
+        raise InvalidInput(
+            "there is a NUL character in what was sent, or half of a surrogate pair", hint="leave it out"
+        )
+    return bytes(body)
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"a document has at most {MAX_DOCUMENT_BYTES} bytes")
+
+
+def again(body: bytes, receive: Receive) -> Receive:
+    """What was read, as the application expects to receive it; then whatever else comes."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return received

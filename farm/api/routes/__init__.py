@@ -1,0 +1,1 @@
+"""The routes of people and scripts, one file a room."""

@@ -1,0 +1,100 @@
+"""What happened on the farm: looked up, or followed by asking for what comes after."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from farm.api.context import Context, Farm
+from farm.api.http.authorization import Viewer
+from farm.core.errors import FarmBusy
+from farm.services.operations.events import Asked, last_page, next_page, which_events
+from farm.store.operations.event_log import Which
+from farm.store.operations.event_watermark import Frontier, frontier, still_writing
+from farm.wire.base import Count
+from farm.wire.documents.events import EventPage
+
+router = APIRouter(prefix="/api/v1")
+
+MAX_WAIT_S = 30.0
+MAX_EVENTS = 1000
+#: What another process wrote, and what nobody is woken for, is seen this late at most.
+_LOOK_EVERY_S = 1.0
+#: Many changes at once are one look.
+_GATHER_S = 0.05
+#: Transactions take a few milliseconds; one that hangs only keeps who follows waiting.
+_SETTLE_EVERY_S, _MAX_SETTLE_EVERY_S = 0.01, 0.25
+_SETTLE_FOR_S = 2.0
+
+Word = Annotated[str | None, Query(max_length=160)]
+
+
+@router.get("/events")
+async def get_events(
+    farm: Farm,
+    caller: Viewer,
+    after: Count | None = None,
+    wait_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 0.0,
+    limit: Annotated[int, Query(ge=1, le=MAX_EVENTS)] = 100,
+    subject: Word = None,
+    actor: Word = None,
+    kind: Word = None,
+    since_s: Annotated[int | None, Query(ge=0, le=2**31)] = None,
+) -> EventPage:
+    """The newest events, or those after one, which are waited for up to `wait_s`."""
+    asked = Asked(subject=subject, actor=actor, kind=kind, since_s=since_s)
+    which = await farm.database.read_async(which_events, asked, now=farm.clock.now())
+    deadline = asyncio.get_running_loop().time() + wait_s
+    if after is None:
+        until = await _settled(farm, deadline)
+        if until is None:
+            raise FarmBusy("a transaction that writes events does not end", hint="try again in a moment")
+        return await farm.database.read_async(last_page, which, until=until, limit=limit)
+    with farm.waiters.following() as changed:
+        return await _waited(farm, which, after, limit, changed, deadline)
+
+
+async def _waited(
+    farm: Context, which: Which, after: int, limit: int, changed: asyncio.Event, deadline: float
+) -> EventPage:
+    """Look whenever something changed, until there is something to tell or the time is over."""
+    while True:
+        changed.clear()
+        until = await _settled(farm, deadline)
+        if until is not None and until > after:
+            page = await farm.database.read_async(next_page, which, after=after, until=until, limit=limit)
+            if page.events:
+                return page
+            after = page.next
+        if farm.waiters.closed or not await _again_before(changed, deadline):
+            return EventPage(events=(), next=after)
+
+
+async def _settled(farm: Context, deadline: float) -> int | None:
+    """The number up to which no event can come any more; None where that is not known soon."""
+    loop = asyncio.get_running_loop()
+    deadline = max(deadline, loop.time() + _SETTLE_FOR_S)
+    found: Frontier = await farm.database.read_async(frontier)
+    writers, pause_s = found.writers, _SETTLE_EVERY_S
+    while writers:
+        if loop.time() >= deadline:
+            return None
+        # Many who follow one long transaction must not keep everybody else from reading.
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, _MAX_SETTLE_EVERY_S)
+        writers = await farm.database.read_async(still_writing, writers)
+    return found.event_id
+
+
+async def _again_before(changed: asyncio.Event, deadline: float) -> bool:
+    """Wait for a change, or for the next look; False when the time is over first."""
+    loop = asyncio.get_running_loop()
+    if loop.time() >= deadline:
+        return False
+    try:
+        async with asyncio.timeout_at(min(deadline, loop.time() + _LOOK_EVERY_S)):
+            await changed.wait()
+            await asyncio.sleep(_GATHER_S)
+    except TimeoutError:
+        pass
+    return True

@@ -1,0 +1,88 @@
+"""What people and scripts call."""
+
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from farm import __version__
+from farm.api.context import Farm
+from farm.api.http.authorization import Submitter, Viewer
+from farm.core.base.ids import AttemptId, CellId, MatrixId
+from farm.services.files.registration import list_variants, register_variant
+from farm.services.jobs.views import attempt_view
+from farm.services.results.latest_speedups import list_newest_speedups
+from farm.services.results.speedups import PAGE, list_speedups
+from farm.wire.base import WIRE_VERSION, Count
+from farm.wire.documents.matrices.matrices import (
+    AttemptView,
+    FarmView,
+    SpeedupView,
+    VariantRegistration,
+    VariantView,
+)
+
+router = APIRouter(prefix="/api/v1")
+
+
+@router.get("/health")
+async def get_health(farm: Farm) -> dict[str, str]:
+    """Answers when the database does."""
+    await farm.database.read_async(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
+    return {"status": "ok"}
+
+
+@router.get("/farm")
+async def get_farm(_: Viewer, farm: Farm) -> FarmView:
+    """Who answers here."""
+    return FarmView(
+        version=__version__,
+        wire_version=WIRE_VERSION,
+        started_at=farm.started_at,
+        data_dir=str(farm.config.data_dir.resolve()),
+        agents_url=farm.config.agents_url,
+    )
+
+
+@router.get("/variants")
+async def get_variants(_: Viewer, farm: Farm) -> list[VariantView]:
+    """Every registered variant, oldest first."""
+    return await farm.database.read_async(list_variants)
+
+
+@router.post("/variants", status_code=201)
+async def post_variant(registration: VariantRegistration, _: Submitter, farm: Farm) -> VariantView:
+    """Register a variant whose file was uploaded before; again is no error."""
+    return await farm.database.write_async(
+        register_variant, registration.manifest, farm.blobs, now=farm.clock.now()
+    )
+
+
+@router.get("/attempts/{attempt_id}")
+async def get_attempt(attempt_id: Count, _: Viewer, farm: Farm) -> AttemptView:
+    """One attempt with plan, ending and evidence."""
+    return await farm.database.read_async(attempt_view, AttemptId(attempt_id))
+
+
+@router.get("/speedups")
+async def get_speedups(
+    _: Viewer,
+    farm: Farm,
+    matrix_id: Count | None = None,
+    device: str | None = Query(default=None, max_length=128),
+    model: str | None = Query(default=None, max_length=128),
+    across_controls: bool = False,
+    after: Count | None = None,
+    limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
+) -> list[SpeedupView]:
+    """Comparisons of one matrix, or else the newest of each pair, page by page: those behind the one of the
+    cell `after`; an empty page is the end."""
+    asked = partial(
+        list_newest_speedups if matrix_id is None else partial(list_speedups, matrix_id=MatrixId(matrix_id)),
+        device=device,
+        model=model,
+        across_controls=across_controls,
+        after=None if after is None else CellId(after),
+        limit=limit,
+    )
+    return await farm.database.read_async(asked)

@@ -1,0 +1,107 @@
+"""Artifacts from one folder to another: linked on one disk, copied between two, never half."""
+
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from farm.core.base.ids import Digest
+from farm.core.errors import FarmDiskFull, FarmTrouble
+
+_CHUNK_BYTES = 1024 * 1024
+
+
+def artifact_path(folder: Path, digest: Digest) -> Path:
+    """Where an artifact is in a folder of artifacts, or would be."""
+    return folder / digest[:2] / digest
+
+
+def put_artifact_file(source: Path, target: Path) -> None:
+    """Have an immutable file at another place, too; one that is there with as many bytes stays.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        FarmTrouble: it cannot be written; a full disk is FarmDiskFull.
+    """
+    size_bytes = source.stat().st_size
+    if target.exists() and target.stat().st_size == size_bytes:
+        return
+    with writing(target.parent):
+        make_folder(target.parent)
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        try:
+            _link_or_copy(source, draft)
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def file_digest(path: Path) -> Digest:
+    """SHA-256 of a file's bytes."""
+    sha256 = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            sha256.update(chunk)
+    return Digest(sha256.hexdigest())
+
+
+def copy_durably(source: Path, target: Path) -> None:
+    """Copy a file; on return its bytes are on the disk."""
+    shutil.copyfile(source, target)
+    sync_file(target)
+
+
+def sync_file(path: Path) -> None:
+    """Have a file, or a folder's names, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Translate what the disk refuses into errors of the tree; a file that is not there is the caller's."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those that it is in, where there are none.
+
+    Raises:
+        FarmTrouble: there can be none, for one because the file system takes no folders.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def unwritable(folder: Path, error: OSError) -> FarmTrouble:
+    """What to tell whoever wanted something written into a folder."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    kind = FarmDiskFull if full else FarmTrouble
+    return kind(
+        f"{folder} cannot be written: {error.strerror or error}",
+        hint="free space there, or choose another place",
+    )
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError as error:
+        # Another disk, or one that knows no links, or has too many of this file.
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
+            raise
+        copy_durably(source, target)

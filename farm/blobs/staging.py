@@ -1,0 +1,150 @@
+"""Files on their way in: under a name of their own until their digest is right."""
+
+import fcntl
+import hashlib
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from farm.core.base.ids import Digest
+from farm.core.errors import DigestMismatch, UploadInterrupted
+
+_READ_BYTES = 1024 * 1024
+
+
+class Incoming:
+    """One file being received, by whoever holds its lock.
+
+    Invariant: nobody else writes to it, in this process or another, so that what was verified is what gets
+    its name.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO, *, stays: bool) -> None:
+        """See `private` and `resumable`."""
+        self._path = path
+        self._file = file
+        self._stays = stays
+        self._is_committed = False
+        self._sha256 = hashlib.sha256()
+        self.size_bytes = 0
+
+    @classmethod
+    def private(cls, folder: Path) -> Self:
+        """A file of the caller's own, which goes if it is not committed."""
+        path = folder / secrets.token_hex(8)
+        file = path.open("x+b")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return cls(path, file, stays=False)
+
+    @classmethod
+    def resumable(cls, folder: Path, digest: Digest) -> Self | None:
+        """The file in which an upload of a digest can go on later; None while somebody else has it."""
+        path = folder / digest
+        file = path.open("a+b")
+        if _locked(file) and _is_same(path, file):
+            return cls(path, file, stays=True)
+        file.close()
+        return None
+
+    def go_on_at(self, offset_bytes: int) -> None:
+        """Keep what is there, if it is so much; from 0 on, begin anew. Blocking: reads what it keeps.
+
+        Raises:
+            UploadInterrupted: there is more or less than that.
+        """
+        there_bytes = os.fstat(self._file.fileno()).st_size
+        if offset_bytes not in (0, there_bytes):
+            raise UploadInterrupted(
+                f"the farm has {there_bytes} bytes, the request goes on at {offset_bytes}"
+            )
+        self._file.truncate(offset_bytes)
+        self._file.seek(0)
+        while chunk := self._file.read(_READ_BYTES):
+            self._sha256.update(chunk)
+        self.size_bytes = offset_bytes
+
+    def write(self, chunk: bytes) -> None:
+        """Take what comes next."""
+        self._file.write(chunk)
+        self._sha256.update(chunk)
+        self.size_bytes += len(chunk)
+
+    def commit(self, digest: Digest, target: Path) -> int:
+        """Give the file its name; its size. Blocking: waits for the disk.
+
+        Raises:
+            DigestMismatch: its bytes have another digest; it goes.
+        """
+        self.forget()
+        actual = self._sha256.hexdigest()
+        if actual != digest:
+            raise DigestMismatch(f"announced as {digest}, but the {self.size_bytes} bytes have {actual}")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        target.parent.mkdir(exist_ok=True)
+        self._path.replace(target)
+        self._is_committed = True
+        # The database will say that the file is there: its name must be on disk by then, too.
+        _sync_folder(target.parent)
+        _sync_folder(target.parent.parent)
+        return self.size_bytes
+
+    def forget(self) -> None:
+        """Have it go with the end of this request: nothing can be gone on with."""
+        self._stays = False
+
+    def close(self) -> None:
+        """Let go: what arrived stays where it can be gone on with."""
+        with suppress(OSError):
+            self._file.flush()
+        # A name that was given away may be another upload's by now.
+        if not self._is_committed and not (self._stays and os.fstat(self._file.fileno()).st_size):
+            self._path.unlink(missing_ok=True)
+        self._file.close()
+
+
+def arrived_bytes(folder: Path, digest: Digest) -> int:
+    """How much there is of an upload that can be gone on with; 0 when there is none."""
+    try:
+        return (folder / digest).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def remove_left(folder: Path, *, before_s: float | None = None) -> list[int]:
+    """Remove files that nobody is receiving, all or those last written before; the bytes of each."""
+    freed_bytes: list[int] = []
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            state = os.fstat(file.fileno())
+            if (before_s is None or state.st_mtime < before_s) and _locked(file) and _is_same(path, file):
+                path.unlink()
+                freed_bytes.append(state.st_size)
+    return freed_bytes
+
+
+def _locked(file: BinaryIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_same(path: Path, file: BinaryIO) -> bool:
+    """Whether the name still is this file's: it may have been committed before we had the lock."""
+    try:
+        named, opened = path.stat(), os.fstat(file.fileno())
+    except FileNotFoundError:
+        return False
+    return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

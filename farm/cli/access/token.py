@@ -1,0 +1,201 @@
+"""`farm token`: what lets the agent of another machine join, and what proves who calls."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.cli.access.secret_files import new_private_file
+from farm.cli.shell.address import DEFAULT_URL, connect, connect_to, data_dir, find_running, find_url
+from farm.cli.shell.duration import seconds
+from farm.cli.shell.output import Json, print_json, show, talk
+from farm.core.errors import InvalidInput
+from farm.core.operations.role import Role
+
+if TYPE_CHECKING:
+    from farm.wire.documents.access import AccessRequest, AccessTokenView, NewAccessTokenView
+    from farm.wire.documents.join_tokens import NewTokenView, TokenRequest, TokenView
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Join tokens let the agent of one machine in, once; access tokens prove who calls.",
+)
+
+
+@app.command()
+def create(
+    role: Annotated[
+        str,
+        typer.Option(
+            metavar=f"[{'|'.join(Role)}]",
+            help="agent: a join token. Any other: an access token, which only admins make.",
+        ),
+    ] = Role.AGENT,
+    name: Annotated[
+        str | None, typer.Option(help="Whose access token: what is done with it is recorded under this name.")
+    ] = None,
+    auto_admit: Annotated[
+        bool, typer.Option("--auto-admit", help="Phones of that machine join the pool without an operator.")
+    ] = False,
+    valid: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="For how long, e.g. 90s, 30m, 1h, 7d; default: 1h to join, and access until revoked.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it into a new file of yours instead.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Access tokens: of the farm with this data folder, whether it runs or not."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a token, and print it: this once, and nothing else on stdout.
+
+    Without --role it lets the agent of another machine in, for one `farm agent join`.
+
+    Example: farm token create --role submitter --name ann --out token
+    """
+    asked = _asked(_role(role), name, auto_admit=auto_admit, valid=valid, data=data)
+    # The file first: a token that could not be kept would stay valid.
+    with nullcontext() if out is None else new_private_file(out) as file:
+        token = _issued(asked, data)
+        if file is not None:
+            file.write(f"{token.token}\n")
+    if as_json:
+        print_json(token.model_dump(mode="json", exclude={"token"} if out else None))
+    elif out is None:
+        typer.echo(token.token)
+    talk(how_to_use(token, out))
+
+
+@app.command("list")
+def list_tokens(as_json: Json = False) -> None:
+    """List the tokens there were, whom they are for, and whether they are good for anything.
+
+    Example: farm token list --json
+    """
+    from farm.cli.hosts.tables import token_table
+
+    with connect() as farm:
+        tokens: list[TokenView | AccessTokenView] = [*farm.access_tokens(), *farm.tokens()]
+    show(sorted(tokens, key=lambda each: each.created_at, reverse=True), token_table, as_json=as_json)
+
+
+@app.command()
+def revoke(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `farm token list` names it.")],
+) -> None:
+    """Let nobody in with a token any more, at once. A host that has joined stays.
+
+    Example: farm token revoke 3f9c01ab77d2
+    """
+    if not token_id:
+        raise InvalidInput("the name of a token is empty", hint="`farm token list` has them")
+    with connect() as farm:
+        if any(each.token_id == token_id for each in farm.access_tokens()):
+            view = farm.revoke_access_token(token_id)
+            talk(f"Nobody gets in with {token_id} any more; it was {view.name}'s, as {view.role}.")
+        else:
+            farm.revoke_token(token_id)
+            talk(f"Nobody can join with {token_id} any more.")
+
+
+def _asked(
+    role: Role, name: str | None, *, auto_admit: bool, valid: str | None, data: Path | None
+) -> "TokenRequest | AccessRequest":
+    from farm.wire.documents.join_tokens import TokenRequest
+
+    if role is not Role.AGENT:
+        if auto_admit:
+            raise InvalidInput("phones join with hosts, not with people", hint="leave --auto-admit out")
+        return _access(role, name, valid)
+    if name is not None or data is not None:
+        raise InvalidInput("--name and --data are for access tokens", hint="say which --role it is to have")
+    return TokenRequest(auto_admit=auto_admit, valid_s=_valid_s(valid or "1h"))
+
+
+def _role(said: str) -> Role:
+    try:
+        return Role(said)
+    except ValueError as error:
+        raise InvalidInput(f"there is no role {said!r}", hint=f"one of {', '.join(Role)}") from error
+
+
+def _access(role: Role, name: str | None, valid: str | None) -> "AccessRequest":
+    from pydantic import ValidationError
+
+    from farm.wire.documents.access import AccessRequest
+
+    if name is None:
+        raise InvalidInput("an access token is somebody's", hint="say whose: --name NAME")
+    try:
+        return AccessRequest(name=name, role=role, valid_s=None if valid is None else seconds(valid))
+    except ValidationError as error:
+        field = error.errors(include_url=False)[0]["loc"][0]
+        said, rule = (
+            (f"nobody is called {name[:80]!r}", "names have up to 64 characters and no blanks")
+            if field == "name"
+            else (f"a token cannot be valid for {valid}", "from 60s to 3650d; without --valid until revoked")
+        )
+        raise InvalidInput(said, hint=rule) from error
+
+
+def _issued(asked: "TokenRequest | AccessRequest", data: Path | None) -> "NewTokenView | NewAccessTokenView":
+    from farm.cli.access.offline_access import issue_without_a_farm
+    from farm.wire.documents.join_tokens import TokenRequest
+
+    if isinstance(asked, TokenRequest):
+        with connect() as farm:
+            return farm.create_token(asked)
+    url = _running() if data is None else find_running(data)
+    if url is None:
+        return issue_without_a_farm(data or data_dir(), asked)
+    with connect_to(url) as farm:
+        return farm.create_access_token(asked)
+
+
+def _running() -> str | None:
+    """The farm that other commands would talk to, if there is one."""
+    if url := find_url():
+        return url
+    with connect_to(DEFAULT_URL) as farm:
+        return DEFAULT_URL if farm.is_healthy() else None
+
+
+def how_to_use(token: "NewTokenView | NewAccessTokenView", out: Path | None) -> str:
+    """What to do with a token."""
+    from farm.wire.documents.join_tokens import NewTokenView
+
+    if isinstance(token, NewTokenView):
+        return how_to_join(token, out)
+    until = f"until {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "until it is revoked"
+    take = "farm login URL" if out is None else f"farm login URL --token-file {out.name}"
+    return f"{token.name} is {token.role} with it {until}: {take}   (or FARM_TOKEN_FILE, for scripts)"
+
+
+def how_to_join(token: "NewTokenView", out: Path | None) -> str:
+    """What to do with a token."""
+    lines = [f"Valid for one host until {token.expires_at:%Y-%m-%d %H:%M} UTC."]
+    if token.agents_url is None:
+        lines.append(
+            "This farm is called from this machine only; `farm up --agents-on 0.0.0.0:8471` lets others in."
+        )
+        return "\n".join(lines)
+    where = f"farm agent join {token.agents_url}"
+    how = f"{where} --token-file FILE" if out is None else f"{where} --token-file {out.name}"
+    lines.append(f"On the other machine: {how}   (or the token on standard input)")
+    return "\n".join(lines)
+
+
+def _valid_s(text: str) -> int:
+    from farm.wire.documents.join_tokens import MAX_VALID_S, MIN_VALID_S
+
+    valid_s = seconds(text)
+    if not MIN_VALID_S <= valid_s <= MAX_VALID_S:
+        raise InvalidInput(f"a token cannot be valid for {text}", hint="from 60s to 30d")
+    return valid_s

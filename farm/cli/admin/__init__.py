@@ -1,0 +1,1 @@
+"""Commands for the machine of the farm: settings, database, backups, storage."""

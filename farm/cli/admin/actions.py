@@ -1,0 +1,156 @@
+"""What `farm admin` does to databases and folders, which it opens itself."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from farm.cli.shell.identity import me
+from farm.cli.shell.output import err
+from farm.cli.shell.settings import farm_config
+from farm.clock import SystemClock
+from farm.config import FarmConfig
+from farm.core.errors import InvalidInput
+from farm.core.operations.backup import BackupManifest
+from farm.daemon import data_folder_lock, make_data_folder
+from farm.database.connect import check_server, open_database, place_of, url_of
+from farm.database.engine import Database, create_engine
+from farm.database.migrate import upgrade
+from farm.database.schema_state import SchemaState, check_newest, schema_state
+from farm.services.files.backup.backup import Backup, make_backup
+from farm.services.files.backup.database_epochs import begin_epoch
+from farm.services.files.backup.layout import find_backup, read_manifest
+from farm.services.files.backup.restore import Restored, check_empty, restore_backup
+from farm.store.operations.database_copy import Progress
+from farm.store.operations.database_epochs import DatabaseEpoch, list_epochs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePlan:
+    """What would be restored, and where to."""
+
+    backup: Path
+    manifest: BackupManifest
+    config: FarmConfig
+    #: Where the database is, for people.
+    place: str
+
+
+def schema_here(data: Path | None) -> SchemaState:
+    """The schema of the farm's database; raises InvalidInput where there is none."""
+    with _existing(data) as database:
+        return database.read(schema_state)
+
+
+def migrate(data: Path | None) -> SchemaState:
+    """Bring the farm's database up to date.
+
+    Raises:
+        InvalidInput: there is none, or a farm is using it.
+        SchemaMismatch: it is a newer release's.
+    """
+    with _existing(data) as database, _nobody_uses(_config(data)):
+        upgrade(database.engine)
+        return database.read(schema_state)
+
+
+def back_up(target: Path, data: Path | None, *, with_artifacts: bool) -> Backup:
+    """Back the farm up; raises as `make_backup`, and InvalidInput where there is no farm."""
+    config = _config(data)
+    with _existing(data) as database, _progress("backing up") as progress:
+        return make_backup(
+            database,
+            config.blobs_dir,
+            target,
+            SystemClock(),
+            with_artifacts=with_artifacts,
+            progress=progress,
+        )
+
+
+def epochs_here(data: Path | None) -> list[DatabaseEpoch]:
+    """The histories of the farm's database, oldest first."""
+    with _existing(data) as database:
+        database.read(check_newest)
+        return database.read(list_epochs)
+
+
+def begin_epoch_here(data: Path | None, *, cause: str) -> list[DatabaseEpoch]:
+    """Begin another one. All of them, oldest first.
+
+    Raises:
+        InvalidInput: there is no farm, or one is at work in this folder: what it has given out since would
+            be of neither history.
+    """
+    now = SystemClock().now()
+    with _existing(data) as database, _nobody_uses(_config(data)):
+        database.read(check_newest)
+        database.write(begin_epoch, cause=cause, forgot_since=now, now=now, actor=f"user:{me()}")
+        return database.read(list_epochs)
+
+
+def plan_restore(source: Path, data: Path | None) -> RestorePlan:
+    """Look at everything that can be looked at before something is done.
+
+    Raises:
+        InvalidInput: there is no backup, or the server refuses.
+        Conflict: the database is not empty.
+    """
+    config = _config(data)
+    backup = find_backup(source)
+    manifest = read_manifest(backup)
+    check_server(config)
+    engine = create_engine(url_of(config))
+    try:
+        check_empty(engine)
+    finally:
+        engine.dispose()
+    return RestorePlan(backup=backup, manifest=manifest, config=config, place=place_of(config))
+
+
+def restore(plan: RestorePlan) -> Restored:
+    """Do it; raises as `restore_backup`, and InvalidInput where a farm runs in the data folder."""
+    config = plan.config
+    with _nobody_uses(config), _progress("restoring") as progress:
+        return restore_backup(
+            plan.backup,
+            url_of(config),
+            config.blobs_dir,
+            SystemClock(),
+            actor=f"user:{me()}",
+            progress=progress,
+        )
+
+
+def _config(data: Path | None) -> FarmConfig:
+    return farm_config(data_dir=data)
+
+
+@contextmanager
+def _existing(data: Path | None) -> Iterator[Database]:
+    config = _config(data)
+    if config.database_url is None and not config.database_path.exists():
+        raise InvalidInput(
+            f"there is no farm in {config.data_dir}", hint="say where it is with --data or FARM_DATABASE_URL"
+        )
+    check_server(config)
+    with closing(open_database(config)) as database:
+        yield database
+
+
+@contextmanager
+def _nobody_uses(config: FarmConfig) -> Iterator[None]:
+    make_data_folder(config.data_dir)
+    with data_folder_lock(config.data_dir):
+        yield
+
+
+@contextmanager
+def _progress(doing: str) -> Iterator[Progress]:
+    """A line that says how far it is, where a person looks."""
+    console = err()
+    if not console.is_terminal:
+        yield lambda what, count: None
+        return
+    with console.status(doing) as status:
+        yield lambda what, count: status.update(f"{doing}: {count} {what}")

@@ -1,0 +1,70 @@
+"""What a farm needs of its database, looked over without changing anything."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.config import FarmConfig
+from farm.core.errors import Blame, FarmError
+from farm.core.operations.diagnostic import Finding, ok, problem, warning
+from farm.database.connect import check_server, open_database, place_of
+from farm.database.schema_state import SchemaState, check_is_a_farms, read_schema_state, schema_state
+
+_HINT = "is that a farm's file, readable for this user? else restore it from a backup"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseLook:
+    """What came of opening the database."""
+
+    place: str
+    #: None where there is none yet, or it cannot be read.
+    state: SchemaState | None = None
+    #: Why it cannot be read, and what helps.
+    error: str | None = None
+    hint: str = _HINT
+
+
+def read_database(config: FarmConfig) -> DatabaseLook:
+    """Open the database as a reader."""
+    place = place_of(config)
+    try:
+        return DatabaseLook(place=place, state=_read_state(config))
+    except FarmError as error:
+        return DatabaseLook(place=place, error=error.message, hint=error.hint)
+    except (sqlite3.Error, sa.exc.DBAPIError) as error:
+        return DatabaseLook(place=place, error=str(error))
+
+
+def check_database(look: DatabaseLook) -> Finding:
+    """Whether this version of the farm can use it."""
+    place, state = look.place, look.state
+    if look.error is not None:
+        return problem("database", f"{place} cannot be read: {look.error}", look.hint, blame=Blame.FARM)
+    if state is None or state.revision is None:
+        return ok("database", f"none yet; `farm up` makes {place}")
+    if not state.is_known:
+        hint = "run the release that made it, or a newer one; there is no way back"
+        sentence = f"{place} has the schema of a newer release ({state.revision})"
+        return problem("database", sentence, hint, blame=Blame.FARM)
+    if not state.is_newest:
+        hint = "the next `farm up` migrates it: take a backup before that"
+        return warning("database", f"its schema is {state.revision}, this release's {state.newest}", hint)
+    return ok("database", f"{place} opens, its schema is {state.newest}")
+
+
+def _read_state(config: FarmConfig) -> SchemaState | None:
+    if config.database_url is None:
+        return read_schema_state(config.database_path) if config.database_path.exists() else None
+    check_server(config)
+    with closing(open_database(config)) as database:
+        return database.read(_state_of_a_farms)
+
+
+def _state_of_a_farms(connection: Connection) -> SchemaState:
+    state = schema_state(connection)
+    check_is_a_farms(connection, state)
+    return state

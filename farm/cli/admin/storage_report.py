@@ -1,0 +1,106 @@
+"""The farm's storage in words and tables."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from farm.cli.shell.formatting import joined, moment, plural
+from farm.cli.shell.tables import add_row, listing
+from farm.core.base.units import size_text
+from farm.wire.documents.files.storage import ArtifactGoing, LimitsView, StorageView, SweepPreview, SweepView
+
+
+def storage_report(view: StorageView) -> RenderableType:
+    """All of it: the disk, files by kind and use, output by age, what goes next."""
+    parts: list[RenderableType] = [
+        _lines(
+            f"data      {view.data_dir}: {size_text(view.disk_free_bytes)} free on its disk",
+            f"database  {size_text(view.database_bytes)}, of which {size_text(view.database_free_bytes)}"
+            " are free inside and used again first",
+            f"limits    {limits_text(view.limits)}",
+        ),
+        _artifact_table(view),
+        _lines(f"expired artifacts: {view.expired_artifacts}, their rows are kept"),
+        _evidence_table(view),
+        _lines(f"expired output: {plural(view.expired_reports, 'report')}, what came of them is kept"),
+    ]
+    if view.phones:
+        parts.append(_phone_table(view))
+    if view.next_sweep.artifacts:
+        parts.append(going_table(view.next_sweep.artifacts))
+    return Group(*parts, _lines(plan_text(view.next_sweep)))
+
+
+def limits_text(limits: LimitsView) -> str:
+    """The limits in force, and where there is none."""
+    days, size = limits.evidence_keep_days, limits.evidence_limit_bytes
+    output = [plural(days, "day") if days else "", "" if size is None else size_text(size)]
+    artifacts = "none" if limits.blobs_limit_bytes is None else size_text(limits.blobs_limit_bytes)
+    return (
+        f"artifacts: {artifacts}; output: {' and '.join(filter(None, output)) or 'none'};"
+        f" uploads leave {size_text(limits.disk_reserve_bytes)} of the disk free"
+    )
+
+
+def plan_text(plan: SweepPreview) -> str:
+    """What the next sweep would do, in one line."""
+    said = _counts(
+        (len(plan.artifacts), "artifact", plan.artifact_bytes),
+        (plan.reports, "report", plan.report_bytes),
+        (plan.files, "stray file", plan.file_bytes),
+    )
+    if plan.lost:
+        said.append(f"{plural(len(plan.lost), 'artifact')} marked whose files are gone")
+    return f"the next sweep: {joined(said)}" if said else "the next sweep: nothing to do"
+
+
+def swept_text(swept: SweepView) -> str:
+    """What a sweep did, in one line."""
+    said = _counts(
+        (swept.artifacts, "artifact", swept.artifact_bytes),
+        (swept.reports, "report", swept.report_bytes),
+    )
+    said += [f"{size_text(swept.file_bytes)} freed on the disk"] if swept.files else []
+    if swept.lost:
+        said.append(f"{plural(swept.lost, 'artifact')} marked whose files were gone")
+    return f"swept: {joined(said)}" if said else "swept: nothing had to go"
+
+
+def going_table(going: Sequence[ArtifactGoing]) -> Table:
+    """The artifacts that go, first ones first."""
+    table = listing(names=("goes",), words=("what",), numbers=("size", "last used"))
+    for artifact in going:
+        what = joined(artifact.names)
+        add_row(table, artifact.digest[:12], what, size_text(artifact.size_bytes), moment(artifact.used_at))
+    return table
+
+
+def _artifact_table(view: StorageView) -> Table:
+    table = listing(names=("artifacts", "use"), numbers=("files", "size"))
+    for use in view.artifacts:
+        add_row(table, use.kind, use.use, str(use.files), size_text(use.size_bytes))
+    return table
+
+
+def _evidence_table(view: StorageView) -> Table:
+    table = listing(names=("output",), numbers=("reports", "size"))
+    for age in view.evidence:
+        add_row(table, age.age, str(age.reports), size_text(age.size_bytes))
+    return table
+
+
+def _phone_table(view: StorageView) -> Table:
+    table = listing(names=("phone",), numbers=("free",))
+    for phone in view.phones:
+        add_row(table, phone.device_id, size_text(phone.free_bytes))
+    return table
+
+
+def _counts(*counted: tuple[int, str, int]) -> list[str]:
+    return [f"{plural(count, noun)} ({size_text(size)})" for count, noun, size in counted if count]
+
+
+def _lines(*lines: str) -> Text:
+    return Text("\n".join(("", *lines)).removeprefix("\n"), overflow="fold")

@@ -1,0 +1,72 @@
+"""`farm adb`: adb on a phone that one holds, through the farm's own server."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from farm.cli.shell.address import connect
+from farm.cli.shell.identity import me
+from farm.core.devices.adb_allowlist import refusal
+from farm.core.errors import HostError, InvalidInput
+
+if TYPE_CHECKING:
+    from farm.wire.documents.devices import AdbAccess
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def adb(
+    device: Annotated[str, typer.Argument(metavar="ID", help="A phone that you hold.")],
+    words: Annotated[list[str] | None, typer.Argument(metavar="ARGS...", help="As for adb itself.")] = None,
+) -> None:
+    """Run adb on a phone that you hold: input, output and exit code are adb's.
+
+    Works on the machine that the phone hangs on; elsewhere it says which command to run there, and exits 5.
+
+    Example: farm adb bench-a shell getprop ro.build.version.release
+
+    Example: farm adb bench-a push model.pt /data/local/tmp/
+    """
+    arguments = words or []
+    if reason := refusal(arguments):
+        raise InvalidInput(
+            f"farm adb does not do that: {reason}", hint="farm adb ID shell, push, pull, logcat"
+        )
+    with connect() as farm:
+        access = farm.adb_access(device, me())
+    if access.boot_id != _boot_id():
+        raise _elsewhere(access, arguments)
+    _become_adb(access, arguments)
+
+
+def _become_adb(access: "AdbAccess", arguments: list[str]) -> NoReturn:
+    """Go on as adb, in this very process: nothing stands between it and the terminal."""
+    # -P: a folder `agents` where the person happens to be is not ours.
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "agents.adb.passthrough",
+        str(access.adb_port),
+        access.serial,
+        *arguments,
+    ]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, command)
+
+
+def _elsewhere(access: "AdbAccess", arguments: list[str]) -> HostError:
+    there = shlex.join(["adb", "-P", str(access.adb_port), "-s", access.serial, *arguments])
+    return HostError(
+        f"{access.device_id} hangs on {access.host}, not on this machine",
+        hint=f"run it there: {shlex.join(['ssh', access.host, there])}",
+    )
+
+
+def _boot_id() -> str | None:
+    return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else None

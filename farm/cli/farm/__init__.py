@@ -1,0 +1,1 @@
+"""Commands that start a farm, an agent or the demo."""

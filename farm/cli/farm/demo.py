@@ -1,0 +1,41 @@
+"""`farm demo`: one matrix on virtual phones, from nothing to a speedup table."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farm.cli.shell.address import data_dir
+from farm.cli.shell.output import print_json, talk
+
+
+def demo(
+    data: Annotated[
+        Path | None, typer.Option(help="The data folder; default: FARM_DATA_DIR, else ./farm-data.")
+    ] = None,
+    matrix: Annotated[
+        Path | None, typer.Option(help="The matrix to run; default: examples/demo.yaml.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the speedups as one JSON document.")] = False,
+) -> None:
+    """Run a small matrix on two virtual phones and print how the variants compare.
+
+    Uses the farm that runs in the data folder, or starts one and stops it again. A second run builds nothing;
+    begun while the first goes on, it waits for that.
+
+    Example: farm demo
+    """
+    from farm.cli.farm.demo_lock import demo_turn
+    from farm.cli.farm.demo_steps import demo_matrix, run_demo
+    from farm.cli.results.speedups import print_speedups
+    from farm.cli.shell.next_steps import after_demo
+
+    folder = data or data_dir()
+    with demo_turn(folder, talk):
+        result = run_demo(folder, matrix or demo_matrix())
+    if as_json:
+        print_json([view.model_dump(mode="json") for view in result.speedups])
+    else:
+        print_speedups(result.speedups)
+    talk(after_demo(folder, result.matrix_id, farm_goes_on=result.farm_goes_on))
+    raise typer.Exit(result.exit_code)

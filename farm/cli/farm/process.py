@@ -1,0 +1,83 @@
+"""A farm as a child process: started in a data folder, waited for, stopped gracefully."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from farm.cli.shell.address import find_running
+from farm.client.farm_client import FarmClient
+from farm.core.errors import FarmTrouble
+
+START_S = 60.0
+POLL_S = 0.2
+#: The agent may be in the middle of a run: each signal gets this long before the next, stronger one.
+PATIENCE_S_BY_SIGNAL = {signal.SIGINT: 30.0, signal.SIGTERM: 15.0, signal.SIGKILL: 10.0}
+LOG_NAME = "farm-up.log"
+TAIL_LINES = 15
+
+
+@contextmanager
+def child_farm(folder: Path, *, virtual: int) -> Iterator[str]:
+    """Run `farm up` on a free port while the block runs; yields its address.
+
+    Raises:
+        FarmTrouble: it did not come up; the error shows the end of its log.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / LOG_NAME
+    command = [sys.executable, "-m", "farm.cli.shell.main", "up", "--port", "0", "--data", str(folder)]
+    with log.open("ab") as sink:
+        child = subprocess.Popen(
+            [*command, "--virtual", str(virtual)],
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            # Ctrl-C is for the parent, which then stops the child in its own order.
+            start_new_session=True,
+        )
+    try:
+        yield _address_when_up(child, folder, log)
+    finally:
+        stop(child)
+
+
+def stop(child: "subprocess.Popen[bytes]") -> None:
+    """Ask a process to end, more firmly each time, and wait until it has."""
+    for number, patience_s in PATIENCE_S_BY_SIGNAL.items():
+        child.send_signal(number)
+        try:
+            child.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            continue
+        return
+
+
+def log_tail(log: Path) -> str:
+    """The last lines of a log, with where it is."""
+    lines = log.read_text(errors="replace").splitlines()[-TAIL_LINES:] if log.exists() else []
+    return "\n".join([f"the end of {log}:", *(f"  {line}" for line in lines)])
+
+
+def _address_when_up(child: "subprocess.Popen[bytes]", folder: Path, log: Path) -> str:
+    deadline_s = time.monotonic() + START_S
+    while time.monotonic() < deadline_s:
+        if child.poll() is not None:
+            raise _not_up(f"the farm ended with exit code {child.returncode}", log)
+        url = find_running(folder)
+        if url and _answers(url):
+            return url
+        time.sleep(POLL_S)
+    raise _not_up(f"the farm did not answer within {START_S:.0f} s", log)
+
+
+def _answers(url: str) -> bool:
+    with FarmClient(url, answer_s=5.0) as farm:
+        return farm.is_healthy()
+
+
+def _not_up(what: str, log: Path) -> FarmTrouble:
+    return FarmTrouble(f"{what}; {log_tail(log)}", hint=f"the whole log is in {log}")

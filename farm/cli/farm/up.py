@@ -1,0 +1,131 @@
+"""`farm up`: the farm as a daemon, with an embedded agent and virtual phones if wanted."""
+
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from farm.cli.shell.address import data_dir
+from farm.cli.shell.formatting import plural
+from farm.cli.shell.output import talk
+from farm.core.base.address import is_loopback, web_address
+
+if TYPE_CHECKING:
+    from farm.config import FarmConfig
+
+_DEFAULT_PORT = 8470
+
+
+def up(
+    virtual: Annotated[int, typer.Option(min=0, max=64, help="Virtual phones to start on this machine.")] = 0,
+    bind: Annotated[
+        str | None,
+        typer.Option(
+            help="The address to listen on; default: FARM_BIND, else 127.0.0.1. On any but loopback "
+            "everybody needs an access token, and it is HTTP without encryption."
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help=f"0 takes any free one; default: FARM_PORT, else {_DEFAULT_PORT}."
+        ),
+    ] = None,
+    agents_on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where agents on other machines call, e.g. 0.0.0.0:8471; default: FARM_AGENTS_BIND, else "
+            "nowhere. It is HTTP without encryption: put a VPN, an SSH tunnel or a TLS proxy around it.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The data folder; default: FARM_DATA_DIR, else ./farm-data.")
+    ] = None,
+    database_url_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file with the address of a PostgreSQL database: postgresql://USER:PASSWORD@HOST/NAME; "
+            "default: FARM_DATABASE_URL_FILE, else FARM_DATABASE_URL, else SQLite in the data folder.",
+        ),
+    ] = None,
+    agent: Annotated[
+        bool, typer.Option("--agent/--no-agent", help="Whether this process looks after phones, too.")
+    ] = True,
+) -> None:
+    """Run a farm in this terminal until Ctrl-C.
+
+    Its embedded agent looks after the virtual phones, or without --virtual after the phones on USB.
+
+    Example: farm up --virtual 2
+    """
+    from farm.cli.shell.settings import farm_config
+    from farm.daemon import UpOptions, run
+    from farm.logconfig import configure_logging
+
+    config = farm_config(
+        data_dir=(data or data_dir()).absolute(),
+        bind=bind,
+        port=port,
+        agents_bind=agents_on,
+        database_url_file=database_url_file,
+    )
+    configure_logging()
+    left_running = run(
+        UpOptions(
+            config=config,
+            virtual=virtual,
+            agent=agent,
+            announce=lambda url, agents_url: talk(
+                welcome(url, config, agents_url=agents_url, virtual=virtual, agent=agent)
+            ),
+        )
+    )
+    talk(goodbye(left_running))
+
+
+def welcome(
+    url: str, config: "FarmConfig", *, agents_url: str | None = None, virtual: int, agent: bool
+) -> str:
+    """What a person wants to know when the farm listens."""
+    from farm.cli.shell.next_steps import after_up
+    from farm.database.connect import place_of
+
+    phones = f"{virtual} virtual" if virtual else "on USB"
+    lines = [
+        f"The farm listens at {url}",
+        f"  data    {config.data_dir}",
+        *([f"  rows    {place_of(config)}"] if config.database_url else []),
+        f"  phones  {phones if agent else 'looked after by other agents only'}",
+        *_open_to(config, url),
+        *([f"  agents  of other machines call {agents_url} (not encrypted)"] if agents_url else []),
+        after_up(config.data_dir),
+        "Ctrl-C stops it.",
+    ]
+    return "\n".join(lines)
+
+
+def _open_to(config: "FarmConfig", url: str) -> list[str]:
+    """What it means that others can call."""
+    if not config.needs_tokens:
+        return []
+    lines = ["  people  show an access token: farm token create --role ROLE --name NAME --out FILE"]
+    if not is_loopback(config.bind):
+        lines.insert(0, f"  others  call {web_address(socket.gethostname(), urlsplit(url).port or 80)}")
+        lines.append(
+            "  HTTP is not encrypted: others on the way see tokens. Put a TLS proxy or a VPN in front."
+        )
+    return lines
+
+
+def goodbye(left_running: Sequence[str]) -> str:
+    """What a person wants to know when the farm has stopped, given the phones on which a run goes on."""
+    if not left_running:
+        return "The farm has stopped."
+    runs, where = plural(len(left_running), "run"), ", ".join(left_running)
+    go, them = ("goes", "it") if len(left_running) == 1 else ("go", "them")
+    return f"The farm has stopped. {runs} {go} on on {where}; the next `farm up` takes {them} over."

@@ -1,0 +1,1 @@
+"""Commands for variants and harnesses."""

@@ -1,0 +1,111 @@
+"""Harnesses and their programs, as tables and in words."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from farm.cli.shell.formatting import NOTHING, moment, plural
+from farm.cli.shell.tables import add_row, listing
+from farm.core.base.units import size_text
+from farm.core.matrices.matrix import value_text
+from farm.core.programs.bundle import PLAIN_COMMAND
+from farm.core.programs.selection import ANY_ABI
+from farm.wire.documents.files.programs import (
+    AdapterView,
+    FlagView,
+    HarnessView,
+    ProgramView,
+    RegisteredProgramView,
+)
+
+
+def program_table(programs: Sequence[ProgramView]) -> Table:
+    """Registered programs, those in use told from those of before."""
+    table = listing(names=("harness", "abi"), words=("program", "use"), numbers=("size", "digest"))
+    for view in programs:
+        numbers = (size_text(view.size_bytes), view.digest[:12])
+        add_row(table, view.name, view.abi, _files(view), _use(view), *numbers)
+    return table
+
+
+def adapter_table(adapters: Sequence[AdapterView]) -> Table:
+    """What the farm can read by itself; `farm harness add` registers a program for it."""
+    table = listing(names=("adapter",), words=("reads", "backends", "programs for"), numbers=("parser",))
+    for view in adapters:
+        programs = ", ".join(view.abis) or NOTHING
+        words = (", ".join(view.formats), ", ".join(view.backends), programs)
+        add_row(table, view.name, *words, str(view.parser_version))
+    return table
+
+
+def _files(view: ProgramView) -> str:
+    others = len(view.files) - 1
+    return f"{view.entry} and {plural(others, 'file')}" if others else view.entry
+
+
+def harness_report(view: HarnessView) -> RenderableType:
+    """All that is known of a harness."""
+    kind = "generic" if view.definition is not None else "adapter of the farm's own"
+    model = "runs a model" if view.needs_model else "runs no model"
+    reads = f", reads {', '.join(view.formats)}" if view.formats else ""
+    facts = (
+        f"{view.name}: {kind}, {model}{reads}, parser version {view.parser_version}",
+        f"backends: {', '.join(view.backends)}",
+        f"the clock covers: {view.clock_covers}",
+    )
+    parts: list[RenderableType] = [Text(fact) for fact in facts]
+    if view.flags:
+        parts += [Text(), _flag_table(view.flags)]
+    if not view.programs:
+        parts += [Text(), Text("no program is registered: `farm harness add` does that")]
+    for program in reversed(view.programs):
+        parts += [Text(), Text("\n").join(map(Text, _program_lines(program)))]
+    return Group(*parts)
+
+
+def registered_lines(view: RegisteredProgramView) -> Iterator[str]:
+    """What a registration changed."""
+    program = view.program
+    phones = "phones that no binary is registered for" if program.abi == ANY_ABI else f"{program.abi} phones"
+    again = ", which was registered before" if view.known else ""
+    yield f"New matrices of {program.name} run {program.digest[:12]} on {phones}{again}."
+    if view.replaces is not None:
+        yield f"It replaces {view.replaces.digest[:12]} of {moment(view.replaces.chosen_at)}."
+    for note in view.notes:
+        yield f"warning: {note.message}"
+        yield f"hint: {note.hint}"
+
+
+def _use(view: ProgramView) -> str:
+    use = f"since {moment(view.chosen_at)}" if view.in_use else "replaced"
+    return f"{use}, expired" if view.expired else use
+
+
+def _flag_table(flags: Sequence[FlagView]) -> Table:
+    table = listing(names=("flag", "default"), prose=("what it does",))
+    for flag in flags:
+        least = "" if flag.minimum is None else f" (at least {flag.minimum})"
+        add_row(table, flag.name, value_text(flag.default) or NOTHING, f"{flag.help}{least}")
+    return table
+
+
+def _program_lines(view: ProgramView) -> Iterator[str]:
+    yield f"{view.abi}: {view.digest}, {'in use ' if view.in_use else ''}{_use(view)}"
+    for file in view.files:
+        marks = [size_text(file.size_bytes), file.digest[:12]]
+        marks += ["started"] if file.path == view.entry else ["executable"] if file.executable else []
+        yield f"  {file.path}  {', '.join(marks)}"
+    for name, value in view.env.items():
+        yield f"  environment: {name}={value}"
+    if view.command != PLAIN_COMMAND:
+        # As it was given: quoting would hide the placeholders.
+        yield f"  command: {' '.join(map(_word, view.command))}"
+    if view.lacks:
+        yield f"  does not know: {', '.join(view.lacks)}"
+
+
+def _word(word: str) -> str:
+    return word if "${" in word else shlex.quote(word)

@@ -1,0 +1,106 @@
+"""One run of a harness, now, to see what it prints and what is read of it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from farm.cli.matrices.report import doing
+from farm.cli.run.matrix import RunOptions, harness_spec
+from farm.cli.shell.exit_codes import exit_code
+from farm.cli.shell.next_steps import watch_again
+from farm.cli.shell.output import talk
+from farm.cli.shell.wait import wait_for
+from farm.core.base.ids import DeviceId, MatrixId
+from farm.core.base.spec_errors import name_hint
+from farm.core.errors import Blame, InvalidInput
+from farm.core.jobs.job import JobState
+from farm.core.runs.measurement import Outcome
+
+if TYPE_CHECKING:
+    from farm.client.farm_client import FarmClient
+    from farm.wire.documents.files.programs import HarnessView
+    from farm.wire.documents.matrices.matrices import AttemptView, JobView
+
+#: Before all that others wait for, behind health checks.
+_PRIORITY = 100
+_NAME = "harness test"
+
+
+def try_harness(
+    farm: "FarmClient",
+    name: str,
+    device: str,
+    *,
+    model: str | None,
+    backend: str | None,
+    flags: Sequence[str],
+    timeout_s: float,
+) -> "AttemptView":
+    """Run a harness once on a phone and wait for it; the repeat of a run that is too noisy is cancelled.
+
+    Raises:
+        NotFound: there is no such harness, phone or variant.
+        InvalidInput: a flag the harness does not have, or nothing that it could run.
+        typer.Exit: the person pressed Ctrl-C, and the run goes on.
+    """
+    harness = farm.harness(name)
+    if backend is not None and backend not in harness.backends:
+        hint = name_hint(backend, harness.backends)
+        raise InvalidInput(f"{name} has no backend `{backend}`", hint=hint)
+    device_id = farm.device(device).device_id
+    options = RunOptions(
+        devices=(device_id,), backends=(backend,) if backend else (), rounds=1, timeout_s=timeout_s
+    )
+    file = _model(farm, harness, model, backend)
+    spec = harness_spec(farm, file, name, flags, options)
+    view = farm.submit_matrix(
+        {**spec, "name": _NAME, "priority": _PRIORITY, "devices": {"device_id": device_id}}
+    )
+    job = _finished_job(farm, view.matrix_id, device_id)
+    if not job.attempts:
+        raise InvalidInput(f"the run was {job.outcome} before it began", hint="run the test again")
+    return farm.attempt(job.attempts[-1])
+
+
+def exit_code_of(view: "AttemptView") -> int:
+    """0 when something was measured, else whose doing it was."""
+    if view.outcome is Outcome.SUCCEEDED:
+        return 0
+    return exit_code(Blame(view.blame)) if view.blame else exit_code(Blame.FARM)
+
+
+def _model(farm: "FarmClient", harness: "HarnessView", asked: str | None, backend: str | None) -> str | None:
+    """What was asked for; else the newest file that can run, where the harness needs one."""
+    if asked is not None or not harness.needs_model:
+        return asked
+    backends = {backend} if backend else set(harness.backends)
+    able = [
+        view
+        for view in farm.variants()
+        if backends & set(view.manifest.backends)
+        and (not harness.formats or view.manifest.recipe.format in harness.formats)
+    ]
+    if not able:
+        hint = "`farm variants build mobilenet_v2` makes one, `farm variants add FILE` registers yours"
+        raise InvalidInput(f"{harness.name} runs a model, and the farm has none that would do", hint=hint)
+    newest = max(able, key=lambda view: view.variant_id)
+    talk(f"With {newest.name}; --model names another.")
+    return newest.name
+
+
+def _finished_job(farm: "FarmClient", matrix_id: MatrixId, device_id: DeviceId) -> "JobView":
+    """The first job, once it is finished; blocks that would repeat it are cancelled."""
+
+    def words(_: "JobView") -> str:
+        progress = farm.matrix(matrix_id).progress
+        return f"{device_id}: {doing(progress[0])}" if progress else f"{device_id}: queued"
+
+    try:
+        job = wait_for(lambda: farm.jobs(matrix_id)[0], lambda job: job.state is JobState.FINISHED, words)
+    except KeyboardInterrupt:
+        talk(watch_again(matrix_id))
+        raise typer.Exit(130) from None
+    if len(farm.jobs(matrix_id)) > 1:
+        farm.cancel_matrix(matrix_id)
+    return job

@@ -1,0 +1,142 @@
+"""The files of a program as they lie on this machine: one file, or a folder with all that is in it."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import file_digest
+from pathlib import Path
+
+from farm.blobs.program_file import look_into
+from farm.core.base.ids import Digest
+from farm.core.errors import InvalidInput
+from farm.core.programs.abi import entry_of, program_abi
+from farm.core.programs.bundle_rules import MAX_FILES, path_problem
+from farm.wire.documents.files.programs import BundleFileSpec
+
+#: What editors, systems and version control leave in folders, and no program reads.
+_JUNK = frozenset({".git", ".hg", ".svn", ".DS_Store", "Thumbs.db", "desktop.ini", "__pycache__", "__MACOSX"})
+_JUNK_PREFIX = "._"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalFile:
+    """One file of a program."""
+
+    #: Below the folder.
+    path: str
+    source: Path
+    size_bytes: int
+    executable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalProgram:
+    """All files of a program, and what was left out."""
+
+    files: tuple[LocalFile, ...]
+    skipped: tuple[str, ...] = ()
+
+
+def local_program(path: Path) -> LocalProgram:
+    """Find the files; links are followed, wherever they lead.
+
+    Raises:
+        InvalidInput: nothing is there, too much, or something that is neither file nor folder.
+    """
+    if not path.exists():
+        raise InvalidInput(f"{path}: there is no such file or folder", hint="name the program, or its folder")
+    if not path.is_dir():
+        return LocalProgram(files=(_local_file(path, path.name),))
+    found: list[LocalFile] = []
+    skipped: list[str] = []
+    for relative, is_junk in _walk(path):
+        if is_junk:
+            skipped.append(relative)
+            continue
+        if len(found) == MAX_FILES:
+            hint = "name the folder of the program alone, or put data into one archive"
+            raise InvalidInput(f"{path}: over {MAX_FILES} files", hint=hint)
+        found.append(_local_file(path / relative, relative))
+    if not found:
+        raise InvalidInput(f"{path}: the folder is empty", hint="name the program, or its folder")
+    return LocalProgram(files=tuple(found), skipped=tuple(skipped))
+
+
+def chosen_entry(files: Sequence[LocalFile], asked: str | None, *, abi: str | None = None) -> str:
+    """The path of the file that is to be started, after a look at whether all files go together.
+
+    Raises:
+        InvalidInput: there is no such file, without a wish the files leave a doubt, what is to be started
+            cannot be, or the files are not for the ABI that was asked for.
+    """
+    look_by_path = {file.path: look_into(file.source) for file in files}
+    entry = _wanted(files, asked) or entry_of(look_by_path, [file.path for file in files if file.executable])
+    program_abi(look_by_path, entry, abi)
+    return entry
+
+
+def _wanted(files: Sequence[LocalFile], asked: str | None) -> str | None:
+    wanted = None if asked is None else os.path.normpath(asked)
+    if wanted is not None and wanted not in {file.path for file in files}:
+        listed = ", ".join(sorted(file.path for file in files)[:12])
+        raise InvalidInput(f"--entry {asked}: there is no such file in the bundle", hint=f"it has {listed}")
+    return wanted
+
+
+def file_specs(files: Sequence[LocalFile], entry: str) -> dict[LocalFile, BundleFileSpec]:
+    """What the farm is told of each file; reads all of them.
+
+    Raises:
+        InvalidInput: a file cannot be read.
+    """
+    return {
+        file: BundleFileSpec(
+            path=file.path, digest=_digest(file.source), executable=file.executable or file.path == entry
+        )
+        for file in files
+    }
+
+
+def _walk(folder: Path) -> Iterator[tuple[str, bool]]:
+    """Every file with whether it is junk; junk folders are not entered."""
+    for root, folders, names in os.walk(folder, followlinks=True, onerror=_refuse):
+        if _is_inside_itself(Path(root), folder):
+            raise InvalidInput(f"{root}: a link leads round in a circle", hint="remove the link")
+        here = os.path.relpath(root, folder)
+        for name in sorted([*names, *filter(_is_junk, folders)]):
+            yield os.path.normpath(f"{here}/{name}"), _is_junk(name)
+        folders[:] = sorted(name for name in folders if not _is_junk(name))
+
+
+def _is_inside_itself(place: Path, folder: Path) -> bool:
+    """Whether a link on the way from the folder leads to one of the folders that it is in."""
+    above = [folder / parent for parent in place.relative_to(folder).parents]
+    return place != folder and any(place.samefile(each) for each in above)
+
+
+def _is_junk(name: str) -> bool:
+    return name in _JUNK or name.startswith(_JUNK_PREFIX)
+
+
+def _refuse(error: OSError) -> None:
+    raise InvalidInput(f"{error.filename}: cannot be read: {error.strerror}") from error
+
+
+def _local_file(source: Path, path: str) -> LocalFile:
+    if why := path_problem(path):
+        raise InvalidInput(f"the path {path[:80]!r} {why}", hint="rename it, or leave it out")
+    try:
+        is_file, size_bytes = source.is_file(), source.stat().st_size
+    except OSError as error:
+        raise InvalidInput(f"{source}: cannot be read: {error.strerror}") from error
+    if not is_file:
+        raise InvalidInput(f"{source}: is neither a file nor a folder", hint="leave it out")
+    return LocalFile(path=path, source=source, size_bytes=size_bytes, executable=os.access(source, os.X_OK))
+
+
+def _digest(source: Path) -> Digest:
+    try:
+        with source.open("rb") as content:
+            return Digest(file_digest(content, "sha256").hexdigest())
+    except OSError as error:
+        raise InvalidInput(f"{source}: cannot be read: {error.strerror}") from error

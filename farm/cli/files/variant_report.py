@@ -1,0 +1,80 @@
+"""One variant in words: what its manifest says, and how far it agrees with float32."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from farm.cli.shell.formatting import NOTHING, moment
+from farm.core.base.spec_errors import name_hint
+from farm.core.base.units import size_text
+from farm.core.errors import NotFound
+from farm.core.models.variant import Agreement, TensorSpec
+from farm.wire.documents.matrices.matrices import VariantView
+
+_PART_OF_A_DIGEST = re.compile(r"[0-9a-f]{6,64}")
+
+
+def picked(views: Sequence[VariantView], name: str) -> VariantView:
+    """The newest variant of that name, or the one whose digest begins so.
+
+    Raises:
+        NotFound: there is none, or the beginning fits several digests.
+    """
+    if named := [view for view in views if view.name == name]:
+        return max(named, key=lambda view: view.variant_id)
+    if _PART_OF_A_DIGEST.fullmatch(name):
+        by_digest = {view.manifest.digest: view for view in views if view.manifest.digest.startswith(name)}
+        if len(by_digest) == 1:
+            return next(iter(by_digest.values()))
+    hint = name_hint(name, [view.name for view in views]) or "`farm variants build MODEL` makes some"
+    raise NotFound(f"there is no variant {name!r}", hint=hint)
+
+
+def variant_report(view: VariantView) -> Text:
+    """Everything that is known of a variant."""
+    return Text("\n").join([Text(view.name, style="bold"), *map(Text, _lines(view))])
+
+
+def agreement_text(agreement: Agreement | None) -> str:
+    """Correlation of the outputs with those of float32, in a cell of a table."""
+    return NOTHING if agreement is None else f"{agreement.correlation:.3f}"
+
+
+def input_texts(inputs: Sequence[TensorSpec]) -> str:
+    """`1x3x224x224 float32`; `-` where nobody said."""
+    return ", ".join(f"{'x'.join(map(str, spec.shape))} {spec.dtype}" for spec in inputs) or NOTHING
+
+
+def _lines(view: VariantView) -> Iterator[str]:
+    manifest = view.manifest
+    recipe = manifest.recipe
+    yield _field(
+        "recipe", f"{recipe.precision}, {recipe.format}, {recipe.memory_format}, for {recipe.target}"
+    )
+    yield _field("file", f"{size_text(manifest.size_bytes)}, {manifest.digest}")
+    yield _field("backends", ", ".join(manifest.backends))
+    yield _field("inputs", input_texts(manifest.inputs))
+    yield _field("parameters", _count(manifest.parameters))
+    counted = ", 2 x MAC, of the float32 network" if manifest.flops is not None else ""
+    yield _field("FLOPs", _count(manifest.flops) + counted)
+    yield _field("agreement", _agreement(manifest.agreement))
+    yield _field("made with", ", ".join(f"{what} {how}" for what, how in manifest.made_with.items()))
+    yield _field("registered", moment(view.created_at))
+
+
+def _agreement(agreement: Agreement | None) -> str:
+    if agreement is None:
+        return "not compared with float32"
+    return (
+        f"with float32 on {agreement.inputs} inputs: correlation {agreement.correlation:.4f}, largest"
+        f" difference {agreement.max_difference:.3g}, same best class for {agreement.top1_share:.0%}"
+    )
+
+
+def _count(number: int | None) -> str:
+    return NOTHING if number is None else f"{number:,}".replace(",", " ")
+
+
+def _field(name: str, text: str) -> str:
+    return f"{name:11}{text or NOTHING}"

@@ -1,0 +1,185 @@
+"""One attempt in words: what ran, in which conditions, what it printed, and how it was judged."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from pydantic import TypeAdapter
+from rich.text import Text
+
+from farm.cli.results.measurement_lines import reading_fields
+from farm.cli.shell.formatting import NOTHING, moment, plural
+from farm.core.base.units import elapsed_text, size_text
+from farm.core.devices.condition import Condition, CpuPolicy, Gates, unknown_gates
+from farm.core.devices.controls import ControlState
+from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, Trouble
+from farm.core.runs.plan import PlanFile, RunPlan
+from farm.wire.documents.matrices.matrices import AttemptView
+
+#: Of an output, this many lines at its beginning and at its end are shown.
+HEAD_LINES, TAIL_LINES = 10, 20
+_UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
+
+_PLAN = TypeAdapter(RunPlan)
+_EVIDENCE = TypeAdapter(Evidence)
+
+
+def attempt_report(view: AttemptView) -> Text:
+    """Everything about one attempt; outputs are cut in the middle."""
+    plan = _PLAN.validate_python(view.plan)
+    evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
+    headline = f"attempt {view.attempt_id} of job {view.job_id} on {view.device_id}: {_ending(view)}"
+    lines = [*_about(view, plan), *(_of_evidence(evidence, plan.gates) if evidence else [_why_nothing(view)])]
+    return Text("\n").join([Text(headline, style="bold"), *map(Text, lines)])
+
+
+def _why_nothing(view: AttemptView) -> str:
+    if view.evidence_expired_at is None:
+        return "nothing has come back of it"
+    return f"its output expired on {moment(view.evidence_expired_at)}, by the {view.evidence_expired_by}"
+
+
+def _ending(view: AttemptView) -> str:
+    said = [view.state, view.outcome, f"blame {view.blame}" if view.blame else None]
+    return ", ".join(str(part) for part in said if part)
+
+
+def _about(view: AttemptView, plan: RunPlan) -> Iterator[str]:
+    if view.message or view.code:
+        yield _field("why", " ".join(filter(None, [view.message, f"[{view.code}]" if view.code else None])))
+    if view.waiting_for:
+        yield _field("waits", view.waiting_for)
+    if view.quality:
+        reasons = f": {'; '.join(view.quality_reasons)}" if view.quality_reasons else ""
+        yield _field("quality", f"{view.quality}{reasons}")
+    if view.reading:
+        yield from (_field(name, text) for name, text in reading_fields(view.reading))
+    yield _field("harness", f"{plan.harness}, {plan.backend}; {_settings(plan)}")
+    yield from (_file(file) for file in plan.files)
+    yield from (_field("variable", f"{name}={value}") for name, value in plan.env.items())
+    yield _field("claimed", moment(view.claimed_at))
+
+
+def _settings(plan: RunPlan) -> str:
+    return ", ".join(f"{name}={value}" for name, value in plan.settings.items()) or "no settings"
+
+
+def _file(file: PlanFile) -> str:
+    name = f"{file.name} at {file.path}" if file.path else file.name
+    return _field("file", f"{name}, {size_text(file.size_bytes)}, {file.digest}")
+
+
+def _of_evidence(evidence: Evidence, gates: Gates) -> Iterator[str]:
+    if evidence.argv:
+        yield _field("command", shlex.join(evidence.argv))
+    if evidence.started_at:
+        again = ", taken over by a later life of the agent" if evidence.adopted else ""
+        yield _field("started", f"{moment(evidence.started_at)}{again}")
+    if evidence.waited_s:
+        yield _field("waited", f"{elapsed_text(evidence.waited_s)} for gates")
+    if evidence.argv:
+        yield _field("pushed", f"{size_text(evidence.pushed_bytes)} to the phone")
+    if evidence.exit:
+        yield _field("exit", _exit(evidence.exit))
+    if evidence.trouble:
+        yield from _trouble(evidence.trouble)
+    yield _field("before", _condition(evidence.before))
+    yield _field("after", _condition(evidence.after))
+    if unseen := evidence.before and unknown_gates(evidence.before, gates):
+        yield _field("unseen", f"{', '.join(unseen)}: its gates let pass what the phone does not report")
+    yield from (_field("control", _control(state)) for state in evidence.controls)
+    yield from _output("stdout", evidence.stdout, evidence.stdout_dropped_bytes)
+    yield from _output("stderr", evidence.stderr, evidence.stderr_dropped_bytes)
+    for each in evidence.passes:
+        yield from _pass(each)
+
+
+def _exit(record: ExitRecord) -> str:
+    killed = ", killed at its time-out" if record.timed_out else ""
+    spent = "" if record.cpu_s is None else f", {record.cpu_s:.2f} s of CPU time"
+    return f"code {record.code} after {record.duration_s:.2f} s{spent}{killed}"
+
+
+def _control(state: ControlState) -> str:
+    """What was asked for, what there was before it was set, and what was read back around the run."""
+    was = "" if state.before is None else f", {state.before} otherwise"
+    held = "" if state.held_before is None else f", {state.held_before} before the run"
+    after = "" if state.held_after is None else f", {state.held_after} after it"
+    return f"{state.name} {state.asked}{was}{held}{after}"
+
+
+def _pass(found: PassEvidence) -> Iterator[str]:
+    """A further process start after the run; of its output the phone's log is what it was for."""
+    yield _field("pass", f"{found.name}, uncounted: {_exit(found.exit) if found.exit else 'did not end'}")
+    if found.trouble:
+        yield from _trouble(found.trouble)
+    yield from _output(f"log of pass {found.name}", found.log, 0)
+
+
+def _trouble(trouble: Trouble) -> Iterator[str]:
+    yield _field("trouble", f"{trouble.message} [{trouble.code}, blame {trouble.blame}]")
+    yield _field("", f"hint: {trouble.hint}")
+
+
+def _condition(condition: Condition | None) -> str:
+    """What the phone said of itself; what it did not say is left out."""
+    if condition is None:
+        return NOTHING
+    status = condition.thermal_status
+    said = [
+        moment(condition.taken_at),
+        None if status is None else f"thermal status {status.name}",
+        _with_unit(condition.skin_c, "skin {:.1f} °C"),
+        _with_unit(condition.battery_level_pct, "battery {} %"),
+        _with_unit(condition.battery_c, "battery {:.1f} °C"),
+        None if condition.charging is None else "charging" if condition.charging else "not charging",
+        None if condition.plugged is None else f"plugged in: {condition.plugged}",
+        None if condition.screen_on is None else "screen on" if condition.screen_on else "screen off",
+        *(_clock(policy) for policy in condition.cpus),
+        _with_unit(condition.gpu_busy_pct, "GPU {:.0f} % busy"),
+        *(f"{name} at {busy:.0f} % of a core" for name, busy in condition.busiest_pct.items()),
+        _with_unit(condition.load_1m, "load {:.2f}"),
+        _bytes(condition.memory_available_bytes, "memory"),
+        _bytes(condition.storage_free_bytes, "storage"),
+    ]
+    return ", ".join(part for part in said if part)
+
+
+def _clock(policy: CpuPolicy) -> str | None:
+    """`policy4 at 2.11, limit 2.11 of 2.75 GHz`."""
+    known = [
+        None if hz is None else f"{word} {hz / 1e9:.2f}"
+        for word, hz in (("at", policy.current_hz), ("limit", policy.max_hz), ("of", policy.hardware_max_hz))
+    ]
+    told = " ".join(part for part in known if part)
+    return f"{policy.name} {told} GHz" if told else None
+
+
+def _with_unit(value: float | None, form: str) -> str | None:
+    return None if value is None else form.format(value)
+
+
+def _bytes(count: int | None, what: str) -> str | None:
+    return None if count is None else f"{size_text(count)} of {what} free"
+
+
+def _output(name: str, text: str, dropped_bytes: int) -> Iterator[str]:
+    lines = text.splitlines()
+    dropped = f", {size_text(dropped_bytes)} more were not brought back" if dropped_bytes else ""
+    yield f"{name}: {'empty' if not lines else plural(len(lines), 'line')}{dropped}"
+    yield from (f"  {_printable(line)}" for line in _cut(lines))
+
+
+def _cut(lines: Sequence[str]) -> Sequence[str]:
+    left_out = len(lines) - HEAD_LINES - TAIL_LINES
+    if left_out <= 0:
+        return lines
+    return [*lines[:HEAD_LINES], f"... {left_out} lines left out, --json has them ...", *lines[-TAIL_LINES:]]
+
+
+def _printable(line: str) -> str:
+    """What a program printed must not move the reader's cursor."""
+    return "".join(sign if sign.isprintable() or sign == "\t" else _UNPRINTABLE for sign in line)
+
+
+def _field(name: str, text: str) -> str:
+    return f"{name:9}{text}"

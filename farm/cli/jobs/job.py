@@ -1,0 +1,82 @@
+"""`farm job`: one process start of a matrix, and what it printed."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.cli.jobs import pending
+from farm.cli.shell.address import connect
+from farm.cli.shell.output import Json, out, print_json, talk
+from farm.core.base.ids import AttemptId, JobId
+from farm.core.errors import NotFound
+
+if TYPE_CHECKING:
+    from farm.wire.documents.results.explain import JobDetail
+
+app = typer.Typer(no_args_is_help=True, help="Jobs: one cell in one round, try by try.")
+
+Id = Annotated[int, typer.Argument(metavar="ID", help="The job's number, as `farm matrix jobs` shows it.")]
+
+
+@app.command("show")
+def show_command(job_id: Id, as_json: Json = False) -> None:
+    """Show one job: its attempts, how each ended, and the number it yielded.
+
+    Example: farm job show 17
+    """
+    from farm.cli.jobs.job_report import job_report
+
+    with connect() as farm:
+        view = farm.job(JobId(job_id))
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+    else:
+        out().print(job_report(view), soft_wrap=True)
+
+
+app.command("why")(pending.job_why)
+
+
+@app.command("logs")
+def logs_command(
+    job_id: Id,
+    attempt: Annotated[
+        int | None, typer.Option(metavar="N", help="Of this attempt, by its number; else of the last one.")
+    ] = None,
+    stderr: Annotated[bool, typer.Option("--stderr", help="What it said on stderr instead.")] = False,
+) -> None:
+    """Print what the program of a job printed, byte for byte as far as it was brought back.
+
+    Example: farm job logs 17 --stderr
+    """
+    with connect() as farm:
+        job = farm.job(JobId(job_id))
+        view = farm.attempt(_chosen(job, attempt))
+    if view.evidence is None:
+        gone = view.evidence_expired_at is not None
+        why = "its output expired" if gone else "nothing has come back of it yet"
+        hint = f"`farm attempt show {view.attempt_id}` shows what is known of it"
+        raise NotFound(f"attempt {view.attempt_id} of job {job_id} is {view.state}: {why}", hint=hint)
+    name = "stderr" if stderr else "stdout"
+    # Written as it came: a terminal's markup, or a missing last line feed, is the program's.
+    sys.stdout.write(str(view.evidence[name]))
+    if dropped := view.evidence[f"{name}_dropped_bytes"]:
+        talk(f"{dropped} bytes more were not brought back")
+
+
+def _chosen(job: "JobDetail", attempt: int | None) -> AttemptId:
+    """The attempt whose output is wanted.
+
+    Raises:
+        NotFound: the job has no such attempt, or none at all.
+    """
+    if not job.attempts:
+        hint = f"`farm matrix show {job.matrix_id}` says what its phone waits for"
+        raise NotFound(f"job {job.job_id} was not tried yet", hint=hint if job.matrix_id else None)
+    if attempt is None:
+        return job.attempts[-1]
+    if attempt not in job.attempts:
+        known = ", ".join(map(str, job.attempts))
+        raise NotFound(f"job {job.job_id} has no attempt {attempt}", hint=f"it has {known}")
+    return AttemptId(attempt)

@@ -1,0 +1,53 @@
+"""`farm job why` and `farm matrix why`: what something waits for, and what to do about it."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from farm.cli.shell.address import connect
+from farm.cli.shell.output import Json, out, print_json
+from farm.core.base.ids import JobId, MatrixId
+
+JobNumber = Annotated[
+    int, typer.Argument(metavar="ID", help="The job's number, as `farm matrix jobs` shows it.")
+]
+MatrixNumber = Annotated[
+    int, typer.Argument(metavar="ID", help="The matrix's number, as `farm matrix list` shows it.")
+]
+
+
+def job_why(job_id: JobNumber, as_json: Json = False) -> None:
+    """Say what a job waits for, what to do about it, and how many jobs go first.
+
+    Example: farm job why 17
+    """
+    from farm.cli.jobs.pending_report import WaitingReport
+
+    with connect() as farm:
+        view = farm.job_waiting(JobId(job_id))
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+    else:
+        _print(WaitingReport().job(view))
+
+
+def matrix_why(matrix_id: MatrixNumber, as_json: Json = False) -> None:
+    """Say what is left of a matrix, phone by phone, what it waits for there and what to do about it.
+
+    Example: farm matrix why 3
+    """
+    from farm.cli.jobs.pending_report import WaitingReport
+
+    with connect() as farm:
+        view = farm.matrix_waiting(MatrixId(matrix_id))
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+    else:
+        _print(WaitingReport().matrix(view))
+
+
+def _print(lines: Iterator[str]) -> None:
+    console = out()
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)

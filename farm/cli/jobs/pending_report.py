@@ -1,0 +1,104 @@
+"""Why something waits, in words: each reason with since when, by whom, and what to do."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from farm.cli.shell.formatting import plural
+from farm.core.base.units import elapsed_text
+from farm.core.jobs.job import JobState
+from farm.wire.documents.matrices.pending import (
+    DeviceWaitingView,
+    JobWaitingView,
+    MatrixWaitingView,
+    ReasonView,
+    RunningView,
+)
+
+_DAYS_FROM_S = 2 * 86400
+
+
+class WaitingReport:
+    """Lines about what waits, counted from one moment."""
+
+    def __init__(self, now: datetime | None = None) -> None:
+        """`now` is the reader's present."""
+        self._now = now or datetime.now(UTC)
+
+    def job(self, view: JobWaitingView) -> Iterator[str]:
+        """One job: its state, what is in its way, its place in the queue."""
+        name = f"job {view.job_id} on {view.device}"
+        if view.state is JobState.FINISHED:
+            cause = f": {view.cause}" if view.cause and view.cause != view.outcome else ""
+            yield f"{name} is finished: {view.outcome}{self._by(view.by)}{self._ago(view.since)}{cause}"
+            return
+        doing = "runs" if view.state is JobState.ACTIVE else "waits"
+        yield f"{name} {doing}{self._since(view.since)}:"
+        for reason in view.reasons:
+            yield f"- {self.reason(reason)}"
+            yield f"  hint: {reason.hint}"
+        if view.state is JobState.QUEUED:
+            yield f"- {self._turn(view)}"
+
+    def matrix(self, view: MatrixWaitingView) -> Iterator[str]:
+        """What is left of a matrix, phone by phone."""
+        if not view.devices and not view.not_queued:
+            yield f"matrix {view.matrix_id} ({view.name}) waits for nothing: all of its jobs are finished"
+            return
+        moved = f"; a job last began or ended{self._ago(view.moved_at)}" if view.moved_at else ""
+        left, phones = plural(view.left, "job"), plural(len(view.devices), "phone")
+        yield f"matrix {view.matrix_id} ({view.name}): {left} left on {phones}{moved}"
+        if view.not_queued:
+            yield f"- {plural(view.not_queued, 'job')} of it are still to be queued: the farm is unfolding it"
+        for device in view.devices:
+            yield from self._device(device)
+
+    def reason(self, reason: ReasonView) -> str:
+        """`the phone is cordoned by ann since 2 h 3 min: swollen battery`."""
+        cause = f": {reason.cause}" if reason.cause else ""
+        return f"{reason.message}{self._by(reason.by)}{self._since(reason.since)}{cause}"
+
+    def _device(self, view: DeviceWaitingView) -> Iterator[str]:
+        waits = f"{plural(view.queued, 'job')} {'waits' if view.queued == 1 else 'wait'} for {view.device}"
+        runs = "" if view.active is None else f"job {view.active} runs on {view.device}"
+        head = "; ".join(filter(None, [runs, waits if view.queued else ""]))
+        if not view.reasons:
+            yield f"{head}: {_behind(view.jobs_before, view.more_before)}"
+        for number, reason in enumerate(view.reasons):
+            yield f"{'  also' if number else head}: {self.reason(reason)}"
+            yield f"  hint: {reason.hint}"
+        if view.reasons and view.jobs_before:
+            yield f"  {_behind(view.jobs_before, view.more_before)}"
+
+    def _turn(self, view: JobWaitingView) -> str:
+        running = view.running
+        now = (
+            "" if running is None else f"; on the phone now: {_run(running)}{self._since(running.claimed_at)}"
+        )
+        return f"{_behind(view.jobs_before, view.more_before)}{now}"
+
+    def _since(self, at: datetime | None) -> str:
+        return "" if at is None else f" since {self._span(at)}"
+
+    def _ago(self, at: datetime | None) -> str:
+        return "" if at is None else f" {self._span(at)} ago"
+
+    def _span(self, at: datetime) -> str:
+        seconds = max(0.0, (self._now - at).total_seconds())
+        return elapsed_text(seconds) if seconds < _DAYS_FROM_S else f"{seconds / 86400:.0f} days"
+
+    @staticmethod
+    def _by(actor: str | None) -> str:
+        """People are named; that the farm or an agent noted something goes without saying."""
+        kind, _, name = (actor or "").partition(":")
+        return f" by {name}" if kind == "user" and name else ""
+
+
+def _behind(jobs_before: int, more: bool) -> str:
+    if not jobs_before:
+        return "no other job goes first"
+    return f"behind {'more than ' if more else ''}{plural(jobs_before, 'job')}"
+
+
+def _run(running: RunningView) -> str:
+    of = "a check" if running.matrix_id is None else f"matrix {running.matrix_id}"
+    return f"job {running.job_id} ({of}), {running.phase}"

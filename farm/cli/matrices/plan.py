@@ -1,0 +1,163 @@
+"""`farm matrix plan`: what a matrix comes to, before anything is queued."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.cli.shell.address import connect
+from farm.cli.shell.output import Json, out, print_json, talk
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from farm.wire.documents.matrices.plans import MatrixPlanView, PlannedDevice, RejectedGroup
+
+#: Of a reason's cells, this many are named.
+_CELLS_SHOWN = 8
+
+
+def plan(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A matrix in YAML.")], as_json: Json = False
+) -> None:
+    """Show what a matrix comes to: cells, devices, what cannot run and why, how long it takes.
+
+    Nothing is queued. Times are medians of runs like these on this farm; where there are none, the time-out
+    is taken, and the figure is said to be an upper bound.
+
+    Example: farm matrix plan examples/demo.yaml
+    """
+    from farm.cli.matrices.file import send_file
+
+    with connect() as farm:
+        view = send_file(file, farm.plan_matrix)
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+        return
+    out().print(plan_report(view))
+    talk(f"Nothing is queued yet: farm matrix submit {quote(str(file))}")
+
+
+def plan_report(view: "MatrixPlanView") -> "RenderableType":
+    """The whole plan as a page."""
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(
+        Text(_headline(view), style="bold"),
+        *map(Text, _comparison(view)),
+        Text(""),
+        _device_table(view.devices),
+        *map(Text, _bases(view.devices)),
+        *map(Text, _left_out(view)),
+        Text(""),
+        *map(Text, _cells(view)),
+        *map(Text, _rejected(view.rejected)),
+        Text(""),
+        Text(_time(view)),
+    )
+
+
+def _headline(view: "MatrixPlanView") -> str:
+    from farm.cli.shell.formatting import plural
+
+    devices = plural(len(view.devices), "device")
+    return (
+        f"{view.name}: {plural(view.cells, 'cell')} on {devices} x {plural(view.rounds, 'round')}"
+        f" = {plural(view.jobs, 'job')} with {view.harness}"
+    )
+
+
+def _comparison(view: "MatrixPlanView") -> Iterator[str]:
+    from farm.core.matrices.matrix import key_text
+
+    if view.baseline is None:
+        yield "nothing is compared: the matrix names no baseline"
+        return
+    means = (
+        "one cell for all"
+        if view.baseline_kind == "absolute"
+        else "each cell to the same one with these values"
+    )
+    yield f"compared to {key_text(view.baseline)}, {view.baseline_kind}: {means}"
+    if view.uncompared:
+        yield f"compared to nothing, as their baseline cannot run: {_named(view.uncompared)}"
+
+
+def _device_table(devices: "Sequence[PlannedDevice]") -> "Table":
+    from farm.cli.shell.formatting import phone
+    from farm.cli.shell.tables import add_row, listing
+    from farm.core.base.units import elapsed_text
+
+    table = listing(
+        names=("device",),
+        words=("phone",),
+        numbers=("cells", "jobs", "phone time", "ahead"),
+        prose=("now",),
+    )
+    for device in devices:
+        name = device.device_id if device.label is None else f"{device.label} ({device.device_id})"
+        kind = phone(device.device_model, device.soc, virtual=device.virtual)
+        time = ("at most " if _is_bound(device) else "") + elapsed_text(device.phone_s)
+        numbers = (str(device.cells), str(device.jobs), time, str(device.jobs_ahead))
+        now = device.waiting_for[0] if device.waiting_for else "ready"
+        add_row(table, name, kind, *numbers, now)
+    return table
+
+
+def _is_bound(device: "PlannedDevice") -> bool:
+    from farm.core.matrices.estimate import Basis
+
+    return bool(device.cells_by_basis.get(Basis.TIMEOUT))
+
+
+def _bases(devices: "Sequence[PlannedDevice]") -> Iterator[str]:
+    """What the phone times rest on, with how many cells."""
+    from farm.cli.shell.formatting import plural
+
+    found: Counter[str] = Counter()
+    for device in devices:
+        found.update({str(basis): cells for basis, cells in device.cells_by_basis.items()})
+    for basis, cells in found.items():
+        yield f"phone time of {plural(cells, 'cell')} from {basis}"
+
+
+def _left_out(view: "MatrixPlanView") -> Iterator[str]:
+    for device in view.left_out:
+        yield f"left out: {device.device_id} ({device.device_model}), {device.reason}"
+
+
+def _cells(view: "MatrixPlanView") -> Iterator[str]:
+    """The cells of all devices, each name once, with what it is compared to."""
+    named = dict.fromkeys((cell.label, cell.baseline, cell.is_baseline) for cell in view.cell_list)
+    for label, baseline, is_baseline in named:
+        to = f" against {baseline}" if baseline else ", a baseline" if is_baseline else ""
+        yield f"cell: {label}{to}"
+
+
+def _rejected(groups: "Sequence[RejectedGroup]") -> Iterator[str]:
+    from farm.core.matrices.matrix import Rejection
+
+    for group in groups:
+        word = "excluded" if group.rejection is Rejection.EXCLUDED else "cannot run"
+        where = f" on {', '.join(group.device_ids)}" if group.device_ids else ""
+        hint = f" (hint: {group.hint})" if group.hint else ""
+        yield f"{word}{where}: {_named(group.labels)}: {group.reason}{hint}"
+
+
+def _named(labels: "Sequence[str]") -> str:
+    more = len(labels) - _CELLS_SHOWN
+    return ", ".join(labels[:_CELLS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _time(view: "MatrixPlanView") -> str:
+    from farm.core.base.units import elapsed_text
+
+    about = "at most " if view.is_upper_bound else "about "
+    text = f"{about}{elapsed_text(view.phone_s)} of phone time, {elapsed_text(view.wall_s)} on the clock"
+    why = " (time-outs: nothing like some of it has run here)" if view.is_upper_bound else ""
+    return f"{text}{why}; without waiting for gates, jobs ahead, and blocks that are measured again"

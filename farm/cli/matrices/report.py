@@ -1,0 +1,138 @@
+"""One matrix in words: how far it is, what went wrong, what got no jobs, and the times so far."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from farm.cli.shell.formatting import counts, duration_or_nothing, plural, state_words, time_left
+from farm.cli.shell.next_steps import farm_command
+from farm.cli.shell.tables import add_row, listing
+from farm.core.base.ids import DeviceId
+from farm.core.jobs.job import JobState
+from farm.core.runs.measurement import Outcome, Quality
+from farm.wire.documents.matrices.matrices import CellView, DeviceProgress, JobView, MatrixView
+
+#: States and outcomes of a job that nobody needs to be told of.
+_GOING_WELL = (JobState.QUEUED, JobState.ACTIVE, Outcome.SUCCEEDED)
+
+
+def matrix_report(view: MatrixView) -> RenderableType:
+    """Everything about one matrix."""
+    parts: list[RenderableType] = [Text(headline(view), style="bold"), Text(_summary(view))]
+    if view.finished_at is None:
+        parts += [Text(progress_line(device)) for device in view.progress]
+    parts += [Text(""), cell_table(view.cell_list)]
+    if len(view.cell_list) < view.cells:
+        parts += [Text(f"These are {len(view.cell_list)} of {plural(view.cells, 'cell')}.")]
+    parts += [Text(line) for line in failures(view)]
+    return Group(*parts)
+
+
+def headline(view: MatrixView) -> str:
+    """Which matrix it is, and how far."""
+    state = state_words(view.state, jobs=view.jobs, not_queued=view.not_queued)
+    return f"matrix {view.matrix_id} ({view.name}): {state}"
+
+
+def _summary(view: MatrixView) -> str:
+    shape = f"{plural(view.cells, 'cell')} x {plural(view.rounds, 'round')} with {view.harness}"
+    again = f"; a rerun of matrix {view.rerun_of}" if view.rerun_of is not None else ""
+    again += f"; by {view.submitted_by}" if view.submitted_by is not None else ""
+    eta = f"; {time_left(view.eta_s, view.without_eta)}" if view.finished_at is None else ""
+    return f"{shape}, {jobs_line(view)}{eta}{again}"
+
+
+def jobs_line(view: MatrixView) -> str:
+    """`70 jobs (4 blocks measured again): 69 succeeded, 1 failed`."""
+    return f"{plural(view.jobs, 'job')}{measured_again(view)}: {counts(view.jobs_by_outcome)}"
+
+
+def measured_again(view: MatrixView) -> str:
+    """Why there are more jobs than cells x rounds; empty when there are not."""
+    blocks = sum(_extra_blocks(view).values())
+    return f" ({plural(blocks, 'block')} measured again)" if blocks else ""
+
+
+def _extra_blocks(view: MatrixView) -> dict[DeviceId, int]:
+    """By device: a block is repeated whole, so each of its cells has one job more."""
+    extra: dict[DeviceId, int] = {}
+    for cell in view.cell_list:
+        extra[cell.device_id] = max(extra.get(cell.device_id, 0), cell.jobs - view.rounds)
+    return extra
+
+
+def progress_line(device: DeviceProgress) -> str:
+    """`phone-1: 12 of 20, running mobilenet_v2/float32/lite`."""
+    return f"{device.device_id}: {device.finished} of {device.total}, {doing(device)}"
+
+
+def doing(device: DeviceProgress) -> str:
+    """What is running on the device, or why nothing is."""
+    if device.finished >= device.total:
+        return "done"
+    if device.current:
+        return f"running {device.current}"
+    return f"waiting: {device.waiting_for[0]}" if device.waiting_for else "next job is about to start"
+
+
+def is_stuck(view: MatrixView) -> bool:
+    """Whether something is left to do and nothing is under way, for reasons that are known."""
+    left = [device for device in view.progress if device.finished < device.total]
+    return bool(left) and all(device.waiting_for and not device.current for device in left)
+
+
+def cancellation(view: MatrixView, device_id: DeviceId | None) -> str:
+    """What cancelling it, or its part on a device, would do."""
+    parts = [progress for progress in view.progress if device_id in (None, progress.device_id)]
+    running = [progress for progress in parts if progress.current]
+    left = sum(progress.total - progress.finished for progress in parts) - len(running)
+    said = f"Cancelling matrix {view.matrix_id} ({view.name}): {plural(left, 'job')} will not start"
+    for progress in running:
+        said += f"; stopped on {progress.device_id}: {progress.current}"
+    return f"{said}. What is finished stays."
+
+
+def cell_table(cells: Sequence[CellView]) -> Table:
+    """The time is the median over rounds of the valid measurements."""
+    table = listing(names=("cell", "device", "what"), words=("jobs", "measurements"), numbers=("time",))
+    for cell in cells:
+        jobs, qualities = counts(cell.jobs_by_outcome), counts(cell.measurements_by_quality)
+        names = (str(cell.cell_id), cell.device_id, cell.label)
+        add_row(table, *names, jobs, qualities, duration_or_nothing(cell.value_ns))
+    return table
+
+
+def failures(view: MatrixView) -> Iterator[str]:
+    """What did not work, one line each: cells with problems, cells that got no jobs."""
+    yield from (_trouble(cell) for cell in view.cell_list if cell.problems)
+    yield from rejections(view)
+
+
+def _trouble(cell: CellView) -> str:
+    """How often what went wrong in a cell, and the reason that came up most."""
+    ended = {word: times for word, times in cell.jobs_by_outcome.items() if word not in _GOING_WELL}
+    left_out = {word: times for word, times in cell.measurements_by_quality.items() if word != Quality.VALID}
+    worst = max(cell.problems, key=lambda problem: cell.problems[problem])
+    more = len(cell.problems) - 1
+    others = f"; {plural(more, 'other reason')}" if more else ""
+    return f"{cell.device_id}, {cell.label}: {counts({**ended, **left_out})} ({worst}{others})"
+
+
+def rejections(view: MatrixView) -> Iterator[str]:
+    """The cells that got no jobs, one line each."""
+    for rejected in view.rejected_list:
+        where = f"{rejected.device_id}, " if rejected.device_id else ""
+        yield f"{where}{rejected.label}: no jobs, {rejected.reason}"
+    if more := view.rejected - len(view.rejected_list):
+        yield f"{more} more: GET /api/v1/matrices/{view.matrix_id}/rejected?after=INDEX has all, page by page"
+
+
+def look_closer(jobs: Sequence[JobView]) -> str | None:
+    """How to see what a run printed: the last one that went wrong, or else the last one."""
+    tried = [job for job in jobs if job.attempts]
+    wrong = [job for job in tried if job.outcome not in (None, Outcome.SUCCEEDED)]
+    if not tried:
+        return None
+    return f"What a run printed: {farm_command()} attempt show {(wrong or tried)[-1].attempts[-1]}"

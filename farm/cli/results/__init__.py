@@ -1,0 +1,1 @@
+"""Commands for results: speedups, placement, explain, reparse."""

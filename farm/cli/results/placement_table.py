@@ -1,0 +1,51 @@
+"""The table of placements: rows are what was asked for, columns the devices it ran on."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from farm.cli.shell.formatting import NOTHING
+from farm.core.matrices.matrix import value_text
+from farm.core.runs.measurement import Quality
+from farm.wire.documents.results.placements import SeriesPlacementView
+
+_STYLES = {Quality.FALLBACK: "red", Quality.UNPROVEN: "yellow"}
+_Row = tuple[str, str, str]
+
+
+def placement_table(views: Sequence[SeriesPlacementView]) -> Table:
+    """Placements by what was asked for and device; what is no proof of the backend says so in words."""
+    devices = sorted({str(view.device_id) for view in views})
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("what", "backend", "settings", *devices):
+        table.add_column(heading, overflow="fold")
+    by_row: dict[_Row, dict[str, SeriesPlacementView]] = {}
+    for view in views:
+        by_row.setdefault(_row(view), {})[str(view.device_id)] = view
+    for row, by_device in sorted(by_row.items()):
+        table.add_row(*row, *(_place(by_device.get(device)) for device in devices))
+    return table
+
+
+def place_in_words(view: SeriesPlacementView) -> str:
+    """`npu 71/71`, `cpu: fallback`, `unknown: unproven`."""
+    mark = f": {view.quality}" if view.quality in _STYLES else ""
+    return f"{view.words}{mark}"
+
+
+def _row(view: SeriesPlacementView) -> _Row:
+    recipe = view.recipe
+    kind = (
+        [recipe.precision, recipe.format, *([recipe.target] if recipe.target != "cpu" else [])]
+        if recipe
+        else []
+    )
+    settings = ", ".join(f"{name}={value_text(value)}" for name, value in sorted(view.settings.items()))
+    return " ".join(filter(None, [view.model or view.harness, *kind])), view.backend, settings or NOTHING
+
+
+def _place(view: SeriesPlacementView | None) -> Text:
+    if view is None:
+        return Text(NOTHING)
+    return Text(place_in_words(view), style=_STYLES.get(view.quality, ""))

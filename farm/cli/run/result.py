@@ -1,0 +1,155 @@
+"""What a run found: the table of values, or of speedups where there is a baseline, and the metrics."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
+
+from rich.table import Table
+from rich.text import Text
+
+from farm.cli.results.speedups import print_speedups
+from farm.cli.shell.formatting import NOTHING, duration_or_nothing, phone, plural
+from farm.cli.shell.next_steps import farm_command
+from farm.cli.shell.output import first_rows, out, talk
+from farm.cli.shell.tables import add_row, listing
+from farm.core.base.units import duration_text
+from farm.core.runs.measurement import Quality
+from farm.core.runs.verdict import MIN_ROUNDS
+from farm.wire.documents.matrices.matrices import MatrixView, SpeedupView
+from farm.wire.documents.results.results import LevelView, MetricView, ResultView
+
+_ROUNDS = "time = median over rounds, each a process of its own"
+_ROUND = "time = that of one process."
+_P90 = "p90 = 90th percentile of a round's samples, median over rounds."
+
+
+def result_document(
+    view: MatrixView, results: Iterable[ResultView], speedups: Iterable[SpeedupView]
+) -> dict[str, object]:
+    """Everything as one JSON document."""
+    return {
+        "matrix": view.model_dump(mode="json"),
+        "results": [result.model_dump(mode="json") for result in results],
+        "speedups": [each.model_dump(mode="json") for each in speedups],
+    }
+
+
+def print_result(view: MatrixView, measured: Iterable[ResultView], compared: Iterable[SpeedupView]) -> None:
+    """Tables on stdout; what they lack, and where to look next, on stderr."""
+    where = f"GET /api/v1/matrices/{view.matrix_id}/results?after=INDEX has all, page by page."
+    results = first_rows(measured, where_all_are=where)
+    speedups = iter(compared)
+    if first := next(speedups, None):
+        print_speedups(chain([first], speedups))
+    elif any(result.time for result in results):
+        out().print(value_table(results))
+        for line in legend(results):
+            out().print(Text(line, style="dim"))
+        timed = next(result for result in results if result.time)
+        talk(f"What a time rests on: {farm_command()} explain cell {timed.cell_id}, and so on")
+    if any(result.metrics for result in results):
+        out().print()
+        out().print(metric_table(results))
+    if not any(result.time for result in results):
+        talk("Nothing was measured.")
+    elif view.rounds < MIN_ROUNDS:
+        talk(too_few(view.rounds))
+
+
+def too_few(rounds: int) -> str:
+    """What a run of fewer rounds than make an interval cannot say."""
+    said = "One round" if rounds == 1 else f"{rounds} rounds"
+    return f"{said}: no interval and no verdict, and nothing says how far another run would be from this one."
+
+
+def value_table(results: Sequence[ResultView]) -> Table:
+    """One row for each cell; columns that say the same of all, or nothing of any, are left out."""
+    numbers: dict[str, Callable[[LevelView, ResultView], str]] = {
+        "time": lambda time, _: duration_text(time.median),
+        "95 % interval": lambda time, _: _range(time, time.ci_low, time.ci_high),
+        "min to max": lambda time, _: _range(time, time.low, time.high),
+        "p90": lambda _, result: duration_or_nothing(result.p90_ns),
+    }
+    shown = [name for name in numbers if name in _telling(results)]
+    has_cells = _has_cells(results)
+    table = listing(names=["device", *["cell"] * has_cells], numbers=shown, prose=("rounds",))
+    for result in results:
+        names = [result.device_id, *[result.label] * has_cells]
+        cells = [numbers[name](result.time, result) if result.time else NOTHING for name in shown]
+        add_row(table, *names, *cells, _rounds(result))
+    return table
+
+
+def _telling(results: Sequence[ResultView]) -> set[str]:
+    """The columns of numbers that say something."""
+    times = [result.time for result in results if result.time]
+    told = {
+        "time": True,
+        "95 % interval": any(time.ci_low is not None for time in times),
+        "min to max": any(time.rounds > 1 for time in times),
+        "p90": any(result.p90_ns is not None for result in results),
+    }
+    return {name for name, tells in told.items() if tells}
+
+
+def _has_cells(results: Sequence[ResultView]) -> bool:
+    return len({result.label for result in results}) > 1
+
+
+def legend(results: Sequence[ResultView]) -> Iterator[str]:
+    """What the columns mean, what the clock covers, and what phones these are."""
+    if "min to max" in _telling(results):
+        yield (
+            f"{_ROUNDS}; 95 % interval over rounds."
+            if "95 % interval" in _telling(results)
+            else f"{_ROUNDS}."
+        )
+    else:
+        yield _ROUND
+    if "p90" in _telling(results):
+        yield _P90
+    for covers in dict.fromkeys(result.clock_covers for result in results):
+        yield f"The clock covers {covers}."
+    if any(result.counted not in (None, Quality.VALID) for result in results):
+        yield "Where no round is valid, the times are of those there are, and enter no comparison."
+    if others := sum(result.other_builds for result in results):
+        yield (
+            f"{plural(others, 'round')} measured on another build of the phone left out: "
+            "`farm events --kind device_updated` says what changed."
+        )
+    by_kind = sorted({(phone(r.device_model, r.soc, virtual=r.virtual), r.device_id) for r in results})
+    for kind, group in groupby(by_kind, key=lambda pair: pair[0]):
+        yield f"{', '.join(device for _, device in group)}: {kind}"
+
+
+def metric_table(results: Sequence[ResultView]) -> Table:
+    """One row for each cell and metric."""
+    has_cells = _has_cells(results)
+    names = ["device", *["cell"] * has_cells, "metric"]
+    table = listing(names=names, numbers=("median", "min to max"), prose=("unit", "better"))
+    for result in results:
+        for metric in result.metrics:
+            own = [result.device_id, *[result.label] * has_cells, metric.name]
+            add_row(table, *own, *_metric_numbers(metric), metric.unit, str(metric.better))
+    return table
+
+
+def _rounds(result: ResultView) -> str:
+    """`4 valid, 1 noisy`."""
+    known = [quality for quality in Quality if quality in result.rounds_by_quality]
+    return ", ".join(f"{result.rounds_by_quality[quality]} {quality}" for quality in known) or NOTHING
+
+
+def _range(time: LevelView, low: float | None, high: float | None) -> str:
+    """`12.1 to 12.6`, in the unit of the median; with units where one has another."""
+    if low is None or high is None:
+        return NOTHING
+    unit = duration_text(time.median).partition(" ")[2]
+    texts = [duration_text(low), duration_text(high)]
+    if all(text.endswith(f" {unit}") for text in texts):
+        texts = [text.removesuffix(f" {unit}") for text in texts]
+    return " to ".join(texts)
+
+
+def _metric_numbers(metric: MetricView) -> tuple[str, str]:
+    level = metric.level
+    return f"{level.median:.6g}", f"{level.low:.6g} to {level.high:.6g}"

@@ -1,0 +1,1 @@
+"""What every command uses: output, tables, errors, exit codes, settings."""

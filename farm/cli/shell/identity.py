@@ -1,0 +1,78 @@
+"""Who types, and requests in that name."""
+
+import getpass
+import os
+import re
+from typing import TYPE_CHECKING, TypeVar
+
+from farm.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from farm.wire.documents.devices import Asked
+
+_SHOWN = 80
+_MAX_NAME = 64
+_TAG_RULE = (
+    "a tag",
+    "tags are up to 64 letters, digits, `.`, `_`, `-`, the first a letter or digit; 32 at once",
+)
+#: What a field is to who types it, and what it may be.
+RULE_BY_FIELD = {
+    "by": ("your name (FARM_USER)", "set FARM_USER to a name of up to 64 characters without blanks"),
+    "reason": ("a reason", "reasons are of 1 to 500 characters"),
+    "label": (
+        "a label",
+        "labels are up to 64 letters, digits, `.`, `_`, `-` and blanks, with a letter or digit at both ends",
+    ),
+    "add": _TAG_RULE,
+    "remove": _TAG_RULE,
+    "max_runs": ("the runs of a host", "from 1 to 10000, or --none"),
+    "for_s": ("the seconds of a hold", "holds last from 1s to 14d"),
+}
+
+A = TypeVar("A", bound="Asked")
+
+
+def me() -> str:
+    """FARM_USER, else the name one is logged in with. An access token proves another name."""
+    return os.environ.get("FARM_USER") or getpass.getuser()
+
+
+def find_me() -> str | None:
+    """As `me`, where that can go with every request; None when it is no name, or nobody knows it."""
+    from farm.wire.documents.devices import PERSON
+
+    try:
+        name = me()
+    except (KeyError, OSError):
+        return None
+    return name if re.fullmatch(PERSON, name) and len(name) <= _MAX_NAME else None
+
+
+def asked(kind: type[A], **what: object) -> A:
+    """A request of this person's.
+
+    Raises:
+        InvalidInput: the farm would refuse a value as it is written.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return kind.model_validate({"by": me(), **what})
+    except ValidationError as error:
+        raise _refused(error) from error
+
+
+def _refused(error: "ValidationError") -> InvalidInput:
+    first = error.errors(include_url=False)[0]
+    if not first["loc"]:
+        return InvalidInput(first["msg"].removeprefix("Value error, "), hint="say it once, and one way")
+    what, rule = RULE_BY_FIELD[str(first["loc"][0])]
+    return InvalidInput(f"{what} cannot be {_shortened(first['input'])}", hint=rule)
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,0 +1,84 @@
+"""Listings as tables: variants, matrices, jobs."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from farm.cli.files.variant_report import agreement_text, input_texts
+from farm.cli.shell.formatting import NOTHING, counts, plural, time_left
+from farm.core.base.units import size_text
+from farm.wire.documents.matrices.matrices import JobView, MatrixSummary, VariantView
+
+
+def listing(
+    *, names: Sequence[str], words: Sequence[str] = (), numbers: Sequence[str] = (), prose: Sequence[str] = ()
+) -> Table:
+    """An empty table: names and numbers are never wrapped, words and prose are where room is short."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
+    for heading in names:
+        table.add_column(heading, no_wrap=True)
+    for heading in words:
+        table.add_column(heading, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in prose:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def add_row(table: Table, *cells: str) -> None:
+    """Add a row of plain text: brackets in names and messages of others are not markup."""
+    table.add_row(*map(Text, cells))
+
+
+def variant_table(variants: Sequence[VariantView]) -> Table:
+    """Registered variants."""
+    numbers = ("agreement", "size", "digest")
+    table = listing(names=("variant",), words=("backends", "input"), numbers=numbers)
+    for view in variants:
+        manifest = view.manifest
+        backends, inputs = ", ".join(manifest.backends), input_texts(manifest.inputs)
+        agreement, size = agreement_text(manifest.agreement), size_text(manifest.size_bytes)
+        name = view.name if view.expired_at is None else f"{view.name} (expired)"
+        add_row(table, name, backends, inputs, agreement, size, manifest.digest[:12])
+    return table
+
+
+def registered_table(registered: Sequence[tuple[VariantView, str]]) -> Table:
+    """Variants with how they came to be there."""
+    table = listing(names=("variant", "how"), numbers=("size", "digest"))
+    for view, how in registered:
+        add_row(table, view.name, how, size_text(view.manifest.size_bytes), view.manifest.digest[:12])
+    return table
+
+
+def matrix_table(matrices: Sequence[MatrixSummary]) -> Table:
+    """Matrices, one line each."""
+    table = listing(names=("matrix", "name", "state"), numbers=("cells", "rounds", "jobs"), prose=("so far",))
+    for view in matrices:
+        so_far = counts(view.jobs_by_outcome)
+        if view.rejected:
+            so_far += f"; {plural(view.rejected, 'cell')} rejected"
+        if view.finished_at is None:
+            so_far += f"; {time_left(view.eta_s, view.without_eta)}"
+        if view.rerun_of is not None:
+            so_far += f"; a rerun of matrix {view.rerun_of}"
+        numbers = (str(view.cells), str(view.rounds), str(view.jobs))
+        if view.not_queued:
+            so_far += f"; {plural(view.not_queued, 'job')} to unfold"
+        add_row(table, str(view.matrix_id), view.name, view.state, *numbers, so_far)
+    return table
+
+
+def job_table(jobs: Sequence[JobView]) -> Table:
+    """The jobs of a matrix, with why one ended badly."""
+    table = listing(names=("job", "device", "round", "state", "attempts"), words=("what", "why"))
+    for job in jobs:
+        round_text = str(job.round) if not job.repeat else f"{job.round}, repeat {job.repeat}"
+        state = str(job.outcome or job.state)
+        why = " ".join(part for part in (job.message, f"[{job.code}]" if job.code else None) if part)
+        attempts = ", ".join(map(str, job.attempts)) or NOTHING
+        names = (str(job.job_id), job.device_id, round_text, state, attempts)
+        add_row(table, *names, job.label, why)
+    return table

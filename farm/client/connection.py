@@ -1,0 +1,115 @@
+"""A connection to one farm: where it is, who calls, and how long to wait."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+
+from farm.client.responses import farm_address, read_answer
+from farm.core.base.address import is_loopback
+from farm.core.errors import FarmUnreachable
+from farm.wire.base import CALLER_HEADER, REQUEST_KEY_HEADER
+
+T = TypeVar("T")
+
+#: Connecting, and each read or write; a request that sends a file takes as many writes as it needs.
+CONNECT_S = 5.0
+ANSWER_S = 60.0
+
+
+class FarmConnection:
+    """Sends requests to one farm, as somebody."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        name: str | None = None,
+        answer_s: float = ANSWER_S,
+        away_hint: str | None = None,
+    ) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            url: where the farm is.
+            token: an access token, which proves who calls.
+            name: who calls, for a farm that asks nobody to prove it.
+            answer_s: how long each read and write may take.
+            away_hint: what to do when no farm answers there; None for what helps mostly.
+
+        Raises:
+            InvalidInput: `url` is not the address of a web server.
+        """
+        self.url = url.rstrip("/")
+        self._away_hint = away_hint
+        address = farm_address(self.url)
+        #: Whether others may hear what is said: it goes over a network, and is not encrypted.
+        self.is_overheard = address.scheme == "http" and not is_loopback(address.host)
+        self._http = httpx.Client(
+            base_url=f"{self.url}/api/v1",
+            headers=_who(token, name),
+            timeout=httpx.Timeout(answer_s, connect=CONNECT_S),
+            # A proxy cannot reach this machine's own loopback.
+            trust_env=not is_loopback(address.host),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+    def _get(self, kind: type[T], path: str, /, **query: str | None) -> T:
+        params = {name: value for name, value in query.items() if value is not None}
+        return read_answer(kind, self._send(self._http.build_request("GET", path, params=params)))
+
+    def _post(self, kind: type[T], path: str, body: Mapping[str, object]) -> T:
+        return read_answer(kind, self._send(self._http.build_request("POST", path, json=body)))
+
+    def _post_once(self, kind: type[T], path: str, body: Mapping[str, object], *, lost_hint: str) -> T:
+        """As `_post`, of what must not be done twice: it has a key, and is sent again if its answer is lost.
+
+        Raises:
+            FarmUnreachable: that was lost, too; `lost_hint` says how to see what came of it.
+        """
+        request = self._http.build_request(
+            "POST", path, json=body, headers={REQUEST_KEY_HEADER: f'"{uuid4()}"'}
+        )
+        try:
+            return read_answer(kind, self._send(request))
+        except FarmUnreachable as error:
+            if isinstance(error.__cause__, (httpx.ConnectError, httpx.ConnectTimeout)):
+                # Nothing was sent.
+                raise
+        try:
+            return read_answer(kind, self._send(request))
+        except FarmUnreachable as error:
+            raise FarmUnreachable(error.message, hint=lost_hint) from error
+
+    def _delete(self, kind: type[T], path: str) -> T:
+        return read_answer(kind, self._send(self._http.build_request("DELETE", path)))
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        try:
+            return self._http.send(request)
+        except httpx.TimeoutException as error:
+            raise FarmUnreachable(
+                f"the farm at {self.url} did not answer in time", hint="is it busy, or is it another program?"
+            ) from error
+        except httpx.RequestError as error:
+            raise FarmUnreachable(f"no farm answers at {self.url}", hint=self._away_hint) from error
+
+
+def _who(token: str | None, name: str | None) -> dict[str, str]:
+    proof = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return proof if name is None else {**proof, CALLER_HEADER: quote(name, safe="")}

@@ -1,0 +1,269 @@
+"""The farm over HTTP, for people and scripts: typed answers, and errors of our own tree."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from farm.client.programs import HarnessCalls
+from farm.client.responses import accepted
+from farm.client.tokens import TokenCalls
+from farm.client.upload import Progress, Upload
+from farm.core.base.ids import AttemptId, CellId, Digest, JobId, MatrixId
+from farm.core.errors import FarmError, InvalidInput
+from farm.core.models.variant import Manifest
+from farm.core.upkeep.device_action import ErrandKind
+from farm.wire.documents.alarms import AlarmView, ClearRequest
+from farm.wire.documents.devices import (
+    AdbAccess,
+    Asked,
+    DeviceChange,
+    DeviceDetail,
+    DeviceView,
+    ErrandView,
+    RetirementPlan,
+)
+from farm.wire.documents.events import EventPage
+from farm.wire.documents.files.storage import StorageView, SweepView
+from farm.wire.documents.hosts import HostChange, HostDetail, HostRetirementPlan, HostView
+from farm.wire.documents.matrices.matrices import (
+    MAX_JOBS_PAGE,
+    AttemptView,
+    CellView,
+    FarmView,
+    JobView,
+    MatrixSummary,
+    MatrixView,
+    RejectedView,
+    SpeedupView,
+    VariantRegistration,
+    VariantView,
+)
+from farm.wire.documents.matrices.pending import JobWaitingView, MatrixWaitingView
+from farm.wire.documents.matrices.plans import CancelledView, MatrixPlanView
+from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
+from farm.wire.documents.results.placements import SeriesPlacementView
+from farm.wire.documents.results.results import ResultView
+
+T = TypeVar("T")
+
+_LOST_HINT = "it may have been submitted all the same: look at `farm matrix list` before you submit it again"
+
+
+class FarmClient(HarnessCalls, TokenCalls):
+    """What a farm can be asked; every call has a time-out.
+
+    Every method raises `FarmUnreachable` when nothing answers, and otherwise the error of the tree whose
+    `code` the farm's problem document bears.
+    """
+
+    def is_healthy(self) -> bool:
+        """Whether a farm answers and says that it is well; never raises."""
+        try:
+            self._get(object, "/health")
+        except FarmError:
+            return False
+        return True
+
+    def farm(self) -> FarmView:
+        return self._get(FarmView, "/farm")
+
+    def devices(self) -> list[DeviceView]:
+        return self._get(list[DeviceView], "/devices")
+
+    def device(self, name: str) -> DeviceDetail:
+        """One phone by its id, its label, or the unique beginning of either."""
+        return self._get(DeviceDetail, _device_path(name))
+
+    def change_device(self, name: str, verb: str, request: Asked) -> DeviceChange:
+        """Have an operator's verb done: `admit`, `label`, `hold`, ..., as the routes name them."""
+        return self._post(DeviceChange, f"{_device_path(name)}/{verb}", request.model_dump(mode="json"))
+
+    def retirement(self, name: str) -> RetirementPlan:
+        return self._get(RetirementPlan, f"{_device_path(name)}/retirement")
+
+    def alarms(self, *, cleared: bool = False) -> list[AlarmView]:
+        """What is open, the oldest first; or the newest of all, cleared ones too."""
+        return self._get(list[AlarmView], "/alarms", cleared="true" if cleared else None)
+
+    def clear_alarm(self, alarm_id: int, request: ClearRequest) -> AlarmView:
+        return self._post(AlarmView, f"/alarms/{alarm_id}/clear", request.model_dump(mode="json"))
+
+    def hosts(self) -> list[HostView]:
+        return self._get(list[HostView], "/hosts")
+
+    def host(self, name: str) -> HostDetail:
+        return self._get(HostDetail, _host_path(name))
+
+    def change_host(self, name: str, verb: str, request: Asked) -> HostChange:
+        """Have an operator's verb done: `drain`, `activate`, `limit`, `retire`."""
+        return self._post(HostChange, f"{_host_path(name)}/{verb}", request.model_dump(mode="json"))
+
+    def host_retirement(self, name: str) -> HostRetirementPlan:
+        return self._get(HostRetirementPlan, f"{_host_path(name)}/retirement")
+
+    def adb_access(self, name: str, by: str) -> AdbAccess:
+        return self._get(AdbAccess, f"{_device_path(name)}/adb", by=by)
+
+    def ask_errand(self, name: str, kind: ErrandKind, request: Asked) -> ErrandView:
+        """Have something done on a phone when it is free."""
+        return self._post(ErrandView, f"{_device_path(name)}/{kind}", request.model_dump(mode="json"))
+
+    def errand(self, errand_id: int) -> ErrandView:
+        return self._get(ErrandView, f"/errands/{errand_id}")
+
+    def variants(self) -> list[VariantView]:
+        return self._get(list[VariantView], "/variants")
+
+    def register_variant(self, manifest: Manifest) -> VariantView:
+        """Make a file known whose bytes the farm has; the same manifest again changes nothing."""
+        body = VariantRegistration(manifest=manifest).model_dump(mode="json")
+        return self._post(VariantView, "/variants", body)
+
+    def has_blob(self, digest: Digest) -> bool:
+        """Whether the farm has the bytes of that digest."""
+        response = self._send(self._http.build_request("HEAD", f"/blobs/{digest}"))
+        missing = (httpx.codes.NOT_FOUND, httpx.codes.GONE)
+        return response.status_code not in missing and bool(accepted(response))
+
+    def upload(self, path: Path, digest: Digest, *, progress: Progress | None = None) -> None:
+        """Send a file, in pieces; bytes the farm already has cost one small request.
+
+        What breaks off goes on where it ended; `progress` is told of each byte once.
+        """
+        Upload(http=self._http, send=self._send, path=path, digest=digest, progress=progress).run()
+
+    def submit_matrix(self, spec: Mapping[str, object]) -> MatrixView:
+        """Enqueue a matrix, once; `spec` is the matrix file as read."""
+        return self._post_once(MatrixView, "/matrices", {"spec": spec}, lost_hint=_LOST_HINT)
+
+    def plan_matrix(self, spec: Mapping[str, object]) -> MatrixPlanView:
+        """What a matrix would come to; nothing is queued."""
+        return self._post(MatrixPlanView, "/matrices/plan", {"spec": spec})
+
+    def cancel_matrix(self, matrix_id: MatrixId, *, device: str | None = None) -> CancelledView:
+        """End what is left of a matrix, or of its part on one device."""
+        return self._post(CancelledView, f"/matrices/{matrix_id}/cancel", {"device": device})
+
+    def rerun_matrix(self, matrix_id: MatrixId, *, failed: bool) -> MatrixView:
+        """Submit a matrix again, or its cells that lack a valid measurement; once."""
+        path = f"/matrices/{matrix_id}/rerun"
+        return self._post_once(MatrixView, path, {"failed": failed}, lost_hint=_LOST_HINT)
+
+    def matrices(self) -> list[MatrixSummary]:
+        return self._get(list[MatrixSummary], "/matrices")
+
+    def matrix(self, matrix_id: MatrixId) -> MatrixView:
+        return self._get(MatrixView, f"/matrices/{matrix_id}")
+
+    def results(self, matrix_id: MatrixId) -> Iterator[ResultView]:
+        """Every cell of a matrix with its values over rounds, page by page."""
+        after = -1
+        while page := self._get(list[ResultView], f"/matrices/{matrix_id}/results", after=str(after)):
+            yield from page
+            after = page[-1].index
+
+    def rejected(self, matrix_id: MatrixId) -> Iterator[RejectedView]:
+        """All cells of a matrix that get no jobs, page by page; `matrix` has but the first."""
+        after = -1
+        while page := self._get(list[RejectedView], f"/matrices/{matrix_id}/rejected", after=str(after)):
+            yield from page
+            after = page[-1].index
+
+    def cells(self, matrix_id: MatrixId) -> Iterator[CellView]:
+        """All cells of a matrix, page by page; of a large one, `matrix` has but the first."""
+        after = -1
+        while page := self._get(list[CellView], f"/matrices/{matrix_id}/cells", after=str(after)):
+            yield from page
+            after = page[-1].index
+
+    def jobs(self, matrix_id: MatrixId) -> list[JobView]:
+        """All jobs of a matrix, of however many pages."""
+        return [job for page in self.job_pages(matrix_id) for job in page]
+
+    def job_pages(self, matrix_id: MatrixId, *, limit: int = MAX_JOBS_PAGE) -> Iterator[list[JobView]]:
+        """The jobs of a matrix in the order they were queued, page by page."""
+        after, page = 0, None
+        while page is None or len(page) == limit:
+            asked = {"matrix_id": str(matrix_id), "after": str(after), "limit": str(limit)}
+            page = self._get(list[JobView], "/jobs", **asked)
+            yield page
+            after = page[-1].job_id if page else after
+
+    def job(self, job_id: JobId) -> JobDetail:
+        return self._get(JobDetail, f"/jobs/{job_id}")
+
+    def explain_job(self, job_id: JobId) -> JobExplanation:
+        """Everything that one number rests on."""
+        return self._get(JobExplanation, f"/jobs/{job_id}/explanation")
+
+    def explain_cell(self, cell_id: CellId) -> CellExplanation:
+        """Everything that a cell's comparison with its baseline rests on."""
+        return self._get(CellExplanation, f"/cells/{cell_id}/explanation")
+
+    def job_waiting(self, job_id: JobId) -> JobWaitingView:
+        """What a job waits for now."""
+        return self._get(JobWaitingView, f"/jobs/{job_id}/waiting")
+
+    def matrix_waiting(self, matrix_id: MatrixId) -> MatrixWaitingView:
+        """What is left of a matrix and what that waits for."""
+        return self._get(MatrixWaitingView, f"/matrices/{matrix_id}/waiting")
+
+    def attempt(self, attempt_id: AttemptId) -> AttemptView:
+        return self._get(AttemptView, f"/attempts/{attempt_id}")
+
+    def speedups(
+        self,
+        *,
+        matrix_id: MatrixId | None = None,
+        device: str | None = None,
+        model: str | None = None,
+        across_controls: bool = False,
+    ) -> Iterator[SpeedupView]:
+        """Every candidate against its baseline, of the matrices, devices and models that are asked for, page
+        by page."""
+        matrix = None if matrix_id is None else str(matrix_id)
+        across = "true" if across_controls else None
+        asked = {"matrix_id": matrix, "device": device, "model": model, "across_controls": across}
+        told: CellId | None = None
+        # A farm of an earlier release knows no pages: it tells the whole list each time.
+        while (page := self._get(list[SpeedupView], "/speedups", **asked)) and page[-1].cell_id != told:
+            yield from page
+            told = page[-1].cell_id
+            asked["after"] = str(told)
+
+    def placements(
+        self, *, matrix_id: MatrixId | None = None, device: str | None = None
+    ) -> list[SeriesPlacementView]:
+        """Which hardware each series ran on, of the matrix and device that are asked for."""
+        matrix = None if matrix_id is None else str(matrix_id)
+        return self._get(list[SeriesPlacementView], "/placements", matrix_id=matrix, device=device)
+
+    def events(
+        self, asked: Mapping[str, object], *, after: int | None = None, wait_s: float = 0.0
+    ) -> EventPage:
+        """The newest events, or those after one, waited for; `asked` as the route names it, None for all."""
+        query = {**asked, "after": after, "wait_s": wait_s}
+        told = {name: None if value is None else str(value) for name, value in query.items()}
+        return self._get(EventPage, "/events", **told)
+
+    def storage(self) -> StorageView:
+        return self._get(StorageView, "/storage")
+
+    def sweep_storage(self) -> SweepView:
+        """Enforce the limits now."""
+        return self._post(SweepView, "/storage/sweep", {})
+
+
+def _device_path(name: str) -> str:
+    if not name:
+        raise InvalidInput("the name of a phone is empty", hint="`farm devices` lists them")
+    return f"/devices/{quote(name, safe='')}"
+
+
+def _host_path(name: str) -> str:
+    if not name:
+        raise InvalidInput("the name of a host is empty", hint="`farm hosts` lists them")
+    return f"/hosts/{quote(name, safe='')}"

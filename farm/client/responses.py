@@ -1,0 +1,65 @@
+"""What comes back over HTTP, as typed documents or errors of our own tree."""
+
+from typing import TypeVar
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from farm.client.problem_errors import error_of
+from farm.core.errors import FarmError, FarmTrouble, InvalidInput
+from farm.wire.base import Problem
+
+T = TypeVar("T")
+
+_ADDRESS_HINT = "write FARM_URL like http://127.0.0.1:8470"
+
+
+def read_answer(kind: type[T], response: httpx.Response) -> T:
+    """The document that a farm answered.
+
+    Raises:
+        FarmError: the one that the farm's problem document stands for.
+        FarmTrouble: the answer is no such document.
+    """
+    try:
+        return TypeAdapter(kind).validate_json(accepted(response).content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the whole answer"
+        raise FarmTrouble(
+            f"{response.request.url} answered what this client cannot read: {where}: {first['msg']}",
+            hint="is that a farm, and of this version? `farm --version` says what this client is",
+        ) from error
+
+
+def accepted(response: httpx.Response) -> httpx.Response:
+    """The answer, if it is no refusal; raises what that stands for."""
+    if response.is_success:
+        return response
+    raise _refusal(response)
+
+
+def _refusal(response: httpx.Response) -> FarmError:
+    try:
+        return error_of(Problem.model_validate_json(response.content))
+    except ValidationError:
+        said = f"{response.status_code} {response.reason_phrase}".strip()
+        kind = InvalidInput if response.is_client_error else FarmTrouble
+        return kind(
+            f"{response.request.url} answered {said} and no reason", hint="is that the address of a farm?"
+        )
+
+
+def farm_address(url: str) -> httpx.URL:
+    """The address of a farm.
+
+    Raises:
+        InvalidInput: it is not the address of a web server.
+    """
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise InvalidInput(f"{url!r} is not an address: {error}", hint=_ADDRESS_HINT) from error
+    if address.scheme not in ("http", "https") or not address.host:
+        raise InvalidInput(f"{url!r} is not the address of a farm", hint=_ADDRESS_HINT)
+    return address

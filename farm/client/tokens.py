@@ -1,0 +1,49 @@
+"""What a farm is asked of those who may call it, people and hosts: their tokens."""
+
+from typing import TypeVar
+from urllib.parse import quote
+
+from farm.client.connection import FarmConnection
+from farm.wire.documents.access import AccessRequest, AccessTokenView, CallerView, NewAccessTokenView
+from farm.wire.documents.join_tokens import NewTokenView, TokenRequest, TokenView
+from farm.wire.tokens import SecretKind, new_secret, token_id_of
+
+T = TypeVar("T")
+
+
+class TokenCalls(FarmConnection):
+    """A part of `farm.client.farm_client.FarmClient`, with the same time-outs and errors."""
+
+    def create_token(self, request: TokenRequest) -> NewTokenView:
+        """A join token, made once; the farm says it this once."""
+        return self._made(NewTokenView, "/tokens", request, SecretKind.JOIN)
+
+    def tokens(self) -> list[TokenView]:
+        return self._get(list[TokenView], "/tokens")
+
+    def revoke_token(self, token_id: str) -> TokenView:
+        """Let nobody enroll with it any more."""
+        return self._delete(TokenView, f"/tokens/{quote(token_id, safe='')}")
+
+    def caller(self) -> CallerView:
+        """Who the farm takes this client for."""
+        return self._get(CallerView, "/caller")
+
+    def create_access_token(self, request: AccessRequest) -> NewAccessTokenView:
+        """An access token, made once; the farm says it this once."""
+        return self._made(NewAccessTokenView, "/access-tokens", request, SecretKind.USER)
+
+    def access_tokens(self) -> list[AccessTokenView]:
+        return self._get(list[AccessTokenView], "/access-tokens")
+
+    def revoke_access_token(self, token_id: str) -> AccessTokenView:
+        """Let nobody in with it any more."""
+        return self._delete(AccessTokenView, f"/access-tokens/{quote(token_id, safe='')}")
+
+    def _made(self, kind: type[T], path: str, request: TokenRequest | AccessRequest, drawn: SecretKind) -> T:
+        """The secret is drawn here: sent again because its answer was lost, it is the same token."""
+        token = request.token or new_secret(drawn)
+        token_id = token_id_of(token)
+        body = request.model_copy(update={"token": token}).model_dump(mode="json")
+        hint = f"it may have been made all the same, as {token_id}: `farm token revoke {token_id}` ends it"
+        return self._post_once(kind, path, body, lost_hint=hint)

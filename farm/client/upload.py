@@ -1,0 +1,106 @@
+"""Sends a file to the farm; what broke off on its way goes on where it ended."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from farm.client.responses import accepted
+from farm.core.base.ids import Digest
+from farm.core.errors import DigestMismatch, FarmDiskFull, FarmError, FarmTrouble, UploadInterrupted
+from farm.wire.content_range import OFFSET_HEADER, ContentRange
+
+CHUNK_BYTES = 1024 * 1024
+#: Between tries that got nowhere; one that brought more of the file to the farm begins the row anew.
+WAITS_S = (0.5, 1.0, 2.0, 4.0)
+
+Progress = Callable[[int], None]
+"""Told how many more bytes went out."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Upload:
+    """One file on its way to one farm."""
+
+    http: httpx.Client
+    #: Sends a request; raises FarmUnreachable.
+    send: Callable[[httpx.Request], httpx.Response]
+    path: Path
+    #: Of the file; the farm verifies it.
+    digest: Digest
+    progress: Progress | None = None
+    waits_s: Sequence[float] = WAITS_S
+    _told_bytes: int = 0
+
+    def run(self) -> None:
+        """Send until the farm has the file; bytes that it has already cost one small request.
+
+        Raises:
+            FarmError: the farm refuses the file, or five tries in a row gave it nothing more.
+        """
+        offset, failures = self._find_offset(), 0
+        while offset is not None:
+            try:
+                self._send_from(offset)
+                break
+            except FarmError as error:
+                if failures == len(self.waits_s) or not _may_pass(error, offset):
+                    raise
+                time.sleep(self.waits_s[failures])
+                # Somebody else may be sending the same bytes: from the beginning, the farm takes both.
+                is_last = failures == len(self.waits_s) - 1 and isinstance(error, UploadInterrupted)
+            arrived = self._look_again(offset)
+            failures = 0 if arrived is not None and arrived > offset else failures + 1
+            offset = 0 if is_last and arrived is not None else arrived
+        self._tell(self.path.stat().st_size)
+
+    def _find_offset(self) -> int | None:
+        """How much the farm has of the file; None when it has all."""
+        response = self.send(self.http.build_request("HEAD", f"/blobs/{self.digest}"))
+        if response.status_code not in (httpx.codes.NOT_FOUND, httpx.codes.GONE):
+            accepted(response)
+            return None
+        text = response.headers.get(OFFSET_HEADER, "")
+        offset = int(text) if text.isdecimal() else 0
+        return offset if offset < self.path.stat().st_size else 0
+
+    def _look_again(self, before: int) -> int | None:
+        """The same, from a farm that may be away: as before then."""
+        try:
+            return self._find_offset()
+        except FarmTrouble:
+            return before
+
+    def _send_from(self, offset: int) -> None:
+        size_bytes = self.path.stat().st_size
+        headers = {"Content-Length": str(size_bytes - offset), "Content-Type": "application/octet-stream"}
+        if offset:
+            rest = ContentRange(first=offset, last=size_bytes - 1, total_bytes=size_bytes)
+            headers["Content-Range"] = str(rest)
+        request = self.http.build_request(
+            "PUT", f"/blobs/{self.digest}", content=self._chunks(offset), headers=headers
+        )
+        accepted(self.send(request))
+
+    def _chunks(self, offset: int) -> Iterator[bytes]:
+        self._tell(offset)
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+                self._tell(file.tell())
+
+    def _tell(self, sent_bytes: int) -> None:
+        """What is sent twice is told once."""
+        if self.progress is not None and sent_bytes > self._told_bytes:
+            self.progress(sent_bytes - self._told_bytes)
+        self._told_bytes = max(sent_bytes, self._told_bytes)
+
+
+def _may_pass(error: FarmError, offset: int) -> bool:
+    """Whether another try may go better; what was damaged before a part of it arrived is sent anew, once."""
+    if isinstance(error, DigestMismatch):
+        return offset > 0
+    return isinstance(error, FarmTrouble | UploadInterrupted) and not isinstance(error, FarmDiskFull)

@@ -1,0 +1,1 @@
+"""Ids, units, addresses and text that every room uses."""

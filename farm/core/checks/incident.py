@@ -1,0 +1,107 @@
+"""When several phones of a host are in trouble together, it is the host's trouble (I15)."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from farm.core.base.ids import DeviceId
+from farm.core.checks.reference_run import GOLDEN_CODES
+from farm.core.devices.device import Presence
+from farm.core.errors import AdbdRestarted, Blame, DeviceRebooted
+
+#: Trouble of several phones within this time is one thing.
+WINDOW = timedelta(seconds=60)
+#: One phone alone tells nothing of its host.
+AT_LEAST = 2
+#: An incident whose phones stay away ends after so long without further trouble.
+QUIET_AFTER = timedelta(minutes=10)
+#: No incident of phones lasts longer: one that comes and goes for ever is that phone's own trouble.
+LASTS_AT_MOST = timedelta(hours=24)
+#: What a phone does of itself; no cable, hub or adb server makes a phone start anew, or slow.
+_OWN_DOING = frozenset({DeviceRebooted.code, AdbdRestarted.code}) | GOLDEN_CODES
+
+
+class IncidentKind(StrEnum):
+    """What hits a host."""
+
+    #: Several of its phones went away or failed at once: a hub, a cable, a server of adb.
+    PHONES_TOGETHER = "phones_together"
+    #: Its agent says that the host takes no new work.
+    PRESSURE = "pressure"
+    #: A USB controller of its takes no further phone; those that are there go on.
+    USB_FULL = "usb_full"
+
+
+#: What an agent says of its host as a whole lasts while it says so, and is about none of the phones.
+SAID_BY_AGENTS = (IncidentKind.PRESSURE, IncidentKind.USB_FULL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A phone that went away, or an attempt that failed through its phone."""
+
+    device_id: DeviceId
+    at: datetime
+
+
+def hit_together(
+    troubles: Iterable[Trouble], online: Collection[DeviceId], *, now: datetime
+) -> frozenset[DeviceId]:
+    """The phones of a host that are in trouble together; empty when there is no such thing.
+
+    Together are two at least, and half of those the host had a moment ago: of thirty phones two may well fail
+    in one minute, each by itself.
+
+    Args:
+        troubles: of the host's phones.
+        online: those that can be reached now.
+        now: the end of the window that is looked at.
+    """
+    hit = {trouble.device_id for trouble in troubles if timedelta(0) <= now - trouble.at <= WINDOW}
+    were_there = hit | set(online)
+    return frozenset(hit) if len(hit) >= AT_LEAST and 2 * len(hit) >= len(were_there) else frozenset()
+
+
+def may_be_the_hosts(blame: Blame | None, code: str | None) -> bool:
+    """Whether an end that is blamed on a phone may have come from what happened to its host."""
+    return blame is Blame.DEVICE and code not in _OWN_DOING
+
+
+def went_away(before: Presence, after: Presence) -> bool:
+    """Whether a phone that could be used is gone, in a way that its host may have caused."""
+    return before is Presence.ONLINE and after not in (Presence.ONLINE, Presence.BOOTING)
+
+
+def full_cause(said_by_controller: Mapping[str, str]) -> str | None:
+    """What is wrong with a host whose USB controllers are full, and what helps; None when none is."""
+    if not said_by_controller:
+        return None
+    full = ", ".join(
+        f"{controller} ({said.rstrip('.')})" for controller, said in sorted(said_by_controller.items())
+    )
+    return (
+        f"no further phone comes up on USB controller {full}: plug it in at another controller, take phones"
+        " or hubs off this one, or use its USB 2 ports"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting:
+    """An incident that is not over, and what its phones do meanwhile."""
+
+    began_at: datetime
+    #: Of the trouble that was last part of it.
+    last_trouble_at: datetime
+    away: int
+
+
+def is_over(incident: Lasting, *, now: datetime) -> bool:
+    """Whether an incident has ended: its phones are back, nothing more happened for long, or it is too old.
+
+    Not before the window is over: phones on a loose plug come back at once, and go again.
+    """
+    if now - incident.began_at >= LASTS_AT_MOST:
+        return True
+    calm = now - incident.last_trouble_at
+    return calm >= QUIET_AFTER or (incident.away == 0 and calm >= WINDOW)

@@ -1,0 +1,1 @@
+"""Devices and hosts: hardware, condition, controls, administration."""

@@ -1,0 +1,190 @@
+"""What a phone is like at one moment, and whether that is fit for measuring."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+
+from farm.core.devices.controls import Controls, ControlState, Screen
+from farm.core.devices.hardware import Cluster
+
+#: A clock whose limit is this share of what its hardware can do, or more, makes no difference that counts.
+FULL_CLOCK = 0.98
+
+
+class ThermalStatus(IntEnum):
+    """Android's thermal status (android.os.PowerManager, THERMAL_STATUS_*)."""
+
+    NONE = 0
+    LIGHT = 1
+    MODERATE = 2
+    SEVERE = 3
+    CRITICAL = 4
+    EMERGENCY = 5
+    SHUTDOWN = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuPolicy:
+    """Cores that change their clock together, as cpufreq shows them at one moment."""
+
+    #: `policy0`.
+    name: str
+    cores: tuple[int, ...] = ()
+    governor: str | None = None
+    current_hz: int | None = None
+    min_hz: int | None = None
+    #: The limit now (scaling_max_freq): thermal throttling lowers it on many phones.
+    max_hz: int | None = None
+    #: What the hardware can do.
+    hardware_min_hz: int | None = None
+    hardware_max_hz: int | None = None
+    #: Time spent at each frequency since boot, milliseconds by hertz; two looks give what a run ran at.
+    time_in_state_ms: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """One look at a phone. None means that the phone does not say, never zero."""
+
+    taken_at: datetime
+    boot_id: str | None = None
+    uptime_s: float | None = None
+    thermal_status: ThermalStatus | None = None
+    #: The hottest current skin temperature the thermal HAL reports.
+    skin_c: float | None = None
+    #: From which skin temperature on the phone itself begins to throttle, where it says so.
+    skin_limit_c: float | None = None
+    #: Current HAL temperatures by sensor name.
+    temperatures_c: Mapping[str, float] = field(default_factory=dict)
+    battery_level_pct: int | None = None
+    battery_c: float | None = None
+    charging: bool | None = None
+    #: What its agent does about its charging, in words; None where it does nothing.
+    charging_note: str | None = None
+    #: What the phone is plugged into: `ac`, `usb`, `wireless`, `dock`, `none`.
+    plugged: str | None = None
+    screen_on: bool | None = None
+    #: Whether it is set to stay awake while it is plugged in.
+    stay_awake: bool | None = None
+    load_1m: float | None = None
+    memory_available_bytes: int | None = None
+    #: Free bytes on the file system that holds the work root.
+    storage_free_bytes: int | None = None
+    cpus: tuple[CpuPolicy, ...] = ()
+    #: Cores that are switched on.
+    online_cores: tuple[int, ...] = ()
+    #: Who kept it busy lately, in percent of one core by process; asked only where its load is high.
+    busiest_pct: Mapping[str, float] = field(default_factory=dict)
+    #: How busy the GPU says it was just now, where its driver tells.
+    gpu_busy_pct: float | None = None
+
+
+class Unknown(StrEnum):
+    """What becomes of a run where the phone does not report what a gate asks for."""
+
+    #: It runs, and that it was unknown is recorded.
+    RUN = "run"
+    #: It is put off, as if the gate were shut.
+    PUT_OFF = "put_off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """What must hold before a run starts. `unknown` decides on what the phone does not report."""
+
+    max_thermal_status: ThermalStatus = ThermalStatus.NONE
+    max_skin_c: float = 38.0
+    min_battery_pct: int = 20
+    min_storage_bytes: int = 256 * 1024 * 1024
+    max_battery_c: float = 45.0
+    #: Plugged in before, during and after the run.
+    mains: bool = False
+    #: No clock is limited below what its hardware can do, before or after the run, unless a control does.
+    full_clocks: bool = True
+    unknown: Unknown = Unknown.RUN
+    #: How long to wait for the gates before the job is put off.
+    wait_s: float = 300.0
+
+
+def closed_gates(condition: Condition, gates: Gates, controls: Controls | None = None) -> list[str]:
+    """Say which gates are shut, in words for a person; empty when the phone is fit.
+
+    With `controls`, a screen and wakefulness that are not as they want them keep a run from beginning, too.
+    """
+    shut = [*_too_bad(condition, gates), *([] if controls is None else _sleepy(condition, controls))]
+    if gates.full_clocks:
+        shut += limited_clocks(condition)
+    if gates.unknown is Unknown.PUT_OFF:
+        shut += [f"{name} unknown: the phone does not report it" for name in unknown_gates(condition, gates)]
+    return shut
+
+
+def clusters_of(condition: Condition) -> tuple[Cluster, ...]:
+    """How a phone's cores are grouped, slowest first, by the policies it shows; empty where it hides one."""
+    policies = sorted(condition.cpus, key=lambda policy: (policy.hardware_max_hz or 0, policy.cores))
+    if any(policy.hardware_max_hz is None or not policy.cores for policy in policies):
+        return ()
+    return tuple(
+        Cluster(cores=policy.cores, min_hz=policy.hardware_min_hz, max_hz=policy.hardware_max_hz)
+        for policy in policies
+    )
+
+
+def unknown_gates(condition: Condition, gates: Gates) -> list[str]:
+    """What gates ask for and the phone does not report."""
+    asked = {
+        "thermal status": condition.thermal_status,
+        "skin temperature": condition.skin_c,
+        "battery level": condition.battery_level_pct,
+        "battery temperature": condition.battery_c,
+        "free storage": condition.storage_free_bytes,
+        **({"plugged in": condition.plugged} if gates.mains else {}),
+        **({"CPU clocks": _clock_limits(condition)} if gates.full_clocks else {}),
+    }
+    return [name for name, value in asked.items() if value is None]
+
+
+def _clock_limits(condition: Condition) -> tuple[int, ...] | None:
+    """The limit of each policy; None where one that the phone shows hides its own, or it shows none."""
+    limits = [None if policy.hardware_max_hz is None else policy.max_hz for policy in condition.cpus]
+    known = tuple(limit for limit in limits if limit is not None)
+    return known if known and len(known) == len(limits) else None
+
+
+def limited_clocks(condition: Condition, controls: Sequence[ControlState] = ()) -> list[str]:
+    """Which clocks are limited below what their hardware can do, in words, but those that were set so."""
+    meant = {state.name.partition(".")[0] for state in controls}
+    return [
+        f"{policy.name} is limited to {policy.max_hz / 1e9:.2f} of {policy.hardware_max_hz / 1e9:.2f} GHz"
+        for policy in condition.cpus
+        if policy.max_hz is not None
+        and policy.hardware_max_hz is not None
+        and policy.max_hz < FULL_CLOCK * policy.hardware_max_hz
+        and policy.name not in meant
+    ]
+
+
+def _sleepy(condition: Condition, controls: Controls) -> Iterator[str]:
+    wanted, is_on = {Screen.ON: True, Screen.OFF: False}.get(controls.screen), condition.screen_on
+    if wanted is not None and is_on is not None and wanted is not is_on:
+        yield f"the screen is {'on' if is_on else 'off'}, it is to be {controls.screen}"
+    if controls.stay_awake and condition.stay_awake is False:
+        yield "it is not set to stay awake while it is plugged in"
+
+
+def _too_bad(condition: Condition, gates: Gates) -> Iterator[str]:
+    status, skin, heat = condition.thermal_status, condition.skin_c, condition.battery_c
+    level, free = condition.battery_level_pct, condition.storage_free_bytes
+    if status is not None and status > gates.max_thermal_status:
+        yield f"thermal status {status.name}, at most {gates.max_thermal_status.name}"
+    if skin is not None and skin > gates.max_skin_c:
+        yield f"skin {skin:.1f} C, at most {gates.max_skin_c:.1f} C"
+    if level is not None and level < gates.min_battery_pct:
+        yield f"battery {level} %, at least {gates.min_battery_pct} %"
+    if heat is not None and heat > gates.max_battery_c:
+        yield f"battery {heat:.1f} C, at most {gates.max_battery_c:.1f} C"
+    if gates.mains and condition.plugged == "none":
+        yield "not plugged in"
+    if free is not None and free < gates.min_storage_bytes:
+        yield f"{free // 1048576} MiB free, at least {gates.min_storage_bytes // 1048576} MiB"

@@ -1,0 +1,56 @@
+"""What phones were like around several runs, as ranges."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from farm.core.devices.condition import Condition
+
+_Value = Callable[[Condition], float | None]
+
+#: What is told of conditions, by name; units are in the names.
+_VALUES: Mapping[str, _Value] = MappingProxyType(
+    {
+        "thermal_status": lambda condition: condition.thermal_status,
+        "skin_c": lambda condition: condition.skin_c,
+        "battery_c": lambda condition: condition.battery_c,
+        "battery_level_pct": lambda condition: condition.battery_level_pct,
+        "load_1m": lambda condition: condition.load_1m,
+        "memory_available_bytes": lambda condition: condition.memory_available_bytes,
+    }
+)
+
+Pair = tuple[Condition | None, Condition | None]
+"""The phone right before and right after a run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionRange:
+    """The lowest and highest value before and after some runs; None where no phone said."""
+
+    name: str
+    before: tuple[float, float] | None
+    after: tuple[float, float] | None
+    #: Of how many runs it is known, before or after.
+    known: int
+
+
+def condition_ranges(runs: Sequence[Pair]) -> tuple[ConditionRange, ...]:
+    """One range for each thing that any phone said."""
+    found = (_range_of(name, value, runs) for name, value in _VALUES.items())
+    return tuple(each for each in found if each.known)
+
+
+def _range_of(name: str, value: _Value, runs: Sequence[Pair]) -> ConditionRange:
+    values = [tuple(None if each is None else value(each) for each in pair) for pair in runs]
+    return ConditionRange(
+        name=name,
+        before=_span(before for before, _ in values),
+        after=_span(after for _, after in values),
+        known=sum(1 for pair in values if any(each is not None for each in pair)),
+    )
+
+
+def _span(values: Iterable[float | None]) -> tuple[float, float] | None:
+    known = [float(value) for value in values if value is not None]
+    return (min(known), max(known)) if known else None

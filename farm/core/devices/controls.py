@@ -1,0 +1,164 @@
+"""What is set on a phone for a run, and put back afterwards."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum, StrEnum
+
+from farm.core.base.cpu_list import core_list
+from farm.core.devices.hardware import Cluster
+
+
+class Screen(StrEnum):
+    """How the screen is to be during a run."""
+
+    ON = "on"
+    OFF = "off"
+    #: As it is found.
+    LEAVE = "leave"
+
+
+class CoreKind(StrEnum):
+    """Which cores a run is bound to, by what the phone's clusters are; a list like `4-7` says it exactly."""
+
+    ANY = "any"
+    LITTLE = "little"
+    BIG = "big"
+    PRIME = "prime"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controls:
+    """What a plan wants set. Empty or None: left as it is found."""
+
+    stay_awake: bool = True
+    screen: Screen = Screen.ON
+    #: A CoreKind, or a list of cores as taskset writes it: `4-7`, `0,2`.
+    cores: str = CoreKind.ANY
+    #: These need root.
+    governor: str = ""
+    min_hz: int | None = None
+    max_hz: int | None = None
+    #: Cores that are to be online, as a list; all others are switched off.
+    online: str = ""
+
+    @property
+    def of_root(self) -> tuple[str, ...]:
+        """What is to be set that a phone's shell may not set by itself."""
+        return tuple(name for name in ("governor", "min_hz", "max_hz", "online") if getattr(self, name))
+
+    @property
+    def need_root(self) -> bool:
+        """Whether anything of that kind is to be set."""
+        return bool(self.of_root)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlState:
+    """One thing that was to be set, as read back from the phone."""
+
+    #: `screen`, `stay_awake`, `cores`, `policy0.governor`, `policy0.max_hz`.
+    name: str
+    asked: str
+    #: What there was before; None where the phone does not say.
+    before: str | None = None
+    #: Read back right before the run, and right after it.
+    held_before: str | None = None
+    held_after: str | None = None
+    #: Why it could not be set or read, in words.
+    problem: str | None = None
+
+
+class ControlLevel(IntEnum):
+    """How much of what makes numbers differ was in our hands; those of different levels are not compared."""
+
+    #: Nothing but screen and wakefulness.
+    FREE = 0
+    #: The run was bound to cores.
+    PINNED = 1
+    #: Clocks were fixed, whatever cores it ran on.
+    FIXED = 2
+
+
+#: Governors that keep to one clock.
+_FIXING = frozenset({"performance", "powersave", "userspace"})
+#: The name of the state that says which cores a run was bound to.
+CORES = "cores"
+
+
+def non_default_controls(controls: Controls) -> dict[str, str | int | bool]:
+    """What differs from what is set for every run, as settings `control.*`."""
+    default = Controls()
+    return {
+        f"control.{field.name}": getattr(controls, field.name)
+        for field in fields(Controls)
+        if getattr(controls, field.name) != getattr(default, field.name)
+    }
+
+
+def wanted_cores(controls: Controls, clusters: Sequence[Cluster]) -> tuple[int, ...] | None:
+    """The cores that a run is to be bound to on a phone; empty for any.
+
+    The slowest cluster is `little`. With three clusters or more the fastest is `prime`, and all between are
+    `big`; with two the faster is `big`. None: the phone has no cores of that kind, or does not say.
+    """
+    match controls.cores:
+        case CoreKind.ANY:
+            return ()
+        case kind if kind in set(CoreKind) and any(cluster.max_hz is None for cluster in clusters):
+            # Numbers of cores say nothing: some chips count the fast ones first.
+            return None
+        case CoreKind.LITTLE:
+            found = clusters[:1] if len(clusters) > 1 else ()
+        case CoreKind.BIG:
+            found = clusters[1 : max(2, len(clusters) - 1)]
+        case CoreKind.PRIME:
+            found = clusters[-1:] if len(clusters) > 2 else ()
+        case listed:
+            return core_list(listed)
+    return tuple(sorted(core for cluster in found for core in cluster.cores)) or None
+
+
+def unheld(states: Iterable[ControlState]) -> list[str]:
+    """What is not as it was to be, before or after the run, in words; what cannot be read back passes."""
+    return [words for state in states if (words := _unheld(state)) is not None]
+
+
+def unset(asked: Controls, states: Iterable[ControlState]) -> list[str]:
+    """What was asked for and never set, in words: agents of earlier releases pass controls over, and a phone
+    that shows cores to switch may show no clocks.
+    """
+    set_names = {state.name.rpartition(".")[2] for state in states}
+    missing = []
+    if asked.cores != CoreKind.ANY and CORES not in set_names:
+        missing.append(f"the run was not bound to {asked.cores} cores")
+    if lacking := [name for name in asked.of_root if name not in set_names]:
+        missing.append(f"clocks and cores were not set: {', '.join(lacking)}")
+    return missing
+
+
+def control_level(states: Sequence[ControlState]) -> ControlLevel:
+    """How much was in our hands, by what was read back right before the run."""
+    held = {state.name: state.held_before for state in states if state.held_before == state.asked}
+    if _is_fixed(states, held):
+        return ControlLevel.FIXED
+    return ControlLevel.PINNED if CORES in held else ControlLevel.FREE
+
+
+def _is_fixed(states: Sequence[ControlState], held: Mapping[str, str]) -> bool:
+    """Whether every policy that was set keeps to one clock."""
+    policies = {state.name.partition(".")[0] for state in states if state.name.startswith("policy")}
+    return bool(policies) and all(
+        held.get(f"{policy}.governor") in _FIXING
+        or (f"{policy}.min_hz" in held and held[f"{policy}.min_hz"] == held.get(f"{policy}.max_hz"))
+        for policy in policies
+    )
+
+
+def _unheld(state: ControlState) -> str | None:
+    if state.problem is not None:
+        return f"{state.name} could not be set to {state.asked}: {state.problem}"
+    if state.held_before is not None and state.held_before != state.asked:
+        return f"{state.name} is {state.held_before}, {state.asked} was asked for"
+    if state.held_after is not None and state.held_after != state.asked:
+        return f"{state.name} was {state.held_after} after the run, {state.asked} was asked for"
+    return None

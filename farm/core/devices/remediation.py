@@ -1,0 +1,74 @@
+"""What an operator can do about a phone that gets no work."""
+
+from collections.abc import Sequence
+from shlex import quote
+from typing import assert_never
+
+from farm.core.devices.device import Blocker, Presence
+
+#: Somebody's decision explains more than what the phone does meanwhile: a held one may well be unplugged.
+_TELLING = (Blocker.RETIRED, Blocker.HELD)
+
+
+def telling_first(blockers: Sequence[Blocker]) -> list[Blocker]:
+    """What keeps a phone from work, the reason to show first.
+
+    That a busy phone is not clean goes without saying.
+    """
+    is_busy = Blocker.BUSY in blockers
+    told = [blocker for blocker in blockers if not (is_busy and blocker is Blocker.NOT_CLEANED)]
+    return sorted(told, key=lambda blocker: blocker not in _TELLING)
+
+
+def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str | None:
+    """The next thing to do about the first blocker; None where waiting is all there is to do.
+
+    Args:
+        blocker: the first thing in the way.
+        presence: what the agent sees of the phone.
+        name: what commands call the phone.
+        host: the machine it hangs on.
+    """
+    match blocker:
+        case Blocker.SESSION_NOT_LIVE:
+            return f"see whether the agent runs on {host}, and what its log says"
+        case Blocker.HOST_DRAINING:
+            return f"farm host activate {host}"
+        case Blocker.NOT_ONLINE:
+            return presence_advice(presence, host=host)
+        case Blocker.PENDING:
+            return f"farm device admit {quote(name)}"
+        case Blocker.CORDONED:
+            return f"farm device uncordon {quote(name)}"
+        case Blocker.HELD:
+            return f"farm device release {quote(name)}"
+        case Blocker.RETIRED:
+            return f"farm device admit {quote(name)} takes it back"
+        case Blocker.HEALTH_BAD:
+            check = f"farm device check {quote(name)}"
+            return f"mend it, then {check}; it is checked by itself, too, ever more rarely"
+        case Blocker.HEALTH_UNKNOWN | Blocker.HEALTH_SUSPECT:
+            return None
+        case Blocker.BUSY | Blocker.ERRAND | Blocker.NOT_CLEANED | Blocker.CPU_SHARED | Blocker.HOST_FULL:
+            return None
+        case _:
+            assert_never(blocker)
+
+
+def presence_advice(presence: Presence, *, host: str) -> str | None:
+    """How to get a phone online."""
+    match presence:
+        case Presence.ONLINE | Presence.BOOTING:
+            return None
+        case Presence.OFFLINE:
+            return "replug it; if that does not help, turn USB debugging off and on, or restart it"
+        case Presence.UNAUTHORIZED:
+            return "unlock it and allow USB debugging, always, for the key of this host"
+        case Presence.NO_PERMISSION:
+            return f"install the udev rules on {host} and replug it (docs/devices.md)"
+        case Presence.WRONG_MODE:
+            return "restart it into Android: it is in recovery, sideload or fastboot"
+        case Presence.ABSENT:
+            return f"see whether it is plugged into {host}, switched on, with USB debugging on"
+        case _:
+            assert_never(presence)

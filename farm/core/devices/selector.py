@@ -1,0 +1,184 @@
+"""Which devices of the farm a matrix runs on."""
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+
+from farm.core.base.ids import DeviceId, HostId
+from farm.core.base.spec_errors import close_name
+from farm.core.devices.device import DeviceFacts
+from farm.core.errors import SelectorEmpty
+from farm.core.runs.plan import SettingValue
+
+#: A device must fit every key, by any of the key's values; a selector without keys is all devices.
+Selector = Mapping[str, tuple[SettingValue, ...]]
+
+#: `device` is whatever one would call a phone: its id, its label, or its model.
+SELECTOR_KEYS = (
+    "device",
+    "device_id",
+    "label",
+    "tag",
+    "device_model",
+    "manufacturer",
+    "market_name",
+    "unit",
+    "soc",
+    "soc_vendor",
+    "soc_model",
+    "gpu",
+    "nnapi",
+    "root",
+    "android",
+    "api_level",
+    "abi",
+    "host",
+    "virtual",
+)
+
+_NAMES_SHOWN = 12
+#: Only where a phone has a whole number: a unit, an API level.
+_COMPARISON = re.compile(r"\s*(>=|<=|>|<)\s*(\d{1,9})\s*")
+#: `Qualcomm SM8750 (Snapdragon 8 Elite)`.
+_SOLD_AS = re.compile(r"\((.+)\)$")
+_COMPARE: Mapping[str, Callable[[int, int], bool]] = MappingProxyType(
+    {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownDevice:
+    """A device as matrices see it."""
+
+    device_id: DeviceId
+    host: HostId
+    facts: DeviceFacts
+    #: What the operator calls it.
+    label: str | None = None
+    tags: tuple[str, ...] = ()
+    #: Its number among the phones of its device model.
+    unit: int | None = None
+
+
+def selected_devices(selectors: Sequence[Selector], devices: Sequence[KnownDevice]) -> list[KnownDevice]:
+    """The devices that fit any of the selectors, in the given order.
+
+    Text is compared without regard to case and may hold shell-style wildcards; a whole number may be compared
+    to with `>=29`. What a phone does not say fits nothing.
+
+    Raises:
+        SelectorEmpty: one of the selectors fits no device, which is more often a slip than meant.
+    """
+    for selector in selectors:
+        if not any(_fits(device, selector) for device in devices):
+            raise _selector_empty(selector, devices)
+    return [device for device in devices if any(_fits(device, selector) for selector in selectors)]
+
+
+def selector_text(selector: Selector) -> str:
+    """A selector as one would write it: `{soc: Tensor*, virtual: true}`, or `all`."""
+    parts = [f"{key}: {' or '.join(map(_text, values))}" for key, values in selector.items()]
+    return "{" + ", ".join(parts) + "}" if parts else "all"
+
+
+def misfit(device: KnownDevice, selectors: Sequence[Selector]) -> str:
+    """Why a device fits none of the selectors: the key of the closest one that it fails."""
+    failed = [
+        [key for key in selector if not _fits_key(device, key, selector[key])] for selector in selectors
+    ]
+    key = min(failed, key=len)[0]
+    facts = ", ".join(map(_text, _facts(device, key)))
+    return f"its {key} is {facts}" if facts else f"it has no {key}"
+
+
+def _fits(device: KnownDevice, selector: Selector) -> bool:
+    return all(_fits_key(device, key, values) for key, values in selector.items())
+
+
+def _fits_key(device: KnownDevice, key: str, values: Sequence[SettingValue]) -> bool:
+    return any(_is_like(fact, value) for fact in _facts(device, key) for value in values)
+
+
+def _is_like(fact: SettingValue, value: SettingValue) -> bool:
+    compared = _COMPARISON.fullmatch(value) if isinstance(value, str) else None
+    if compared and type(fact) is int:
+        return _COMPARE[compared[1]](fact, int(compared[2]))
+    return fnmatchcase(_text(fact).casefold(), _text(value).casefold())
+
+
+def _facts(device: KnownDevice, key: str) -> list[SettingValue]:
+    """What a device says about a key, which can be several things; nothing where it does not say."""
+    facts = device.facts
+    facts_by_key: dict[str, Sequence[SettingValue | None]] = {
+        "device": (device.device_id, device.label, facts.device_model),
+        "device_id": (device.device_id,),
+        "label": (device.label,),
+        "tag": device.tags,
+        "device_model": (facts.device_model,),
+        "manufacturer": (facts.manufacturer,),
+        "market_name": (facts.market_name,),
+        "unit": (device.unit,),
+        "soc": (facts.soc, *_chip_names(facts)),
+        "soc_vendor": (facts.soc_vendor,),
+        "soc_model": (facts.soc_model,),
+        "gpu": (facts.gpu.renderer if facts.gpu else None,),
+        "nnapi": tuple(driver.name for driver in facts.nnapi),
+        "root": (facts.root,),
+        "android": (facts.android,),
+        "api_level": (facts.api_level,),
+        "abi": (facts.abi,),
+        "host": (device.host,),
+        "virtual": (facts.virtual,),
+    }
+    return [fact for fact in facts_by_key[key] if fact is not None]
+
+
+def _chip_names(facts: DeviceFacts) -> list[str]:
+    """What a chip may be called alone: its part's number, and the name it is sold under."""
+    sold_as = _SOLD_AS.search(facts.soc or "")
+    return [name for name in (facts.soc_model, sold_as[1] if sold_as else None) if name is not None]
+
+
+def _text(value: SettingValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _selector_empty(selector: Selector, devices: Sequence[KnownDevice]) -> SelectorEmpty:
+    message = f"no device fits the selector {selector_text(selector)}"
+    if not devices:
+        hint = "the farm has no devices: plug in a phone, or start the farm with `farm up --virtual 2`"
+        return SelectorEmpty(message, hint=hint)
+    present = "; ".join(f"{key}: {_present(key, devices)}" for key in selector)
+    hints = "; ".join(_hints(selector, devices))
+    return SelectorEmpty(f"{message}; the farm has {present}", hint=hints or None)
+
+
+def _hints(selector: Selector, devices: Sequence[KnownDevice]) -> Iterator[str]:
+    """What was probably meant by the keys that no device fits."""
+    idle = [
+        key
+        for key, values in selector.items()
+        if not any(_fits_key(device, key, values) for device in devices)
+    ]
+    if not idle:
+        yield "each of these fits some device, and all together fit none"
+    compared = [value for key in idle for value in selector[key] if _COMPARISON.fullmatch(_text(value))]
+    if compared and not {"api_level", "unit"} & {*idle}:
+        yield f"`{compared[0]}` compares whole numbers: api_level and unit"
+    for key in idle:
+        close = [close_name(_text(value), _known(key, devices)) for value in selector[key]]
+        yield from (f"did you mean `{key}: {name}`?" for name in dict.fromkeys(close) if name)
+
+
+def _present(key: str, devices: Sequence[KnownDevice]) -> str:
+    texts = _known(key, devices)
+    return ", ".join(texts[:_NAMES_SHOWN]) + (", ..." if len(texts) > _NAMES_SHOWN else "") or "nothing"
+
+
+def _known(key: str, devices: Sequence[KnownDevice]) -> list[str]:
+    facts = {fact for device in devices for fact in _facts(device, key)}
+    numbers = sorted(fact for fact in facts if type(fact) is int)
+    return [*map(str, numbers), *sorted(_text(fact) for fact in facts if type(fact) is not int)]

@@ -1,0 +1,69 @@
+"""What of a phone changes with updates and can move its numbers: system build and drivers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from farm.core.base.ids import FactsId
+from farm.core.devices.device import DeviceFacts
+from farm.core.devices.hardware import Gpu
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareChange:
+    """One part of a phone that is another version than before."""
+
+    part: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.part} {self.before} to {self.after}"
+
+
+def software_changes(before: DeviceFacts, after: DeviceFacts) -> tuple[SoftwareChange, ...]:
+    """What was updated between two looks at a phone, the system build first.
+
+    What one of the looks does not tell has not changed: a driver may have been too slow to answer. Whether a
+    driver runs, and everything that is measured anew at each look, is no version.
+    """
+    was, now = dict(_versions(before)), dict(_versions(after))
+    found = [
+        SoftwareChange(part=part, before=was[part], after=version)
+        for part, version in now.items()
+        if was.get(part, version) != version
+    ]
+    return (*found, *_drivers_changed(before, after))
+
+
+def build_by_facts(facts: Mapping[FactsId, DeviceFacts]) -> dict[FactsId, int]:
+    """Number the builds of a phone by its snapshots: those that differ in nothing updated share a number."""
+    first: list[DeviceFacts] = []
+    numbers: dict[FactsId, int] = {}
+    for facts_id in sorted(facts):
+        snapshot = facts[facts_id]
+        alike = (number for number, each in enumerate(first) if not software_changes(each, snapshot))
+        numbers[facts_id] = next(alike, len(first))
+        if numbers[facts_id] == len(first):
+            first.append(snapshot)
+    return numbers
+
+
+def _versions(facts: DeviceFacts) -> Iterator[tuple[str, str]]:
+    graphics = facts.gpu or Gpu()
+    known = {
+        "build": facts.build_fingerprint,
+        "kernel": facts.kernel,
+        "GPU driver": graphics.driver_text or graphics.driver,
+        "Vulkan driver": graphics.vulkan_driver,
+    }
+    drivers = {f"NNAPI driver {driver.name}": driver.version for driver in facts.nnapi}
+    for part, version in {**known, **drivers}.items():
+        if version is not None:
+            yield part, version
+
+
+def _drivers_changed(before: DeviceFacts, after: DeviceFacts) -> Iterator[SoftwareChange]:
+    """Drivers that came or went; a phone that lists none may not have told."""
+    was, now = (", ".join(sorted(driver.name for driver in each.nnapi)) for each in (before, after))
+    if was and now and was != now:
+        yield SoftwareChange(part="NNAPI drivers", before=was, after=now)

@@ -1,0 +1,1 @@
+"""Jobs and attempts: states, retries, deferral, fair share."""

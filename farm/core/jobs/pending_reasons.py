@@ -1,0 +1,213 @@
+"""Why a job is waiting: everything in its way, what a person must see to first, each with what to do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from shlex import quote
+from typing import assert_never
+
+from farm.core.checks.incident import IncidentKind
+from farm.core.devices.device import Blocker, Presence
+from farm.core.devices.host_state import SessionState
+from farm.core.devices.remediation import advice, presence_advice, telling_first
+from farm.core.jobs.attempt import AttemptState
+
+#: What passes without anybody's doing; whoever waits for anything else may wait for ever.
+PASSING = frozenset(
+    {
+        Blocker.BUSY,
+        Blocker.ERRAND,
+        Blocker.NOT_CLEANED,
+        Blocker.CPU_SHARED,
+        Blocker.HOST_FULL,
+        Blocker.HEALTH_UNKNOWN,
+        Blocker.HEALTH_SUSPECT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Since:
+    """When something began, who did it and why; what nobody noted is None."""
+
+    at: datetime | None = None
+    by: str | None = None
+    cause: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One thing that a job waits for."""
+
+    #: For programs: `cordoned`, `not_cleaned`, `gates_shut`.
+    code: str
+    message: str
+    #: What to do about it, or that waiting is all there is to do.
+    hint: str
+    #: It goes by itself.
+    passes: bool
+    since: Since = Since()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which phone it is about, as commands and people call it."""
+
+    name: str
+    host: str
+    presence: Presence
+
+
+def in_order(blockers: Sequence[Blocker]) -> list[Blocker]:
+    """What a person must see to first, then what passes by itself."""
+    return sorted(telling_first(blockers), key=lambda blocker: blocker in PASSING)
+
+
+def blocker_reason(blocker: Blocker, place: Place, since: Since) -> Reason:
+    """One of a phone's blockers, as a reason of a job that waits for the phone."""
+    known = advice(blocker, place.presence, name=place.name, host=place.host)
+    return Reason(
+        code=blocker.name.lower(),
+        message=_message(blocker, place),
+        hint=known or _patience(blocker, place),
+        passes=blocker in PASSING or (blocker is Blocker.NOT_ONLINE and known is None),
+        since=since,
+    )
+
+
+def _message(blocker: Blocker, place: Place) -> str:
+    if blocker is Blocker.NOT_ONLINE and place.presence is not Presence.ONLINE:
+        return f"{blocker} ({place.presence})"
+    return blocker
+
+
+def _patience(blocker: Blocker, place: Place) -> str:
+    """Why waiting is all there is to do, and where to look when it lasts."""
+    show = f"`farm device show {quote(place.name)}`"
+    match blocker:
+        case Blocker.BUSY:
+            return f"wait for the run that is under way: {show} has it"
+        case Blocker.ERRAND:
+            return f"wait until it is done, 10 min at most: {show} has it"
+        case Blocker.NOT_CLEANED:
+            return f"wait: its agent cleans it up; if that lasts, the agent's log on {place.host} says why"
+        case Blocker.CPU_SHARED:
+            return "wait: phones that share a CPU take turns"
+        case Blocker.HOST_FULL:
+            return f"wait: a run on {place.host} has to end first"
+        case Blocker.HEALTH_UNKNOWN | Blocker.HEALTH_SUSPECT:
+            return f"wait: its check goes before all other jobs; {show} has its outcome"
+        case Blocker.NOT_ONLINE:
+            return "wait: Android is starting"
+        case (
+            Blocker.SESSION_NOT_LIVE
+            | Blocker.HOST_DRAINING
+            | Blocker.PENDING
+            | Blocker.CORDONED
+            | Blocker.HELD
+            | Blocker.RETIRED
+            | Blocker.HEALTH_BAD
+        ):
+            return show
+        case _:
+            assert_never(blocker)
+
+
+def incident_reason(kind: IncidentKind, host: str, since: Since) -> Reason:
+    """What a host goes through, as a reason of a job for one of its phones."""
+    match kind:
+        case IncidentKind.PRESSURE:
+            message = "the host takes no new work"
+            hint = f"see to it on {host}: its agent goes on by itself once that is over"
+        case IncidentKind.PHONES_TOGETHER:
+            message = "the host is in trouble as a whole, and the phone with it"
+            hint = f"look at hub, cables and adb server of {host}"
+        case IncidentKind.USB_FULL:
+            message = "a USB controller of the host takes no further phone"
+            hint = f"plug phones in at another controller of {host}"
+        case _:
+            assert_never(kind)
+    return Reason(code=f"host_{kind}", message=message, hint=hint, passes=False, since=since)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveAttempt:
+    """All that tells how a live attempt gets on."""
+
+    state: AttemptState
+    since: datetime
+    #: What its agent says it waits for.
+    waiting_for: str | None
+    session: SessionState
+    beat_at: datetime
+    place: Place
+    #: How long gates are waited for, and how long the run may take.
+    gates_wait_s: float
+    timeout_s: float
+
+
+def attempt_reasons(attempt: LiveAttempt) -> list[Reason]:
+    """What a job that runs waits for: its agent, its phone, its phase."""
+    found: list[Reason] = []
+    if attempt.session is not SessionState.LIVE:
+        found.append(_silent(attempt))
+    if attempt.place.presence is not Presence.ONLINE:
+        found.append(_away(attempt.place))
+    if attempt.state is AttemptState.PREPARING and attempt.waiting_for:
+        found.append(_gates(attempt, attempt.waiting_for))
+    else:
+        message, hint = _phase(attempt)
+        found.append(_of_attempt(attempt.state, message, hint, attempt.since))
+    return found
+
+
+def _silent(attempt: LiveAttempt) -> Reason:
+    host = attempt.place.host
+    return Reason(
+        code="session_silent",
+        message=f"the agent on {host} has not called",
+        hint=f"see whether it runs on {host}; what it has in hand counts once it is back, and is tried again"
+        " when it stays away",
+        passes=False,
+        since=Since(at=attempt.beat_at),
+    )
+
+
+def _away(place: Place) -> Reason:
+    """The run is detached: it may go on while nobody reaches the phone."""
+    hint = presence_advice(place.presence, host=place.host)
+    return Reason(
+        code="not_online",
+        message=f"the phone is not online ({place.presence}), and the run may go on there all the same",
+        hint=hint or "wait: Android is starting",
+        passes=hint is None,
+    )
+
+
+def _gates(attempt: LiveAttempt, waiting_for: str) -> Reason:
+    limit = f"{attempt.gates_wait_s:.0f} s"
+    hint = f"wait: after {limit} it is put off for later; `gates:` of the matrix has the limits"
+    return _of_attempt(
+        "gates_shut", f"the phone is not fit for a run yet: {waiting_for}", hint, attempt.since
+    )
+
+
+def _of_attempt(code: str, message: str, hint: str, since: datetime) -> Reason:
+    return Reason(code=code, message=message, hint=hint, passes=True, since=Since(at=since))
+
+
+def _phase(attempt: LiveAttempt) -> tuple[str, str]:
+    host = attempt.place.host
+    match attempt.state:
+        case AttemptState.CLAIMED:
+            return f"the agent on {host} has the job and has yet to begin", "wait for its next call"
+        case AttemptState.PREPARING:
+            return "the phone is given its files", "wait: large files take a while the first time"
+        case AttemptState.MEASURING:
+            return "it is being measured", f"wait: it is ended after {attempt.timeout_s:.0f} s at the latest"
+        case AttemptState.REPORTING:
+            return "its output is on the way to the farm", "wait: the agent keeps it until the farm has it"
+        case AttemptState.FINISHED | AttemptState.GIVEN_BACK | AttemptState.LOST:
+            return "the attempt is over", "wait for the next one"
+        case _:
+            assert_never(attempt.state)

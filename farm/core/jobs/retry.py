@@ -1,0 +1,77 @@
+"""Whether a job that ended without an answer is tried again: by whom they were lost to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+from farm.core.base.ids import DeviceId
+from farm.core.errors import Blame
+from farm.core.runs.measurement import Outcome
+
+
+class Budget(StrEnum):
+    """What a job loses a try to; each has a budget of its own."""
+
+    #: The user's or the variant's doing: it would end the same again.
+    OWN = "user or variant"
+    #: The phone went away, or failed.
+    DEVICE = "device"
+    #: Nothing more was heard of the host, or the phone was carried away from it.
+    HOST_LOST = "host lost"
+    #: Whatever else goes wrong with hosts and the farm.
+    TROUBLE = "host or farm"
+
+
+#: Tries a job may lose to each and still be tried again; more, or more in all, and it ends as it stands.
+BUDGETS: dict[Budget, int] = {
+    Budget.OWN: 0,
+    Budget.DEVICE: 2,
+    Budget.HOST_LOST: 3,
+    Budget.TROUBLE: 3,
+}
+_HOST_LOST = frozenset({"host.lost", "host.phone_moved", "host.retired"})
+MAX_ATTEMPTS = 6
+#: Give-backs cost no attempt; this many say that the phone will never be ready for the job.
+MAX_GIVE_BACKS = 20
+#: Blocks of one device and round that are measured at most, the first included.
+MAX_BLOCKS = 3
+#: A cell with more measurements than this and not a valid one among them will not be cured by more of them.
+CHRONIC_AFTER = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastTry:
+    """One finished attempt of a job, as far as retries are concerned."""
+
+    outcome: Outcome
+    blame: Blame | None
+    code: str | None = None
+    device_id: DeviceId
+
+
+def may_retry(tries: Sequence[PastTry]) -> bool:
+    """Tell whether a job may be tried again after its latest attempt, the last of `tries`."""
+    last = tries[-1]
+    if last.outcome is not Outcome.INCONCLUSIVE or last.blame is None:
+        return False
+    if len(tries) >= MAX_ATTEMPTS:
+        return False
+    budget = budget_of(last.blame, last.code)
+    lost = sum(1 for past in tries if past.blame and budget_of(past.blame, past.code) is budget)
+    return lost <= BUDGETS[budget]
+
+
+def budget_of(blame: Blame, code: str | None) -> Budget:
+    """Which budget a try that ended badly is taken from."""
+    match blame:
+        case Blame.USER | Blame.VARIANT:
+            return Budget.OWN
+        case Blame.DEVICE:
+            return Budget.DEVICE
+        case Blame.HOST:
+            return Budget.HOST_LOST if code in _HOST_LOST else Budget.TROUBLE
+        case Blame.FARM:
+            return Budget.TROUBLE
+        case _:
+            assert_never(blame)

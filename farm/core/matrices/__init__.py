@@ -1,0 +1,1 @@
+"""Matrices: axes, expansion into cells, job templates, estimates."""

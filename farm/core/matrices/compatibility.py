@@ -1,0 +1,68 @@
+"""Whether a phone can run a cell that its harness can."""
+
+from farm.core.devices.controls import Controls
+from farm.core.devices.selector import KnownDevice
+from farm.core.matrices.matrix import Key, KnownHarness, RejectedCell, Rejection
+from farm.core.programs.selection import abi_to_run
+from farm.core.results.series import non_default_settings
+
+
+def unfit_on(
+    device: KnownDevice, harness: KnownHarness, key: Key, settings: Key, controls: Controls
+) -> RejectedCell | None:
+    """Why a phone cannot run a cell; None when it can.
+
+    Args:
+        device: the phone.
+        harness: with its programs, one of which the phone runs.
+        key: the cell's axes.
+        settings: all of its flags, defaults filled in.
+        controls: what is to be set on the phone.
+    """
+    if controls.need_root and device.facts.root is False:
+        # Of a phone that does not say whether it has root, its agent finds out.
+        return _rootless(device, key, controls)
+    abi = abi_to_run(device.facts.abis, harness.abis)
+    if abi is None:
+        return RejectedCell(
+            key=key,
+            device_id=device.device_id,
+            rejection=Rejection.NO_PROGRAM,
+            reason=f"no program of {harness.name} is registered for {device.facts.abi or 'an unknown ABI'}",
+            hint=f"registered for {', '.join(harness.abis) or 'no ABI at all'};"
+            f" `farm harness add {harness.name} PATH` registers one",
+        )
+    if abi in harness.expired:
+        return RejectedCell(
+            key=key,
+            device_id=device.device_id,
+            rejection=Rejection.EXPIRED,
+            reason=f"a file of the {abi} program of {harness.name} expired",
+            hint=f"send its files again: `farm harness add {harness.name}`",
+        )
+    lacks = harness.lacks.get(abi, frozenset())
+    changed = [flag for flag in non_default_settings(settings, harness.defaults) if flag in lacks]
+    return _lacking(device, harness, key, abi, changed) if changed else None
+
+
+def _rootless(device: KnownDevice, key: Key, controls: Controls) -> RejectedCell:
+    return RejectedCell(
+        key=key,
+        device_id=device.device_id,
+        rejection=Rejection.UNSUPPORTED,
+        reason=f"the phone has no root, without which nothing sets {', '.join(controls.of_root)}",
+        hint="leave that out of `controls:`, or choose phones that have it: `devices: {root: true}`",
+    )
+
+
+def _lacking(
+    device: KnownDevice, harness: KnownHarness, key: Key, abi: str, changed: list[str]
+) -> RejectedCell:
+    flags = ", ".join(f"--{flag}" for flag in changed)
+    return RejectedCell(
+        key=key,
+        device_id=device.device_id,
+        rejection=Rejection.UNSUPPORTED,
+        reason=f"the {abi} program of {harness.name} has no flag {flags}",
+        hint=f"leave {flags} at its default there, or register a program that has it: `farm harness add`",
+    )

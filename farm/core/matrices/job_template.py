@@ -1,0 +1,189 @@
+"""What the rows of a submitted matrix are made from, long after what it was expanded over has changed."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from farm.core.base.ids import DeviceId, VariantId
+from farm.core.matrices.matrix import Expansion, Key, Placement, Slot, block_order, label_by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlueprintSlot:
+    """A cell, as it is stored, of every device that runs it."""
+
+    label: str
+    variant_id: VariantId | None
+    backend: str
+    #: Of the flags that not all slots have alike.
+    settings: Key
+    replica: int
+    #: The slot that this one is compared to, by its number.
+    baseline: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlueprintPart:
+    """The cells of one device."""
+
+    device_id: DeviceId
+    program_id: int
+    #: Index of the first.
+    first: int
+    #: Numbers of its slots, rising; None: all.
+    slots: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blueprint:
+    """A matrix as it was expanded: the same slots, parts, rounds and seed give the same rows for ever."""
+
+    rounds: int
+    seed: int
+    #: All flags; a slot says where it differs.
+    settings: Key
+    slots: tuple[BlueprintSlot, ...]
+    parts: tuple[BlueprintPart, ...]
+
+    def cell_count(self, part: BlueprintPart) -> int:
+        """How many cells a device has."""
+        return len(self.slots if part.slots is None else part.slots)
+
+    def job_count(self, part: BlueprintPart) -> int:
+        """How many jobs a device has, repeats aside."""
+        return self.cell_count(part) * self.rounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedSlot:
+    """A cell of a device, by its index in the expansion."""
+
+    index: int
+    slot: BlueprintSlot
+    baseline_index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlueprintJob:
+    """One cell in one round."""
+
+    index: int
+    round: int
+
+
+class Unfolding:
+    """Makes the rows of one device from a blueprint, any part of them.
+
+    Jobs are counted in the order in which the device runs them: its rounds one after the other, each a
+    randomized block. So what `jobs` gives for parts in a row is what it gives for the whole.
+    """
+
+    def __init__(self, blueprint: Blueprint, part: BlueprintPart) -> None:
+        """For one part of a blueprint."""
+        self._blueprint = blueprint
+        self.part = part
+        self.cell_count = blueprint.cell_count(part)
+        self.job_count = blueprint.job_count(part)
+        self._places = None if part.slots is None else {slot: place for place, slot in enumerate(part.slots)}
+        #: Of the round that was asked for last: rows are asked for in their order.
+        self._block: tuple[int, list[int]] = (0, [])
+
+    def jobs(self, start: int, stop: int) -> Iterator[BlueprintJob]:
+        """The jobs from one up to another, which is not among them."""
+        while start < min(stop, self.job_count):
+            round, done = start // self.cell_count + 1, start % self.cell_count
+            left = min(stop, self.job_count) - start
+            for index in islice(self._order(round), done, done + left):
+                yield BlueprintJob(index, round)
+            start += min(left, self.cell_count - done)
+
+    def cells(self, indexes: Iterable[int]) -> Iterator[PlacedSlot]:
+        """Cells, each behind the one it is compared to: a cell is not stored without its baseline."""
+        given: dict[int, None] = {}
+        for index in indexes:
+            baseline = self._placed(index).baseline_index
+            if baseline is not None:
+                given[baseline] = None
+            given[index] = None
+        return (self._placed(index) for index in given)
+
+    def settings(self, slot: BlueprintSlot) -> Key:
+        """All flags of a cell."""
+        return {**self._blueprint.settings, **slot.settings}
+
+    def _order(self, round: int) -> list[int]:
+        if self._block[0] != round:
+            indexes = range(self.part.first, self.part.first + self.cell_count)
+            seed = self._blueprint.seed
+            self._block = (
+                round,
+                block_order(indexes, device_id=self.part.device_id, round=round, seed=seed),
+            )
+        return self._block[1]
+
+    def _placed(self, index: int) -> PlacedSlot:
+        place = index - self.part.first
+        number = place if self.part.slots is None else self.part.slots[place]
+        slot = self._blueprint.slots[number]
+        return PlacedSlot(index=index, slot=slot, baseline_index=self._baseline_index(slot))
+
+    def _baseline_index(self, slot: BlueprintSlot) -> int | None:
+        if slot.baseline is None or self._places is None:
+            return None if slot.baseline is None else self.part.first + slot.baseline
+        place = self._places.get(slot.baseline)
+        return None if place is None else self.part.first + place
+
+
+def blueprint_of(
+    expansion: Expansion,
+    *,
+    rounds: int,
+    seed: int,
+    varying: frozenset[str],
+    program_by_device: Mapping[DeviceId, int],
+) -> Blueprint:
+    """Freeze an expansion.
+
+    Args:
+        varying: the axes that labels name.
+        program_by_device: what each device with cells runs.
+    """
+    settings, alike = expansion.slots[0].settings, _alike(expansion.slots)
+    return Blueprint(
+        rounds=rounds,
+        seed=seed,
+        settings=settings,
+        slots=tuple(_slot(slot, alike, varying) for slot in expansion.slots),
+        parts=tuple(
+            BlueprintPart(
+                device_id=placement.device_id,
+                program_id=program_by_device[placement.device_id],
+                first=placement.first,
+                slots=_slots_of(placement, expansion),
+            )
+            for placement in expansion.placements
+        ),
+    )
+
+
+def _alike(slots: Sequence[Slot]) -> frozenset[str]:
+    """The flags that all slots have the same value of."""
+    common = set(slots[0].settings.items())
+    for slot in slots:
+        common &= slot.settings.items()
+    return frozenset(flag for flag, _ in common)
+
+
+def _slot(slot: Slot, alike: frozenset[str], varying: frozenset[str]) -> BlueprintSlot:
+    return BlueprintSlot(
+        label=label_by(slot.key, varying, replica=slot.replica),
+        variant_id=slot.variant_id,
+        backend=slot.backend,
+        settings={flag: value for flag, value in slot.settings.items() if flag not in alike},
+        replica=slot.replica,
+        baseline=slot.baseline,
+    )
+
+
+def _slots_of(placement: Placement, expansion: Expansion) -> tuple[int, ...] | None:
+    return None if len(placement.slots) == len(expansion.slots) else tuple(placement.slots)

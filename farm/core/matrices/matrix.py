@@ -1,0 +1,300 @@
+"""What a user submits, and what becomes of it: cells on devices, in a fair order."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+from farm.core.base.ids import DeviceId, VariantId
+from farm.core.devices.condition import Gates
+from farm.core.devices.controls import Controls
+from farm.core.devices.selector import Selector
+from farm.core.models.variant import Manifest
+from farm.core.runs.plan import SettingValue
+from farm.core.runs.verdict import DEFAULT_MARGIN
+
+#: Value by axis: all of a cell's, or some that pick cells. Besides these axes, every harness flag can be one.
+Key = Mapping[str, SettingValue]
+
+VARIANT_AXES = ("model", "precision", "format", "memory_format", "target")
+BACKEND_AXIS = "backend"
+
+DEFAULT_NOISE_LIMIT = 0.25
+MAX_ROUNDS = 100
+#: All devices together, excluded ones too.
+MAX_CELLS = 1_000_000
+#: Of one device: each is held in memory while a matrix is expanded.
+MAX_KEYS = 200_000
+#: Cells times rounds.
+MAX_JOBS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixPlan:
+    """A matrix as submitted, well-formed but not yet compared with what the farm has."""
+
+    name: str
+    harness: str
+    axes: Mapping[str, tuple[SettingValue, ...]]
+    #: Harness flags that are the same for all cells.
+    settings: Key = field(default_factory=dict)
+    #: Further cells; what one leaves out is the axis's value where the axis has just one.
+    include: tuple[Key, ...] = ()
+    #: Cells of the axes that have all of one of these are left out.
+    exclude: tuple[Key, ...] = ()
+    #: A device runs the matrix when any selector fits it.
+    selectors: tuple[Selector, ...]
+    rounds: int = 5
+    #: A cell's baseline is the same cell with these values instead of its own, or one cell for all: see
+    #: `farm.core.matrices.baseline`.
+    baseline: Key | None = None
+    #: Each baseline gets a twin, to see what difference there is between equals.
+    aa: bool = False
+    seed: int | None = None
+    timeout_s: float = 120.0
+    gates: Gates = field(default_factory=Gates)
+    controls: Controls = field(default_factory=Controls)
+    equivalence_margin: float = DEFAULT_MARGIN
+    noise_limit: float = DEFAULT_NOISE_LIMIT
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownVariant:
+    """A registered variant."""
+
+    variant_id: VariantId
+    manifest: Manifest
+    #: The farm has let its file go.
+    expired: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownHarness:
+    """A harness adapter and its registered programs, as far as matrices care."""
+
+    name: str
+    #: Every flag with its default, whose type is the flag's type.
+    defaults: Key
+    #: The least value of flags that have one.
+    minimums: Mapping[str, int] = field(default_factory=dict)
+    backends: Sequence[str]
+    #: ABIs for which a program is registered; `any` for scripts.
+    abis: Sequence[str]
+    #: Why the harness cannot run a file, or without one, on a backend; None when it can.
+    unsupported: Callable[[Manifest | None, str], str | None]
+    #: Where it needs none, matrices of it have no variant axes.
+    needs_model: bool = True
+    #: By ABI, flags that its program does not know.
+    lacks: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: ABIs for whose program the farm has let a file go.
+    expired: frozenset[str] = frozenset()
+
+
+def required_axes(harness: KnownHarness) -> tuple[str, ...]:
+    """What every cell says itself; nothing is measured on a guess."""
+    return ("model", "precision", "format", BACKEND_AXIS) if harness.needs_model else (BACKEND_AXIS,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A cell before it is put on devices: the same on each that can run it."""
+
+    key: Key
+    #: None where the harness runs no model.
+    variant_id: VariantId | None
+    backend: str
+    #: Complete, defaults filled in.
+    settings: Key
+    #: 2 for the twin of an A/A pair.
+    replica: int
+    #: The slot that this one is compared to, by its number.
+    baseline: int | None
+    is_baseline: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """The cells of one device: neighbours in the expansion, in the order of their slots."""
+
+    device_id: DeviceId
+    #: Index of the first.
+    first: int
+    #: Numbers of the slots that run there.
+    slots: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One variant x backend x settings x device.
+
+    At most one of `is_baseline` and `baseline_index` is set; neither is where the cell's baseline cannot run.
+    """
+
+    #: Position in the expansion, from 0.
+    index: int
+    device_id: DeviceId
+    #: None where the harness runs no model.
+    variant_id: VariantId | None
+    backend: str
+    #: Complete, defaults filled in.
+    settings: Key
+    #: 2 for the twin of an A/A pair.
+    replica: int = 1
+    #: Value by axis; the same axes in all cells of a matrix.
+    key: Key
+    #: Index of the cell on the same device that this one is compared to.
+    baseline_index: int | None
+    is_baseline: bool
+
+
+class Rejection(StrEnum):
+    """Why a cell does not run."""
+
+    #: A rule of the matrix leaves it out.
+    EXCLUDED = "excluded"
+    #: Nobody registered such a file.
+    NO_VARIANT = "no_variant"
+    #: The harness or the file cannot do it.
+    UNSUPPORTED = "unsupported"
+    #: No program of the harness is registered for the phone's ABI.
+    NO_PROGRAM = "no_program"
+    #: The farm has let a file go that the cell needs.
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedCell:
+    """A cell that does not run, kept with the reason. Without `device_id` it is so on every device."""
+
+    key: Key
+    device_id: DeviceId | None = None
+    rejection: Rejection
+    reason: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """What a matrix comes to on this farm: slots on devices, which are few where cells are a million."""
+
+    slots: tuple[Slot, ...]
+    placements: tuple[Placement, ...]
+    rejected: tuple[RejectedCell, ...]
+    #: The cell that all others are compared to, where the baseline names one.
+    anchor: Key | None = None
+
+    @property
+    def cell_count(self) -> int:
+        """How many cells there are, without making them."""
+        return sum(len(placement.slots) for placement in self.placements)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells, made anew; those of one device are neighbours."""
+        return tuple(cell for placement in self.placements for cell in _cells_of(placement, self.slots))
+
+
+def _cells_of(placement: Placement, slots: Sequence[Slot]) -> Iterator[Cell]:
+    """One device's cells; one whose baseline cannot run there has none."""
+    index_by_slot = {number: placement.first + place for place, number in enumerate(placement.slots)}
+    for number, index in index_by_slot.items():
+        slot = slots[number]
+        yield Cell(
+            index=index,
+            device_id=placement.device_id,
+            variant_id=slot.variant_id,
+            backend=slot.backend,
+            settings=slot.settings,
+            replica=slot.replica,
+            key=slot.key,
+            baseline_index=None if slot.baseline is None else index_by_slot.get(slot.baseline),
+            is_baseline=slot.is_baseline,
+        )
+
+
+def key_text(key: Key) -> str:
+    """A key as one would write it: `{precision: int8-core, iter: 30}`."""
+    return "{" + ", ".join(f"{axis}: {value_text(value)}" for axis, value in key.items()) + "}"
+
+
+def has_all(key: Key, some: Key) -> bool:
+    """Whether a cell has all of the given values; nothing given fits nothing."""
+    return bool(some) and all(axis in key and key[axis] == value for axis, value in some.items())
+
+
+def label(key: Key, among: Iterable[Key], *, replica: int = 1) -> str:
+    """Name a cell by the axes that vary: `int8-core lite`, flags as `iter=30`; by all axes if none varies.
+
+    To name many cells, find `varying_axes` once and use `label_by`.
+    """
+    return label_by(key, varying_axes([key, *among]), replica=replica)
+
+
+def varying_axes(keys: Iterable[Key]) -> frozenset[str]:
+    """The axes that tell cells apart: those with more than one value among the keys."""
+    values: dict[str, set[SettingValue]] = {}
+    for key in keys:
+        for axis, value in key.items():
+            values.setdefault(axis, set()).add(value)
+    return frozenset(axis for axis, found in values.items() if len(found) > 1)
+
+
+def label_by(key: Key, axes: frozenset[str], *, replica: int = 1) -> str:
+    """Name a cell by these axes, in the key's order; by all of its axes if there are none."""
+    words = [_word(axis, value) for axis, value in key.items() if axis in axes or not axes]
+    return " ".join(words) + (" (A/A)" if replica > 1 else "")
+
+
+class Placed(Protocol):
+    """A cell wherever it is kept: as expanded, or as stored."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def device_id(self) -> DeviceId: ...
+
+
+PlacedT = TypeVar("PlacedT", bound=Placed)
+
+
+def round_order(cells: Sequence[PlacedT], *, round: int, seed: int, repeat: int = 0) -> list[PlacedT]:
+    """Shuffle a device's cells for one round: a randomized block, so that heat and drift fall on all alike.
+
+    As `block_order`, of cells of one device.
+    """
+    if not cells:
+        return []
+    by_index = {cell.index: cell for cell in cells}
+    order = block_order(by_index, device_id=cells[0].device_id, round=round, seed=seed, repeat=repeat)
+    return [by_index[index] for index in order]
+
+
+def block_order(
+    indexes: Iterable[int], *, device_id: DeviceId, round: int, seed: int, repeat: int = 0
+) -> list[int]:
+    """The order of a device's cells in one round.
+
+    A cell's place follows from SHA-256 of seed, device, round, repeat and index: the same on every machine
+    and version of Python, whatever the order of the input, and independent from round to round.
+    """
+    block = hashlib.sha256(f"{seed}/{device_id}/{round}/{repeat}/".encode())
+
+    def place(index: int) -> tuple[bytes, int]:
+        digest = block.copy()
+        digest.update(b"%d" % index)
+        return digest.digest(), index
+
+    return sorted(indexes, key=place)
+
+
+def _word(axis: str, value: SettingValue) -> str:
+    # A target is called like a backend: bare, the two could not be told apart.
+    named = axis in {*VARIANT_AXES, BACKEND_AXIS} - {"target"}
+    return value_text(value) if named else f"{axis}={value_text(value)}"
+
+
+def value_text(value: SettingValue) -> str:
+    """A value as one would write it in YAML."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

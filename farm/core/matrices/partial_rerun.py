@@ -1,0 +1,39 @@
+"""A part of a matrix, such that what is compared stays together."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from farm.core.matrices.matrix import Cell, Expansion, Placement
+
+
+def comparisons_of(cells: Sequence[Cell], wanted: Collection[int]) -> set[int]:
+    """The indexes of all cells that are compared with a wanted one, itself included.
+
+    A cell comes with its baseline, and a baseline with all that are compared to it, its twin among them: a
+    speedup pairs rounds of one block.
+    """
+    by_index = {cell.index: cell for cell in cells}
+    baselines = {index if by_index[index].is_baseline else by_index[index].baseline_index for index in wanted}
+    failed_baselines = {index for index in wanted if by_index[index].is_baseline}
+    return {
+        cell.index
+        for cell in cells
+        if cell.index in wanted
+        or cell.index in baselines
+        or cell.baseline_index in failed_baselines
+        or (cell.replica > 1 and cell.baseline_index in baselines)
+    }
+
+
+def narrowed(expansion: Expansion, kept: Collection[int]) -> Expansion:
+    """An expansion of the kept cells alone, numbered anew; what was rejected stays."""
+    placements: list[Placement] = []
+    first = 0
+    for placement in expansion.placements:
+        left = tuple(
+            number for place, number in enumerate(placement.slots) if placement.first + place in kept
+        )
+        if left:
+            placements.append(replace(placement, first=first, slots=left))
+            first += len(left)
+    return replace(expansion, placements=tuple(placements))

@@ -1,0 +1,1 @@
+"""Model variants and the formats of their files."""

@@ -1,0 +1,120 @@
+"""ONNX files, told by walking their messages past the weights (onnx.proto, IR versions 3 to 13)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from farm.core.errors import VariantInvalid
+from farm.core.models.protobuf import CutShort, Malformed, ProtobufField, Wire, protobuf_fields
+
+#: ModelProto: ir_version, producer_name, producer_version, domain, model_version, doc_string, graph,
+#: opset_import, metadata_props, training_info, functions.
+_WIRE_OF_MODEL: Mapping[int, Wire] = {
+    1: Wire.VARINT,
+    2: Wire.BYTES,
+    3: Wire.BYTES,
+    4: Wire.BYTES,
+    5: Wire.VARINT,
+    6: Wire.BYTES,
+    7: Wire.BYTES,
+    8: Wire.BYTES,
+    14: Wire.BYTES,
+    20: Wire.BYTES,
+    25: Wire.BYTES,
+}
+_IR_VERSION, _GRAPH, _OPSET_IMPORT = 1, 7, 8
+#: Which fields of which messages lead to tensors.
+_PARTS: Mapping[str, Mapping[int, str]] = {
+    "model": {7: "graph", 20: "training", 25: "function"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse tensor"},
+    "function": {7: "node"},
+    "training": {1: "graph", 2: "graph"},
+    "node": {5: "attribute"},
+    "attribute": {
+        5: "tensor",
+        6: "graph",
+        10: "tensor",
+        11: "graph",
+        22: "sparse tensor",
+        23: "sparse tensor",
+    },
+    "sparse tensor": {1: "tensor", 2: "tensor"},
+}
+_TENSOR_EXTERNAL_DATA, _TENSOR_DATA_LOCATION, _EXTERNAL = 13, 14, 1
+#: A large network has some 100 000 messages; this many take about a second.
+_MOST_MESSAGES = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    kind: str
+    where: range
+
+
+def is_onnx(content: memoryview) -> bool:
+    """Tell whether the content is one whole ONNX model, from the fields of its outermost message.
+
+    Raises:
+        VariantInvalid: it starts as one, and its end is missing.
+    """
+    seen: set[int] = set()
+    try:
+        for field in protobuf_fields(content, range(len(content))):
+            if field.wire is not _WIRE_OF_MODEL.get(field.number, field.wire):
+                return False
+            seen.add(field.number)
+    except CutShort:
+        if _IR_VERSION in seen and seen <= _WIRE_OF_MODEL.keys():
+            raise _cut_short(len(content)) from None
+        return False
+    except Malformed:
+        return False
+    return {_IR_VERSION, _GRAPH, _OPSET_IMPORT} <= seen
+
+
+def check_weights_inside(content: memoryview) -> None:
+    """Refuse an ONNX model whose weights are in another file.
+
+    Raises:
+        VariantInvalid: they are, or its messages cannot be read.
+    """
+    try:
+        for message in _messages(content):
+            fields = protobuf_fields(content, message.where)
+            if message.kind == "tensor" and any(map(_points_elsewhere, fields)):
+                raise VariantInvalid(
+                    "its weights are in another file (external data)",
+                    hint="pushing only the .onnx loses the weights: export with external_data=False,"
+                    " or load and save it with onnx.save(model, path)",
+                )
+    except Malformed as error:
+        raise VariantInvalid(f"not a whole ONNX model: {error}") from error
+
+
+def _messages(content: memoryview) -> Iterator[_Message]:
+    """The model and every message inside it that is or leads to a tensor."""
+    waiting = [_Message("model", range(len(content)))]
+    count = 0
+    while waiting:
+        message = waiting.pop()
+        yield message
+        parts = _PARTS.get(message.kind, {})
+        waiting += [
+            _Message(parts[field.number], field.value)
+            for field in (protobuf_fields(content, message.where) if parts else ())
+            if field.number in parts and isinstance(field.value, range)
+        ]
+        count += 1
+        if count + len(waiting) > _MOST_MESSAGES:
+            raise Malformed(f"more than {_MOST_MESSAGES} messages")
+
+
+def _points_elsewhere(field: ProtobufField) -> bool:
+    located = field.number == _TENSOR_DATA_LOCATION and field.value == _EXTERNAL
+    return located or field.number == _TENSOR_EXTERNAL_DATA
+
+
+def _cut_short(size_bytes: int) -> VariantInvalid:
+    return VariantInvalid(
+        f"not a whole model file: it starts as onnx, and {size_bytes} bytes are not all of it",
+        hint="it was cut short or damaged on its way: copy it again",
+    )

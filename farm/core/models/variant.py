@@ -1,0 +1,137 @@
+"""A variant: one concrete file of a model, made by a recipe."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from farm.core.base.ids import Digest
+
+
+class Precision(StrEnum):
+    """Number formats of weights and interface."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    #: Quantized inside, float interface.
+    INT8_CORE = "int8-core"
+    #: Quantized inside, quantized interface.
+    INT8_FULL = "int8-full"
+    #: Made elsewhere, and nobody said.
+    UNSTATED = "unstated"
+
+
+class Format(StrEnum):
+    """How the file is laid out."""
+
+    #: A TorchScript archive (`torch.jit.save`).
+    TORCHSCRIPT = "torchscript"
+    #: A TorchScript archive with mobile bytecode, for the lite interpreter.
+    LITE = "lite"
+    #: The lite interpreter's mobile bytecode as a flatbuffer.
+    FLATBUFFER = "flatbuffer"
+    #: A flatbuffer of TensorFlow Lite, now LiteRT.
+    TFLITE = "tflite"
+    #: A protobuf of ONNX.
+    ONNX = "onnx"
+    #: ONNX Runtime's own flatbuffer.
+    ORT = "ort"
+    #: A program of ExecuTorch (`.pte`).
+    EXECUTORCH = "executorch"
+    #: A network of ncnn as text (`.param`), without its weights.
+    NCNN = "ncnn"
+    #: A flatbuffer of MNN.
+    MNN = "mnn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSpec:
+    """One input or output of a model."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a variant was made: precision x format x memory format x target."""
+
+    precision: Precision
+    format: Format
+    memory_format: str = "contiguous"
+    #: What the file is made for; `cpu` runs anywhere.
+    target: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How far a variant's outputs agree with those of its float32 twin, on the same inputs."""
+
+    #: How many inputs were run through both.
+    inputs: int
+    #: Pearson's correlation over all output values, and the largest absolute difference of one.
+    correlation: float
+    max_difference: float
+    #: Share of inputs for which both name the same best class.
+    top1_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What is known of a variant's file, registered with it."""
+
+    model: str
+    recipe: Recipe
+    digest: Digest
+    size_bytes: int
+    #: Backends this very file can run on.
+    backends: tuple[str, ...]
+    inputs: tuple[TensorSpec, ...]
+    parameters: int | None = None
+    #: Floating-point operations of one inference, 2 x MAC, counted on the float32 twin.
+    flops: int | None = None
+    #: None where it was not compared: float32, files made elsewhere, targets that this host cannot run.
+    agreement: Agreement | None = None
+    #: Name and version of what made the file, e.g. {"torch": "2.13.0"}.
+    made_with: Mapping[str, str] = field(default_factory=dict)
+    #: Digest over recipe, model, builder source and versions: equal means the file need not be built again.
+    recipe_digest: Digest
+
+
+#: A model, a backend, a memory format: what stands in matrices, labels and file names.
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+WORD_RULE = "letters, digits, `.`, `_` and `-`, 64 at most"
+
+
+def misnamed(manifest: Manifest) -> str | None:
+    """The first name of a manifest that no matrix could use; `WORD_RULE` says how they are spelled."""
+    recipe = manifest.recipe
+    words = (manifest.model, recipe.memory_format, recipe.target, *manifest.backends)
+    return next((word for word in words if not _WORD.fullmatch(word)), None)
+
+
+def variant_name(model: str, recipe: Recipe) -> str:
+    """The name people use: `mobilenet_v2/float32/torchscript`, with what is not the default behind it."""
+    extras = [
+        part
+        for part, default in ((recipe.memory_format, "contiguous"), (recipe.target, "cpu"))
+        if part != default
+    ]
+    return "/".join([model, recipe.precision, recipe.format, *extras])
+
+
+#: What `farm variants build` makes; the other words are for files made elsewhere.
+BUILT_PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL)
+BUILT_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
+
+
+def command_for(model: str, recipe: Recipe) -> str:
+    """The command that builds such a variant, or else registers a file made elsewhere."""
+    if recipe.precision in BUILT_PRECISIONS and recipe.format in BUILT_FORMATS:
+        command = f"farm variants build {model} --precision {recipe.precision} --format {recipe.format}"
+    else:
+        command = f"farm variants add FILE --model {model} --precision {recipe.precision}"
+    # Said always for nnapi, whose files are built channels-last where nobody says otherwise.
+    if (recipe.memory_format, recipe.target) != ("contiguous", "cpu"):
+        command += f" --memory-format {recipe.memory_format}"
+    return command if recipe.target == "cpu" else f"{command} --target {recipe.target}"

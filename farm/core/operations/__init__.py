@@ -1,0 +1,1 @@
+"""Events, alarms, roles, retention, diagnostics."""

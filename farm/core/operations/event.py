@@ -1,0 +1,179 @@
+"""What the event log tells: the kinds of events there are, and what they are told of."""
+
+from enum import StrEnum
+
+from farm.core.devices.admin import AdminEvent
+from farm.core.devices.host_state import HostEvent, SessionEvent
+from farm.core.jobs.attempt import AttemptEvent
+from farm.core.jobs.job import JobEvent
+from farm.core.operations.alarm import AlarmEvent
+
+
+class Subject(StrEnum):
+    """What an event is told of."""
+
+    MATRIX = "matrix"
+    JOB = "job"
+    ATTEMPT = "attempt"
+    DEVICE = "device"
+    HOST = "host"
+    SESSION = "session"
+    INCIDENT = "incident"
+    ALARM = "alarm"
+    JOIN = "join_token"
+    ACCESS = "access_token"
+    PROGRAM = "program"
+    ARTIFACT = "artifact"
+    STORAGE = "storage"
+    DATABASE = "database"
+    DUTY = "duty"
+
+
+class WorkEvent(StrEnum):
+    """How work comes to be. What becomes of it then: `JobEvent`, `AttemptEvent`."""
+
+    #: Somebody submitted a matrix: its jobs are queued from here on.
+    MATRIX_SUBMITTED = "matrix_submitted"
+    #: Somebody ended what was left of a matrix; each job that this ended has an event of its own.
+    MATRIX_CANCELLED = "matrix_cancelled"
+    #: A round of a device gave a measurement that was not valid: its cells are queued once more.
+    BLOCK_REPEATED = "block_repeated"
+    #: A job that belongs to no matrix was queued: a check.
+    JOB_QUEUED = "job_queued"
+    #: A phone got a job; the attempt is its lease.
+    ATTEMPT_CLAIMED = "attempt_claimed"
+    #: A newer version of its adapter read a job's evidence otherwise; the job stays as it ended.
+    JOB_REREAD = "job_reread"
+
+
+class DeviceEvent(StrEnum):
+    """What happens to a phone. What operators make of its place in the pool: `AdminEvent`."""
+
+    #: The farm saw the phone for the first time.
+    FOUND = "device_found"
+    #: It has a number among the phones of its device model.
+    NUMBERED = "device_numbered"
+    #: Another host's agent sees it now.
+    MOVED = "device_moved"
+    #: Another host's agent says that it has the phone, too, or an agent that it has several phones of one
+    #: serial number, and nobody is believed; told once a minute at most.
+    CLAIM_REFUSED = "device_claim_refused"
+    #: What its agent sees of it changed.
+    PRESENCE_CHANGED = "device_presence_changed"
+    #: It earned its health, or lost it.
+    HEALTH_CHANGED = "device_health_changed"
+    #: Its fencing token rose without a claim: something runs there that the database does not know.
+    FENCE_RAISED = "device_fence_raised"
+    #: Its system build or its drivers are others than before; from and to are of the first that changed.
+    UPDATED = "device_updated"
+    #: The same work ran on other hardware there than before; from and to say which.
+    PLACEMENT_CHANGED = "placement_changed"
+    #: Its agent tried something to have it back; to says what.
+    RECOVERY_TRIED = "device_recovery_tried"
+    #: It needs no more of that.
+    RECOVERY_ENDED = "device_recovery_ended"
+    #: Its agent keeps it from charging, lets it charge again, or says that it can do neither.
+    CHARGING_CHANGED = "device_charging_changed"
+    #: An operator accepted what its golden run takes now: it is compared with itself alone from then on.
+    LEVEL_ACCEPTED = "device_level_accepted"
+    #: An operator named it, or took its name away.
+    LABELLED = "device_labelled"
+    #: An operator gave it other tags.
+    TAGGED = "device_tagged"
+    #: An operator says that nothing of ours is left on it, where no agent could tell.
+    ASSERTED_CLEAN = "device_asserted_clean"
+    #: A person has it; also when the hold was made longer.
+    HELD = "device_held"
+    #: It went back to the pool.
+    RELEASED = "device_released"
+    #: An operator wants something done on it.
+    ERRAND_ASKED = "errand_asked"
+    #: It was done.
+    ERRAND_DONE = "errand_done"
+    #: It could not be done, or nobody came in time.
+    ERRAND_FAILED = "errand_failed"
+
+
+class ArrivalEvent(StrEnum):
+    """How hosts and their agents come to be. What becomes of them then: `farm.core.devices.host_state`."""
+
+    #: A host the farm did not know joined.
+    HOST_ENROLLED = "host_enrolled"
+    #: An agent began a life; older sessions of its host are closed.
+    SESSION_OPENED = "session_opened"
+
+
+class FleetEvent(StrEnum):
+    """What befalls a host, and what operators set of it besides its state."""
+
+    #: An operator set how many runs it may have at once.
+    HOST_LIMITED = "host_limited"
+    #: Something is wrong with the host, a USB controller of it, or several of its phones: none is blamed.
+    INCIDENT_OPENED = "incident_opened"
+    #: It is over.
+    INCIDENT_ENDED = "incident_ended"
+
+
+class FarmEvent(StrEnum):
+    """What happens to what the farm keeps, and to who may come in."""
+
+    #: An operator made a token that lets one agent join.
+    JOIN_CREATED = "join_token_created"
+    #: A host joined with it.
+    JOIN_USED = "join_token_used"
+    #: An operator ended its validity.
+    JOIN_REVOKED = "join_token_revoked"
+    #: An admin made a token that proves who calls.
+    ACCESS_CREATED = "access_token_created"
+    #: An admin ended its validity.
+    ACCESS_REVOKED = "access_token_revoked"
+    #: Somebody asked for what is not theirs, or showed no good token; of each told once a minute at most.
+    ACCESS_REFUSED = "access_refused"
+    #: A program is what new matrices run from here on.
+    PROGRAM_REGISTERED = "program_registered"
+    #: A file's bytes went, to make room or because they were damaged.
+    ARTIFACT_EXPIRED = "artifact_expired"
+    #: They are there again.
+    ARTIFACT_RESTORED = "artifact_restored"
+    #: Bodies of reports went, by a rule of retention.
+    EVIDENCE_EXPIRED = "evidence_expired"
+    #: The database was restored, and a new history begins.
+    DATABASE_EPOCH_BEGUN = "database_epoch_begun"
+    #: A farm process does a periodic duty from here on, because nobody did or the one that did is gone.
+    DUTY_TAKEN = "duty_taken"
+
+
+EventKind = (
+    WorkEvent
+    | JobEvent
+    | AttemptEvent
+    | DeviceEvent
+    | AdminEvent
+    | ArrivalEvent
+    | HostEvent
+    | SessionEvent
+    | FleetEvent
+    | AlarmEvent
+    | FarmEvent
+)
+"""What an event may be called."""
+
+#: In the order in which docs/events.md tells of them.
+KINDS: tuple[type[EventKind], ...] = (
+    WorkEvent,
+    JobEvent,
+    AttemptEvent,
+    DeviceEvent,
+    AdminEvent,
+    ArrivalEvent,
+    HostEvent,
+    SessionEvent,
+    FleetEvent,
+    AlarmEvent,
+    FarmEvent,
+)
+
+
+def kind_names() -> frozenset[str]:
+    """Every kind there is."""
+    return frozenset(kind.value for kinds in KINDS for kind in kinds)

@@ -1,0 +1,1 @@
+"""Harness programs: bundles, binaries, definitions, selection."""

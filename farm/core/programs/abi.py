@@ -1,0 +1,88 @@
+"""Which file of a program is started, and for which phones it is, told from the files."""
+
+from collections.abc import Mapping, Sequence
+
+from farm.core.base.spec_errors import name_hint
+from farm.core.errors import InvalidInput
+from farm.core.programs.binary_inspection import Look
+from farm.core.programs.elf import ABIS
+from farm.core.programs.selection import ANY_ABI
+
+
+def entry_of(look_by_path: Mapping[str, Look], executable: Sequence[str]) -> str:
+    """The file that is to be started, where the files leave no doubt.
+
+    Args:
+        look_by_path: all files.
+        executable: those that are marked so.
+
+    Raises:
+        InvalidInput: several may be, or none.
+    """
+    if len(look_by_path) == 1:
+        return next(iter(look_by_path))
+    candidates = [path for path, look in look_by_path.items() if look.is_program and not _is_library(path)]
+    marked = [path for path in candidates if path in executable]
+    chosen = marked or candidates
+    if len(chosen) == 1:
+        return chosen[0]
+    if not chosen:
+        raise InvalidInput("none of the files is a program", hint="name the one to start with --entry")
+    named = ", ".join(sorted(chosen)[:12])
+    raise InvalidInput("more than one of the files can be started", hint=f"--entry says which: {named}")
+
+
+def _is_library(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name.endswith(".so") or ".so." in name
+
+
+def program_abi(look_by_path: Mapping[str, Look], entry: str, asked: str | None) -> str:
+    """The ABI of a program; `any` for scripts without binaries.
+
+    Raises:
+        InvalidInput: what is to be started cannot be, the binaries are for different CPUs, or it is not what
+            was asked for.
+    """
+    if asked is not None and asked not in (*ABIS, ANY_ABI):
+        raise InvalidInput(f"no ABI `{asked}`", hint=name_hint(asked, [*ABIS, ANY_ABI]))
+    found = _binary_abi(look_by_path, entry)
+    if found is None:
+        return asked or ANY_ABI
+    path, abi = found
+    if asked is not None and asked != abi:
+        hint = f"leave --abi out, or name the program that was built for {asked}"
+        raise InvalidInput(f"`{path}` is built for {abi}, not for {asked}", hint=hint)
+    return abi
+
+
+def _binary_abi(look_by_path: Mapping[str, Look], entry: str) -> tuple[str, str] | None:
+    """The path of a binary with its ABI, that of the program to start if that is one."""
+    _check_starts(entry, look_by_path[entry])
+    abi_by_path = {
+        path: look.elf.abi
+        for path, look in sorted(look_by_path.items(), key=lambda each: each[0] != entry)
+        if look.elf is not None and look.elf.abi is not None
+    }
+    if not abi_by_path:
+        return None
+    first, abi = next(iter(abi_by_path.items()))
+    for path, other in abi_by_path.items():
+        if other != abi:
+            message = f"`{path}` is built for {other}, `{first}` for {abi}"
+            raise InvalidInput(message, hint="register one bundle for each ABI")
+    return first, abi
+
+
+def _check_starts(entry: str, look: Look) -> None:
+    if look.is_program and (look.elf is None or look.elf.abi is not None):
+        return
+    if look.elf is not None and look.elf.abi is None:
+        what, hint = f"is for a CPU that Android does not run on (ELF machine {look.elf.machine})", ""
+    elif look.elf is not None:
+        what, hint = "is a library or an object file, which cannot be started", "--entry names the program"
+    elif look.foreign is not None:
+        what, hint = f"is {look.foreign}", ""
+    else:
+        what, hint = "is neither a binary nor a script", "a script's first line is like #!/system/bin/sh"
+    raise InvalidInput(f"`{entry}` {what}", hint=hint or "build the program with the Android NDK")

@@ -1,0 +1,94 @@
+"""What one file of a program is, told from its content: a binary and its CPU, a script, or something else."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from farm.core.programs.elf import Content, Elf, elf
+
+#: Scripts are searched for flags up to here; what is longer is data.
+MAX_SCRIPT_BYTES = 4 * 1024 * 1024
+_PIECE_BYTES = 4 * 1024 * 1024
+_LONGEST_SIGN = 256
+
+_FOREIGN: Mapping[bytes, str] = {
+    b"\xcf\xfa\xed\xfe": "a program for macOS or iOS",
+    b"\xce\xfa\xed\xfe": "a program for macOS or iOS",
+    b"\xfe\xed\xfa\xcf": "a program for macOS or iOS",
+    b"\xfe\xed\xfa\xce": "a program for macOS or iOS",
+    b"\xca\xfe\xba\xbe": "a program for macOS or iOS, or a Java class",
+    b"MZ": "a program for Windows",
+    b"PK\x03\x04": "a zip archive (an APK, a JAR, a model)",
+    b"dex\n": "Android byte code, which needs an app around it",
+    b"\x7fELF": "a binary whose header is damaged, or for a CPU that Android does not run on",
+}
+#: A shell script that hands all its arguments on says nothing of the flags that the other end knows.
+_FORWARDS = re.compile(rb'"?\$[@*]|"?\$\{[@*]')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagSigns:
+    """Traces of flags in one file."""
+
+    found: frozenset[str] = frozenset()
+    #: Letters of the shortest name that stands there as a text of its own.
+    shortest: int | None = None
+    #: It hands its arguments on, to whatever it starts.
+    forwards: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a file turned out to be; at most one of `elf`, `interpreter` and `foreign` is set."""
+
+    elf: Elf | None = None
+    #: Of a script: the rest of its `#!` line, with the carriage return of Windows where it has one.
+    interpreter: str | None = None
+    #: In words: what else it is, that no Android phone can start.
+    foreign: str | None = None
+    flags: FlagSigns = FlagSigns()
+
+    @property
+    def is_program(self) -> bool:
+        """Whether it could be started."""
+        return self.interpreter is not None or (self.elf is not None and self.elf.is_program)
+
+
+def look(content: Content, flags: Collection[str] = ()) -> Look:
+    """Tell a file from its content, and which of these flags it shows traces of."""
+    head = content[0:512]
+    if (found := elf(content)) is not None:
+        return Look(elf=found, flags=_flags_of_binary(content, flags))
+    if head.startswith(b"#!"):
+        line = head[2:].partition(b"\n")[0].decode(errors="replace")
+        return Look(interpreter=line.strip(" \t"), flags=_flags_of_text(content, flags))
+    foreign = next((said for magic, said in _FOREIGN.items() if head.startswith(magic)), None)
+    text = _flags_of_text(content, flags) if foreign is None and b"\0" not in head else FlagSigns()
+    return Look(foreign=foreign, flags=text)
+
+
+def _flags_of_binary(content: Content, flags: Collection[str]) -> FlagSigns:
+    """A flag library keeps each name as a text that ends in NUL; a linker may make it the tail of another.
+
+    c10's flags show in the name of each flag's parser class, too.
+    """
+    found: set[str] = set()
+    alone: set[str] = set()
+    for start in range(0, len(content), _PIECE_BYTES):
+        # Each piece with the beginning of the next, so that a name across the border is in one of them.
+        piece = content[start : start + _PIECE_BYTES + _LONGEST_SIGN]
+        for name in flags:
+            text = name.encode()
+            if name not in alone and b"%b\0" % text in piece:
+                found.add(name)
+                alone |= {name} if b"\0%b\0" % text in piece else set()
+            elif name not in found and b"FlagParser_%bE" % text in piece:
+                found.add(name)
+    return FlagSigns(found=frozenset(found), shortest=min(map(len, alone), default=None))
+
+
+def _flags_of_text(content: Content, flags: Collection[str]) -> FlagSigns:
+    text = content[0:MAX_SCRIPT_BYTES]
+    words = set(re.findall(rb"[A-Za-z0-9_]+", text)) if flags else set()
+    found = frozenset(name for name in flags if name.encode() in words)
+    return FlagSigns(found=found, shortest=1 if found else None, forwards=bool(_FORWARDS.search(text)))

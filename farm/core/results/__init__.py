@@ -1,0 +1,1 @@
+"""Series, pairing, speedups and what they rest on."""

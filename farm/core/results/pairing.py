@@ -1,0 +1,163 @@
+"""Which measurements of two cells on one device are compared with each other, round by round."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from farm.core.base.ids import FactsId
+from farm.core.devices.controls import ControlLevel
+from farm.core.runs.measurement import Quality, SampleKind
+
+OTHER_BUILD = "measured on another build of the phone than most rounds"
+RUN_AGAIN = "the block was run again, and a later repeat counts"
+
+
+class MeasuredValue(Protocol):
+    """The measurement of one process start, as whoever keeps it has it."""
+
+    @property
+    def round(self) -> int: ...
+    @property
+    def repeat(self) -> int:
+        """How often its block was started before."""
+
+    @property
+    def value_ns(self) -> float: ...
+    @property
+    def kind(self) -> SampleKind: ...
+    @property
+    def quality(self) -> Quality: ...
+    @property
+    def control_level(self) -> ControlLevel:
+        """How much of the phone was in our hands then."""
+
+    @property
+    def facts_id(self) -> FactsId | None:
+        """What its phone was then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundPair:
+    """Both sides of one round, measured in the same block; None where there is no measurement."""
+
+    round: int
+    baseline: MeasuredValue | None
+    candidate: MeasuredValue | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """A pair that does not count, and why."""
+
+    round: int
+    repeat: int
+    reason: str
+
+
+#: Baseline and candidate of a pair that can count.
+Sides = tuple[MeasuredValue, MeasuredValue]
+
+
+def paired_rounds(
+    baseline: Sequence[MeasuredValue],
+    candidate: Sequence[MeasuredValue],
+    *,
+    builds: Mapping[FactsId, int] | None = None,
+    across_controls: bool = False,
+) -> tuple[list[RoundPair], list[Exclusion]]:
+    """Pair two cells of one device by round.
+
+    A round's blocks are repeated as a whole, so only values of the same repeat are paired. The latest repeat
+    in which both sides are valid counts for its round, every other one is an exclusion. Each side holds at
+    most one value for a round and repeat. Where the phone was updated meanwhile, only rounds of one build
+    count: of the one that most rounds were measured on, the later of equals.
+
+    Args:
+        baseline: the one cell.
+        candidate: the other.
+        builds: numbers of the phone's builds, by what it was; without a number all builds are one.
+        across_controls: whether sides count whose phone was controlled in different degrees.
+    """
+    pairs: dict[int, RoundPair] = {}
+    excluded: list[Exclusion] = []
+    for pair, repeat in _blocks(baseline, candidate):
+        sides = sides_of(pair)
+        if isinstance(sides, tuple) and not across_controls:
+            sides = _of_one_level(sides)
+        if isinstance(sides, tuple) and pair.round not in pairs:
+            pairs[pair.round] = pair
+            continue
+        reason = sides if isinstance(sides, str) else RUN_AGAIN
+        excluded.append(Exclusion(round=pair.round, repeat=repeat, reason=reason))
+    paired = sorted(pairs.values(), key=lambda pair: pair.round)
+    counted, of_others = _of_one_build(paired, builds or {})
+    return counted, sorted([*excluded, *of_others], key=position)
+
+
+def _blocks(
+    baseline: Sequence[MeasuredValue], candidate: Sequence[MeasuredValue]
+) -> list[tuple[RoundPair, int]]:
+    """All pairs of a round and repeat, the latest repeat first."""
+    sides = [{(value.round, value.repeat): value for value in side} for side in (baseline, candidate)]
+    keys = sorted({*sides[0], *sides[1]}, reverse=True)
+    return [
+        (RoundPair(round=key[0], baseline=sides[0].get(key), candidate=sides[1].get(key)), key[1])
+        for key in keys
+    ]
+
+
+def _of_one_level(sides: Sides) -> Sides | str:
+    levels = [side.control_level for side in sides]
+    if levels[0] == levels[1]:
+        return sides
+    baseline, candidate = (level.name.lower() for level in levels)
+    levels_apart = f"the baseline ran at control level {baseline}, the candidate at {candidate}"
+    return f"{levels_apart}: `farm speedups --across-controls` compares them all the same"
+
+
+def _of_one_build(
+    pairs: Sequence[RoundPair], builds: Mapping[FactsId, int]
+) -> tuple[list[RoundPair], list[Exclusion]]:
+    """Split into pairs that both sides of ran on one build, and the rest."""
+    of_pairs = [_builds(pair, builds) for pair in pairs]
+    of_one = [min(each) for each in of_pairs if len(each) == 1]
+    most = max(of_one, key=lambda build: (of_one.count(build), build), default=None)
+    counted = [pair for pair, each in zip(pairs, of_pairs, strict=True) if each <= {most}]
+    others = [pair for pair, each in zip(pairs, of_pairs, strict=True) if not each <= {most}]
+    return counted, [exclusion_of(pair, OTHER_BUILD) for pair in others]
+
+
+def _builds(pair: RoundPair, builds: Mapping[FactsId, int]) -> set[int]:
+    """The builds that a pair was measured on."""
+    sides = [side.facts_id for side in (pair.baseline, pair.candidate) if side is not None]
+    return {builds.get(facts_id, 0) for facts_id in sides if facts_id is not None}
+
+
+def sides_of(pair: RoundPair) -> Sides | str:
+    """Baseline and candidate of a pair that can count, or why it cannot."""
+    baseline, candidate = pair.baseline, pair.candidate
+    if baseline is None or candidate is None:
+        return f"the {'candidate' if baseline else 'baseline'} has no measurement"
+    for name, value in (("baseline", baseline), ("candidate", candidate)):
+        if value.quality is not Quality.VALID:
+            return f"the {name} is {value.quality}"
+        if not (math.isfinite(value.value_ns) and value.value_ns > 0):
+            return f"the {name}'s value is not a positive time"
+    if baseline.kind is not candidate.kind:
+        return f"the baseline's value is of {baseline.kind}, the candidate's of {candidate.kind}"
+    return baseline, candidate
+
+
+def exclusion_of(pair: RoundPair, reason: str) -> Exclusion:
+    """A pair as one that does not count."""
+    return Exclusion(round=pair.round, repeat=_repeat(pair), reason=reason)
+
+
+def _repeat(pair: RoundPair) -> int:
+    return max((side.repeat for side in (pair.baseline, pair.candidate) if side), default=0)
+
+
+def position(exclusion: Exclusion) -> tuple[int, int]:
+    """Where an exclusion stands among others."""
+    return exclusion.round, exclusion.repeat

@@ -1,0 +1,41 @@
+"""What a newer adapter makes of evidence that an older one has read."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from farm.core.base.ids import AttemptId, JobId, MatrixId
+
+
+class RereadKind(StrEnum):
+    """What another reading of the same evidence is."""
+
+    #: It reads something otherwise: the new reading counts.
+    CHANGED = "changed"
+    #: It reads no time: the figures stay, and enter no comparison any more.
+    WITHDRAWN = "withdrawn"
+    #: It reads a time where the older one read none: kept, and counted nowhere, as the job has ended.
+    READABLE = "readable"
+    #: The adapter fails on it, which is a fault of the farm's: nothing changes.
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reread:
+    """One attempt whose evidence is read otherwise now."""
+
+    kind: RereadKind
+    attempt_id: AttemptId
+    job_id: JobId
+    matrix_id: MatrixId
+    harness: str
+    #: None where the older one read no time, and so left no version.
+    from_version: int | None
+    to_version: int
+    #: What is otherwise, in words.
+    what: str
+
+
+def reread_words(reread: Reread) -> str:
+    """As its event tells it."""
+    before = "" if reread.from_version is None else f"{reread.from_version} to "
+    return f"{reread.kind}: parser {before}{reread.to_version} of {reread.harness}: {reread.what}"

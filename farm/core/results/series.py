@@ -1,0 +1,55 @@
+"""What stays the same over time: the identity under which measurements form one history."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+
+from farm.core.base.ids import DeviceId, Digest, digest_of
+from farm.core.models.variant import Recipe
+from farm.core.runs.plan import SettingValue
+
+
+def non_default_settings(
+    settings: Mapping[str, SettingValue], defaults: Mapping[str, SettingValue]
+) -> dict[str, SettingValue]:
+    """The settings that differ from the harness's defaults, in value or in type."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if name not in defaults or (value, type(value)) != (defaults[name], type(defaults[name]))
+    }
+
+
+def series_digest(
+    *,
+    model: str | None,
+    recipe: Recipe | None,
+    backend: str,
+    harness: str,
+    settings: Mapping[str, SettingValue],
+    defaults: Mapping[str, SettingValue],
+    device_id: DeviceId,
+) -> Digest:
+    """Identify a series.
+
+    Only what differs from a default enters, so a new flag or recipe field leaves old series as they are.
+    The price: a harness flag's default may never change, or histories of different work would be joined.
+    """
+    identity = {
+        "model": model,
+        "recipe": None if recipe is None else _non_default_recipe(recipe),
+        "backend": backend,
+        "harness": harness,
+        "settings": non_default_settings(settings, defaults),
+        "device_id": device_id,
+    }
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return digest_of(text.encode())
+
+
+def _non_default_recipe(recipe: Recipe) -> dict[str, str]:
+    return {
+        field.name: getattr(recipe, field.name)
+        for field in fields(recipe)
+        if field.default is MISSING or getattr(recipe, field.name) != field.default
+    }

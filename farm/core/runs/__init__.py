@@ -1,0 +1,1 @@
+"""One run: plan, evidence, measurement, quality."""

@@ -1,0 +1,116 @@
+"""Whether the CPU's own account of a run agrees with where its tool says that it ran.
+
+A tool may name a delegate that took all nodes, and the driver below it compute them on the CPU. What the
+processes of a run used of the CPU cannot be talked away: the kernel counts it. It also counts what loading
+and preparing took, and a driver that waits by spinning looks like one that computes; so a contradiction
+makes a measurement unproven, never a fall back.
+"""
+
+from dataclasses import dataclass, replace
+
+from farm.core.devices.condition import Condition
+from farm.core.runs.evidence import ExitRecord
+from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Reading
+from farm.core.runs.placement import CPU_BACKENDS, Accelerator, accelerators
+
+#: Of one core, during the iterations alone. A thread that computes uses all of one.
+BUSY = 0.9
+#: Less than this, and the CPU did not compute: it handed over, and waited.
+IDLE = 0.2
+#: Less than this, and it was not the CPU that computed, however many others wanted it, too.
+ABSENT = 0.05
+#: The kernel counts in steps of 10 ms; below this much of measured time they say nothing.
+LEAST_MEASURED_S = 1.0
+#: Samples cannot take longer than the process; a little more is rounding.
+_ROUNDING = 1.02
+#: A GPU that says so was busy a moment ago.
+_GPU_BUSY_PCT = 50.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuUse:
+    """What a run used of the CPU while it iterated."""
+
+    #: At least so many cores; all that came before the iterations is taken for one busy core.
+    least_cores: float
+    #: At most so many: as if all of it had been used by the iterations.
+    most_cores: float
+    measured_s: float
+
+
+def cpu_use(reading: Reading, ended: ExitRecord | None) -> CpuUse | None:
+    """None where the phone did not count, or the run was too short for its steps."""
+    if ended is None or ended.cpu_s is None:
+        return None
+    measured_s = _measured_s(reading)
+    if measured_s < LEAST_MEASURED_S or measured_s > ended.duration_s * _ROUNDING:
+        return None
+    besides_s = max(0.0, ended.duration_s - measured_s)
+    return CpuUse(
+        least_cores=max(0.0, ended.cpu_s - besides_s) / measured_s,
+        most_cores=ended.cpu_s / measured_s,
+        measured_s=measured_s,
+    )
+
+
+def corroborated(
+    reading: Reading, ended: ExitRecord | None, after: Condition | None, *, requested_backend: str
+) -> Reading:
+    """The reading, with an accelerator that the CPU's account contradicts made unknown, and the reason.
+
+    Args:
+        reading: what the adapter read.
+        ended: the run's exit record.
+        after: the phone right after the run.
+        requested_backend: what the cell asked for; a reading of something else is left as it is.
+    """
+    use = cpu_use(reading, ended)
+    if use is None or reading.actual_backend != requested_backend:
+        return reading
+    if reading.accelerator == UNKNOWN_ACCELERATOR:
+        hint = _hint(use, after, requested_backend)
+        return replace(reading, proof=f"{reading.proof}; {hint}") if hint else reading
+    against = _against(reading, use)
+    if against is None:
+        return reading
+    return replace(
+        reading, accelerator=UNKNOWN_ACCELERATOR, proof=f"{against}, so this is not believed: {reading.proof}"
+    )
+
+
+def _against(reading: Reading, use: CpuUse) -> str | None:
+    if reading.accelerator == Accelerator.CPU:
+        return None if use.most_cores >= ABSENT else f"{_most(use)} of the measured {use.measured_s:.1f} s"
+    is_all = reading.placement is not None and Accelerator.CPU not in accelerators(reading.placement)
+    if not is_all or use.least_cores < BUSY:
+        return None
+    return f"{_least(use)} of the measured {use.measured_s:.1f} s, as if it computed"
+
+
+def _hint(use: CpuUse, after: Condition | None, requested: str) -> str | None:
+    """What is likely, where nothing is proven."""
+    if requested in CPU_BACKENDS:
+        return None
+    if use.least_cores >= BUSY:
+        return f"{_least(use)} of the time, so it may have computed this itself"
+    if use.most_cores >= IDLE:
+        return None
+    busy = None if after is None else after.gpu_busy_pct
+    if busy is not None and busy >= _GPU_BUSY_PCT:
+        return f"{_most(use)} of the time, and the GPU said {busy:.0f} % right after it"
+    return f"{_most(use)} of the time, so other hardware did most of the work"
+
+
+def _least(use: CpuUse) -> str:
+    return f"the CPU worked at least {use.least_cores:.0%}"
+
+
+def _most(use: CpuUse) -> str:
+    return f"the CPU worked at most {use.most_cores:.0%}"
+
+
+def _measured_s(reading: Reading) -> float:
+    if reading.samples_ns:
+        return sum(reading.samples_ns) / 1e9
+    counted = reading.summed_samples or reading.expected_samples
+    return (reading.mean_ns or 0.0) * counted / 1e9

@@ -1,0 +1,107 @@
+"""A run plan: all an agent needs to run one job on one phone. The agent knows nothing of harnesses."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from string import Template
+
+from farm.core.base.ids import AttemptId, Digest
+from farm.core.devices.condition import Gates
+from farm.core.devices.controls import Controls
+from farm.core.runs.placement import Placement
+
+SettingValue = str | int | float | bool
+#: The pass that shows which hardware ran.
+SHOWS_PLACEMENT = "placement"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFile:
+    """A file that must be in the phone's cache, verified, before the run starts."""
+
+    #: What the plan's argv calls it: `${file_NAME}`, so a Python identifier.
+    name: str
+    digest: Digest
+    size_bytes: int
+    executable: bool = False
+    #: Where it appears below the run's folder, as a link into the cache: `lib/libfoo.so`. Empty: nowhere.
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncountedPass:
+    """A further process start after the run. Its times count for nothing: what it tells would slow a run."""
+
+    #: `placement`, `op_profile`, `memory`.
+    name: str
+    #: Placeholders as in the plan's own.
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    #: System properties set for the pass and put back afterwards, e.g. `debug.nn.vlog`.
+    properties: Mapping[str, str] = field(default_factory=dict)
+    #: Which lines of the phone's log are brought back, as logcat writes filters; empty for none.
+    log_filters: tuple[str, ...] = ()
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPlacement:
+    """What a pass after an earlier run showed, of the same cell, system build and program."""
+
+    attempt_id: AttemptId
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """What is to be done; frozen at the claim, kept with the attempt, so that evidence can be parsed again.
+
+    Placeholders in `argv` and `env` are `${work}` (the run's own folder on the phone, its current folder too)
+    and `${file_NAME}` (the path of a plan file in the phone's cache). A literal dollar is `$$`.
+    """
+
+    harness: str
+    backend: str
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    files: tuple[PlanFile, ...]
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    #: From process start to its end; the supervisor on the phone kills the process group then.
+    timeout_s: float
+    gates: Gates = field(default_factory=Gates)
+    #: At most this much of each of stdout and stderr is brought back; the rest is counted.
+    output_limit_bytes: int = 4 * 1024 * 1024
+    controls: Controls = field(default_factory=Controls)
+    #: Carried out after a run that ended well.
+    passes: tuple[UncountedPass, ...] = ()
+    #: Why it has no pass `placement`, where its harness would want one.
+    shown: ShownPlacement | None = None
+
+    def file(self, name: str) -> PlanFile:
+        """The plan's file of that name.
+
+        Raises:
+            KeyError: it has none.
+        """
+        by_name = {file.name: file for file in self.files}
+        return by_name[name]
+
+
+def filled_argv(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> list[str]:
+    """The command of a plan on one phone.
+
+    Raises:
+        KeyError: the plan names a placeholder that nothing fills.
+    """
+    values = placeholder_values(work=work, path_by_name=path_by_name)
+    return [Template(word).substitute(values) for word in plan.argv]
+
+
+def filled_env(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a plan on one phone; raises like `filled_argv`."""
+    values = placeholder_values(work=work, path_by_name=path_by_name)
+    return {name: Template(value).substitute(values) for name, value in plan.env.items()}
+
+
+def placeholder_values(*, work: str, path_by_name: Mapping[str, str]) -> dict[str, str]:
+    """What the placeholders of a plan stand for on one phone."""
+    return {"work": work, **{f"file_{name}": path for name, path in path_by_name.items()}}

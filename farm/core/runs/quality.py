@@ -1,0 +1,109 @@
+"""Whether a measurement can be believed, with the reasons when it cannot."""
+
+from collections.abc import Iterator
+
+from farm.core.base.units import duration_text
+from farm.core.devices.condition import Condition, Gates, unknown_gates
+from farm.core.devices.controls import Controls, unheld, unset
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Judgement, Quality, Reading, Summary
+from farm.core.runs.throttling import throttling
+from farm.core.runs.verdict import DEFAULT_MARGIN
+
+_Finding = tuple[Quality, str]
+
+#: A clock's step as a fraction of the time: runs that are equal by chance of the step would make an interval
+#: of no width, so the step must disappear within the usual equivalence margin.
+WIDEST_STEP = DEFAULT_MARGIN
+
+
+def judge(
+    reading: Reading,
+    summary: Summary,
+    *,
+    requested_backend: str,
+    evidence: Evidence,
+    gates: Gates,
+    controls: Controls | None = None,
+    noise_limit: float,
+) -> Judgement:
+    """Judge by the most serious finding: fallback, unproven, coarse, short, unplugged, uncontrolled,
+    throttled, noisy; in that order.
+
+    What a phone or tool does not report is not held against the measurement.
+
+    Args:
+        reading: what the adapter read; knows how many iterations were asked for.
+        summary: figures over the same reading.
+        requested_backend: what the cell asked for.
+        evidence: how the phone was around the run, and what was set on it.
+        gates: what had to hold before the run; its limits of heat, clocks and mains must still hold after it.
+        controls: what was to be set on the phone.
+        noise_limit: the largest interquartile range of the samples, as a fraction of their median.
+    """
+    findings = [
+        *_elsewhere(reading, requested_backend),
+        *_coarse(reading, summary),
+        *_short(reading),
+        *_unplugged(evidence, gates),
+        *((Quality.UNCONTROLLED, words) for words in unset(controls or Controls(), evidence.controls)),
+        *((Quality.UNCONTROLLED, words) for words in unheld(evidence.controls)),
+        *((Quality.THROTTLED, words) for words in throttling(evidence, gates)),
+        *_noisy(summary, noise_limit),
+    ]
+    if not findings:
+        return Judgement(quality=Quality.VALID)
+    return Judgement(quality=findings[0][0], reasons=tuple(reason for _, reason in findings))
+
+
+def _elsewhere(reading: Reading, requested: str) -> Iterator[_Finding]:
+    if reading.actual_backend != requested:
+        known = reading.accelerator != UNKNOWN_ACCELERATOR
+        actual = f"{reading.actual_backend} on {reading.accelerator}" if known else reading.actual_backend
+        yield Quality.FALLBACK, f"{requested} was asked for, {actual} ran: {reading.proof}"
+    elif reading.accelerator == UNKNOWN_ACCELERATOR:
+        yield Quality.UNPROVEN, f"nothing shows which hardware ran {requested}: {reading.proof}"
+
+
+def _coarse(reading: Reading, summary: Summary) -> Iterator[_Finding]:
+    share = reading.clock_step_ns / summary.value_ns if summary.value_ns > 0 else 0.0
+    if share > WIDEST_STEP:
+        step = f"the clock's step of {duration_text(reading.clock_step_ns)} is {share:.1%} of the time"
+        yield Quality.COARSE, f"{step}, at most {WIDEST_STEP:.0%}"
+
+
+def _short(reading: Reading) -> Iterator[_Finding]:
+    count = len(reading.samples_ns) if reading.mean_ns is None else reading.summed_samples
+    if count is not None and count < reading.expected_samples:
+        yield Quality.SHORT, f"{count} samples, {reading.expected_samples} were asked for"
+
+
+def _unplugged(evidence: Evidence, gates: Gates) -> Iterator[_Finding]:
+    if not gates.mains:
+        return
+    for condition, when in ((evidence.before, "before"), (evidence.after, "after")):
+        if condition is not None and condition.plugged == "none":
+            yield Quality.UNPLUGGED, f"not plugged in {when} the run"
+    if away := _interrupted(evidence.away_s):
+        yield Quality.UNPLUGGED, f"{away[0]}, and nothing shows that it stayed on mains"
+
+
+def notices(before: Condition | None, gates: Gates, *, away_s: float = 0.0) -> list[str]:
+    """What is to be known of a measurement without being held against it.
+
+    That is what its gates could not see, and that nobody could see the phone for a part of the run.
+    """
+    if before is None:
+        return ["how the phone was before the run is unknown", *_interrupted(away_s)]
+    return [*(f"{name} unknown" for name in unknown_gates(before, gates)), *_interrupted(away_s)]
+
+
+def _interrupted(away_s: float) -> list[str]:
+    return [f"the phone could not be reached for {away_s:.1f} s during the run"] if away_s > 0 else []
+
+
+def _noisy(summary: Summary, limit: float) -> Iterator[_Finding]:
+    scatter = summary.scatter
+    if scatter is not None and scatter > limit:
+        spread = f"the middle half of the samples spans {scatter:.1%} of their median"
+        yield Quality.NOISY, f"{spread}, at most {limit:.1%}"

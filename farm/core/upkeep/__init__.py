@@ -1,0 +1,1 @@
+"""Recovery, charging and settings of devices."""

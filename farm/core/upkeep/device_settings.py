@@ -1,0 +1,240 @@
+"""How the settings of a phone on a shelf should be: which, why, and what a look at them means."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from farm.core.upkeep.device_action import ErrandKind
+
+
+class SettingState(StrEnum):
+    """What is so of one setting."""
+
+    #: As it should be.
+    RIGHT = "right"
+    #: Another value, and nobody agreed to change it.
+    DIFFERENT = "different"
+    #: Changed, and read back.
+    SET = "set"
+    #: It was set, and read back as another value: the phone does not take it.
+    REFUSED = "refused"
+    #: Put back to what it was before the farm set it.
+    PUT_BACK = "put_back"
+    #: Left alone on purpose; the note says why.
+    LEFT_ALONE = "left_alone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShelfSetting:
+    """One setting: `name` is `NAMESPACE/KEY` of Android's settings, which is where it is read."""
+
+    name: str
+    wanted: str
+    why: str
+    #: Values that serve as well; None stands for a key that is not there.
+    also: tuple[str | None, ...] = ()
+    #: Switched by `svc SWITCH enable|disable`, as writing the setting alone changes nothing.
+    switch: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSetting:
+    """What was found of a setting, and what became of it. None: the key is not there."""
+
+    name: str
+    why: str
+    wanted: str
+    before: str | None
+    now: str | None
+    state: SettingState
+    #: What it was before the farm first set it; only where the farm did.
+    original: str | None = None
+    #: Whether the farm set it, so that an undo puts `original` back.
+    ours: bool = False
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingToPutBack:
+    """What an undo writes: None removes the key."""
+
+    name: str
+    value: str | None
+
+
+_OFF = (None, "0")
+_ADB = "the phone forgets this host's key after a week without use"
+_UPDATES = "an update changes numbers, and restarts the phone"
+_POWER = "saving power slows the clocks"
+_BACKGROUND = "work in the background disturbs measurements"
+_SCREEN = "the screen is as hot, and as busy, in each run"
+_RADIO = "a radio that scans and syncs takes power and wakes the CPU"
+
+#: From Android's source: Settings.Global, Settings.System and Settings.Secure.
+SHELF_SETTINGS: tuple[ShelfSetting, ...] = (
+    ShelfSetting(name="global/adb_allowed_connection_time", wanted="0", why=_ADB),
+    ShelfSetting(
+        name="global/stay_on_while_plugged_in",
+        wanted="15",
+        # 7 is all chargers before docks came.
+        also=("7",),
+        why="a phone that sleeps stops its CPU between two commands",
+    ),
+    ShelfSetting(name="global/ota_disable_automatic_update", wanted="1", why=_UPDATES),
+    ShelfSetting(name="global/low_power", wanted="0", also=_OFF, why=_POWER),
+    ShelfSetting(name="global/low_power_sticky", wanted="0", also=_OFF, why=_POWER),
+    ShelfSetting(name="global/low_power_trigger_level", wanted="0", why=_POWER),
+    ShelfSetting(name="global/automatic_power_save_mode", wanted="0", also=_OFF, why=_POWER),
+    ShelfSetting(name="global/adaptive_battery_management_enabled", wanted="0", why=_POWER),
+    ShelfSetting(name="global/app_standby_enabled", wanted="0", why=_POWER),
+    ShelfSetting(name="global/window_animation_scale", wanted="0", also=("0.0",), why=_SCREEN),
+    ShelfSetting(name="global/transition_animation_scale", wanted="0", also=("0.0",), why=_SCREEN),
+    ShelfSetting(name="global/animator_duration_scale", wanted="0", also=("0.0",), why=_SCREEN),
+    ShelfSetting(name="system/screen_off_timeout", wanted="1800000", why=_SCREEN),
+    ShelfSetting(name="system/screen_brightness_mode", wanted="0", why=_SCREEN),
+    ShelfSetting(name="system/screen_brightness", wanted="10", why=_SCREEN),
+    ShelfSetting(name="system/accelerometer_rotation", wanted="0", why=_SCREEN),
+    ShelfSetting(name="secure/screensaver_enabled", wanted="0", also=_OFF, why=_SCREEN),
+    ShelfSetting(name="secure/doze_always_on", wanted="0", also=_OFF, why=_SCREEN),
+    ShelfSetting(name="secure/location_mode", wanted="0", also=_OFF, why=_BACKGROUND),
+    ShelfSetting(
+        name="global/verifier_verify_adb_installs",
+        wanted="0",
+        why="Play Protect scans what adb installs, in the background",
+    ),
+    ShelfSetting(name="global/wifi_scan_always_enabled", wanted="0", also=_OFF, why=_RADIO),
+    ShelfSetting(name="global/ble_scan_always_enabled", wanted="0", also=_OFF, why=_RADIO),
+    ShelfSetting(name="global/bluetooth_on", wanted="0", also=_OFF, switch="bluetooth", why=_RADIO),
+    ShelfSetting(name="global/wifi_on", wanted="0", also=_OFF, switch="wifi", why=_RADIO),
+)
+#: What matters as much, and no shell can set.
+BY_HAND = (
+    "Play Store, Settings, Network preferences: turn automatic app updates off",
+    "the maker's own updaters and battery care are in its own settings",
+    "remove the screen lock, so that a restart needs nobody",
+    "airplane mode and NFC: a shell reads or switches them on some releases only",
+)
+#: How a key that is not there is called.
+UNSET = "not set"
+_WORDS = {
+    SettingState.DIFFERENT: "differ",
+    SettingState.SET: "set",
+    SettingState.REFUSED: "not taken by the phone",
+    SettingState.PUT_BACK: "put back",
+    SettingState.LEFT_ALONE: "left alone",
+}
+_NETWORK = "left on: adb reaches the phone over a network"
+
+
+def judged(values: Mapping[str, str], *, on_network: bool) -> tuple[FoundSetting, ...]:
+    """What a look at a phone's settings says of each.
+
+    Args:
+        values: by `NAMESPACE/KEY`; a key that is not there is missing.
+        on_network: adb reaches the phone by Wi-Fi or TCP, which nothing here may cut.
+    """
+    return tuple(_judged(setting, values.get(setting.name), on_network) for setting in SHELF_SETTINGS)
+
+
+def to_set(found: Sequence[FoundSetting]) -> tuple[ShelfSetting, ...]:
+    """The settings to be changed, where somebody agreed."""
+    names = {each.name for each in found if each.state is SettingState.DIFFERENT}
+    return tuple(setting for setting in SHELF_SETTINGS if setting.name in names)
+
+
+def after_setting(found: Sequence[FoundSetting], values: Mapping[str, str]) -> tuple[FoundSetting, ...]:
+    """What became of settings that were to be changed, by another look at the phone."""
+    return tuple(
+        _after(each, values.get(each.name)) if each.state is SettingState.DIFFERENT else each
+        for each in found
+    )
+
+
+def after_undo(
+    before: Mapping[str, str], put_back: Sequence[SettingToPutBack], values: Mapping[str, str]
+) -> tuple[FoundSetting, ...]:
+    """What became of settings that were to be put back."""
+    setting_by_name = {setting.name: setting for setting in SHELF_SETTINGS}
+    return tuple(
+        FoundSetting(
+            name=each.name,
+            why=setting_by_name[each.name].why,
+            wanted=setting_by_name[each.name].wanted,
+            before=before.get(each.name),
+            now=values.get(each.name),
+            state=SettingState.PUT_BACK if values.get(each.name) == each.value else SettingState.REFUSED,
+        )
+        for each in put_back
+        if each.name in setting_by_name
+    )
+
+
+def with_originals(
+    found: Sequence[FoundSetting], earlier: Sequence[FoundSetting]
+) -> tuple[FoundSetting, ...]:
+    """A newer look, which keeps what settings were before the farm first changed them.
+
+    A setting that was put back has no original any more; one that could not be put back keeps it.
+    """
+    known = {each.name: each for each in earlier if each.ours}
+    return tuple(_with_original(each, known.get(each.name)) for each in found)
+
+
+def settings_to_put_back(found: Sequence[FoundSetting]) -> tuple[SettingToPutBack, ...]:
+    """What an undo has to write."""
+    return tuple(SettingToPutBack(name=each.name, value=each.original) for each in found if each.ours)
+
+
+def settings_words(found: Sequence[FoundSetting]) -> str:
+    """What was found and done, for an event and for people."""
+    counts = {state: [each for each in found if each.state is state] for state in SettingState}
+    right = len(counts[SettingState.RIGHT])
+    said = [f"{right} settings are as they should be"] if right else []
+    for state, words in _WORDS.items():
+        if each := counts[state]:
+            said.append(f"{len(each)} {words}: {', '.join(map(_change, each))}")
+    return "; ".join(said)
+
+
+def _change(found: FoundSetting) -> str:
+    if found.state in (SettingState.SET, SettingState.PUT_BACK):
+        return f"{found.name} {found.before or UNSET} to {found.now or UNSET}"
+    return f"{found.name} {found.now or UNSET}, should be {found.wanted}"
+
+
+def _judged(setting: ShelfSetting, value: str | None, on_network: bool) -> FoundSetting:
+    is_right = value == setting.wanted or value in setting.also
+    state = SettingState.RIGHT if is_right else SettingState.DIFFERENT
+    cut = on_network and setting.switch == "wifi"
+    return FoundSetting(
+        name=setting.name,
+        why=setting.why,
+        wanted=setting.wanted,
+        before=value,
+        now=value,
+        state=SettingState.LEFT_ALONE if cut and not is_right else state,
+        note=_NETWORK if cut and not is_right else None,
+    )
+
+
+def _after(found: FoundSetting, value: str | None) -> FoundSetting:
+    if value != found.wanted:
+        return replace(found, now=value, state=SettingState.REFUSED)
+    return replace(found, now=value, state=SettingState.SET, original=found.before, ours=True)
+
+
+def _with_original(found: FoundSetting, known: FoundSetting | None) -> FoundSetting:
+    if known is None or found.state is SettingState.PUT_BACK:
+        return found
+    return replace(found, original=known.original, ours=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShelfRecord:
+    """The last that was done about a phone's settings, as the farm keeps it with the phone."""
+
+    at: datetime
+    kind: ErrandKind
+    asked_by: str
+    settings: tuple[FoundSetting, ...]

@@ -1,0 +1,209 @@
+"""The ladder of recovery: what to try next with a phone that is not there for work. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from enum import StrEnum
+
+from farm.core.devices.device import Presence
+
+
+class RecoveryStep(StrEnum):
+    """What may be done for a phone, the gentlest first."""
+
+    #: Ask it anew.
+    REPROBE = "reprobe"
+    #: Have adb drop its connection and make another.
+    RECONNECT = "reconnect"
+    #: End what is left of our runs on it.
+    CLEAN = "clean"
+    #: Restart it.
+    REBOOT = "reboot"
+    #: Switch the power of its port off and on.
+    POWER_CYCLE = "power_cycle"
+    #: Nothing is left but to call somebody.
+    HUMAN = "human"
+
+
+class Ailment(StrEnum):
+    """What is wrong with a phone, as far as a ladder helps."""
+
+    #: adb lists it, and it does not answer.
+    OFFLINE = "offline"
+    BOOTING = "booting"
+    WRONG_MODE = "wrong_mode"
+    #: adb lists it no longer.
+    ABSENT = "absent"
+    #: It answers, and something of a run withstands every clean-up.
+    UNCLEAN = "unclean"
+
+
+#: A phone's own adbd serves the first three; to restart it, it must be able to take the order.
+_LADDERS: Mapping[Ailment, tuple[RecoveryStep, ...]] = {
+    Ailment.OFFLINE: tuple(RecoveryStep),
+    Ailment.BOOTING: (RecoveryStep.REBOOT, RecoveryStep.POWER_CYCLE, RecoveryStep.HUMAN),
+    Ailment.WRONG_MODE: (RecoveryStep.REBOOT, RecoveryStep.POWER_CYCLE, RecoveryStep.HUMAN),
+    Ailment.ABSENT: (RecoveryStep.POWER_CYCLE, RecoveryStep.HUMAN),
+    # Its runs are ended again and again already, and a phone with a battery survives its charger.
+    Ailment.UNCLEAN: (RecoveryStep.REBOOT, RecoveryStep.HUMAN),
+}
+_ORDER = tuple(RecoveryStep)
+#: They leave whatever runs on the phone alone.
+HARMLESS = frozenset({RecoveryStep.REPROBE, RecoveryStep.RECONNECT})
+#: At most so many phones of a host at once are away for one of these.
+RESTARTS = frozenset({RecoveryStep.REBOOT, RecoveryStep.POWER_CYCLE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryRules:
+    """How patient the ladder is, and what it may do. Times in seconds."""
+
+    may_reboot: bool = False
+    may_switch_power: bool = False
+    restarts_at_once: int = 1
+    #: Of a phone that is offline: before the first step, and between two.
+    offline_s: float = 15.0
+    #: Android takes so long to start at most, after an update say.
+    booting_s: float = 300.0
+    #: Somebody may be at work in recovery.
+    wrong_mode_s: float = 120.0
+    #: It may only be carried to another port.
+    absent_s: float = 120.0
+    unclean_s: float = 15.0
+    #: Between two steps of any phone.
+    between_s: float = 30.0
+    #: After a restart, before it has failed.
+    restart_s: float = 240.0
+    #: A phone that begins to start so often in one climb restarts by itself: we need not.
+    boot_loop: int = 3
+    #: A phone is restarted by us once in so long, and climbs again after a call for somebody; doubled each
+    #: time, up to the second.
+    again_s: float = 3600.0
+    again_most_s: float = 86400.0
+
+
+RULES = RecoveryRules()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryTry:
+    """One step that was taken, and what came of it at once."""
+
+    step: RecoveryStep
+    at: datetime
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """Where the ladder stands, as people and the farm are told."""
+
+    ailment: Ailment
+    #: In this climb, the first first.
+    tries: tuple[RecoveryTry, ...] = ()
+    #: What comes next; None: it waits.
+    next: RecoveryStep | None = None
+    #: The end was reached, and somebody must see to the phone.
+    failed: bool = False
+
+    @property
+    def wants_leave(self) -> bool:
+        """Whether the next step may disturb somebody, so that the farm has to allow it."""
+        return self.next is not None and self.next not in HARMLESS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climb:
+    """What is known of a phone's trouble, on the agent's own clock.
+
+    Invariant: `taken` only grows within a climb, from one step to a higher one.
+    """
+
+    ailment: Ailment
+    #: Since when it is so, without a break or another ailment.
+    since_s: float
+    taken: tuple[RecoveryStep, ...] = ()
+    taken_at_s: float | None = None
+    #: How often it began to start.
+    boots: int = 0
+
+
+def ailment(presence: Presence, *, is_unclean: bool) -> Ailment | None:
+    """What a ladder may help with; None for a phone that is well, or that only its owner can let us on."""
+    match presence:
+        case Presence.ONLINE:
+            return Ailment.UNCLEAN if is_unclean else None
+        case Presence.OFFLINE:
+            return Ailment.OFFLINE
+        case Presence.BOOTING:
+            return Ailment.BOOTING
+        case Presence.WRONG_MODE:
+            return Ailment.WRONG_MODE
+        case Presence.ABSENT:
+            return Ailment.ABSENT
+        case Presence.UNAUTHORIZED | Presence.NO_PERMISSION:
+            return None
+
+
+def next_step(climb: Climb, rules: RecoveryRules, *, now_s: float) -> RecoveryStep | None:
+    """The step that is due now; None while it is too early, or after the last."""
+    step = _following(climb, rules)
+    return step if step is not None and now_s >= _due_s(climb, rules) else None
+
+
+def climbs_again_s(failures: int, rules: RecoveryRules) -> float:
+    """How long to wait after calling somebody for the n-th time in a row, in seconds."""
+    return min(rules.again_most_s, rules.again_s * 2.0 ** min(max(failures - 1, 0), 30))
+
+
+def _following(climb: Climb, rules: RecoveryRules) -> RecoveryStep | None:
+    highest = max((_ORDER.index(step) for step in climb.taken), default=-1)
+    ladder = (step for step in _LADDERS[climb.ailment] if _ORDER.index(step) > highest)
+    return next((step for step in ladder if _is_allowed(step, climb, rules)), None)
+
+
+def _is_allowed(step: RecoveryStep, climb: Climb, rules: RecoveryRules) -> bool:
+    if step is RecoveryStep.REBOOT:
+        return rules.may_reboot and climb.boots < rules.boot_loop
+    if climb.ailment is Ailment.ABSENT and not rules.may_switch_power:
+        # It may be in somebody's hand: nobody is called for that but by how long it lasts.
+        return False
+    return step is not RecoveryStep.POWER_CYCLE or rules.may_switch_power
+
+
+def _due_s(climb: Climb, rules: RecoveryRules) -> float:
+    patience_s = {
+        Ailment.OFFLINE: rules.offline_s,
+        Ailment.BOOTING: rules.booting_s,
+        Ailment.WRONG_MODE: rules.wrong_mode_s,
+        Ailment.ABSENT: rules.absent_s,
+        Ailment.UNCLEAN: rules.unclean_s,
+    }[climb.ailment]
+    if climb.taken_at_s is None:
+        return climb.since_s + patience_s
+    pause_s = rules.restart_s if climb.taken[-1] in RESTARTS else rules.between_s
+    # A phone that was connected anew counts as booting until its probe has answered.
+    return max(climb.taken_at_s + pause_s, climb.since_s + patience_s)
+
+
+def seen_as(climb: Climb | None, now_is: Ailment, *, now_s: float) -> Climb:
+    """The climb after one more look; its steps stay taken, whatever the phone does between them."""
+    begins = now_is is Ailment.BOOTING and (climb is None or climb.ailment is not now_is)
+    if climb is None:
+        return Climb(ailment=now_is, since_s=now_s, boots=int(begins))
+    if climb.ailment is now_is:
+        return climb
+    return replace(climb, ailment=now_is, since_s=now_s, boots=climb.boots + begins)
+
+
+def with_step(climb: Climb, step: RecoveryStep, *, now_s: float) -> Climb:
+    """The climb after a step, whatever came of it."""
+    return replace(climb, taken=(*climb.taken, step), taken_at_s=now_s)
+
+
+def with_patience(rules: RecoveryRules, factor: float) -> RecoveryRules:
+    """The rules with every wait so much longer."""
+    waits = {
+        each.name: getattr(rules, each.name) * factor for each in fields(rules) if each.name.endswith("_s")
+    }
+    return replace(rules, **waits)

@@ -1,0 +1,1 @@
+"""The database engine: connections, errors, migrations, group commit, tables."""

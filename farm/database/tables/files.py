@@ -1,0 +1,65 @@
+"""What can be run: artifacts, variants, programs."""
+
+import sqlalchemy as sa
+
+from farm.database.tables.columns import BigId, UtcTime, metadata
+
+artifacts = sa.Table(
+    "artifacts",
+    metadata,
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("size_bytes", sa.BigInteger, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    #: When a claim last needed the bytes, or somebody sent them.
+    sa.Column("used_at", UtcTime, nullable=False),
+    #: Since when the bytes are gone, to make room; the row stays, because measurements refer to it.
+    sa.Column("expired_at", UtcTime),
+    sa.CheckConstraint("length(digest) = 64", name="digest_is_sha256"),
+)
+
+variants = sa.Table(
+    "variants",
+    metadata,
+    sa.Column("variant_id", BigId, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("recipe_digest", sa.Text, nullable=False),
+    sa.Column("digest", sa.Text, sa.ForeignKey("artifacts.digest"), nullable=False),
+    sa.Column("manifest", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    # Registering the same file under the same name again is the same variant.
+    sa.UniqueConstraint("name", "digest"),
+)
+
+programs = sa.Table(
+    "programs",
+    metadata,
+    sa.Column("program_id", BigId, primary_key=True),
+    sa.Column("harness", sa.Text, nullable=False),
+    sa.Column("abi", sa.Text, nullable=False),
+    #: Over files, environment, command and definition: the version of the series that it makes.
+    sa.Column("digest", sa.Text, nullable=False),
+    #: Which of its files is started.
+    sa.Column("entry", sa.Text, nullable=False),
+    sa.Column("env", sa.JSON, nullable=False),
+    sa.Column("command", sa.JSON, nullable=False),
+    #: How a generic harness is called and read; none where the farm has an adapter of its own.
+    sa.Column("definition", sa.JSON(none_as_null=True)),
+    #: Flags of the adapter that this program does not know.
+    sa.Column("lacks", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    #: When somebody last registered it: of a harness and ABI, new matrices use the latest.
+    sa.Column("chosen_at", UtcTime, nullable=False),
+    # Registering the same files again is the same program.
+    sa.UniqueConstraint("harness", "abi", "digest"),
+)
+
+program_files = sa.Table(
+    "program_files",
+    metadata,
+    sa.Column("program_id", BigId, sa.ForeignKey("programs.program_id"), primary_key=True),
+    #: Below the run's folder.
+    sa.Column("path", sa.Text, primary_key=True),
+    sa.Column("digest", sa.Text, sa.ForeignKey("artifacts.digest"), nullable=False),
+    sa.Column("executable", sa.Boolean, nullable=False),
+)

@@ -1,0 +1,88 @@
+"""What came of it: series and measurements."""
+
+import sqlalchemy as sa
+
+from farm.core.runs.measurement import Quality, SampleKind
+from farm.database.tables.columns import NEVER_TWICE, BigId, UtcTime, metadata, one_of, where
+
+series = sa.Table(
+    "series",
+    metadata,
+    sa.Column("series_id", BigId, primary_key=True),
+    sa.Column("series_digest", sa.Text, nullable=False),
+    #: None, and no recipe, where the harness runs no model.
+    sa.Column("model", sa.Text),
+    sa.Column("recipe", sa.JSON(none_as_null=True)),
+    sa.Column("backend", sa.Text, nullable=False),
+    sa.Column("harness", sa.Text, nullable=False),
+    #: Only what is not the harness's default, so that a new flag leaves old series whole.
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), nullable=False),
+    # The digest is the identity.
+    sa.UniqueConstraint("series_digest"),
+)
+
+measurements = sa.Table(
+    "measurements",
+    metadata,
+    sa.Column("measurement_id", BigId, primary_key=True),
+    sa.Column("job_id", BigId, sa.ForeignKey("jobs.job_id"), nullable=False),
+    sa.Column("attempt_id", BigId, sa.ForeignKey("attempts.attempt_id"), nullable=False),
+    sa.Column("cell_id", BigId, sa.ForeignKey("cells.cell_id"), nullable=False),
+    sa.Column("series_id", BigId, sa.ForeignKey("series.series_id"), nullable=False),
+    sa.Column("round", sa.Integer, nullable=False),
+    sa.Column("repeat", sa.Integer, nullable=False),
+    #: The versions of the series.
+    sa.Column("variant_digest", sa.Text),
+    sa.Column("program_digest", sa.Text, nullable=False),
+    sa.Column("facts_id", BigId, sa.ForeignKey("device_facts.facts_id")),
+    sa.Column("accepted", sa.Boolean, nullable=False),
+    sa.Column("quality", sa.Text, nullable=False),
+    sa.Column("quality_reasons", sa.JSON, nullable=False),
+    sa.Column("actual_backend", sa.Text, nullable=False),
+    sa.Column("accelerator", sa.Text, nullable=False),
+    sa.Column("proof", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("sample_count", sa.Integer, nullable=False),
+    #: The value: median of the samples, or the tool's mean.
+    sa.Column("value_ns", sa.Double, nullable=False),
+    sa.Column("mean_ns", sa.Double, nullable=False),
+    sa.Column("min_ns", sa.BigInteger),
+    sa.Column("max_ns", sa.BigInteger),
+    sa.Column("p90_ns", sa.Double),
+    sa.Column("scatter", sa.Double),
+    #: farm.core.runs.samples; empty kind `summary` has none.
+    sa.Column("samples", sa.LargeBinary),
+    #: What is to be known of it without being held against it: conditions that the phone does not report.
+    sa.Column("notices", sa.JSON(none_as_null=True)),
+    #: Further figures that the harness printed: farm.core.runs.measurement.Metric.
+    sa.Column("metrics", sa.JSON, nullable=False),
+    #: Which hardware ran which part: farm.core.runs.placement.
+    sa.Column("placement", sa.JSON(none_as_null=True)),
+    #: What was set on the phone, as read back: farm.core.devices.controls.
+    sa.Column("controls", sa.JSON(none_as_null=True)),
+    #: farm.core.devices.controls.ControlLevel.
+    sa.Column("control_level", sa.Integer, nullable=False, server_default="0"),
+    #: What the run used of the CPU.
+    sa.Column("cpu_s", sa.Double),
+    sa.Column("parser_version", sa.Integer, nullable=False),
+    #: Since when another reading of the same evidence counts instead.
+    sa.Column("superseded_at", UtcTime),
+    sa.Column("measured_at", UtcTime, nullable=False),
+    one_of("quality", Quality),
+    one_of("kind", SampleKind),
+    # A version of the parser reads an attempt's evidence once.
+    sa.UniqueConstraint("attempt_id", "parser_version"),
+    **NEVER_TWICE,
+)
+# I4: at most one accepted measurement per job.
+sa.Index(
+    "uq_measurements_one_accepted_per_job",
+    measurements.c.job_id,
+    unique=True,
+    **where("accepted"),
+)
+# Speedups: the measurements of a matrix's cells.
+sa.Index("ix_measurements_cell_id", measurements.c.cell_id)
+# History of one series.
+sa.Index("ix_measurements_series_id", measurements.c.series_id, measurements.c.measured_at)

@@ -1,0 +1,103 @@
+"""The health check as a harness: shell exit codes, push and digest, storage, exit record, a golden run."""
+
+from dataclasses import dataclass
+
+from farm.core.checks.reference_run import ANY_CORES
+from farm.core.devices.condition import Gates
+from farm.core.errors import Blame
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Outcome, RunFailure
+from farm.core.runs.plan import PlanFile, RunPlan
+from farm.harness.failures.classification import classify
+
+NAME = "device_check"
+#: The script ends with this code, so that an exit record that always says 0 does not pass.
+_EXIT_CODE = 23
+_SHELL_EXIT = "7"
+#: The golden run of a phone of 2017 whose date knows no nanoseconds takes half of it.
+_TIMEOUT_S = 180.0
+#: A stamp is as long as nanoseconds since 1970 at most; a longer one is garbage.
+_STAMP_DIGITS = 24
+#: `taskset` and a mask, and no more.
+_CORES_LIMIT = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenTime:
+    """What the golden run took: the fastest of its passes, for what else runs on a phone only adds."""
+
+    value_ns: float
+    passes_ns: tuple[float, ...]
+    #: How the phone bound it to cores: `taskset f0`; `any` where it does not tell of clocks.
+    cores: str
+
+
+def plan(program: PlanFile, payload: PlanFile) -> RunPlan:
+    """What an agent does to check a phone; gates stay open, a warm phone is not a sick one."""
+    return RunPlan(
+        harness=NAME,
+        backend="none",
+        settings={"payload_sha256": payload.digest, "payload_bytes": payload.size_bytes},
+        files=(program, payload),
+        argv=("${file_program}", "${file_payload}"),
+        timeout_s=_TIMEOUT_S,
+        gates=Gates(max_skin_c=100.0, min_battery_pct=0, max_battery_c=100.0, full_clocks=False, wait_s=0.0),
+    )
+
+
+def failure(plan: RunPlan, evidence: Evidence) -> RunFailure | None:
+    """Why the phone did not pass; None when it did."""
+    if evidence.trouble is not None or evidence.exit is None or evidence.exit.timed_out:
+        return _blamed_on_device(classify(evidence))
+    found = dict(line.split(maxsplit=1) for line in evidence.stdout.splitlines() if len(line.split()) > 1)
+    expected = {
+        "shell_exit": _SHELL_EXIT,
+        "payload_sha256": str(plan.settings["payload_sha256"]),
+        "copied_bytes": str(2 * int(plan.settings["payload_bytes"])),
+    }
+    wrong = [
+        f"{name} is {found.get(name, 'missing')}, not {value}"
+        for name, value in expected.items()
+        if found.get(name) != value
+    ]
+    if evidence.exit.code != _EXIT_CODE:
+        wrong.append(f"the exit code is {evidence.exit.code}, not {_EXIT_CODE}")
+    return _failed("; ".join(wrong)) if wrong else None
+
+
+def golden_time(evidence: Evidence) -> GoldenTime | None:
+    """What the golden run took; None where it did not come to its end, or its clock stood or jumped."""
+    cores, passes = ANY_CORES, []
+    for line in evidence.stdout.splitlines():
+        match line.split():
+            case ["golden_failed", *_]:
+                return None
+            case ["golden_cores", *words]:
+                cores = " ".join(words)[:_CORES_LIMIT]
+            case ["golden", count, begun, ended] if all(map(_is_number, (count, begun, ended))):
+                passes.append((int(ended) - int(begun)) / max(1, int(count)))
+    usual = sorted(passes)[len(passes) // 2] if passes else 0.0
+    # A wall clock that was set meanwhile spoils one of them.
+    counted = tuple(each for each in passes if usual / 10 < each < usual * 10)
+    return GoldenTime(value_ns=min(counted), passes_ns=counted, cores=cores) if counted else None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _STAMP_DIGITS
+
+
+def _failed(message: str) -> RunFailure:
+    return RunFailure(
+        code="check.failed",
+        outcome=Outcome.FAILED,
+        blame=Blame.DEVICE,
+        message=f"the phone did not pass its check: {message}",
+        hint="look at the phone; it is checked again when it is unplugged and comes back",
+    )
+
+
+def _blamed_on_device(found: RunFailure | None) -> RunFailure:
+    """A check that never ends is the phone's doing, where a benchmark's would be the variant's."""
+    if found is None or found.outcome is not Outcome.INCONCLUSIVE:
+        return _failed(found.message if found else "there is no exit record")
+    return found

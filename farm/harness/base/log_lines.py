@@ -1,0 +1,106 @@
+"""Lines of output and of the phone's log, whatever a viewer has put before each."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from farm.harness.base.output_lines import without_colours
+from farm.harness.failures.pattern_prefilter import find_sieve
+
+#: Longer lines are cut where they are quoted.
+_QUOTED_CHARS = 300
+_LEVEL = "[VDIWEFAS]"
+_TIME = r"(?:\d{4}-)?\d\d-\d\d\s+\d\d:\d\d:\d\d\.\d{3,9}(?:\s+[+-]\d{4})?"
+_USER = r"(?:[a-zA-Z0-9][\w.]*:?\s+)?"
+_THREAD = r":\s*(?:0x)?[0-9a-f]{1,16}"
+#: What stands before the tag: Android Studio's old and new columns; threadtime, also with the user before the
+#: process and seconds for the time; brief and time; process and thread.
+_PID = re.compile(
+    rf"^\s*(?:{_TIME}\s+(?P<studio>\d{{1,9}})-\d{{1,9}}[ /]"
+    rf"|(?:{_TIME}|\d{{1,11}}\.\d{{3,9}})\s+{_USER}(?P<threadtime>\d{{1,9}})\s+\d{{1,9}}\s+{_LEVEL}\s"
+    rf"|(?:{_TIME}:?\s+)?{_LEVEL}/[^()\n]{{0,99}}\(\s*(?P<brief>\d{{1,9}})\):"
+    rf"|{_LEVEL}\(\s*(?P<process>\d{{1,9}})(?:{_THREAD})?\) )"
+)
+#: logcat's `long` has a line before each text: `[ 08-13 17:35:52.069  1234: 1250 I/tflite ]`.
+_HEAD = re.compile(rf"^\s*\[ {_TIME}\s+{_USER}(\d{{1,9}}){_THREAD} {_LEVEL}/.{{0,99}}\]\s*$")
+#: logd folds lines that are the same: the line before, so many times more.
+_FOLDED = re.compile(r"\bidentical (\d{1,6}) lines?\b")
+_MOST_FOLDED = 100_000
+#: Fewer are gone through as soon as they are sieved.
+_MANY_LINES = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One line, with the process that wrote it where the line says that."""
+
+    text: str
+    pid: int | None = None
+    #: How many times it stands for, when the log folded those that followed.
+    times: int = 1
+
+    @property
+    def quoted(self) -> str:
+        """As a proof shows it."""
+        return " ".join(self.text.split())[:_QUOTED_CHARS]
+
+
+def log_lines(text: str) -> list[LogLine]:
+    """Every line that holds something, in order; line ends and byte order marks of any system."""
+    found: list[LogLine] = []
+    last_by_pid: dict[int | None, int] = {}
+    for line, pid in _written(text):
+        folded = _FOLDED.search(line) if "chatty" in line else None
+        if folded is None or (place := last_by_pid.get(pid)) is None:
+            last_by_pid[pid] = len(found)
+            found.append(LogLine(text=line.rstrip(), pid=pid))
+        else:
+            times = min(found[place].times + int(folded[1]), _MOST_FOLDED)
+            found[place] = replace(found[place], times=times)
+    return found
+
+
+def own_lines(log: str, pid: int | None) -> str:
+    """A log without what other processes wrote; as it is where nobody knows whose it is.
+
+    Lines that the log folded stay folded: a few of them may stand for millions.
+    """
+    if pid is None:
+        return log
+    return "\n".join(line for line, writer in _written(log) if writer in (pid, None))
+
+
+def matching(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> Iterator[tuple[LogLine, re.Match[str]]]:
+    """The lines in which the pattern is found, with what it found."""
+    if len(lines) >= _MANY_LINES and not _may_be_in(lines, pattern):
+        return
+    for line in lines:
+        if (match := pattern.search(line.text)) is not None:
+            yield line, match
+
+
+def _may_be_in(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> bool:
+    """Whether a log can match at all: to look at each line of megabytes takes seconds for some patterns."""
+    sieve = find_sieve(pattern)
+    return sieve is None or bool(sieve.possible("\n".join(line.text for line in lines)))
+
+
+def _lines(text: str) -> Iterator[str]:
+    plain = without_colours(text.replace("\ufeff", "").replace("\0", "").replace("\r", "\n"))
+    return (line for line in plain.split("\n") if line.strip())
+
+
+def _written(text: str) -> Iterator[tuple[str, int | None]]:
+    """Each line, with who wrote it."""
+    above: int | None = None
+    for line in _lines(text):
+        if "[" in line and (head := _HEAD.match(line)) is not None:
+            above = int(head[1])
+            continue
+        pid = _pid(line)
+        yield line, above if pid is None else pid
+
+
+def _pid(line: str) -> int | None:
+    match = _PID.match(line)
+    return int(match[match.lastgroup]) if match is not None and match.lastgroup is not None else None

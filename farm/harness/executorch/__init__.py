@@ -1,0 +1,1 @@
+"""ExecuTorch's executor_runner."""

@@ -1,0 +1,123 @@
+"""ExecuTorch's `executor_runner` and its kin: the command line, and what the output means."""
+
+from collections.abc import Mapping, Sequence
+
+from farm.core.models.variant import Format, Manifest
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Reading, RunFailure
+from farm.core.runs.plan import RunPlan
+from farm.harness.base.adapter import Flag, RunRequest
+from farm.harness.base.placement_probe import shown_by
+from farm.harness.base.tool_adapter import count_setting, file_refusal, setting, spelled, tool_plan
+from farm.harness.base.tool_result import Times, output_of, time_reading, without_times
+from farm.harness.executorch.output import are_of_one_run, executed, executions, iterations_ms
+from farm.harness.executorch.placement import executorch_placement
+from farm.harness.failures.classification import classify, unreadable
+from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+
+FLAGS: Mapping[str, Flag] = {
+    "num_executions": Flag(default=50, help="timed executions, all in one process", minimum=1),
+    "cpu_threads": Flag(default=1, help="threads of the CPU; -1 leaves it to the program", minimum=-1),
+    "iteration": Flag(default=0, help="qnn, neuropilot: timed executions; 0 takes num_executions", minimum=0),
+    "warm_up": Flag(default=0, help="qnn, enn: executions before the clock counts", minimum=0),
+    "htp_performance_mode": Flag(
+        default=0, help="qnn: 0 leaves it; else as Qualcomm numbers them", minimum=0
+    ),
+}
+_QNN, _NEUROPILOT, _ENN = "qnn", "neuropilot", "enn"
+#: Runners of their own makers, which refuse to start with a flag that they do not know.
+_OWN_FLAGS: Mapping[str, Sequence[str]] = {
+    _QNN: ("iteration", "warm_up", "htp_performance_mode"),
+    _NEUROPILOT: ("iteration",),
+    _ENN: ("num_executions", "warm_up"),
+}
+_FLAGS_OF_ALL = ("num_executions", "cpu_threads")
+#: Given whatever their value is.
+_ALWAYS = ("num_executions", "iteration", "cpu_threads")
+#: Each time has six decimals of a millisecond.
+_ROUNDED = 0.001
+_NO_TIME = "this runner is older than the one that times executions: it only says that they were successful"
+
+
+class ExecutorRunner:
+    """Runs `.pte` files. Which backend a file runs on was decided when it was exported."""
+
+    name: str = "executor_runner"
+    parser_version: int = 3
+    flags: Mapping[str, Flag] = FLAGS
+    needs_model: bool = True
+    formats: Sequence[Format] = (Format.EXECUTORCH,)
+    flags_are_words: bool = True
+    backends: Sequence[str] = ("cpu", "xnnpack", "vulkan", _QNN, _NEUROPILOT, _ENN)
+    clock_covers: str = (
+        "Method::execute() only, on inputs of ones; newer runners tell each execution, older ones the mean of"
+        " all; the first is among them: there is no warm-up but qnn's and enn's"
+    )
+
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Why this harness cannot run the variant on the backend; None when it can."""
+        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """The command line of the runner; those of Qualcomm, MediaTek and Samsung have flags of their own."""
+        names = _OWN_FLAGS.get(request.backend, _FLAGS_OF_ALL)
+        words = ["--model=${file_model}" if request.backend == _ENN else "--model_path=${file_model}"]
+        for name in names:
+            value = setting(request.settings, FLAGS, name)
+            if name in ("num_executions", "iteration"):
+                value = _asked(request.settings, request.backend)
+            if name not in request.lacks and (name in _ALWAYS or value != FLAGS[name].default):
+                words.append(f"--{name}={spelled(value)}")
+        return tool_plan(self.name, request, words)
+
+    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """Each execution, or where the runner does not tell them apart the mean over all sets of inputs."""
+        failure = classify(evidence, signs=RUNTIME_SIGNS)
+        if failure is not None:
+            return failure
+        text = output_of(evidence)
+        found = executions(text)
+        count = sum(each.count for each in found)
+        if count == 0:
+            why = (
+                _NO_TIME
+                if executed(text)
+                else "no line says `Model executed successfully N time(s) in ... ms`"
+            )
+            return without_times(evidence, why)
+        if not are_of_one_run(found):
+            return unreadable(evidence, f"{len(found)} runs ended in it, one was asked for")
+        mean_ms = sum(each.total_ms for each in found) / count
+        singly = iterations_ms(text)
+        if singly and (len(singly) != count or abs(sum(singly) / count - mean_ms) > _ROUNDED * mean_ms):
+            said = f"{len(singly)} executions of {sum(singly) / len(singly):.6g} ms"
+            return unreadable(
+                evidence, f"{said} in the mean are not the {count} of {mean_ms:.6g} ms it ends with"
+            )
+        times = Times(
+            samples_ns=tuple(round(value * 1e6) for value in singly),
+            mean_ns=None if singly else mean_ms * 1e6,
+            expected=_asked(plan.settings, plan.backend),
+            summed=None if singly else count,
+        )
+        return time_reading(
+            plan,
+            evidence,
+            times,
+            placement=shown_by(executorch_placement, text, evidence),
+            on_cpu=_on_cpu(plan),
+        )
+
+
+def _asked(settings: Mapping[str, object], backend: str) -> int:
+    known = {name: value for name, value in settings.items() if isinstance(value, int | float | str)}
+    if "iteration" in _OWN_FLAGS.get(backend, ()) and setting(known, FLAGS, "iteration"):
+        return count_setting(known, FLAGS, "iteration")
+    return count_setting(known, FLAGS, "num_executions")
+
+
+def _on_cpu(plan: RunPlan) -> str:
+    """A file names its backend; the portable and XNNPACK kernels are the CPU's."""
+    if plan.backend in ("cpu", "xnnpack"):
+        return f"cpu by construction: the file was exported for {plan.backend}"
+    return ""

@@ -1,0 +1,1 @@
+"""Why a run gave no numbers: patterns, kinds and their blame."""

@@ -1,0 +1,188 @@
+"""Why a run gave no numbers, as far as that is the same for every program on a phone.
+
+What decides first is what the agent saw, then what the program said, then its exit code.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from farm.core.base.ids import is_digest
+from farm.core.errors import Blame, ControlImpossible
+from farm.core.runs.evidence import Evidence, ExitRecord, Trouble
+from farm.core.runs.measurement import Outcome, RunFailure
+from farm.harness.failures.failure_pattern import Sign
+from farm.harness.failures.generic_patterns import CRASH, KIND_BY_EXIT_CODE, LAST_WORDS, NAME_BY_SIGNAL, SIGNS
+from farm.harness.failures.kinds import CRASHED, ENDED, UNKNOWN_FLAG, Kind
+from farm.harness.failures.pattern_prefilter import sieve_of
+
+_LONGEST_LINE = 400
+#: Android's linker warns of what it does not mind.
+_LINKERS_WARNING = re.compile(r"^.{0,200}WARNING: linker: .*$", re.MULTILINE)
+_NOT_THIS_HARNESS = "`farm attempt show ID` has its output: is the registered program really this harness?"
+
+
+def classify(
+    evidence: Evidence, *, success: Collection[int] = (0,), signs: Sequence[Sign] = SIGNS
+) -> RunFailure | None:
+    """Say why there are no numbers; None when the program ended as it should and its output decides.
+
+    Args:
+        evidence: what came back.
+        success: the exit codes of a program that ended as it should.
+        signs: the texts that say why another one did not.
+    """
+    if evidence.trouble is not None:
+        return _troubled(evidence.trouble)
+    if evidence.exit is None:
+        return _without_record()
+    if evidence.exit.timed_out:
+        return _timed_out(evidence, evidence.exit)
+    if evidence.exit.code in success:
+        return None
+    return _failed(evidence, evidence.exit, signs)
+
+
+def unreadable(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HARNESS) -> RunFailure:
+    """The failure of a program that ended well and printed something else than its numbers."""
+    line = _last_text(evidence.stdout) or _last_text(evidence.stderr)
+    said = why if line else f"it printed nothing; {why}"
+    code = evidence.exit.code if evidence.exit else 0
+    if evidence.stdout_dropped_bytes:
+        said += f"; {evidence.stdout_dropped_bytes} bytes of output were over the limit and not kept"
+    return RunFailure(
+        code="run.output_unreadable",
+        outcome=Outcome.FAILED,
+        blame=Blame.VARIANT,
+        message=f"{_program(evidence)} ended with exit code {code} but its output cannot be read: {said}",
+        hint=hint,
+        line=line,
+    )
+
+
+def explained(evidence: Evidence, signs: Sequence[Sign] = SIGNS) -> RunFailure | None:
+    """Of a program that ended well without numbers: the failure its output shows; None without a sign."""
+    found = _found(evidence, signs)
+    if found is None or evidence.exit is None:
+        return None
+    return _failure(found[0], evidence, evidence.exit, found[1])
+
+
+def unknown_flag(evidence: Evidence, flag: str) -> RunFailure:
+    """Of a program that said that it does not know a flag, and went on without: it ran something else."""
+    ended = evidence.exit or ExitRecord(code=0, duration_s=0.0)
+    kind = replace(UNKNOWN_FLAG, what=UNKNOWN_FLAG.what.format(flag=flag))
+    return _failure(kind, evidence, ended, None, said="; it went on without")
+
+
+def _troubled(trouble: Trouble) -> RunFailure:
+    # Nothing ran, and never will on this phone as it is: that is told like what a harness cannot do.
+    is_impossible = trouble.code == ControlImpossible.code
+    return RunFailure(
+        code=trouble.code,
+        outcome=Outcome.UNSUPPORTED if is_impossible else Outcome.INCONCLUSIVE,
+        blame=trouble.blame,
+        message=trouble.message,
+        hint=trouble.hint,
+    )
+
+
+def _without_record() -> RunFailure:
+    return RunFailure(
+        code="run.no_exit_record",
+        outcome=Outcome.INCONCLUSIVE,
+        blame=Blame.HOST,
+        message="the agent brought back neither an exit record nor a reason why there is none",
+        hint="look at the agent's log for this attempt",
+    )
+
+
+def _timed_out(evidence: Evidence, ended: ExitRecord) -> RunFailure:
+    line = _last_text(evidence.stdout) or _last_text(evidence.stderr)
+    return RunFailure(
+        code="run.timed_out",
+        outcome=Outcome.FAILED,
+        blame=Blame.VARIANT,
+        message=f"{_program(evidence)} did not end and was killed after {ended.duration_s:.1f} s",
+        hint="fewer iterations or a longer timeout_s, unless it hangs: its last line is where it was",
+        line=line,
+    )
+
+
+def _failed(evidence: Evidence, ended: ExitRecord, signs: Sequence[Sign]) -> RunFailure:
+    found = _found(evidence, [sign for sign in signs if not sign.is_weak])
+    if found is not None:
+        return _failure(found[0], evidence, ended, found[1])
+    words, is_told = _last_words(evidence), ended.code in KIND_BY_EXIT_CODE
+    weak = None if is_told else _found(evidence, [sign for sign in signs if sign.is_weak])
+    # What was said on the way does not hide what the program itself said of its end.
+    if weak is not None and words in (None, weak[1]):
+        return _failure(weak[0], evidence, ended, weak[1])
+    telling = words or _last_text(evidence.stderr) or _last_text(evidence.stdout)
+    by_code = KIND_BY_EXIT_CODE.get(ended.code, CRASHED if telling and CRASH.search(telling) else ENDED)
+    said = "" if telling else ", and it printed nothing"
+    return _failure(by_code, evidence, ended, telling, said=said)
+
+
+def _failure(
+    kind: Kind, evidence: Evidence, ended: ExitRecord, line: str | None, *, said: str = ""
+) -> RunFailure:
+    return RunFailure(
+        code=kind.code,
+        outcome=kind.outcome,
+        blame=kind.blame,
+        message=f"{_program(evidence)} {kind.what} ({_exit_words(ended.code)}){said}",
+        hint=kind.hint,
+        line=line,
+    )
+
+
+def _found(evidence: Evidence, signs: Sequence[Sign]) -> tuple[Kind, str] | None:
+    weak = [sign for sign in signs if sign.is_weak]
+    strong = [sign for sign in signs if not sign.is_weak]
+    tried = (_sign_in(text, some) for some in (strong, weak) for text in (evidence.stderr, evidence.stdout))
+    return next((found for found in tried if found is not None), None)
+
+
+def _sign_in(text: str, signs: Sequence[Sign]) -> tuple[Kind, str] | None:
+    text = text.replace("\r", "\n") if "\r" in text else text
+    text = _LINKERS_WARNING.sub("", text) if "WARNING: linker" in text else text
+    # Of megabytes, to look for each sign by itself would take twenty seconds, while nobody else can write.
+    sieve = sieve_of(tuple(sign.pattern.pattern for sign in signs))
+    for sign in (signs[place] for place in sieve.possible(text)):
+        match = sign.pattern.search(text)
+        if match is not None:
+            told = replace(sign.kind, what=sign.kind.what.format(**match.groupdict()))
+            return told, _line_around(match)
+    return None
+
+
+def _last_words(evidence: Evidence) -> str | None:
+    for words in LAST_WORDS:
+        match = words.search(evidence.stderr) or words.search(evidence.stdout)
+        if match is not None:
+            return _line_around(match)
+    return None
+
+
+def _line_around(match: re.Match[str]) -> str:
+    start = match.string.rfind("\n", 0, match.start()) + 1
+    end = match.string.find("\n", match.end())
+    line = match.string[start : end if end >= 0 else None]
+    return line.strip()[:_LONGEST_LINE]
+
+
+def _last_text(text: str) -> str | None:
+    lines = (line.strip() for line in reversed(text.splitlines()))
+    return next((line[:_LONGEST_LINE] for line in lines if line), None)
+
+
+def _program(evidence: Evidence) -> str:
+    name = evidence.argv[0].rpartition("/")[2] if evidence.argv else ""
+    # In a phone's cache files are named by their digests, which tell a person nothing.
+    return "the program" if not name or is_digest(name) else name
+
+
+def _exit_words(code: int) -> str:
+    name = NAME_BY_SIGNAL.get(code - 128)
+    return f"exit code {code}, SIG{name}" if name else f"exit code {code}"

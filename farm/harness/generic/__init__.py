@@ -1,0 +1,1 @@
+"""Harnesses that a definition describes."""

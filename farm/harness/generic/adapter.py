@@ -1,0 +1,57 @@
+"""The adapter of every program that brings its own definition."""
+
+from collections.abc import Mapping, Sequence
+
+from farm.core.models.variant import Format, Manifest
+from farm.core.programs.bundle import command_words, plan_files
+from farm.core.programs.definition import Definition
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Reading, RunFailure
+from farm.core.runs.plan import RunPlan
+from farm.harness.base.adapter import Flag, RunRequest, model_file
+from farm.harness.generic.command import argument_words
+from farm.harness.generic.result import clock_covers, reading
+
+
+class GenericHarness:
+    """Calls a program as its definition says, and reads what it prints at the places the definition names."""
+
+    parser_version: int = 4
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self.name: str = definition.name
+        self.flags: Mapping[str, Flag] = {
+            name: Flag(default=flag.default, help=flag.help, minimum=flag.minimum)
+            for name, flag in definition.flags.items()
+        }
+        self.needs_model: bool = definition.needs_model
+        self.flags_are_words: bool = False
+        self.formats: Sequence[Format] = ()
+        self.backends: Sequence[str] = tuple(definition.backends)
+        self.clock_covers: str = clock_covers(definition)
+
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Why this harness cannot run on the backend; None when it can."""
+        if backend in self.backends:
+            return None
+        return f"the definition of {self.name} has no backend {backend!r}: it has {', '.join(self.backends)}"
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """The command of the definition."""
+        files = plan_files(request.bundle)
+        words = argument_words(self.definition, backend=request.backend, settings=request.settings)
+        return RunPlan(
+            harness=self.name,
+            backend=request.backend,
+            settings=request.settings,
+            files=files if request.variant is None else (*files, model_file(request.variant)),
+            argv=command_words(request.bundle, list(words)),
+            env=request.bundle.env,
+            timeout_s=request.timeout_s,
+            gates=request.gates,
+        )
+
+    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """The numbers at the definition's places, or the time that the whole process took."""
+        return reading(self.definition, plan, evidence)

@@ -1,0 +1,52 @@
+"""The command line of a generic harness, from its definition."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from string import Template
+
+from farm.core.programs.definition import BACKEND_WORD, MODEL_WORD, WORK_WORD, Definition
+from farm.core.runs.plan import SettingValue
+
+
+def argument_words(
+    definition: Definition, *, backend: str, settings: Mapping[str, SettingValue]
+) -> Iterator[str]:
+    """What the program is called with, in the placeholders of run plans.
+
+    A flag that the settings do not have is at its default: they may be of another version's definition.
+    """
+    values = {name: settings.get(name, flag.default) for name, flag in definition.flags.items()}
+    for word in definition.arguments:
+        is_backends = word == f"${{{BACKEND_WORD}}}"
+        for each in definition.backends[backend].arguments if is_backends else (word,):
+            yield from _filled(each, definition, values)
+
+
+def _filled(word: str, definition: Definition, values: Mapping[str, SettingValue]) -> list[str]:
+    for name, flag in definition.flags.items():
+        if flag.split and word == f"${{{name}}}":
+            return [_literal(part) for part in _split(str(values[name]))]
+    spelled = {name: _literal(_spelled(value)) for name, value in values.items()}
+    spelled |= {MODEL_WORD: "${file_model}", WORK_WORD: "${work}"}
+    return [Template.pattern.sub(lambda match: _replacement(match[0], spelled), word)]
+
+
+def _replacement(placeholder: str, values: Mapping[str, str]) -> str:
+    return "$$" if placeholder == "$$" else values[placeholder.strip("${}")]
+
+
+def _split(text: str) -> list[str]:
+    """Words as a shell tells them apart; by blanks alone where a quotation has no end."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _spelled(value: SettingValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _literal(text: str) -> str:
+    """Text without placeholders, for a run plan."""
+    return text.replace("$", "$$")

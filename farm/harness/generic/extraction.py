@@ -1,0 +1,177 @@
+"""Numbers in what a program printed, found by patterns or JSON paths of other people."""
+
+import json
+import re
+from functools import cached_property
+from itertools import islice
+
+from farm.core.base.json_path import found_at, json_path
+from farm.core.base.safe_regex import Capture, captures
+from farm.core.programs.definition import Place, Stream
+from farm.core.runs.evidence import Evidence
+
+#: More than any run that ends in time prints; a bound on the work of reading.
+MAX_NUMBERS = 100_000
+_SHOWN_CHARS = 40
+#: What only looks like JSON is given up after it was gone through this often.
+_GONE_THROUGH = 20
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?")
+_WITH_COMMA = re.compile(r"[+-]?[0-9][0-9.' ]*,[0-9]+")
+_START = re.compile(r"^[ \t]*(?=[\[{]\s{0,100}[\"\[\]{}0-9tfnN-])([\[{])", re.MULTILINE)
+#: What stands between thousands besides a comma, of which nothing else makes fields.
+_THOUSANDS = r"['\u2019_\u00a0\u2009\u202f]"
+#: What stands right beside a group that caught a part of a number only.
+_BEGUN_BEFORE = re.compile(rf"[0-9](?:[.,]|{_THOUSANDS}|[eE][+-]?)?$|(?:^|[\s=:(\[])-$")
+_GOES_ON = re.compile(rf"(?:[.,]|{_THOUSANDS})?[0-9]|[eE][+-]?[0-9]|[xX][0-9a-fA-F]")
+#: `1,` before `234.5`: a field before another, or a thousand?
+_MAYBE_A_THOUSAND = re.compile(r"(?:^|[^0-9])[0-9]{1,3},$")
+_BESIDE_BYTES = 8
+
+
+class NotReadable(ValueError):
+    """What was found is no number; the message says why, for a person."""
+
+
+class Printed:
+    """What a program printed. Line ends are plain; a line that was cut off is left out."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def document(self) -> object:
+        """The JSON: all of it, or else the last object or list that starts a line."""
+        try:
+            # NaN is let in: only where a number is wanted does it matter.
+            return json.loads(self.text)
+        except (ValueError, RecursionError):
+            return _last_document(self.text)
+
+    def numbers(self, place: Place) -> list[float]:
+        """Every number at a place, in the order printed; none where nothing is there.
+
+        Raises:
+            NotReadable: what is there is no number, or is more than anybody would print.
+        """
+        found = self._by_pattern(place.pattern) if place.pattern else self._by_path(place.json)
+        if len(found) > MAX_NUMBERS:
+            raise NotReadable(f"more than {MAX_NUMBERS} numbers are at {place}")
+        return found
+
+    def _by_pattern(self, pattern: str) -> list[float]:
+        found = captures(pattern, self.text, beside=_BESIDE_BYTES)
+        return [_captured(capture) for capture in islice(found, MAX_NUMBERS + 1)]
+
+    def _by_path(self, path: str) -> list[float]:
+        found = found_at(self.document, json_path(path))
+        if len(found) == 1 and isinstance(found[0], list):
+            found = found[0]
+        return [_in_json(value) for value in found[: MAX_NUMBERS + 1]]
+
+
+def printed(evidence: Evidence, stream: Stream) -> Printed:
+    """What came back of a stream, or of both."""
+    out = _whole_lines(evidence.stdout, evidence.stdout_dropped_bytes)
+    err = _whole_lines(evidence.stderr, evidence.stderr_dropped_bytes)
+    match stream:
+        case Stream.STDOUT:
+            return Printed(out)
+        case Stream.STDERR:
+            return Printed(err)
+        case Stream.BOTH:
+            return Printed(f"{out}\n{err}")
+
+
+def dropped_bytes(evidence: Evidence, stream: Stream) -> int:
+    """How much of it was over the limit and did not come back."""
+    out = 0 if stream is Stream.STDERR else evidence.stdout_dropped_bytes
+    return out + (0 if stream is Stream.STDOUT else evidence.stderr_dropped_bytes)
+
+
+def _whole_lines(text: str, dropped: int) -> str:
+    """Progress bars end their lines with a bare CR."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return lines[: lines.rfind("\n") + 1] if dropped else lines
+
+
+def _captured(capture: Capture) -> float:
+    text = capture.text.strip()
+    if not text:
+        raise NotReadable("the pattern's group is empty where the pattern matches")
+    before = capture.before if capture.text.startswith(text) else ""
+    after = capture.after if capture.text.endswith(text) else ""
+    begun, goes_on = _BEGUN_BEFORE.search(before), _GOES_ON.match(after)
+    # `12.5` beside a comma is a field of its own: it has its point already.
+    is_field = begun is not None and begun[0].endswith(",") and "." in text
+    is_thousand = re.match(r"[0-9]{3}\.", text) is not None and _MAYBE_A_THOUSAND.search(before) is not None
+    if begun and (not is_field or is_thousand):
+        raise _part_of(before, text, after)
+    if goes_on and not (goes_on[0].startswith(",") and "." in text):
+        raise _part_of(before, text, after)
+    return _number(text)
+
+
+def _part_of(before: str, text: str, after: str) -> NotReadable:
+    begins = before.split()[-1] if before and not before[-1].isspace() else ""
+    ends = after.split()[0] if after and not after[0].isspace() else ""
+    shown = f"{begins}{text}{ends}"[:_SHOWN_CHARS]
+    if _WITH_COMMA.search(shown):
+        return _comma(shown)
+    return NotReadable(f"the pattern's group catches a part of a number only, in `{shown}`")
+
+
+def _comma(shown: str) -> NotReadable:
+    said = f"`{shown}` has a comma: is it a decimal one, or does it stand between numbers?"
+    hint = "print numbers with a point (LC_ALL=C), or have the pattern match what stands between them"
+    return NotReadable(f"{said} {hint}")
+
+
+def _number(text: str) -> float:
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    shown = text[:_SHOWN_CHARS]
+    raise _comma(shown) if _WITH_COMMA.search(shown) else NotReadable(f"`{shown}` is no number")
+
+
+def _in_json(value: object) -> float:
+    """A number, or a text that is one, as some tools print them."""
+    if isinstance(value, str):
+        return _number(value.strip())
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
+        return float(value)
+    raise NotReadable(f"`{json.dumps(value)[:_SHOWN_CHARS]}` in the JSON is no number")
+
+
+def _last_document(text: str) -> object:
+    """The last object, or where there is none the last list; None where nothing starts a line and is JSON."""
+    last_by_kind: dict[type, object] = {}
+    budget, position = _GONE_THROUGH * len(text) + 1, 0
+    while budget > 0 and (start := _next_start(text, position)) is not None:
+        after = text.find("\n", start)
+        end_of_line = len(text) if after < 0 else after
+        found, end, is_unfinished = _decoded(text[start:end_of_line])
+        position = max(start + end, start + 1)
+        if is_unfinished:
+            budget -= len(text) - start
+            found, end, _ = _decoded(text[start:])
+            position = start + end if found is not None else end_of_line
+        if found is not None:
+            last_by_kind[type(found)] = found
+    return last_by_kind.get(dict, last_by_kind.get(list))
+
+
+def _decoded(text: str) -> tuple[object, int, bool]:
+    """The JSON that a text starts with, where it ends, and whether it goes on behind the text's end."""
+    try:
+        found, end = json.JSONDecoder().raw_decode(text)
+    except json.JSONDecodeError as error:
+        return None, len(text), error.pos >= len(text.rstrip())
+    except (ValueError, RecursionError):
+        return None, len(text), False
+    return found, end, False
+
+
+def _next_start(text: str, position: int) -> int | None:
+    match = _START.search(text, position)
+    return None if match is None else match.start(1)

@@ -1,0 +1,107 @@
+"""MNN's `benchmark.out`: its command line, and what its output means."""
+
+from collections.abc import Mapping, Sequence
+
+from farm.core.models.variant import Format, Manifest
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Reading, RunFailure
+from farm.core.runs.placement import Accelerator, Placement, Share
+from farm.core.runs.plan import PlanFile, RunPlan
+from farm.harness.base.accelerators import accelerator_of
+from farm.harness.base.adapter import Flag, RunRequest
+from farm.harness.base.tool_adapter import count_setting, file_refusal, setting, spelled, tool_plan
+from farm.harness.base.tool_result import Times, lower, output_of, time_reading, without_times
+from farm.harness.failures.classification import classify, unreadable
+from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.mnn.output import MnnOutput, mnn_output
+
+FLAGS: Mapping[str, Flag] = {
+    "loop": Flag(default=20, help="timed inferences", minimum=1),
+    "warmup": Flag(default=5, help="inferences before the clock counts", minimum=0),
+    "threads": Flag(default=1, help="threads of the CPU; of a GPU the mode that MNN tunes it by", minimum=1),
+    "precision": Flag(
+        default=0, help="0 as the model, 1 high, 2 float16 where there is, 3 bfloat16", minimum=0
+    ),
+}
+#: MNNForwardType; 0 is the CPU.
+_NUMBER_BY_BACKEND: Mapping[str, int] = {"cpu": 0, "opencl": 3, "nnapi": 5, "opengl": 6, "vulkan": 7}
+_CPU, _NOT_NAMED = "cpu", "N/A"
+#: The tool runs all models of a folder, so there is one with this model alone.
+_FOLDER = "models"
+
+
+class MnnBenchmark:
+    """Runs one `.mnn` file, in a folder of its own."""
+
+    name: str = "mnn_benchmark"
+    parser_version: int = 3
+    flags: Mapping[str, Flag] = FLAGS
+    needs_model: bool = True
+    formats: Sequence[Format] = (Format.MNN,)
+    flags_are_words: bool = False
+    backends: Sequence[str] = tuple(_NUMBER_BY_BACKEND)
+    clock_covers: str = (
+        "input copied in, session run, output copied out: on GPUs the way there and back; the value is the"
+        " tool's mean"
+    )
+
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Why this harness cannot run the variant on the backend; None when it can."""
+        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """Folder, loop, warm-up, kind of backend, threads, precision, by their places (since 2019-8)."""
+        assert request.variant is not None
+        variant = request.variant
+        file = PlanFile(
+            name="model",
+            digest=variant.digest,
+            size_bytes=variant.size_bytes,
+            path=f"{_FOLDER}/model.mnn",
+        )
+        values = {name: spelled(setting(request.settings, FLAGS, name)) for name in FLAGS}
+        words = ["${work}/" + _FOLDER, values["loop"], values["warmup"]]
+        words += [str(_NUMBER_BY_BACKEND[request.backend]), values["threads"], values["precision"]]
+        return tool_plan(self.name, request, words, file=file)
+
+    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """The mean of the one model in the folder."""
+        failure = classify(evidence, signs=RUNTIME_SIGNS)
+        if failure is not None:
+            return failure
+        found = mnn_output(output_of(evidence))
+        if found.lost is not None:
+            return without_times(evidence, f"its GPU lost a part of the work, and it went on: {found.lost}")
+        if not found.models:
+            return without_times(
+                evidence, "there is no complete line `[ - ] NAME  max = ..  min = ..  avg = ..`"
+            )
+        if len(found.models) > 1:
+            return unreadable(evidence, f"{len(found.models)} models are in it, one was asked for")
+        model = found.models[0]
+        times = Times(
+            mean_ns=model.mean_ms * 1e6,
+            expected=count_setting(plan.settings, FLAGS, "loop"),
+            summed=found.loop,
+            step_ns=1_000,
+        )
+        metrics = lower({"min": model.min_ms, "max": model.max_ms}, "ms")
+        return time_reading(plan, evidence, times, placement=_placement(found, plan.backend), metrics=metrics)
+
+
+def _placement(found: MnnOutput, backend: str) -> Placement | None:
+    """The tool prints what it was told, which proves nothing of a GPU.
+
+    MNN's own line on a stand-in shows what there was not; builds for apps log it, where it is lost.
+    """
+    if found.instead is not None and ("OpenCL" not in found.instead or backend == "opencl"):
+        return Placement(shares=(Share(accelerator=Accelerator.CPU, by="MNN", line=found.instead),))
+    if found.forward is None:
+        return None
+    line = f"Forward type: {found.forward}"
+    if found.forward == _NOT_NAMED:
+        return Placement(shares=(), warnings=(f"{line}: MNN has no name for {backend}",))
+    kind = accelerator_of(found.forward)
+    if kind is not Accelerator.CPU:
+        return Placement(shares=(), warnings=(f"{line} is what it was told, not what it found",))
+    return Placement(shares=(Share(accelerator=kind, by=found.forward, line=line),))

@@ -1,0 +1,87 @@
+"""What MNN's `benchmark.out` prints: what it runs on, a line each model, its runtime's lines in between."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from farm.harness.base.output_lines import plain_lines
+
+_TIME = r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?ms"
+_COLUMNS = rf"max =\s*{_TIME}\s+min =\s*{_TIME}\s+avg =\s*{_TIME}"
+_MODEL = re.compile(rf"\[ - \] (\S.{{0,300}}?)\s+{_COLUMNS}")
+#: `**CPU** thread=4** precision=2`, and without the stars since 2023.
+_FORWARD = re.compile(r"Forward type:\s*\**([\w/]{1,30})\**(.{0,200})$")
+_OPTION = re.compile(r"(\w{1,40})=([0-9.]{1,12})")
+_LOOP = re.compile(r"Benchmarking\.\.\. loop = ([0-9]{1,9})(?:, warmup = ([0-9]{1,9}))?")
+_INSTEAD = re.compile(
+    r"Can't Find type ?= ?\d{1,3} backend, use \d{1,3} instead|[Cc]reate Runtime [Ff]ailed"
+    r"|Can't create Runtime|OpenCL init error"
+)
+#: After these it prints a time of work that was not done; without a platform it takes the CPU instead.
+_LOST = re.compile(
+    r"Build program failed, err|\bERROR CODE : -(?!1001\b)\d{1,5}\b(?!, info:(?:getPlatform|clEvent)\b)"
+)
+#: Behind the error of a size of work groups that was only tried; another one is taken.
+_TRIED = re.compile(r"lws (?:tune|null) res ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTime:
+    """One model's times, in milliseconds with three decimals. The columns stand as max, min, avg."""
+
+    name: str
+    max_ms: float
+    min_ms: float
+    mean_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MnnOutput:
+    """What a run said."""
+
+    models: tuple[ModelTime, ...]
+    #: `CPU`, `OpenCL`, `Vulkan`; `N/A` for what it has no name for. What it was told, not what it found.
+    forward: str | None
+    #: thread, precision, sparsity, ...: what its version prints.
+    options: Mapping[str, float]
+    loop: int | None
+    warmup: int | None
+    #: The line that says that another backend was taken than it was told.
+    instead: str | None
+    #: The line that says that the GPU did not do a part of the work.
+    lost: str | None
+
+
+def mnn_output(text: str) -> MnnOutput:
+    """Read an output of any version."""
+    models: list[ModelTime] = []
+    forward: re.Match[str] | None = None
+    loop: re.Match[str] | None = None
+    instead: str | None = None
+    lost: str | None = None
+    lines = plain_lines(text)
+    for line, behind in zip_longest(lines, lines[1:], fillvalue=""):
+        if (match := _MODEL.search(line)) is not None:
+            high, low, mean = map(float, match.groups()[1:])
+            models.append(ModelTime(name=match[1], max_ms=high, min_ms=low, mean_ms=mean))
+        forward = _FORWARD.search(line) or forward
+        loop = _LOOP.search(line) or loop
+        instead = line if _INSTEAD.search(line) else instead
+        if lost is None and _LOST.search(line) and not _TRIED.search(behind):
+            lost = line
+    return MnnOutput(
+        models=tuple(models),
+        forward=forward[1] if forward else None,
+        options={} if forward is None else _options(forward[2]),
+        loop=int(loop[1]) if loop else None,
+        warmup=int(loop[2]) if loop and loop[2] else None,
+        instead=instead,
+        lost=lost,
+    )
+
+
+def _options(text: str) -> dict[str, float]:
+    return {
+        name: float(value) for name, value in _OPTION.findall(text) if re.fullmatch(r"\d+(?:\.\d*)?", value)
+    }

@@ -1,0 +1,1 @@
+"""ncnn's benchncnn."""

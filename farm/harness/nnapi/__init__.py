@@ -1,0 +1,1 @@
+"""Where NNAPI and Arm NN placed a model."""

@@ -1,0 +1,68 @@
+"""What Arm NN prints: as a library, as TFLite's delegate, and as an NNAPI driver."""
+
+import re
+from collections.abc import Sequence
+
+from farm.core.runs.placement import Accelerator, Placement, Share
+from farm.harness.base.accelerators import accelerator_of
+from farm.harness.base.log_lines import LogLine, log_lines, matching
+
+#: `ArmNN v20200200` until 2020.
+_BANNER = re.compile(r"\bArmNN v\d+(?:\.\d+)*", re.IGNORECASE)
+#: How backends are asked for, on the command line or among a delegate's options, and how they are listed.
+_ASKED = re.compile(
+    r"(?:backends?|preferred-backends|compute|(?<=\s)-c)[\"']?(?:[ :=]+|\s*\[)\[?[\"']?"
+    r"((?:GpuAcc|CpuAcc|CpuRef|GpuFsa|EthosNAcc)(?:[ ,]+(?:GpuAcc|CpuAcc|CpuRef|GpuFsa|EthosNAcc)){0,4})"
+)
+_NEXT = re.compile(
+    r"is not supported on requested backend (\w+)[^\n]*falling back to (?:the next|CpuRef) backend"
+)
+#: Of a delegate that was given names it does not know.
+_UNKNOWN = re.compile(r"Requested unknown backend (\w+)")
+#: No network was made of what was asked for.
+_NOTHING = re.compile(r"is not supported on any preferred backend|None of the preferred backends")
+_AGAINST = re.compile(
+    rf"{_NOTHING.pattern}|is not supported on requested backend|Requested unknown backend"
+    r"|not supported by armnn|backend IDs are invalid|No (?:preferred )?backends? "
+    r"|backends? (?:is|are) not (?:supported|available)|Cannot find entry \S*armnn|not in the manifest"
+    r"|in either framework or device manifest|Failed to (?:create|load) [^\n]*backend",
+    re.IGNORECASE,
+)
+_MOST_WARNINGS = 5
+_HARDWARE = {"GpuAcc": Accelerator.GPU, "GpuFsa": Accelerator.GPU, "EthosNAcc": Accelerator.NPU}
+
+
+def armnn_placement(text: str) -> Placement | None:
+    """Which of Arm NN's backends had the model; None where the text is not Arm NN's.
+
+    It tells the backends asked for, and layers that went on to the next one: no other line is printed.
+    """
+    lines = log_lines(text)
+    banner = next((line for line, _ in matching(lines, _BANNER)), None)
+    warnings = tuple(dict.fromkeys(line.quoted for line, _ in matching(lines, _AGAINST)))[:_MOST_WARNINGS]
+    if banner is None:
+        return Placement(shares=(), warnings=warnings) if warnings and "armnn" in text.lower() else None
+    shares = _shares(lines) or (Share(accelerator=Accelerator.UNKNOWN, by="Arm NN", line=banner.quoted),)
+    return Placement(shares=shares, warnings=warnings)
+
+
+def _shares(lines: Sequence[LogLine]) -> tuple[Share, ...]:
+    # What is said against a backend names it, too.
+    asking = [line for line in lines if _AGAINST.search(line.text) is None]
+    asked = next(((line, match) for line, match in matching(asking, _ASKED)), None)
+    if asked is None or next(matching(lines, _NOTHING), None) is not None:
+        return ()
+    unknown = {match[1] for _, match in matching(lines, _UNKNOWN)}
+    names = [name for name in dict.fromkeys(re.findall(r"[A-Z]\w+", asked[1][1])) if name not in unknown]
+    refused = {match[1]: line for line, match in matching(lines, _NEXT)}
+    shares = []
+    for name in names:
+        shares.append(Share(accelerator=_kind(name), by=name, line=asked[0].quoted))
+        # What comes after one that took all has nothing.
+        if name not in refused:
+            break
+    return tuple(shares)
+
+
+def _kind(name: str) -> Accelerator:
+    return _HARDWARE.get(name, accelerator_of(name))

@@ -1,0 +1,1 @@
+"""ONNX Runtime's onnxruntime_perf_test."""

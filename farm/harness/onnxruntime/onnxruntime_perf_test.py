@@ -1,0 +1,147 @@
+"""ONNX Runtime's `onnxruntime_perf_test`: its command line, and what its output means."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from farm.core.models.variant import Format, Manifest
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Metric, Reading, RunFailure
+from farm.core.runs.plan import RunPlan, SettingValue
+from farm.harness.base.adapter import Flag, RunRequest
+from farm.harness.base.placement_probe import placement_pass, shown_by
+from farm.harness.base.tool_adapter import count_setting, file_refusal, setting, spelled, tool_plan
+from farm.harness.base.tool_result import Times, lower, output_of, time_reading, without_times
+from farm.harness.failures.classification import classify, unreadable
+from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.onnxruntime.output import OrtOutput, ort_output
+from farm.harness.onnxruntime.placement import ort_placement
+
+FLAGS: Mapping[str, Flag] = {
+    "repeated_times": Flag(default=100, help="timed inferences (-r)", minimum=1),
+    "intra_op_num_threads": Flag(default=1, help="threads within an operator (-x); 0 leaves it", minimum=0),
+    "inter_op_num_threads": Flag(default=1, help="threads over operators (-y); 0 leaves it", minimum=0),
+    "optimization_level": Flag(default=99, help="of the graph (-o): 0 none, 1 basic, 2 extended, 99 all"),
+    "parallel_executor": Flag(default=False, help="run operators at the same time (-P)"),
+    "free_dimension_override": Flag(
+        default="", help="name:value of a free dimension (-f); several by blanks"
+    ),
+    "provider_options": Flag(default="", help="key|value of the backend (-i); several by blanks"),
+    "session_config": Flag(default="", help="key|value of the session (-C); several by blanks"),
+    "generate_input": Flag(
+        default=True, help="make inputs (-I); without, test data must lie beside the model"
+    ),
+    "verbose": Flag(default=False, help="log what is done (-v), which slows nothing but loading"),
+}
+#: Where each iteration's time is written to: the run's own output, where it is kept.
+_RESULT_FILE = "/proc/self/fd/1"
+_CPU = "cpu"
+#: Rounding of six digits, and the loop around the clock.
+_MEANS_MAY_DIFFER = 0.05
+
+
+class OnnxruntimePerfTest:
+    """Runs `.onnx` and `.ort` files; one line an iteration goes to its result file."""
+
+    name: str = "onnxruntime_perf_test"
+    parser_version: int = 3
+    flags: Mapping[str, Flag] = FLAGS
+    needs_model: bool = True
+    formats: Sequence[Format] = (Format.ONNX, Format.ORT)
+    flags_are_words: bool = False
+    backends: Sequence[str] = (_CPU, "xnnpack", "nnapi", "qnn", "acl", "webgpu")
+    clock_covers: str = (
+        "Session::Run() only, on inputs made before the loop; one inference comes before the first timed one"
+    )
+
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Why this harness cannot run the variant on the backend; None when it can."""
+        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """The command line of the Android binary. Without `-v` a provider says nothing of its nodes."""
+        words = list(_words(request.settings, request.backend))
+        passes = []
+        if request.backend != _CPU and not setting(request.settings, FLAGS, "verbose"):
+            few = {**request.settings, "repeated_times": 1, "verbose": True}
+            words_of_pass = [*_words(few, request.backend), "${file_model}", "${work}/placement.csv"]
+            passes = [placement_pass(request.backend, words_of_pass)]
+        return tool_plan(self.name, request, [*words, "${file_model}", _RESULT_FILE], passes=passes)
+
+    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """One sample an iteration where they came, or else the tool's average."""
+        failure = classify(evidence, signs=RUNTIME_SIGNS)
+        if failure is not None:
+            return failure
+        text = output_of(evidence)
+        found = ort_output(text)
+        if found.contradicts:
+            return unreadable(evidence, "more than one run ended in it, one was asked for")
+        if found.mean_ns is None and not found.samples_ns:
+            return without_times(evidence, "there is no complete line `Average inference time cost: ... ms`")
+        if (wrong := _disagreement(found)) is not None:
+            return unreadable(evidence, wrong)
+        placement = shown_by(ort_placement, text, evidence)
+        on_cpu = "cpu by construction: no other provider is in its command" if plan.backend == _CPU else ""
+        return time_reading(
+            plan,
+            evidence,
+            _times(plan, found),
+            placement=placement,
+            on_cpu=on_cpu,
+            metrics=list(_metrics(found)),
+        )
+
+
+def _times(plan: RunPlan, found: OrtOutput) -> Times:
+    expected = count_setting(plan.settings, FLAGS, "repeated_times")
+    if found.samples_ns:
+        return Times(samples_ns=found.samples_ns, expected=expected)
+    return Times(mean_ns=found.mean_ns, expected=expected, summed=found.requests)
+
+
+def _disagreement(found: OrtOutput) -> str | None:
+    """How the samples contradict what the tool says of them itself; None when they do not."""
+    count, requests = len(found.samples_ns), found.requests
+    if count == 0:
+        return None
+    if not found.samples_are_whole or (requests is not None and requests != count):
+        return f"{count} of its samples came, of {requests or 'an unknown number of'} inferences"
+    mean_ns = sum(found.samples_ns) / count
+    if found.mean_ns is not None and abs(mean_ns - found.mean_ns) > _MEANS_MAY_DIFFER * found.mean_ns:
+        said = f"its {count} values average {mean_ns / 1e6:.6g} ms"
+        return f"{said}, its own line says {found.mean_ns / 1e6:.6g} ms"
+    return None
+
+
+def _metrics(found: OrtOutput) -> Iterator[Metric]:
+    of_time = {"first": "first_ns", "session_creation": "creation_ns"}
+    summed = {
+        "min": "min_ns",
+        "max": "max_ns",
+        "p50": "p50_ns",
+        "p90": "p90_ns",
+        "p95": "p95_ns",
+        "p99": "p99_ns",
+    }
+    figures = {**of_time, **({} if found.samples_ns else summed)}
+    times = {name: found.figures.get(field) for name, field in figures.items()}
+    yield from lower({name: None if ns is None else ns / 1e6 for name, ns in times.items()}, "ms")
+    peak = found.figures.get("peak_bytes")
+    yield from lower({"memory_peak": None if peak is None else peak / 1e6}, "MB")
+    yield from lower({"cpu": found.figures.get("cpu_pct")}, "%")
+
+
+def _words(settings: Mapping[str, SettingValue], backend: str) -> Iterator[str]:
+    def of(name: str) -> SettingValue:
+        return setting(settings, FLAGS, name)
+
+    yield from ("-e", backend, "-m", "times", "-r", spelled(of("repeated_times")))
+    yield from ("-x", spelled(of("intra_op_num_threads")), "-y", spelled(of("inter_op_num_threads")))
+    yield from ("-o", spelled(of("optimization_level")))
+    for name, letter in (("generate_input", "-I"), ("parallel_executor", "-P"), ("verbose", "-v")):
+        if of(name):
+            yield letter
+    for name, letter in (("provider_options", "-i"), ("session_config", "-C")):
+        if of(name):
+            yield from (letter, spelled(of(name)))
+    for override in str(of("free_dimension_override")).split():
+        yield from ("-f", spelled(override))

@@ -1,0 +1,238 @@
+"""What ONNX Runtime logs of its execution providers: what each can take, and where nodes were placed."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from farm.core.runs.placement import Accelerator, Placement, Share
+from farm.harness.base.accelerators import accelerator_of
+from farm.harness.base.log_lines import LogLine, log_lines, matching
+from farm.harness.nnapi.placement import nnapi_placement
+
+#: Three counts, on one line or over several, each of which may carry a log's columns; of none there is one.
+_CAPABILITY = re.compile(
+    r"partitions\s{1,9}supported\s{1,9}by\s{1,9}([A-Za-z]\w{0,30})[^:\n]{0,20}:\s{0,9}(\d{1,6})"
+    r"(?:(?!partitions\s{1,9}supported)[\s\S]){0,240}?"
+    r"nodes\s{1,9}in\s{1,9}the\s{1,9}graph:\s{0,9}(\d{1,7})(?:(?!partitions\s{1,9}supported)[\s\S]){0,240}?"
+    r"nodes\s{1,9}supported\s{1,9}by\s{1,9}\w{1,30}[^:\n]{0,20}:\s{0,9}(\d{1,7})",
+    re.IGNORECASE,
+)
+_PLACED = re.compile(
+    r"(All nodes|Node\(s\)) (?:have been )?placed on \[(\w+)\](?:[.,]? Number of nodes: (\d{1,7}))?"
+)
+#: Up to version 1.10.
+_PROVIDER = re.compile(r"Provider: \[(\w+)\]: \[(.+)\]")
+#: Providers that compile what they take: each partition is one node from then on, whatever it was before.
+_COMPILING = frozenset(
+    [
+        "qnn",
+        "nnapi",
+        "coreml",
+        "openvino",
+        "tensorrt",
+        "vitisai",
+        "vsinpu",
+        "rknpu",
+        "snpe",
+        "migraphx",
+        "spacemit",
+    ]
+)
+#: A network that was compiled before is one node of its file, so nodes are no measure of it.
+_COMPILED_BEFORE = re.compile(r"\bEPContext\b")
+#: The provider was left out of the graph; what it would have taken went to the CPU.
+_FAILED = re.compile(r"QNN SetupBackend failed|partitions supported by QNN[^:\n]{0,20}: 0(?!\d|, number)")
+_ABSENT = re.compile(
+    r"Specified provider '(\w+)' is not in available provider names|(\w+ExecutionProvider) is not available"
+    r"|(\w+) execution provider is not supported in this build|\bEP Error"
+    r"|Falling back to \[?'?CPUExecutionProvider",
+    re.IGNORECASE,
+)
+_IN_USE = re.compile(
+    r"(?:get_providers\(\)|session providers|providers in use|providers)\W{1,6}([\w', \"]{4,300})\]"
+)
+_USING = re.compile(r"^\s*using (\w+ExecutionProvider)\b|(?<!\S)-e ([a-z]\w{1,20})(?!\S)")
+_REFUSED = re.compile(r"Node supported: \[0\]")
+_AGAINST = re.compile(
+    r"were not assigned to the preferred execution providers|is not supported for now|NNAPI_FLAG_CPU_ONLY"
+    r"|Failed to (?:finalize|create) \w*\s?(?:graph|context)|QnnDsp <E>",
+    re.IGNORECASE,
+)
+#: The library's messages begin with `QnnDsp` on an HTP, too.
+_QNN_LIBRARY = re.compile(
+    r"\b(?:libQnn(Htp|Gpu|Cpu|Dsp)|Qnn(Htp|Gpu|Cpu|Dsp)(?=\w{0,20}\.dll))(?:V\d{1,4}\w{0,20}|Prepare)?\b"
+)
+_CPU = "CPUExecutionProvider"
+_MOST_WARNINGS = 5
+
+
+_Placed = tuple[int | None, tuple[Share, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    name: str
+    partitions: int
+    total: int
+    nodes: int
+    line: str
+
+
+def ort_placement(text: str) -> Placement | None:
+    """Which provider took how many nodes; None where the text tells nothing.
+
+    NNAPI's provider hands its nodes to drivers that only NNAPI's own log names, so their hardware is unknown
+    unless the text has that, too.
+    """
+    lines = log_lines(text)
+    warnings = _warnings(lines)
+    placed = _by_placement(lines, text)
+    total, shares = _by_capability(text, placed) or placed or (None, ())
+    if not shares:
+        shares = _by_list(lines)
+    if not shares and not warnings:
+        return None
+    refined = tuple(part for share in shares for part in _refined(share, text))
+    return Placement(shares=refined, total_nodes=total, warnings=warnings)
+
+
+def _by_capability(text: str, placed: _Placed | None) -> _Placed | None:
+    """What providers said that they can take; None where no node was placed on any of them after all."""
+    answers: dict[str, _Answer] = {}
+    for match in _CAPABILITY.finditer(text):
+        answer = _Answer(
+            name=match[1],
+            partitions=int(match[2]),
+            total=int(match[3]),
+            nodes=int(match[4]),
+            line=" ".join(match[0].split())[:300],
+        )
+        answers[match[1].lower()] = _standing(answers.get(match[1].lower()), answer)
+    names = None if placed is None else {share.by.lower() for share in placed[1]}
+    if not answers or (names is not None and not any(_provider(name).lower() in names for name in answers)):
+        return None
+    total = max(answer.total for answer in answers.values())
+    shares = [
+        Share(
+            accelerator=_hardware(answer.name, text),
+            by=_provider(answer.name),
+            nodes=answer.nodes,
+            partitions=answer.partitions,
+            line=answer.line,
+        )
+        for answer in answers.values()
+    ]
+    left = max(0, total - sum(share.nodes or 0 for share in shares))
+    rest = Share(accelerator=Accelerator.CPU, by=_CPU, nodes=left, line=shares[0].line)
+    took = tuple(share for share in (*shares, rest) if share.nodes)
+    if _COMPILED_BEFORE.search(text) is not None and any(_is_calls(share) for share in took):
+        return None, tuple(replace(share, nodes=None) if _is_calls(share) else share for share in took)
+    return total, took
+
+
+def _standing(before: _Answer | None, answer: _Answer) -> _Answer:
+    """Which of two answers speaks for the model.
+
+    A provider is asked again where the layout changes: the last one does. It is asked of the bodies of loops,
+    too, which are smaller, and of what is left where its own partitions are a node each.
+    """
+    if before is None:
+        return answer
+    is_part = 2 * answer.total < before.total
+    left = before.total - before.nodes + before.partitions
+    is_what_is_left = before.nodes > before.partitions and answer.total == left
+    return before if is_part or is_what_is_left else answer
+
+
+def _by_placement(lines: Sequence[LogLine], text: str) -> _Placed | None:
+    counts: Counter[str] = Counter()
+    first: dict[str, LogLine] = {}
+    is_counted = True
+    for line, match in matching(lines, _PLACED):
+        counts[match[2]] += int(match[3] or 0)
+        first.setdefault(match[2], line)
+        is_counted = is_counted and match[3] is not None
+    for line, match in matching(lines, _PROVIDER):
+        counts[match[1]] += match[2].count("(") or match[2].count(",") + 1
+        first.setdefault(match[1], line)
+    if not first:
+        return None
+    compiled = {name for name in first if _is_compiling(name) and len(first) > 1}
+    shares = tuple(
+        Share(
+            accelerator=_hardware(name, text),
+            by=name,
+            nodes=counts[name] if is_counted and name not in compiled else None,
+            partitions=counts[name] if is_counted and name in compiled else None,
+            line=line.quoted,
+        )
+        for name, line in first.items()
+    )
+    return (sum(counts.values()) if is_counted and not compiled else None), shares
+
+
+def _by_list(lines: Sequence[LogLine]) -> tuple[Share, ...]:
+    """Without counts: a provider that is not there, or alone, is proof; one that was asked for is not."""
+    for line, _ in (*matching(lines, _ABSENT), *matching(lines, _FAILED)):
+        return (Share(accelerator=Accelerator.CPU, by=_CPU, line=line.quoted),)
+    for line, match in matching(lines, _IN_USE):
+        names = re.findall(r"\w+ExecutionProvider", match[1])
+        if names and set(names) == {_CPU}:
+            return (Share(accelerator=Accelerator.CPU, by=_CPU, line=line.quoted),)
+        if names and names[0] != _CPU:
+            return (Share(accelerator=Accelerator.UNKNOWN, by=names[0], line=line.quoted),)
+    for line, match in matching(lines, _USING):
+        name = _provider(match[1] or match[2])
+        if name.lower() == _CPU.lower():
+            return (Share(accelerator=Accelerator.CPU, by=_CPU, line=line.quoted),)
+        return (Share(accelerator=Accelerator.UNKNOWN, by=name, line=line.quoted),)
+    return ()
+
+
+def _refined(share: Share, text: str) -> tuple[Share, ...]:
+    if share.accelerator is not Accelerator.UNKNOWN or "nnapi" not in share.by.lower():
+        return (share,)
+    drivers = nnapi_placement(text)
+    kinds = {each.accelerator for each in drivers.shares} if drivers is not None else set()
+    if drivers is None or len(kinds) != 1:
+        return (share,)
+    driver = drivers.shares[0]
+    line = f"{share.line}; {driver.line}"
+    return (
+        Share(
+            accelerator=driver.accelerator,
+            by=f"{share.by} ({driver.by})",
+            nodes=share.nodes,
+            partitions=share.partitions,
+            line=line,
+        ),
+    )
+
+
+def _hardware(name: str, text: str) -> Accelerator:
+    if name.upper().startswith("QNN"):
+        libraries = {match[1] or match[2] for match in _QNN_LIBRARY.finditer(text)}
+        return accelerator_of(libraries.pop()) if len(libraries) == 1 else Accelerator.UNKNOWN
+    return accelerator_of(name)
+
+
+def _is_calls(share: Share) -> bool:
+    """Whether all that it counts may be partitions that were compiled before."""
+    return _is_compiling(share.by) and share.nodes == share.partitions
+
+
+def _is_compiling(provider: str) -> bool:
+    return provider.lower().removesuffix("executionprovider") in _COMPILING
+
+
+def _provider(name: str) -> str:
+    return name if name.endswith("ExecutionProvider") else f"{name}ExecutionProvider"
+
+
+def _warnings(lines: Sequence[LogLine]) -> tuple[str, ...]:
+    refused = [line.quoted for line, _ in matching(lines, _REFUSED)]
+    against = [line.quoted for line, _ in matching(lines, _AGAINST)]
+    absent = [line.quoted for line, _ in matching(lines, _ABSENT)]
+    failed = [line.quoted for line, _ in matching(lines, _FAILED)]
+    return tuple(dict.fromkeys((*absent, *failed, *against, *refused)))[:_MOST_WARNINGS]

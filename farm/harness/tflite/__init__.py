@@ -1,0 +1,1 @@
+"""TensorFlow Lite's and LiteRT's benchmark tools."""

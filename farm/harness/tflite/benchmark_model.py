@@ -1,0 +1,154 @@
+"""TensorFlow Lite's `benchmark_model`, of all ages: its command line, and what its output means."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from farm.core.models.variant import Format, Manifest
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Metric, Reading, RunFailure
+from farm.core.runs.placement import Placement
+from farm.core.runs.plan import RunPlan, SettingValue
+from farm.harness.base.adapter import Flag, RunRequest
+from farm.harness.base.placement_probe import NNAPI, placement_pass, shown_by
+from farm.harness.base.tool_adapter import ToolPass, count_setting, file_refusal, setting, spelled, tool_plan
+from farm.harness.base.tool_result import Times, lower, output_of, time_reading, without_times
+from farm.harness.failures.classification import classify, unknown_flag
+from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.tflite.flags import ARGUMENTS_BY_BACKEND, FLAGS, PASS_FLAGS, SHORT_RUN, TOOL_DEFAULTS
+from farm.harness.tflite.litert_output import litert_output
+from farm.harness.tflite.litert_times import litert_metrics, litert_times
+from farm.harness.tflite.output import TfliteOutput, tflite_output
+from farm.harness.tflite.placement import tflite_placement
+from farm.harness.tflite.profile import operator_times
+
+_CPU, _XNNPACK = "cpu", "xnnpack"
+_MOST_OPERATORS = 12
+
+
+class BenchmarkModel:
+    """Runs `.tflite` files; it prints a summary of its loop, never single iterations."""
+
+    name: str = "benchmark_model"
+    parser_version: int = 3
+    flags: Mapping[str, Flag] = FLAGS
+    needs_model: bool = True
+    formats: Sequence[Format] = (Format.TFLITE,)
+    flags_are_words: bool = True
+    backends: Sequence[str] = tuple(ARGUMENTS_BY_BACKEND)
+    clock_covers: str = (
+        "Interpreter::Invoke() only, on random input made before; the value is the tool's own mean of its"
+        " main loop, which also runs for at least a second"
+    )
+
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Why this harness cannot run the variant on the backend; None when it can."""
+        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """The command line of the Android binary; profiles and memory come from passes of their own."""
+        words = _words(request, request.settings)
+        asked = [flag for flag in PASS_FLAGS if request.settings.get(flag) is True]
+        short = _words(request, {**request.settings, **SHORT_RUN})
+        passes = [ToolPass(name=PASS_FLAGS[flag], words=[*short, f"--{flag}=true"]) for flag in asked]
+        if request.backend == NNAPI and not setting(request.settings, FLAGS, "nnapi_accelerator_name"):
+            passes.append(placement_pass(NNAPI, short))
+        return tool_plan(self.name, request, words, passes=passes)
+
+    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """The tool's mean of its main loop, with what else it prints as metrics."""
+        failure = classify(evidence, signs=RUNTIME_SIGNS)
+        if failure is not None:
+            return failure
+        text = output_of(evidence)
+        found = tflite_output(text)
+        if found.unknown_flag is not None:
+            return unknown_flag(evidence, found.unknown_flag)
+        if found.contradicts:
+            return without_times(evidence, "its last line and its loops are not those of one whole run", ())
+        times, metrics = _times(plan, found), list(_metrics(found))
+        if times is None:
+            table = litert_output(text)
+            if table.contradicts:
+                return without_times(evidence, "more than one run ended in it, one was asked for", ())
+            times = litert_times(table, expected=count_setting(plan.settings, FLAGS, "num_runs"))
+            metrics = litert_metrics(table)
+        if times is None:
+            return without_times(evidence, "there is no complete line `Inference timings in us: ...`")
+        metrics += _of_passes(evidence)
+        placement = shown_by(tflite_placement, text, evidence)
+        reading = time_reading(
+            plan, evidence, times, placement=placement, on_cpu=_only_cpu(plan, evidence), metrics=metrics
+        )
+        return _told_apart(reading, plan, placement) if isinstance(reading, Reading) else reading
+
+
+def _times(plan: RunPlan, found: TfliteOutput) -> Times | None:
+    """Of its last line, or else of its main loop; LiteRT's native tool has a table for the one."""
+    if found.mean_us is None:
+        return None
+    return Times(
+        mean_ns=found.mean_us * 1e3,
+        expected=count_setting(plan.settings, FLAGS, "num_runs"),
+        summed=found.main.count if found.main else None,
+        step_ns=1_000,
+    )
+
+
+def _only_cpu(plan: RunPlan, evidence: Evidence) -> str:
+    if plan.backend != _CPU:
+        return ""
+    return f"cpu by construction: no delegate is in {' '.join(evidence.argv or plan.argv)}"
+
+
+def _told_apart(reading: Reading, plan: RunPlan, placement: Placement | None) -> Reading:
+    """The kernels of the tool itself and XNNPACK's are both the CPU's, and several times apart."""
+    if plan.backend not in (_CPU, _XNNPACK) or reading.accelerator != _CPU:
+        return reading
+    shares = () if placement is None else placement.shares
+    by_xnnpack = next((share for share in shares if _XNNPACK in share.by.lower()), None)
+    if plan.backend == _CPU and by_xnnpack is not None:
+        return replace(reading, actual_backend=_XNNPACK, proof=by_xnnpack.line)
+    if plan.backend == _XNNPACK and by_xnnpack is None:
+        return replace(reading, actual_backend=_CPU, proof="nothing shows that XNNPACK took any node")
+    return reading
+
+
+def _metrics(found: TfliteOutput) -> Iterator[Metric]:
+    loop = {} if found.main is None else found.main.figures_us
+    yield from lower({name: loop.get(name) for name in ("min", "max", "median", "p5", "p95", "std")}, "us")
+    yield from lower({"init": found.init_us, "first": found.first_us, "warmup": found.warmup_us}, "us")
+    yield from lower({"memory_init": found.init_mb, "memory_overall": found.overall_mb}, "MB")
+    yield from lower({"memory_peak": found.peak_mb}, "MB")
+
+
+def _of_passes(evidence: Evidence) -> Iterator[Metric]:
+    """What the uncounted passes told: each kind of operator's time, and the memory at its peak."""
+    for told in evidence.passes:
+        text = f"{told.stdout}\n{told.stderr}"
+        if told.name == PASS_FLAGS["report_peak_memory_footprint"]:
+            yield from lower({"memory_peak": tflite_output(text).peak_mb}, "MB")
+        elif told.name == PASS_FLAGS["enable_op_profiling"]:
+            times = sorted(operator_times(text), key=lambda each: -each.average_ms)[:_MOST_OPERATORS]
+            yield from lower({f"op {each.kind} x{each.count}": each.average_ms for each in times}, "ms")
+
+
+def _words(request: RunRequest, settings: Mapping[str, SettingValue]) -> list[str]:
+    return ["--graph=${file_model}", *_flag_words(request, settings), *_backend_words(request, settings)]
+
+
+def _flag_words(request: RunRequest, settings: Mapping[str, SettingValue]) -> Iterator[str]:
+    """What is not as the tool does it anyway; how often and with how many threads is always said."""
+    for name in FLAGS:
+        value = setting(settings, FLAGS, name)
+        is_given = name in PASS_FLAGS or name in ARGUMENTS_BY_BACKEND[request.backend]
+        if not is_given and name not in request.lacks and value != TOOL_DEFAULTS.get(name, ""):
+            yield f"--{name}={spelled(value)}"
+
+
+def _backend_words(request: RunRequest, settings: Mapping[str, SettingValue]) -> Iterator[str]:
+    for name, value in ARGUMENTS_BY_BACKEND[request.backend].items():
+        # An older program has no XNNPACK to do without.
+        if name in request.lacks and request.backend == _CPU:
+            continue
+        said = settings.get(name)
+        yield f"--{name}={spelled(said) if said else value}"

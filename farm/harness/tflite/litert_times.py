@@ -1,0 +1,29 @@
+"""What LiteRT's table of results says, as a reading has it: of its Python tool and of its native one."""
+
+from farm.core.runs.measurement import Metric
+from farm.harness.base.tool_result import Times, lower
+from farm.harness.tflite.litert_output import LitertOutput
+
+_LABELS = {"init": "Model initialization", "first": "Warmup (first)", "warmup": "Warmup (avg)"}
+_MEMORY = {
+    "memory_init": "Init footprint",
+    "memory_overall": "Overall footprint",
+    "memory_peak": "Peak memory",
+}
+_OF_LOOP = ("min", "max", "median", "p5", "p95", "std")
+#: It prints two decimals of a millisecond.
+_STEP_NS = 10_000
+
+
+def litert_times(found: LitertOutput, *, expected: int) -> Times | None:
+    """The mean of the main loop; None where the table does not have it."""
+    if found.mean_ms is None:
+        return None
+    return Times(mean_ns=found.mean_ms * 1e6, expected=expected, summed=found.runs, step_ns=_STEP_NS)
+
+
+def litert_metrics(found: LitertOutput) -> list[Metric]:
+    """All else that it has, in milliseconds and megabytes."""
+    labels = _LABELS | {name: f"Inference ({name})" for name in _OF_LOOP}
+    times = lower({name: found.figures_ms.get(label) for name, label in labels.items()}, "ms")
+    return times + lower({name: found.memory_mb.get(label) for name, label in _MEMORY.items()}, "MB")

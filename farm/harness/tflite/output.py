@@ -1,0 +1,169 @@
+"""What TensorFlow Lite's `benchmark_model` prints, in the wordings of all its versions, read into numbers.
+
+Up to 2019: `Average inference timings in us: Warmup: W, Init: I, no stats: N`, at last `Inference: N`, which
+the app ends with `Overall max resident set size = ..`; the first tool has `N , Warmup: W, ` behind the colon,
+and TensorFlow's own, of the same name, no `Init` but a third loop, which is profiled: `with stats: S`. Since
+2020: `Inference timings in us: Init: I, First inference: F, Warmup (avg): W, Inference (avg): N`. Before it,
+warm-up and main loop have a line each, `count=N first=.. curr=.. min=.. max=.. avg=.. std=..`, the newest
+with p5, median and p95; a loop of one run has `count=1 curr=..` only, runs that took the same `count=N
+curr=..(all same)`, none `count=0`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from farm.harness.base.output_lines import plain_lines
+
+#: C++ streams print 6 significant digits, and an exponent from 1e6 on.
+_NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?"
+_LOOP = re.compile(
+    r"(?:^|(?:(?<=[^:\s])|(?<=INFO:))\s+)count=([0-9]{1,9})"
+    rf"((?: (?:first|curr|min|max|avg|std|p5|median|p95)={_NUMBER})*)"
+    r"(?: ?\(all same\))?$"
+)
+#: Six digits are printed of either.
+_MEANS_MAY_DIFFER = 0.001
+_FIELD = re.compile(rf"(\w+)=({_NUMBER})")
+_SINCE_2020 = re.compile(
+    rf"Inference timings in us: Init: ({_NUMBER}), First inference: ({_NUMBER}),"
+    rf" Warmup \(avg\): ({_NUMBER}), Inference \(avg\): ({_NUMBER})$"
+)
+_OF_2019 = re.compile(
+    rf"Average inference timings in us: Warmup: ({_NUMBER})(?:, Init: ({_NUMBER}))?,"
+    rf" (?:no stats|with stats|Inference): ({_NUMBER})(?:(, with stats: {_NUMBER})?$|Overall )"
+)
+_OF_2018 = re.compile(rf"Average inference timings in us: ({_NUMBER}) , Warmup: ({_NUMBER}),$")
+_MEMORY = re.compile(
+    r"(?:Memory footprint delta from the start of the tool|Peak memory footprint) \(MB\):"
+    rf" init=({_NUMBER}) overall=({_NUMBER})"
+)
+_PEAK = re.compile(rf"Overall peak memory footprint \(MB\) via periodic monitoring: ({_NUMBER})")
+#: The second is of the tool that tries several options.
+_UNKNOWN_FLAG = re.compile(
+    r"(?:Unconsumed cmdline flags|unrecognized commandline flag):\s{1,9}(--?[\w-]{1,100})"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """One loop of runs: the warm-up, or the main one."""
+
+    count: int
+    mean_us: float
+    #: min, max, std, p5, median, p95: what its version prints.
+    figures_us: Mapping[str, float]
+    line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TfliteOutput:
+    """What one run of the tool said, as far as it came."""
+
+    #: Of the main loop; None where it did not come to its end.
+    mean_us: float | None
+    #: The line that says it.
+    line: str | None
+    main: Loop | None
+    warmup: Loop | None
+    warmup_us: float | None
+    init_us: float | None
+    first_us: float | None
+    init_mb: float | None
+    overall_mb: float | None
+    peak_mb: float | None
+    #: Different last lines, or one that its loop does not bear out: it is cut off, or of another run.
+    contradicts: bool
+    #: A flag that it did not know, and went on without.
+    unknown_flag: str | None
+
+
+def tflite_output(text: str) -> TfliteOutput:
+    """Read an output; lines that loggers doubled count once, tables of operators not at all."""
+    lines = plain_lines(text)
+    loops = _loops(lines)
+    summaries = list(dict.fromkeys(found for line in lines if (found := _summary(line)) is not None))
+    last = summaries[-1] if summaries else None
+    main = loops[1] if len(loops) > 1 else None
+    memory = _last(_MEMORY, lines)
+    peak = _last(_PEAK, lines)
+    unknown = _last(_UNKNOWN_FLAG, lines)
+    warmup = loops[0] if loops else None
+    return TfliteOutput(
+        mean_us=last.mean_us if last else main.mean_us if main else None,
+        line=last.line if last else main.line if main else None,
+        main=main,
+        warmup=warmup,
+        warmup_us=last.warmup_us if last else warmup.mean_us if warmup else None,
+        init_us=last.init_us if last else None,
+        first_us=last.first_us if last else None,
+        init_mb=float(memory[1]) if memory else None,
+        overall_mb=float(memory[2]) if memory else None,
+        peak_mb=float(peak[1]) if peak else None,
+        contradicts=len(summaries) > 1 or len(loops) > (last.loops if last else 2) or _is_another(main, last),
+        unknown_flag=unknown[1] if unknown else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Summary:
+    mean_us: float
+    init_us: float | None
+    warmup_us: float
+    first_us: float | None
+    #: How many there are at most: warm-up, main, profiled.
+    loops: int = 2
+    line: str
+
+
+def _summary(line: str) -> _Summary | None:
+    if (found := _SINCE_2020.search(line)) is not None:
+        init, first, warmup, mean = map(float, found.groups())
+        return _Summary(mean_us=mean, init_us=init, warmup_us=warmup, first_us=first, line=line)
+    if (found := _OF_2019.search(line)) is not None:
+        return _Summary(
+            mean_us=float(found[3]),
+            init_us=None if found[2] is None else float(found[2]),
+            warmup_us=float(found[1]),
+            first_us=None,
+            loops=3 if found[4] else 2,
+            line=line,
+        )
+    if (found := _OF_2018.search(line)) is not None:
+        mean, warmup = map(float, found.groups())
+        return _Summary(mean_us=mean, init_us=None, warmup_us=warmup, first_us=None, line=line)
+    return None
+
+
+def _is_another(main: Loop | None, last: _Summary | None) -> bool:
+    if main is None or last is None or main.count == 0:
+        return False
+    return abs(main.mean_us - last.mean_us) > max(0.01, _MEANS_MAY_DIFFER * main.mean_us)
+
+
+def _loops(lines: Sequence[str]) -> list[Loop]:
+    """The loops in their order. What has a label is none: `Timings (microseconds): count=` is of a table,
+    `cpu w/ 4 threads: count=` of the tool that tries several options.
+    """
+    found: list[Loop] = []
+    before = ""
+    for line in lines:
+        match = _LOOP.search(line)
+        said = match[0].strip() if match is not None else ""
+        # Behind what is no known prefix only a loop's figures are enough of a sign.
+        if match is not None and said != before and (match[2] or match.start() == 0):
+            found.append(_loop(match))
+        before = said
+    return found
+
+
+def _loop(match: re.Match[str]) -> Loop:
+    figures = {name: float(value) for name, value in _FIELD.findall(match[2])}
+    mean = figures.pop("avg", figures.get("curr", 0.0))
+    for name in ("first", "curr"):
+        figures.pop(name, None)
+    return Loop(count=int(match[1]), mean_us=mean, figures_us=figures, line=match[0].strip())
+
+
+def _last(pattern: re.Pattern[str], lines: Sequence[str]) -> re.Match[str] | None:
+    return next((match for line in reversed(lines) if (match := pattern.search(line)) is not None), None)

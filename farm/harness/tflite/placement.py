@@ -1,0 +1,227 @@
+"""What TFLite and LiteRT tools print of delegates, in all wordings since 2019, through any log.
+
+A delegate that was created proves nothing, nor does a list of accelerators: only nodes that it took do.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from farm.core.runs.placement import Accelerator, Placement, Share, actual
+from farm.harness.base.accelerators import accelerator_of
+from farm.harness.base.log_lines import LogLine, log_lines, matching
+from farm.harness.nnapi.placement import accelerator_of_driver, nnapi_offered, nnapi_placement
+from farm.harness.tflite.delegates import APPLIED, XNNPACK, Taken, delegate_name, taken
+
+_CREATED = re.compile(
+    r"\b(\w+) delegate created\b|Created TensorFlow Lite (?:delegate for )?(\w+)|\bApplied (\w+) delegate\."
+)
+_NONE = re.compile(
+    r"will not be executed by the delegate|Could not create \w+ delegate|Failed to apply (?:\w+ )?delegate"
+    r"|Restored original execution plan after delegate application failure"
+    r"|(?:Failed|Unable) to (?:create|load) (?:the )?\w+ delegate|\w+ [Dd]elegate is not supported"
+    r"|\w+ acceleration is unsupported on this platform"
+    r"|Failed to create a dispatch delegate kernel|Created 0 GPU delegate kernels"
+    r"|Failed to create \S{0,40}\bDelegateKernelLiteRt\b"
+)
+_WARNED = re.compile(
+    r"Can not open OpenCL|Falling back to|ANEURALNETWORKS_(?!NO_ERROR)[A-Z_]+|not supported by \w+ delegate"
+    r"|failed to prepare|delegate is not initialized|Operation is not supported"
+    r"|OP is supported, but|Not supported \w+ case"
+)
+#: Programs of 2018 and 2019 say it of every run, whether or not NNAPI was asked for.
+_NO_LIBRARY = re.compile(r"unable to open library")
+_ASKED_NNAPI = re.compile(r"Use nnapi ?: \[1\]", re.IGNORECASE)
+_NNAPI_FAILED = re.compile(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)")
+_NNAPI_NAME = re.compile(r"NNAPI accelerator name: \[([^\]\n]+)\]")
+#: Without any other driver it is NNAPI's own kernels, on the CPU, that took what NNAPI took.
+_NO_DRIVER = re.compile(r"NNAPI accelerators available: \[(nnapi-reference)\]")
+_QNN_LIBRARY = re.compile(r"\blibQnn(Htp|Gpu|Dsp|Cpu)(?:V\d{1,4}\w{0,20})?\.so\b")
+#: Of WebGPU, where there is no GPU.
+_SOFTWARE_ADAPTER = re.compile(r"Selected adapter: [^\n]{0,200}\badapterType=(CPU)\b")
+_LIBRARY = re.compile(r"External delegate path\s*: \[([^\]\n]+)\]")
+_OPTIONS = re.compile(r"External delegate options\s*: \[([^\]\n]*)\]")
+_BACKEND_OPTION = re.compile(r"(?:backend_type|backends?|htp_backend)\s*:\s*(\w+)\s*(,)?")
+_MOST_WARNINGS = 8
+_OWN_KERNELS = "TFLite's kernels"
+
+
+def tflite_placement(text: str) -> Placement | None:
+    """Which delegate took how many nodes, and what was left to the CPU; None where the text tells nothing.
+
+    Args:
+        text: what the tool printed, both streams, or the phone's log of it.
+    """
+    lines = log_lines(text)
+    took = taken(lines)
+    others = [each for each in took if each.software != XNNPACK and each.nodes != 0]
+    xnnpack = next((each for each in took if each.software == XNNPACK and each.nodes != 0), None)
+    refused = [line.quoted for line, _ in matching(lines, _NONE)]
+    refused += [each.line for each in took if each.nodes == 0]
+    if _ASKED_NNAPI.search(text) is not None:
+        refused += [line.quoted for line, _ in matching(lines, _NO_LIBRARY)]
+    warned = [line.quoted for line, _ in matching(lines, _WARNED)]
+    warnings = tuple(dict.fromkeys((*refused, *warned)))[:_MOST_WARNINGS]
+    total = _total(took)
+    shares = tuple(_share(each, lines) for each in others)
+    if not shares and not refused and xnnpack is None:
+        shares = _created(lines, text)
+    rest = _rest(shares, others, xnnpack, total, lines, refused)
+    if not shares and not rest and not warnings:
+        return None
+    # Parts that nobody counted make no whole.
+    is_whole = all(each.nodes is not None for each in others) and not _is_too_much(others, total)
+    whole = total if is_whole else None
+    found = Placement(
+        shares=(*shares, *rest), total_nodes=whole, warnings=warnings, offered=nnapi_offered(lines)
+    )
+    return _with_drivers(found, text)
+
+
+def _total(taken: Sequence[Taken]) -> int | None:
+    """Without a subgraph's number, XNNPACK may have counted a graph that another delegate changed before."""
+    others = [each for each in taken if each.software != XNNPACK or each.subgraph is not None]
+    totals = [each.total for each in others if each.total is not None]
+    return max(totals or [each.total for each in taken if each.total is not None], default=None)
+
+
+def _share(taken: Taken, lines: Sequence[LogLine]) -> Share:
+    by, kind = _hardware(taken.software, lines)
+    return Share(accelerator=kind, by=by, nodes=taken.nodes, partitions=taken.partitions, line=taken.line)
+
+
+def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator]:
+    """What the delegate is called, and what it computes on where its name or its options say that."""
+    if software.upper() == "NNAPI":
+        name = _last(lines, _NNAPI_NAME) or _last(lines, _NO_DRIVER)
+        if next(matching(lines, _NNAPI_FAILED), None) is not None:
+            return f"{name or 'NNAPI'}, which failed", Accelerator.UNKNOWN
+        return (name, accelerator_of_driver(name)) if name else ("NNAPI", Accelerator.UNKNOWN)
+    if accelerator_of(software) is Accelerator.GPU and _last(lines, _SOFTWARE_ADAPTER) is not None:
+        return f"{software} in software", Accelerator.CPU
+    option = _BACKEND_OPTION.search(_last(lines, _OPTIONS) or "")
+    if option is not None:
+        # Of several, in their order of preference, nothing here says which one took what.
+        return software, Accelerator.UNKNOWN if option[2] else accelerator_of(option[1])
+    libraries = {kind for line in lines for kind in _QNN_LIBRARY.findall(line.text)}
+    if software == "QNN" and len(libraries) == 1:
+        return software, accelerator_of(libraries.pop())
+    if software == "EXTERNAL":
+        library = (_last(lines, _LIBRARY) or software).rpartition("/")[2]
+        return library, accelerator_of(library)
+    return software, accelerator_of(software)
+
+
+def _created(lines: Sequence[LogLine], text: str) -> tuple[Share, ...]:
+    """Only that a delegate was made: what it took, nobody says."""
+    for line, match in matching(lines, _CREATED):
+        software = delegate_name(match[1] or match[2] or match[3])
+        if software == XNNPACK and re.search(r"Use (?:NNAPI|gpu|Hexagon)\s*: \[1\]", text) is None:
+            return (Share(accelerator=Accelerator.CPU, by=XNNPACK, line=line.quoted),)
+        if software in ("XNNPACK", "Lite", "TensorFlow"):
+            continue
+        by, _ = _hardware(software, lines)
+        return (Share(accelerator=Accelerator.UNKNOWN, by=by, line=line.quoted),)
+    return ()
+
+
+def _rest(
+    shares: Sequence[Share],
+    others: Sequence[Taken],
+    xnnpack: Taken | None,
+    total: int | None,
+    lines: Sequence[LogLine],
+    refused: Sequence[str],
+) -> tuple[Share, ...]:
+    """The CPU's: XNNPACK's nodes and those of nobody."""
+    taken = sum(each.held or 0 for each in others)
+    is_counted = total is not None and all(each.held is not None for each in others)
+    is_counted = is_counted and not _is_too_much(others, total)
+    if any(each.is_all for each in others) or (is_counted and total == taken and others):
+        return ()
+    left = (total or 0) - taken if is_counted else None
+    if xnnpack is not None:
+        return _of_xnnpack(xnnpack, left)
+    if left:
+        line = next((each.line for each in others), refused[0] if refused else "")
+        return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=left, line=line),)
+    if refused and not shares:
+        return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=refused[0]),)
+    return _partly(others, lines)
+
+
+def _is_too_much(others: Sequence[Taken], total: int | None) -> bool:
+    """Whether they would have taken more than there is: what they counted is not the same."""
+    return total is not None and sum(each.held or 0 for each in others) > total
+
+
+def _of_xnnpack(xnnpack: Taken, left: int | None) -> tuple[Share, ...]:
+    if left is None or xnnpack.nodes is None or xnnpack.nodes > left:
+        # It counts the nodes of a graph that was changed already.
+        nodes = left if left is not None else xnnpack.nodes
+        return (
+            Share(
+                accelerator=Accelerator.CPU,
+                by=XNNPACK,
+                nodes=nodes,
+                partitions=xnnpack.partitions,
+                line=xnnpack.line,
+            ),
+        )
+    first = Share(
+        accelerator=Accelerator.CPU,
+        by=XNNPACK,
+        nodes=xnnpack.nodes,
+        partitions=xnnpack.partitions,
+        line=xnnpack.line,
+    )
+    if xnnpack.nodes == left:
+        return (first,)
+    own = Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=left - xnnpack.nodes, line=xnnpack.line)
+    return (first, own)
+
+
+def _partly(others: Sequence[Taken], lines: Sequence[LogLine]) -> tuple[Share, ...]:
+    """The CPU has a part, uncounted, where the tool says that the delegate has not all.
+
+    Partitions of a delegate and of the CPU take turns, with a node each at least.
+    """
+    for each in others:
+        if each.nodes is not None and each.total is None and (between := (each.partitions or 0) // 2):
+            least = between if between > each.nodes else None
+            return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=least, line=each.line),)
+    for line, match in matching(lines, APPLIED):
+        if match[2] == "partially" and others:
+            return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=line.quoted),)
+    return ()
+
+
+def _with_drivers(placement: Placement, text: str) -> Placement:
+    """NNAPI's own lines in the same text say which drivers the delegate's nodes went to."""
+    at = next((at for at, share in enumerate(placement.shares) if share.by == "NNAPI"), None)
+    drivers = nnapi_placement(text) if at is not None else None
+    if at is None or drivers is None or not drivers.shares:
+        return placement
+    named = placement.shares[at]
+    if len(drivers.shares) == 1:
+        only = drivers.shares[0]
+        inside: tuple[Share, ...] = (
+            replace(named, accelerator=only.accelerator, by=only.by, line=f"{named.line}; {only.line}"),
+        )
+        return replace(placement, shares=(*placement.shares[:at], *inside, *placement.shares[at + 1 :]))
+    if actual(placement, "nnapi").accelerator is Accelerator.CPU:
+        # Most nodes were never NNAPI's, which its own count of operations would hide.
+        return placement
+    rest = (*placement.shares[:at], *placement.shares[at + 1 :])
+    uncounted = tuple(replace(share, nodes=None) for share in rest)
+    # Operations of NNAPI and nodes of TFLite are not the same, so only one of the two is counted.
+    return replace(
+        placement,
+        shares=(*drivers.shares, *uncounted),
+        total_nodes=None if uncounted else drivers.total_nodes,
+    )
+
+
+def _last(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> str | None:
+    found = [match[1].strip() for _, match in matching(lines, pattern)]
+    return found[-1] if found else None

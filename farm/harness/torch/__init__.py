@@ -1,0 +1,1 @@
+"""PyTorch Mobile's speed_benchmark_torch."""

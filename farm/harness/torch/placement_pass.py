@@ -1,0 +1,77 @@
+"""Where a run of speed_benchmark_torch computed: only the phone's log shows it, of a pass after the run."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from farm.core.runs.evidence import Evidence, PassEvidence
+from farm.core.runs.placement import Actual, Placement, actual
+from farm.core.runs.plan import SHOWS_PLACEMENT, RunPlan
+from farm.harness.base.placement_probe import NNAPI_LOG, NNAPI_PROPERTIES, shown_earlier
+from farm.harness.base.tool_adapter import ToolPass
+from farm.harness.torch.output import last_lines
+from farm.harness.torch.placement import pytorch_nnapi_placement, pytorch_vulkan_placement
+
+#: Loading, compiling by the driver, and one iteration; NPUs take minutes to compile, which the run took, too.
+_PASS_LIMIT_S = 60.0
+_ITERATIONS: Mapping[str, str] = {"--iter=": "--iter=1", "--warmup=": "--warmup=0"}
+_PROPERTIES: Mapping[str, Mapping[str, str]] = {"nnapi": NNAPI_PROPERTIES, "vulkan": {}}
+#: Tags of what logs where a model goes; all else of the phone stays there.
+_LOG_FILTERS: Mapping[str, tuple[str, ...]] = {
+    "nnapi": NNAPI_LOG,
+    "vulkan": ("AdrenoVK-0:V", "Adreno:V", "Adreno-GSL:V", "mali:V", "PVR_VK:V", "vulkan:V", "*:S"),
+}
+_PARSERS: Mapping[str, Callable[[str, int | None], Placement | None]] = {
+    "nnapi": pytorch_nnapi_placement,
+    "vulkan": pytorch_vulkan_placement,
+}
+
+
+def placement_passes(backend: str, words: Sequence[str]) -> tuple[ToolPass, ...]:
+    """The pass that shows where a backend runs; none for the CPU, which a file is made for or not."""
+    if backend not in _PARSERS:
+        return ()
+    few = [
+        next((short for long, short in _ITERATIONS.items() if word.startswith(long)), word) for word in words
+    ]
+    return (
+        ToolPass(
+            name=SHOWS_PLACEMENT,
+            words=few,
+            properties=_PROPERTIES[backend],
+            log_filters=_LOG_FILTERS[backend],
+            limit_s=_PASS_LIMIT_S,
+        ),
+    )
+
+
+def shown_placement(plan: RunPlan, evidence: Evidence, backend: str) -> tuple[Actual, Placement | None]:
+    """What ran, by the run's own pass, or by that of an earlier run; unknown, with the reason, by neither."""
+    found = next((each for each in evidence.passes if each.name == SHOWS_PLACEMENT), None)
+    if found is None and plan.shown is not None:
+        return shown_earlier(plan.shown, backend)
+    if found is None:
+        return _unknown(backend, "no pass after the run shows where it ran"), None
+    if (wrong := _is_not_alike(found)) is not None:
+        return _unknown(backend, f"the pass that was to show where it ran {wrong}"), None
+    placement = _PARSERS[backend](found.log, found.pid)
+    if placement is None or not placement.shares:
+        said = f": {placement.warnings[0]}" if placement is not None and placement.warnings else ""
+        return _unknown(
+            backend, f"the phone's log names no driver that took a part of the model{said}"
+        ), placement
+    return actual(placement, backend), placement
+
+
+def _is_not_alike(found: PassEvidence) -> str | None:
+    """Why a pass does not speak for its run: it has to come to the same end."""
+    if found.trouble is not None:
+        return f"could not be carried out: {found.trouble.message}"
+    if found.exit is None or found.exit.timed_out:
+        return "did not end in time"
+    if found.exit.code != 0:
+        return f"ended with {found.exit.code}, and the run with 0"
+    return None if last_lines(found.stdout) else "printed no result"
+
+
+def _unknown(backend: str, why: str) -> Actual:
+    nothing = actual(None, backend)
+    return Actual(backend=backend, accelerator=nothing.accelerator, proof=why)

@@ -1,0 +1,152 @@
+"""PyTorch Mobile's `speed_benchmark_torch`: the command line of its Android binary, and what it prints."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from farm.core.models.variant import Format, Manifest, TensorSpec
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Reading, RunFailure
+from farm.core.runs.placement import Accelerator, Actual, Placement
+from farm.core.runs.plan import RunPlan, SettingValue
+from farm.harness.base.adapter import Flag, RunRequest
+from farm.harness.base.tool_adapter import file_refusal, spelled, tool_plan
+from farm.harness.failures.classification import classify, unreadable
+from farm.harness.torch.output import LastLine, disagreement, last_lines, observed_ns
+from farm.harness.torch.placement_pass import placement_passes, shown_placement
+
+FLAGS: Mapping[str, Flag] = MappingProxyType(
+    {
+        "iter": Flag(default=200, help="timed iterations in one process", minimum=1),
+        "warmup": Flag(default=5, help="iterations before the clock counts", minimum=0),
+        "pthreadpool_size": Flag(default=1, help="threads; 0 leaves it to the program", minimum=0),
+        "use_bundled_input": Flag(default=0, help="which bundled input to run; -1 for none", minimum=-1),
+        "input_dims": Flag(default="", help="without a bundled input: 1,3,224,224; several separated by ;"),
+        "input_type": Flag(default="", help="without a bundled input: float, uint8_t or int64; several by ;"),
+        "input_memory_format": Flag(default="contiguous_format", help="contiguous_format or channels_last"),
+        "no_inputs": Flag(default=False, help="the model takes no input"),
+        "pytext_len": Flag(default=0, help="without a bundled input: a further one, for PyText", minimum=0),
+        "print_output": Flag(default=False, help="run once before the warm-up, and print the output"),
+        "use_caching_allocator": Flag(default=False, help="keep allocations between iterations"),
+        "vulkan": Flag(default=False, help="what the backend vulkan adds; name that instead"),
+    }
+)
+
+#: Our own program says on stderr which int8 kernels the machine chose at load; the Android binary does not.
+_ENGINE = "quantized engine: "
+_ALWAYS_GIVEN = ("use_bundled_input", "warmup", "iter", "pthreadpool_size")
+_TYPE_BY_DTYPE = {"float32": "float", "uint8": "uint8_t", "int64": "int64"}
+_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
+_CPU, _NNAPI, _VULKAN = "cpu", "nnapi", "vulkan"
+_VULKAN_WORD = "--vulkan=true"
+
+
+class SpeedBenchmarkTorch:
+    """Runs files of TorchScript and the lite interpreter, one observer line an iteration.
+
+    It prints nothing of where it computed, so a pass after NNAPI and Vulkan runs has the log show that.
+    """
+
+    name: str = "speed_benchmark_torch"
+    parser_version: int = 6
+    flags: Mapping[str, Flag] = FLAGS
+    needs_model: bool = True
+    flags_are_words: bool = True
+    formats: Sequence[Format] = _FORMATS
+    backends: Sequence[str] = (_CPU, _NNAPI, _VULKAN)
+    clock_covers: str = (
+        "forward() only, on one input made before the loop; on vulkan the way of input and output to and"
+        " from the GPU too; samples are cut to whole microseconds"
+    )
+
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Why this harness cannot run the variant on the backend; None when it can."""
+        refused = file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+        is_converted = variant is not None and variant.recipe.target == _NNAPI
+        if refused is None and backend == _NNAPI and not is_converted:
+            return "the file was not converted for nnapi: its target says what a file was made for"
+        return refused
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """The command line of the Android binary, unchanged."""
+        words = ("--model=${file_model}", *_flag_words(request), "--report_pep=true")
+        return tool_plan(self.name, request, words, passes=placement_passes(request.backend, words))
+
+    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """One sample an observer line, or the last line's mean where there are none.
+
+        Version A's samples are whole milliseconds; where one is cut to 0 the mean says more, and is taken.
+        """
+        failure = classify(evidence)
+        if failure is not None:
+            return failure
+        found = last_lines(evidence.stdout)
+        if not found:
+            return unreadable(evidence, "there is no complete line 'Main run finished. ... per iter: ...'")
+        if len(found) > 1:
+            return unreadable(evidence, f"{len(found)} runs ended in it, one was asked for")
+        return _reading(plan, evidence, found[0])
+
+
+def input_settings(inputs: Sequence[TensorSpec], memory_format: str) -> dict[str, SettingValue] | None:
+    """Flags for a file that brings no bundled input; None where the tool cannot make such inputs."""
+    types = [_TYPE_BY_DTYPE.get(spec.dtype) for spec in inputs]
+    if not inputs or None in types:
+        return None
+    layout = "channels_last" if memory_format == "channels_last" else "contiguous_format"
+    return {
+        "use_bundled_input": -1,
+        "input_dims": ";".join(",".join(map(str, spec.shape)) for spec in inputs),
+        "input_type": ";".join(word for word in types if word),
+        "input_memory_format": ";".join(layout if len(s.shape) == 4 else "contiguous_format" for s in inputs),
+    }
+
+
+def _reading(plan: RunPlan, evidence: Evidence, last: LastLine) -> Reading | RunFailure:
+    samples = observed_ns(evidence.stdout, last.unit)
+    expected = _expected_samples(plan)
+    if len(samples) > expected:
+        return unreadable(evidence, f"{len(samples)} values for {expected} iterations")
+    if last.mean_ns <= 0:
+        return unreadable(evidence, f"no iteration takes no time: {last.text}")
+    against = disagreement(samples, last) if len(samples) == expected else None
+    if against is not None:
+        return unreadable(evidence, against)
+    usable = bool(samples) and min(samples) > 0
+    ran, placement = _placement(plan, evidence)
+    return Reading(
+        samples_ns=tuple(samples) if usable else (),
+        mean_ns=None if usable else last.mean_ns,
+        expected_samples=expected,
+        actual_backend=ran.backend,
+        accelerator=ran.accelerator,
+        proof=ran.proof,
+        placement=placement,
+    )
+
+
+def _placement(plan: RunPlan, evidence: Evidence) -> tuple[Actual, Placement | None]:
+    """What ran, with what shows it."""
+    command = " ".join(evidence.argv or plan.argv)
+    if _VULKAN_WORD in command.split():
+        return shown_placement(plan, evidence, _VULKAN)
+    if plan.backend == _NNAPI:
+        return shown_placement(plan, evidence, _NNAPI)
+    proof = f"cpu by construction: a file made for cpu, and no --vulkan in: {command}"
+    engines = [line for line in evidence.stderr.splitlines() if line.startswith(_ENGINE)]
+    said = "; ".join([proof, *engines[:1]])
+    return Actual(backend=_CPU, accelerator=Accelerator.CPU, proof=said), None
+
+
+def _expected_samples(plan: RunPlan) -> int:
+    asked = plan.settings.get("iter", FLAGS["iter"].default)
+    return max(1, int(asked)) if isinstance(asked, int) else 1
+
+
+def _flag_words(request: RunRequest) -> list[str]:
+    settings = {**request.settings, **({"vulkan": True} if request.backend == _VULKAN else {})}
+    given = {name: settings.get(name, flag.default) for name, flag in FLAGS.items()}
+    return [
+        f"--{name}={spelled(value)}"
+        for name, value in given.items()
+        if value != FLAGS[name].default or (name in _ALWAYS_GIVEN and name not in request.lacks)
+    ]

@@ -1,0 +1,1 @@
+"""Text as adb and the shell deliver it."""

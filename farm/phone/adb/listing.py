@@ -1,0 +1,73 @@
+"""What `adb devices -l` lists: also with what adb tells of itself above, between or below."""
+
+import re
+from dataclasses import dataclass
+
+from farm.phone.adb.decoding import lines
+
+#: adb's words for states (AOSP: to_string(ConnectionState)); `no permissions (...)` is several.
+_STATE = (
+    r"(?:device|offline|connecting|detached|authorizing|unauthorized|bootloader|fastboot|recovery|rescue"
+    r"|sideload|host|unknown)"
+)
+#: Two blanks or a tab end a serial, of which that of mDNS may have blanks; one blank ends those without any.
+_SERIAL = r"(?:[^\s>](?:[^\t]*?\S)?(?=\t|  )|[^\s>]\S*|[^\s>][^\t]*?\._\S+|\(no serial number\))"
+_ROW = re.compile(rf"({_SERIAL})\s+({_STATE}|no permissions\b.*?)(?:\s+(\S.*))?", re.ASCII)
+_TAG = re.compile(r"([A-Za-z_]\w*):(\S*)", re.ASCII)
+#: `3-1`, `1-2.3`: where adb of some systems leaves out `usb:`.
+_BUS = re.compile(r"\d+-\d+(?:\.\d+)*", re.ASCII)
+_REASON = re.compile(r"no permissions\s*(?:\(.*?\))?(?:; see \[.*?\])?", re.ASCII)
+_TALK = re.compile(r"\s*(?:\*|adb server|List of |error:|adb(?:\.exe)?:|daemon |cannot |- waiting for )")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedPhone:
+    """One row."""
+
+    serial: str
+    #: adb's word; `farm.phone.adb.state.presence` says what it means.
+    state: str
+    #: Where it is plugged in, as the kernel has it: `1-2.3`; None for a phone on TCP.
+    usb_path: str | None = None
+    product: str | None = None
+    model: str | None = None
+    device: str | None = None
+    transport_id: int | None = None
+
+
+def listed_phones(text: str) -> tuple[ListedPhone, ...]:
+    """The rows, in the order of the listing; whatever else adb prints is left out.
+
+    The last word of a last line that has no line end may be cut: it tells nothing.
+    """
+    *whole, last = lines(text)
+    found = (_listed(line.strip()) for line in (*whole, _without_last_tag(last)) if not _TALK.match(line))
+    return tuple(phone for phone in found if phone is not None)
+
+
+def _without_last_tag(line: str) -> str:
+    row, _, word = line.rpartition(" ")
+    return row if _TAG.fullmatch(word) or _BUS.match(word) else line
+
+
+def _listed(line: str) -> ListedPhone | None:
+    if (row := _ROW.fullmatch(line)) is None:
+        return None
+    state, rest = row[2], row[3] or ""
+    if state.startswith("no permissions"):
+        whole = line[row.start(2) :]
+        reason = _REASON.match(whole)
+        state, rest = (reason[0].strip(), whole[reason.end() :]) if reason else (state, rest)
+    words = rest.split()
+    tags = {match[1]: match[2] for match in map(_TAG.fullmatch, words) if match}
+    bus = next((word for word in words if _BUS.fullmatch(word)), None)
+    number = tags.get("transport_id", "")
+    return ListedPhone(
+        serial=row[1],
+        state=state,
+        usb_path=tags.get("usb") or bus,
+        product=tags.get("product"),
+        model=tags.get("model"),
+        device=tags.get("device"),
+        transport_id=int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None,
+    )

@@ -1,0 +1,45 @@
+"""Several commands in one shell call: their outputs, kept apart by a line before each."""
+
+from collections.abc import Mapping
+
+from farm.phone.adb.decoding import lines
+
+_MARK = "@@benchfarm@@ "
+
+
+def section_command(commands: Mapping[str, str]) -> str:
+    """One command line that runs each command by name; what fails or is missing leaves an empty section.
+
+    Names are plain words. Complaints on stderr are dropped.
+    """
+    return "; ".join(
+        # The blank line ends an output that has no line end of its own.
+        f"echo; echo '{_MARK}{name}'; {{ {command}; }} 2>/dev/null"
+        for name, command in commands.items()
+    )
+
+
+def section_head(name: str) -> str:
+    """What stands before a section's output."""
+    return f"\n{_MARK}{name}\n"
+
+
+def output_by_section(text: str) -> dict[str, str]:
+    """What each command printed, blank lines around it left out; sections that never came are missing.
+
+    A last line without a line end stays without one, as a command leaves it that was stopped.
+    """
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in lines(text):
+        if line.startswith(_MARK):
+            current = found.setdefault(line.removeprefix(_MARK), [])
+        else:
+            current.append(line)
+    return {name: _trimmed(section) for name, section in found.items()}
+
+
+def _trimmed(section: list[str]) -> str:
+    output = "\n".join(section).strip("\n")
+    is_ended = section[-1:] == [""]
+    return f"{output}\n" if output and is_ended else output

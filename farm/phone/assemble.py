@@ -1,0 +1,142 @@
+"""All that is known of a phone, put together from its answers, with the place that told each fact."""
+
+from collections.abc import Mapping
+
+from farm.core.devices.device import DeviceFacts
+from farm.core.devices.hardware import Gpu, NnapiDriver
+from farm.phone.hardware.cpu import clusters, core_by_number, hardware_line, possible_cores
+from farm.phone.hardware.gpu import gpu
+from farm.phone.hardware.nnapi import nnapi_drivers, nnapi_feature_level
+from farm.phone.hardware.proc import core_count_of_nproc, memory_bytes
+from farm.phone.hardware.storage import storage_size_bytes
+from farm.phone.identity import facts
+from farm.phone.identity.properties import Properties, properties
+from farm.phone.identity.soc import chip
+
+_OF_PROPERTIES = (
+    "serialno",
+    "device_model",
+    "manufacturer",
+    "market_name",
+    "android",
+    "api_level",
+    "abis",
+    "build_fingerprint",
+    "security_patch",
+)
+
+
+def device_facts(said: Mapping[str, str], serial: str) -> DeviceFacts:
+    """What a phone is, by its answers to `agents.device.state.facts.FACTS_COMMAND`; what is missing is None.
+
+    `serial` stands in where it has no number of its own.
+    """
+    known = properties(said.get("getprop", ""))
+    cpuinfo, machine = said.get("cpuinfo", ""), facts.abi_of_machine(said.get("machine", ""))
+    soc = chip(known, hardware=hardware_line(cpuinfo), machine=said.get("soc_machine"))
+    graphics, drivers, (cores, cores_source) = _gpu(said, known), _nnapi(said, known), _cores(said)
+    together = clusters(said.get("cpufreq", ""), cpuinfo)
+    return DeviceFacts(
+        serialno=facts.serialno(known) or serial,
+        device_model=facts.device_model(known) or _plain_name(said),
+        manufacturer=facts.manufacturer(known),
+        market_name=facts.market_name(known),
+        soc=soc.text,
+        soc_vendor=soc.vendor,
+        soc_model=soc.model,
+        android=facts.android_release(known),
+        api_level=facts.api_level(known),
+        abis=facts.abis(known) or ((machine,) if machine else ()),
+        build_fingerprint=facts.build_fingerprint(known),
+        security_patch=facts.security_patch(known),
+        kernel=said.get("kernel", "").strip() or None,
+        cores=cores,
+        clusters=together,
+        memory_bytes=memory_bytes(said.get("meminfo", ""), "MemTotal"),
+        storage_bytes=storage_size_bytes(said.get("storage", "")),
+        gpu=graphics,
+        nnapi=drivers,
+        root=_root(said.get("root", "")),
+        sources={
+            **_simple_sources(said, known),
+            **_named_sources({"soc": soc.source, "cores": cores_source}),
+            **_hardware_sources(said, known, bool(together), graphics, drivers),
+        },
+        work_root=said.get("work_root", "").strip().rstrip("/"),
+        virtual=facts.is_virtual(known),
+        cpu_domain=facts.cpu_domain(known),
+    )
+
+
+def _plain_name(said: Mapping[str, str]) -> str:
+    """A device side that is not Android is called by its kernel."""
+    return f"{said.get('system', '').strip()} {said.get('machine', '').strip()}".strip() or "unknown"
+
+
+def _gpu(said: Mapping[str, str], known: Properties) -> Gpu | None:
+    return gpu(said.get("gles", ""), said.get("vkjson", ""), said.get("features", ""), facts.egl(known))
+
+
+def _nnapi(said: Mapping[str, str], known: Properties) -> tuple[NnapiDriver, ...]:
+    return nnapi_drivers(
+        service_list=said.get("services", ""),
+        lshal=said.get("lshal", ""),
+        vintf=said.get("vintf", ""),
+        properties=known,
+    )
+
+
+def _cores(said: Mapping[str, str]) -> tuple[int | None, str | None]:
+    """How many cores there are; /proc/cpuinfo leaves out those that are switched off."""
+    if (possible := possible_cores(said.get("possible", ""))) is not None:
+        return possible, "/sys/devices/system/cpu/possible"
+    if listed := len(core_by_number(said.get("cpuinfo", ""))):
+        return listed, "/proc/cpuinfo"
+    return core_count_of_nproc(said.get("nproc", "")), "nproc"
+
+
+def _root(text: str) -> bool | None:
+    """One user's number for the shell itself and one for `su`, where there is one."""
+    words = text.split()
+    return None if not words else "0" in words
+
+
+def _simple_sources(said: Mapping[str, str], known: Properties) -> dict[str, str]:
+    """Where facts came from that stand in one place; what the phone does not tell is left out."""
+    found = {fact: facts.source(known, fact) for fact in _OF_PROPERTIES}
+    if facts.market_name(known) is None:
+        found["market_name"] = None
+    places = {"kernel": "uname -r", "meminfo": "/proc/meminfo", "storage": "df", "root": "id, su"}
+    facts_of = {"meminfo": "memory_bytes", "storage": "storage_bytes"}
+    told = {facts_of.get(name, name): _joined(said, {name: place}) for name, place in places.items()}
+    return _named_sources({**found, **told})
+
+
+def _hardware_sources(
+    said: Mapping[str, str],
+    known: Properties,
+    has_clusters: bool,
+    graphics: Gpu | None,
+    drivers: tuple[NnapiDriver, ...],
+) -> dict[str, str]:
+    of_cores = {"cpufreq": "sysfs cpufreq", "cpuinfo": "/proc/cpuinfo"}
+    of_gpu = {"gles": "dumpsys SurfaceFlinger", "vkjson": "cmd gpu vkjson", "features": "cmd package"}
+    of_nnapi = {"services": "service list", "lshal": "lshal", "vintf": "vintf manifests"}
+    level = nnapi_feature_level(known)
+    nnapi = _joined(said, of_nnapi) or "init.svc properties"
+    return _named_sources(
+        {
+            "clusters": _joined(said, of_cores) if has_clusters else None,
+            "gpu": (_joined(said, of_gpu) or facts.source(known, "egl")) if graphics else None,
+            "nnapi": (f"{nnapi}; feature level {level}" if level else nnapi) if drivers else None,
+        }
+    )
+
+
+def _named_sources(found: Mapping[str, str | None]) -> dict[str, str]:
+    return {fact: source for fact, source in found.items() if source is not None}
+
+
+def _joined(said: Mapping[str, str], name_by_section: Mapping[str, str]) -> str | None:
+    names = [name for section, name in name_by_section.items() if said.get(section, "").strip()]
+    return ", ".join(names) or None

@@ -1,0 +1,1 @@
+"""Battery, clocks, screen, temperatures."""

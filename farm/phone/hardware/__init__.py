@@ -1,0 +1,1 @@
+"""CPU, GPU, NNAPI drivers, memory and storage."""

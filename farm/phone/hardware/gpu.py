@@ -1,0 +1,129 @@
+"""Which GPU a phone has, with its drivers: `dumpsys SurfaceFlinger`, `cmd gpu vkjson`, features."""
+
+import re
+from collections.abc import Sequence
+
+from farm.core.devices.hardware import Gpu
+from farm.phone.adb.decoding import lines, whole_lines
+
+#: People quote the line.
+_GLES = re.compile(r"(?:^|[\s\"'`>])GLES: ?(.+?)[\"'`]*$")
+_OPENGL = re.compile(r"OpenGL ES\S* \d+\.\d+(?:\.\d+)? ?(.*)", re.DOTALL)
+#: `V@0762.10`, `v1.r38p1-01eac0` or `v1.g15p0-01eac0`, `build 1.13@5776728`.
+_DRIVERS = (
+    re.compile(r"V@\d[\d.]*", re.ASCII),
+    re.compile(r"(?<![a-z0-9])[rg]\d{1,3}p\d{1,3}(?:-\d+\w{0,6})?", re.ASCII),
+    re.compile(r"\d+\.\d+@\d+", re.ASCII),
+)
+_COMPANY = re.compile(r"(?:Ltd|Inc|Co|Corp|LLC|Limited|Corporation)\b", re.IGNORECASE)
+#: Android writes whole numbers as `4206847.0`, from some version on.
+_NUMBER_FIELD = re.compile(r'\s*"(apiVersion|driverVersion)"\s*:\s*(\d{1,10})(?:\.0)?\s*,?\s*', re.ASCII)
+_TEXT_FIELD = re.compile(r'\s*"(driverInfo|deviceName)"\s*:\s*"([^"]{0,600})"\s*,?\s*')
+_FEATURE = re.compile(r"(?:feature:)?android\.hardware\.vulkan\.version=(\d{1,10})", re.ASCII)
+_PREFIX = re.compile(r"v\d+\.(?=[rg]\d)", re.ASCII)
+
+
+def gpu(surfaceflinger: str, vkjson: str, features: str = "", egl: str | None = None) -> Gpu | None:
+    """The GPU; None when the phone says nothing of it.
+
+    Args:
+        surfaceflinger: `dumpsys SurfaceFlinger`, or its GLES line.
+        vkjson: `cmd gpu vkjson`, or the lines of it that name versions; the first device counts.
+        features: `pm list features`, which has Vulkan's version where vkjson cannot be had.
+        egl: ro.hardware.egl, for where nothing else says who made it.
+    """
+    vendor, renderer, version = _gles(surfaceflinger)
+    numbers, texts = _vulkan_fields(vkjson)
+    fallback = next((int(match[1]) for match in map(_FEATURE.fullmatch, _words(features)) if match), None)
+    api = numbers.get("apiVersion") or fallback
+    found = Gpu(
+        vendor=vendor or egl,
+        renderer=renderer or texts.get("deviceName") or None,
+        driver=_driver(version),
+        driver_text=version,
+        vulkan=_vulkan_version(api) if api else None,
+        vulkan_driver=_vulkan_driver(numbers.get("driverVersion"), texts.get("driverInfo")),
+    )
+    return None if found == Gpu() else found
+
+
+def _gles(text: str) -> tuple[str | None, str | None, str | None]:
+    """Vendor, renderer and version of the first GLES line; what may be cut of it is left out."""
+    said = lines(text)
+    for number, line in enumerate(said, start=1):
+        match = _GLES.search(line)
+        parts = _split(match[1]) if match else []
+        # Behind the last line end a part may not be whole; a line that is alone is what somebody copied.
+        parts = parts[:-1] if 1 < number == len(said) else parts
+        if len(parts) >= 2 and parts[0] and parts[1] and not parts[1].startswith("OpenGL ES"):
+            behind = [at for at, part in enumerate(parts) if at >= 2 and part.startswith("OpenGL ES")]
+            at = behind[0] if behind else 2
+            version = ", ".join(parts[at:])
+            return parts[0], ", ".join(parts[1:at]), version or None
+    return None, None, None
+
+
+def _split(text: str) -> list[str]:
+    """At commas outside of brackets; `Co., Ltd.` stays with the company it belongs to."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth = max(0, depth + (letter == "(") - (letter == ")"))
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    found: list[str] = []
+    for part in map(str.strip, parts):
+        if len(found) == 1 and _COMPANY.match(part):
+            found[0] += f", {part}"
+        else:
+            found.append(part)
+    return found
+
+
+def _driver(version: str | None) -> str | None:
+    """The driver's own version in what it says: short where we know the maker's form."""
+    if version is None:
+        return None
+    known = (pattern.search(version) for pattern in _DRIVERS)
+    short = next((match[0] for match in known if match), None)
+    behind = _OPENGL.fullmatch(version)
+    rest = _PREFIX.sub("", behind[1].strip()) if behind else version
+    # ANGLE and translators put theirs in brackets.
+    whole = rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
+    return short or whole or None
+
+
+def _vulkan_fields(text: str) -> tuple[dict[str, int], dict[str, str]]:
+    numbers: dict[str, int] = {}
+    texts: dict[str, str] = {}
+    # A document on one line is taken apart first; what no end follows may be cut.
+    pieces: Sequence[str] = lines(text) if text.count("\n") > 1 else re.split(r"(?<=,)|[{}\r\n]", text)
+    # The loader's version stands before that of a device, which comes just before its driver's or its name.
+    version: int | None = None
+    for piece in pieces[:-1]:
+        if (number := _NUMBER_FIELD.fullmatch(piece)) is None:
+            if (word := _TEXT_FIELD.fullmatch(piece)) is not None:
+                texts.setdefault(word[1], word[2].strip())
+        elif number[1] == "apiVersion":
+            version = int(number[2])
+        else:
+            numbers.setdefault("driverVersion", int(number[2]))
+        if version is not None and ("driverVersion" in numbers or "deviceName" in texts):
+            numbers.setdefault("apiVersion", version)
+    return numbers, texts
+
+
+def _vulkan_version(packed: int) -> str:
+    """VK_MAKE_API_VERSION: 7 bits of major, 10 of minor, 12 of patch."""
+    return f"{packed >> 22 & 0x7F}.{packed >> 12 & 0x3FF}.{packed & 0xFFF}"
+
+
+def _vulkan_driver(packed: int | None, info: str | None) -> str | None:
+    """Packed as API versions are, which Arm, Qualcomm and Imagination keep to; all 10 bits are major."""
+    number = f"{packed >> 22}.{packed >> 12 & 0x3FF}.{packed & 0xFFF}" if packed else None
+    return ", ".join(dict.fromkeys(part for part in (number, info) if part)) or None
+
+
+def _words(text: str) -> list[str]:
+    return [word for line in whole_lines(text) for word in line.split()]

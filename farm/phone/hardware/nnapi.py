@@ -1,0 +1,105 @@
+"""Which NNAPI drivers a phone has, by what it registers, declares and starts."""
+
+import re
+from collections.abc import Iterator
+
+from farm.core.devices.hardware import NnapiDriver
+from farm.phone.adb.decoding import whole_lines
+from farm.phone.identity.properties import Properties
+
+_NAME = r"([A-Za-z0-9][\w.+-]{0,63})"
+#: `service list`: `52  android.hardware.neuralnetworks.IDevice/mtk-dsp_shim: [...]`.
+_AIDL = re.compile(rf"android\.hardware\.neuralnetworks\.IDevice/{_NAME}", re.ASCII)
+#: `lshal`, and the older names of manifests.
+_HIDL = re.compile(rf"android\.hardware\.neuralnetworks@(\d+\.\d+)::IDevice/{_NAME}", re.ASCII)
+_SKIPPED = "cannot be fetched"
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_HAL = re.compile(r"<hal\b.{0,4000}?</hal>", re.DOTALL)
+_TAG = re.compile(r"<(name|version|fqname|instance)>\s*([^<>\s]{1,200})\s*</\1>")
+_FQNAME = re.compile(rf"(?:@(\d+\.\d+)::)?IDevice/{_NAME}", re.ASCII)
+_PLAIN = re.compile(_NAME, re.ASCII)
+_SERVICE = re.compile(r"init\.svc\.(\S*(?:neuralnetworks|nnapi|nnhal)\S*)")
+_INTERFACE = "android.hardware.neuralnetworks"
+
+
+def nnapi_drivers(
+    *, service_list: str = "", lshal: str = "", vintf: str = "", properties: Properties | None = None
+) -> tuple[NnapiDriver, ...]:
+    """The drivers by name.
+
+    What is registered runs; what is only declared runs if every one of the phone's NNAPI services does, and
+    is not known to run where some do. A phone that names no driver, but starts services for them, has a
+    driver by the name of each service.
+
+    Args:
+        service_list: `service list`.
+        lshal: `lshal`, both its streams: it complains of what is declared and not there.
+        vintf: manifests of the vendor, one after another.
+        properties: of the phone, for the state of its services.
+    """
+    services = _services(properties or {})
+    states = set(services.values())
+    of_services = states.pop() if len(states) == 1 else None
+    found: dict[str, NnapiDriver] = {}
+    for driver in (*_declared(vintf, of_services), *_listed(service_list), *_hidl(lshal)):
+        known = found.get(driver.name)
+        found[driver.name] = driver if known is None else _both(known, driver)
+    if not found:
+        found = {name: NnapiDriver(name=name, running=state) for name, state in services.items()}
+    return tuple(found[name] for name in sorted(found))
+
+
+def nnapi_feature_level(properties: Properties) -> str | None:
+    """Of the NNAPI runtime, which Google updates outside system releases."""
+    level = properties.get("persist.device_config.nnapi_native.current_feature_level", "").strip()
+    return level if level.isascii() and level.isdigit() else None
+
+
+def _both(known: NnapiDriver, seen: NnapiDriver) -> NnapiDriver:
+    """What is declared and what is there: the highest version, and the surer word on whether it runs."""
+    versions = [version for version in (known.version, seen.version) if version is not None]
+    running = (known.running or seen.running) if seen.running is not None else known.running
+    return NnapiDriver(name=known.name, version=max(versions, key=_order, default=None), running=running)
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _listed(text: str) -> Iterator[NnapiDriver]:
+    for line in whole_lines(text):
+        if (match := _AIDL.search(line)) is not None:
+            yield NnapiDriver(name=match[1], running=_SKIPPED not in line)
+
+
+def _hidl(text: str) -> Iterator[NnapiDriver]:
+    for line in whole_lines(text):
+        if (match := _HIDL.search(line)) is not None:
+            yield NnapiDriver(name=match[2], version=match[1], running=_is_served(line, line[match.end() :]))
+        else:
+            yield from _listed(line)
+
+
+def _is_served(line: str, behind: str) -> bool | None:
+    """Threads, server and clients stand behind; `N/A` in all of them is a service nobody asked for yet."""
+    columns = behind.split()
+    return None if columns and set(columns) == {"N/A"} else _SKIPPED not in line
+
+
+def _declared(text: str, running: bool | None) -> Iterator[NnapiDriver]:
+    for hal in _HAL.findall(_COMMENT.sub("", text)):
+        tags = [(match[1], match[2]) for match in _TAG.finditer(hal)]
+        if ("name", _INTERFACE) not in tags:
+            continue
+        version = next((value for tag, value in reversed(tags) if tag == "version"), None)
+        for tag, value in tags:
+            match = _FQNAME.fullmatch(value)
+            if tag == "fqname" and match is not None:
+                yield NnapiDriver(name=match[2], version=match[1] or version, running=running)
+            elif tag == "instance" and _PLAIN.fullmatch(value):
+                yield NnapiDriver(name=value, version=version, running=running)
+
+
+def _services(properties: Properties) -> dict[str, bool]:
+    found = ((_SERVICE.fullmatch(name), value.strip()) for name, value in properties.items())
+    return {match[1]: value == "running" for match, value in found if match and value}

@@ -1,0 +1,101 @@
+"""What `df` prints: toybox, coreutils, and the toolbox of old."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from farm.phone.adb.decoding import lines, whole_lines
+
+_UNIT_BYTES = {"": 1024, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+#: coreutils' -h writes `3,8G` where people part decimals by a comma.
+_AMOUNT = r"(\d{1,12}(?:\.\d{1,3}|,\d(?=[KMGT]))?)([KMGT]?)"
+#: Size, used, available, use%, mount point, at the end of a line: a long file system name is wrapped before.
+_ROW = re.compile(rf"(?:.*\s)?{_AMOUNT}\s+{_AMOUNT}\s+{_AMOUNT}\s+\d+%\s+(/\S*)", re.ASCII)
+#: Android's toolbox, up to 6: mount point, size, used, free, block size.
+_OLD_ROW = re.compile(rf"(/\S*)\s+{_AMOUNT}\s+{_AMOUNT}\s+{_AMOUNT}\s+\d+", re.ASCII)
+#: Android's toolbox, up to 4: `/data: 2013012K total, 391508K used, 1621504K available (block size 4096)`.
+_OLDEST_ROW = re.compile(
+    rf"(/\S*): {_AMOUNT} total, {_AMOUNT} used, {_AMOUNT} available \(block size \d+\)", re.ASCII
+)
+#: `1K-blocks`, `1024-blocks`, `1M-blocks`: what a plain figure means; `df -i` counts files instead.
+_BLOCKS = re.compile(r"Filesystem\s+(\d{1,7})([KMG]?)-blocks\s.*", re.ASCII)
+_COUNTS_FILES = re.compile(r"Filesystem\s+Inodes\s.*", re.ASCII)
+#: Where a whole listing shows the users' data; Magisk of old mounts it in a place of its own.
+#: What is emulated lies on it.
+_DATA_MOUNTS = (
+    *("/data", "/data/user/0", "/data/data", "/sbin/.magisk/mirror/data"),
+    *("/storage/emulated", "/storage/emulated/0", "/mnt/shell/emulated"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSystem:
+    """One row. A plain figure is kilobytes, where the heading does not say what blocks are meant."""
+
+    mount: str
+    size_bytes: int
+    free_bytes: int
+
+
+def file_systems(text: str) -> list[FileSystem]:
+    """Every row that is whole, in the order of the listing: without a line end its mount may be cut."""
+    return _rows(whole_lines(text))
+
+
+def _is_cut_row(last_line: str) -> bool:
+    """What a terminal shows last is its prompt."""
+    return last_line.strip() != "" and not last_line.endswith(("$", "#"))
+
+
+def _rows(said: Iterable[str]) -> list[FileSystem]:
+    found: list[FileSystem] = []
+    block_bytes: int | None = _UNIT_BYTES[""]
+    for line in said:
+        if (heading := _BLOCKS.fullmatch(line)) is not None:
+            block_bytes = int(heading[1]) * (_UNIT_BYTES[heading[2]] if heading[2] else 1)
+        elif _COUNTS_FILES.fullmatch(line):
+            block_bytes = None
+        elif block_bytes is not None and (row := _row(line, block_bytes)) is not None:
+            found.append(row)
+    return found
+
+
+def _row(line: str, block_bytes: int) -> FileSystem | None:
+    if (row := _ROW.fullmatch(line)) is not None:
+        size, free, mount = (row[1], row[2]), (row[5], row[6]), row[7]
+    elif (row := _OLD_ROW.fullmatch(line) or _OLDEST_ROW.fullmatch(line)) is not None:
+        size, free, mount = (row[2], row[3]), (row[6], row[7]), row[1]
+    else:
+        return None
+    size_bytes, free_bytes = (_bytes(*amount, block_bytes) for amount in (size, free))
+    return FileSystem(mount=mount, size_bytes=size_bytes, free_bytes=free_bytes)
+
+
+def data_file_system(text: str) -> FileSystem | None:
+    """The one file system listed, or the one of the users' data in a whole listing; None when neither is.
+
+    Where something is cut off behind the one, it is not the only one.
+    """
+    found = file_systems(text)
+    if len(found) == 1 and not _is_cut_row(lines(text)[-1]):
+        return found[0]
+    # The answer to `df /data`, copied without its last line end; of a mount that is cut it is the same.
+    found = found or _rows(lines(text))
+    of_data = [row for mount in _DATA_MOUNTS for row in found if row.mount == mount]
+    return of_data[0] if of_data else None
+
+
+def storage_free_bytes(text: str) -> int | None:
+    """Free bytes on the file system that was asked for; None when it is not in the listing."""
+    found = data_file_system(text)
+    return None if found is None else found.free_bytes
+
+
+def storage_size_bytes(text: str) -> int | None:
+    """How large it is, as `storage_free_bytes`."""
+    found = data_file_system(text)
+    return None if found is None else found.size_bytes
+
+
+def _bytes(amount: str, unit: str, block_bytes: int) -> int:
+    return int(float(amount.replace(",", ".")) * (_UNIT_BYTES[unit] if unit else block_bytes))

@@ -1,0 +1,165 @@
+"""What a phone's properties say it is, and which of them said it."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from farm.phone.adb.decoding import whole_number
+from farm.phone.identity.properties import Properties
+from farm.phone.identity.soc import chip
+
+#: ro.product.model is missing where the dump is cut, or where vendors fill their own partitions' only. It is
+#: made of those (ro.product.property_source_order): the phone's maker goes before its board's.
+_PARTITIONS = ("", "odm.", "vendor.", "product.", "system.", "system_ext.")
+#: Makers say what they sell a phone as in properties of their own.
+_MARKET_NAMES = (
+    "ro.product.marketname",
+    "ro.product.vendor.marketname",
+    "ro.product.odm.marketname",
+    "ro.product.system.marketname",
+    "ro.vendor.product.marketname",
+    "ro.product.honor.marketname",
+    "ro.vendor.oplus.market.enname",
+    "ro.vendor.oplus.market.name",
+    "ro.oplus.market.name",
+    "ro.product.oplus.market.name",
+    "ro.oppo.market.enname",
+    "ro.oppo.market.name",
+    "ro.oneplus.market.name",
+    "ro.display.series",
+    "ro.config.marketing_name",
+    "ro.vivo.market.name",
+    "ro.vendor.vivo.market.name",
+    "ro.semc.product.name",
+    "ro.asus.product.mkt_name",
+    "ro.vendor.asus.product.mkt_name",
+    "ro.product.nickname",
+    "ro.vendor.product.ztename",
+    "ro.vendor.product.display",
+    "ro.product.en.display",
+    "ro.zuk.product.market",
+    "ro.product.display",
+    "ro.lge.petname",
+    "ro.boot.vendor.lge.petname",
+    "ro.product.product.tran.device.name.default",
+    "ro.product.tran.device.name.default",
+)
+_NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "device_model": [f"ro.product.{partition}model" for partition in _PARTITIONS],
+        "manufacturer": [f"ro.product.{partition}manufacturer" for partition in _PARTITIONS],
+        "android": ["ro.build.version.release", "ro.system.build.version.release"],
+        "api_level": ["ro.build.version.sdk", "ro.system.build.version.sdk"],
+        "build_fingerprint": ["ro.build.fingerprint", "ro.system.build.fingerprint"],
+        "security_patch": ["ro.build.version.security_patch"],
+        "serialno": ["ro.serialno", "ro.boot.serialno"],
+        "egl": ["ro.hardware.egl"],
+    }
+)
+#: android.os.Build.UNKNOWN, which stands for what nobody filled in.
+_UNKNOWN = "unknown"
+_ABI_LISTS = ("ro.product.cpu.abilist", "ro.system.product.cpu.abilist", "ro.vendor.product.cpu.abilist")
+_ABI_BY_MACHINE = {
+    "aarch64": "arm64-v8a",
+    "arm64": "arm64-v8a",
+    "armv8l": "armeabi-v7a",
+    "armv7l": "armeabi-v7a",
+    "i686": "x86",
+    "i386": "x86",
+}
+
+
+def device_model(properties: Properties) -> str | None:
+    """The model as its maker calls it, e.g. `Pixel 8`."""
+    return _first(properties, _NAMES["device_model"])
+
+
+def manufacturer(properties: Properties) -> str | None:
+    """Who made the phone."""
+    return _first(properties, _NAMES["manufacturer"])
+
+
+def market_name(properties: Properties) -> str | None:
+    """What it is sold as, where that is not the model."""
+    return _first(properties, _telling(properties)) if device_model(properties) is not None else None
+
+
+def soc(properties: Properties) -> str | None:
+    """Maker and model of the chip; its platform's name where the phone says no more."""
+    return chip(properties).text
+
+
+def android_release(properties: Properties) -> str | None:
+    """Android's version, e.g. `8.1.0`."""
+    return _first(properties, _NAMES["android"])
+
+
+def api_level(properties: Properties) -> int | None:
+    """The SDK version, e.g. 34."""
+    return whole_number(_first(properties, _NAMES["api_level"]) or "")
+
+
+def abis(properties: Properties) -> tuple[str, ...]:
+    """Preferred ABI first; empty when the phone does not say."""
+    listed = _first(properties, _ABI_LISTS)
+    single = [properties.get("ro.product.cpu.abi", ""), properties.get("ro.product.cpu.abi2", "")]
+    names = listed.split(",") if listed else single
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def build_fingerprint(properties: Properties) -> str | None:
+    """What changes with every system update."""
+    return _first(properties, _NAMES["build_fingerprint"])
+
+
+def security_patch(properties: Properties) -> str | None:
+    """Of the system's security patches: `2026-05-05`."""
+    return _first(properties, _NAMES["security_patch"])
+
+
+def egl(properties: Properties) -> str | None:
+    """What the maker calls the OpenGL ES driver: `adreno`, `mali`, `meow`."""
+    return _first(properties, _NAMES["egl"])
+
+
+def serialno(properties: Properties) -> str | None:
+    """The phone's own serial number, which adb shows for USB transports only."""
+    return _first(properties, _NAMES["serialno"])
+
+
+def is_virtual(properties: Properties) -> bool:
+    """Whether this is one of our virtual phones."""
+    return properties.get("ro.benchfarm.virtual") == "1"
+
+
+def cpu_domain(properties: Properties) -> str | None:
+    """What a virtual phone shares its CPU with."""
+    return _first(properties, ["ro.benchfarm.cpu_domain"])
+
+
+def abi_of_machine(machine: str) -> str | None:
+    """Android's name for what `uname -m` says."""
+    name = machine.strip()
+    return _ABI_BY_MACHINE.get(name, name) or None
+
+
+def source(properties: Properties, fact: str) -> str | None:
+    """The property that a fact was read off; None for one that no property holds."""
+    match fact:
+        case "abis":
+            names: Sequence[str] = _ABI_LISTS
+        case "market_name":
+            names = _telling(properties)
+        case _:
+            names = _NAMES.get(fact, ())
+    return next((name for name in names if properties.get(name, "").strip() not in ("", _UNKNOWN)), None)
+
+
+def _telling(properties: Properties) -> list[str]:
+    """Where a phone may say what it is sold as, without those that say its model once more."""
+    model = (device_model(properties) or "").casefold()
+    return [name for name in _MARKET_NAMES if properties.get(name, "").strip().casefold() != model]
+
+
+def _first(properties: Properties, names: Sequence[str]) -> str | None:
+    values = (properties.get(name, "").strip() for name in names)
+    return next((value for value in values if value and value != _UNKNOWN), None)

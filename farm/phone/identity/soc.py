@@ -1,0 +1,282 @@
+"""Which chip a phone has, by all that it says: makers put that in a dozen places."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from farm.phone.identity.properties import Properties
+from farm.phone.identity.soc_names import NAMES
+from farm.phone.identity.soc_table import CHIP_BY_PLATFORM, FAMILY_BY_PLATFORM, VENDORS
+
+#: The surest first. ro.soc.* came with Android 12; ro.chipname is Samsung's, where the platform of every
+#: Exynos up to the S9 says exynos5; ro.hardware may be the chip's vendor (qcom) or the phone's code name.
+_SAYING = (
+    "ro.chipname",
+    "ro.board.chiptype",
+    "ro.hardware.chipname",
+    "ro.vendor.soc.model",
+    "ro.vendor.qti.soc_model",
+    # Oppo's and its kin, and Huawei's: what their phones show in the settings.
+    *("ro.product.oplus.cpuinfo", "ro.product.cpuinfo", "ro.config.cpu_info_display"),
+    # Unisoc's boot loader reads off which of a platform's chips it is: `T618`.
+    (_OF_UNISOC := "ro.boot.auto.efuse"),
+)
+#: MediaTek's platforms serve several chips: an MT6762G says MT6765 here, and its own number in /proc/cpuinfo.
+_PLATFORMS = ("ro.vendor.mediatek.platform", "ro.mediatek.platform")
+#: One vendor image of Qualcomm's serves several platforms; it finds out by itself which it runs on.
+_HINTING = (
+    "ro.vendor.qti.soc_name",
+    *("ro.board.platform", "ro.boot.hardware.platform", "ro.hardware", "ro.boot.hardware"),
+)
+_BOARDS = ("ro.arch", "ro.product.board")
+_HARDWARE_LINE = "/proc/cpuinfo, Hardware"
+#: Where the code name of the phone may stand instead of the chip's: a Galaxy Nexus is `tuna`.
+_OF_PHONES = (_HARDWARE_LINE, "ro.hardware", "ro.boot.hardware", *_BOARDS)
+_QUALCOMM = "qualcomm technologies, inc"
+#: A Moto G20 is `java`, and a Moto G10 `capri`: both are Broadcom's platforms, too.
+_NAMING_BY_WORDS = frozenset({"Qualcomm", "Broadcom"})
+#: Part numbers within longer texts: `Qualcomm Technologies, Inc SM8350`, `Hisilicon Kirin970`.
+_PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (vendor, re.compile(rf"(?<![a-z0-9])(?:{part})", re.ASCII | re.IGNORECASE))
+    for vendor, part in (
+        (
+            "Qualcomm",
+            r"(?:(?:msm|apq) ?\d{4}|(?:sm|qcm|qcs|qrb|sxr|ssg|sg|sdw|sw)\d{4}|(?:sdm|sda|qcs|qm)\d{3}"
+            # The kernel may name the stepping: `MSM8994v2.1`.
+            r"|sc[78][12]80)[a-z]{0,3}(?:-[a-z]{2})?(?=v\d(?:\.\d)?(?![a-z0-9])|(?![a-z0-9]))",
+        ),
+        ("MediaTek", r"mtk?[5689]\d{3}[a-z]{0,2}(?:[_/-][a-z0-9_/-]{1,16})?(?![a-z0-9])"),
+        ("Samsung", r"s5e\d{4}(?![a-z0-9])"),
+        ("Samsung", r"(?:samsung)?exynos ?(?:\d{4}[abe]?|8[58]0|9[89]0)(?![a-z0-9])"),
+        ("HiSilicon", r"(?:kirin ?\d{3,4}[a-z]{0,2}|hi\d{4}[a-z]?)(?![a-z0-9])"),
+        (
+            "Unisoc",
+            r"(?:s[cp]\d{4}[a-z]{0,2}|(?:uis|sl)\d{4}[a-z]?|ums\d{3,4}[a-z]?|ud710|s9863a)(?![a-z0-9])",
+        ),
+        ("Unisoc", r"(?:(?<=unisoc )|(?<=unisoc tiger ))t\d{3,4}(?![a-z0-9])"),
+        ("Google", r"tensor(?: g\d{1,2})?(?![a-z0-9])"),
+        ("Xiaomi", r"xring[ _]?o\d{1,3}(?![a-z0-9])"),
+        ("Leadcore", r"lc1\d{3}[a-z]?(?![a-z0-9])"),
+        ("Marvell", r"pxa\d{3,4}[a-z]?(?![a-z0-9])"),
+        ("Rockchip", r"rk[23]\d{3}[a-z]?(?![a-z0-9])"),
+        ("Texas Instruments", r"omap\d{4}(?![a-z0-9])"),
+        # What kernels of every Raspberry Pi say.
+        ("Broadcom", r"bcm(?!2835|270[89])\d{4,5}[a-z]?(?![a-z0-9])"),
+        ("NVIDIA", r"tegra\d{0,3}(?![a-z0-9])"),
+    )
+)
+#: Kernels of before 2016 name the platform so, whichever of its chips is there.
+_TREE = re.compile(r"qualcomm (msm|apq) ?(\d{4})\b.*\(flattened device tree\)", re.ASCII | re.IGNORECASE)
+#: `MSM8916MSM8916`: some kernels print it twice.
+_TWICE = re.compile(r"\b([a-z]{2,8}\d{3,5}[a-z]{0,3})\1\b", re.ASCII | re.IGNORECASE)
+#: Boards of Samsung's are named after the chip, now and then after an older one: they are asked last.
+_SAMSUNG_BOARD = re.compile(r"(?:universal|erd|smdk)(\d{4}[ab]?(?![a-z0-9])|\d{4})", re.ASCII | re.IGNORECASE)
+#: What some give for the model: a Mate 70 says `kirin`.
+_SERIES = frozenset({"kirin", "exynos", "snapdragon", "dimensity", "helio", *VENDORS})
+#: Chips of phones whose code name is that of a headset's chip, too (SXR2130).
+_ALSO_OF_HEADSETS = ("kona",)
+_MAKERS_OF_HEADSETS = ("oculus", "meta", "pico")
+#: What stands where nobody filled anything in (android.os.Build.UNKNOWN, and makers' own); images that
+#: serve phones of all chips have `common` for the platform.
+_NOTHING = frozenset(
+    {"", "unknown", "n/a", "na", "none", "null", "default", "0", "common", "generic"},
+)
+_NUMBER = re.compile(r"(S5E\d{4}|[A-Z]+\d{3,4})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """None where the phone does not say."""
+
+    vendor: str | None = None
+    #: The part's number as its maker writes it, or the name where makers say that alone (`Tensor G3`).
+    model: str | None = None
+    #: What it is sold as, where that is another word; several names where the part has them.
+    name: str | None = None
+    #: The code name of a platform that several chips share, where nothing says more.
+    platform: str | None = None
+    source: str | None = None
+
+    @property
+    def text(self) -> str | None:
+        """All of it in one, for people: `Qualcomm SM8750 (Snapdragon 8 Elite)`."""
+        said = self.model or self.platform
+        if said is None:
+            return self.vendor
+        name = f" ({self.name})" if self.name else ""
+        has_vendor = self.vendor is None or said.casefold().startswith(self.vendor.casefold())
+        return f"{said}{name}" if has_vendor else f"{self.vendor} {said}{name}"
+
+
+def chip(properties: Properties, *, hardware: str | None = None, machine: str | None = None) -> Chip:
+    """The chip, with the place that named it.
+
+    Args:
+        properties: of the phone.
+        hardware: the `Hardware` line of /proc/cpuinfo, which only some kernels have.
+        machine: /sys/devices/soc0/machine, which Qualcomm's kernels have.
+    """
+    model, maker = _value(properties, "ro.soc.model"), _value(properties, "ro.soc.manufacturer")
+    if model is not None and (model.casefold() in _SERIES or _is_of_phone(model, properties)):
+        model = maker = None
+    found = _chip_found(properties, hardware, machine)
+    if model is not None and (found.model or "").casefold().endswith(f" {model.casefold()}"):
+        # Xiaomi's phones say `O3`, on a platform xring_o3_asic.
+        return found
+    if model is not None and (said_by_itself := _chip_said(model, maker)).vendor is not None:
+        # A platform's code name: something else may say which of its chips it is.
+        is_told = said_by_itself.model is None and found.model is not None
+        return found if is_told and found.vendor == said_by_itself.vendor else said_by_itself
+    # The model as the phone says it, with the maker that everything else is of: `T612`, platform ums9230.
+    return found if model is None else replace(_chip_said(model, maker), vendor=found.vendor)
+
+
+def _is_of_phone(model: str, properties: Properties) -> bool:
+    """Some who build Android for a phone give the phone's own name for its chip's."""
+    names = {
+        properties.get(name, "").casefold() for name in ("ro.product.device", "ro.product.vendor.device")
+    }
+    return model.casefold() in names and _chip_named(model, "") is None
+
+
+def _chip_found(properties: Properties, hardware: str | None, machine: str | None) -> Chip:
+    """By everything but ro.soc.*."""
+    said = [(name, _value(properties, name)) for name in _SAYING]
+    said = [(name, f"Unisoc {text}" if text and name == _OF_UNISOC else text) for name, text in said]
+    said += [("/sys/devices/soc0/machine", machine), (_HARDWARE_LINE, hardware)]
+    said += [(name, _value(properties, name)) for name in (*_PLATFORMS, *_HINTING, *_BOARDS)]
+    known = [(name, text.strip()) for name, text in said if text is not None and text.strip()]
+    if properties.get("ro.product.manufacturer", "").strip().casefold() in _MAKERS_OF_HEADSETS:
+        known = [(name, text) for name, text in known if _code_name(text) not in _ALSO_OF_HEADSETS]
+    named = (_chip_named(text, source) for source, text in known)
+    found = next((each for each in named if each is not None), None)
+    return found or _of_board(known) or _family(known) or _only_vendor(known) or Chip()
+
+
+def _chip_said(model: str, maker: str | None) -> Chip:
+    """By ro.soc.*: the model as the phone says it, but for code names (a Pixel 7 says GS201)."""
+    known = CHIP_BY_PLATFORM.get(model.casefold())
+    code_name = _code_name(model)
+    if code_name in FAMILY_BY_PLATFORM and code_name.isalpha():
+        return Chip(vendor=FAMILY_BY_PLATFORM[code_name][0], platform=code_name, source="ro.soc.model")
+    recognised = _chip_named(model, "")
+    guessed = recognised.vendor if recognised else None
+    vendor = next((vendor for vendor, _ in _vendors([("", maker)])), maker) if maker else guessed
+    if known is not None and known[0] == (vendor or known[0]):
+        source = f"ro.soc.model, {model}"
+        return Chip(vendor=known[0], model=known[1], name=sold_as(known[1]), source=source)
+    first, _, rest = model.partition(" ")
+    if rest and first.casefold() in {(vendor or "").casefold(), (maker or "").casefold()}:
+        model = rest.strip()
+    return Chip(vendor=vendor, model=model, name=sold_as(model), source="ro.soc.model")
+
+
+def _chip_named(text: str, source: str) -> Chip | None:
+    """The chip that a text names, by its part number or by a code name that means one chip."""
+    names_platform = source in (*_PLATFORMS, *_HINTING, *_BOARDS) or _TREE.fullmatch(text) is not None
+    if names_platform and _family_name(text) is not None:
+        return None
+    if (known := CHIP_BY_PLATFORM.get(_code_name(text))) is not None and _is_of_chip(known[0], text, source):
+        return Chip(vendor=known[0], model=known[1], name=sold_as(known[1]), source=f"{source}, {text}")
+    for vendor, part in _PARTS:
+        if (match := part.search(_TWICE.sub(r"\1", text))) is not None:
+            model = _written(vendor, match[0])
+            return Chip(vendor=vendor, model=model, name=sold_as(model), source=source)
+    return None
+
+
+def _code_name(text: str) -> str:
+    """Qualcomm's kernels put the maker before it, and some the phone: `Qualcomm Technologies, Inc KONA`."""
+    if (tree := _TREE.fullmatch(text)) is not None:
+        return f"{tree[1]}{tree[2]}".casefold()
+    return text.casefold().rpartition(_QUALCOMM)[2].strip(" .")
+
+
+def _family_name(text: str) -> str | None:
+    """The platform of several chips that a text names; makers put more behind a number: `msm8953_64`."""
+    code_name = _code_name(text)
+    number = code_name.partition("_")[0]
+    if code_name not in FAMILY_BY_PLATFORM and number.isalnum() and not number.isalpha():
+        code_name = number
+    return code_name if code_name in FAMILY_BY_PLATFORM else None
+
+
+def _is_of_chip(vendor: str, text: str, source: str) -> bool:
+    """Whether a code name there is the chip's: some vendors' are words, which makers call phones by, too."""
+    is_word = vendor in _NAMING_BY_WORDS and not any(letter.isdigit() for letter in text)
+    return not is_word or source not in _OF_PHONES or _QUALCOMM in text.casefold()
+
+
+def _written(vendor: str, part: str) -> str:
+    """A part's number as its maker writes it."""
+    match vendor:
+        case "Samsung":
+            return part.casefold().replace(" ", "").removeprefix("samsung")
+        case "MediaTek":
+            return part.upper().replace("MTK", "MT")
+        case "Google":
+            return part.title()
+        case "HiSilicon" if part.casefold().startswith("kirin"):
+            return f"Kirin {part[5:].strip().upper()}"
+        case "Xiaomi":
+            return f"XRING {part[5:].strip(' _').upper()}"
+        case "Unisoc" if part.casefold().startswith("sp"):
+            return f"SC{part[2:].upper()}"
+        case "Unisoc" if part.casefold() == "s9863a":
+            return "SC9863A"
+        case "NVIDIA":
+            return part.capitalize()
+        case _:
+            return part.upper().replace(" ", "")
+
+
+def _of_board(known: list[tuple[str, str]]) -> Chip | None:
+    boards = ((source, match[1]) for source, text in known if (match := _SAMSUNG_BOARD.match(text)))
+    source, number = next(boards, (None, ""))
+    if source is None:
+        return None
+    is_numbered = f"EXYNOS{number}" not in NAMES and f"S5E{number}" in NAMES
+    part = f"s5e{number}" if is_numbered else f"exynos{number}"
+    return _chip_named(part, source) or _family([(source, part)])
+
+
+def _family(known: list[tuple[str, str]]) -> Chip | None:
+    for source, text in known:
+        platform = _family_name(text)
+        if platform is not None and _is_of_chip(FAMILY_BY_PLATFORM[platform][0], text, source):
+            vendor, chips = FAMILY_BY_PLATFORM[platform]
+            return Chip(vendor=vendor, platform=platform, source=f"{source}, which is any of {chips}")
+    return None
+
+
+def _only_vendor(known: list[tuple[str, str]]) -> Chip | None:
+    """Nothing is recognised: the platform as it stands, and its maker where something says that."""
+    vendor, teller = next(_vendors(known), (None, None))
+    hints = {name: text for name, text in known if name in _HINTING}
+    source = next((name for name in _HINTING if name in hints and hints[name] != "qcom"), None)
+    if source is None and vendor is None:
+        return None
+    return Chip(vendor=vendor, platform=hints[source] if source else None, source=source or teller)
+
+
+def _vendors(known: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Makers, each with what told it."""
+    for source, text in known:
+        folded = text.casefold()
+        yield from ((vendor, source) for word, vendor in VENDORS.items() if folded.startswith(word))
+
+
+def sold_as(model: str) -> str | None:
+    """The name a part is sold under, where that says more than its number."""
+    number = _NUMBER.match(model.upper())
+    name = (NAMES.get(model.upper()) or NAMES.get(number[1])) if number else None
+    return None if name is None or _plain(name) == _plain(model) else name
+
+
+def _plain(text: str) -> str:
+    return "".join(letter for letter in text.casefold() if letter.isalnum())
+
+
+def _value(properties: Mapping[str, str], name: str) -> str | None:
+    value = properties.get(name, "").strip()
+    return None if value.casefold() in _NOTHING else value

@@ -1,0 +1,1 @@
+"""Settings and controls of a device."""

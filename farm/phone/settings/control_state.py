@@ -1,0 +1,64 @@
+"""What controls.sh prints of a phone's clocks and cores: how each file was, is to be, and is."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from farm.core.devices.controls import ControlState
+from farm.phone.adb.decoding import lines, whole_number
+
+#: File below devices/system/cpu, value before, value asked for, value now; `-` where it says nothing.
+_ROW = re.compile(
+    r"(?:cpufreq/(policy\d{1,3})/scaling_(\w+)|(cpu\d{1,3})/(online)) (\S+) (\S+) (\S+)", re.ASCII
+)
+_NAME_BY_FILE = {"governor": "governor", "min_freq": "min_hz", "max_freq": "max_hz", "online": "online"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    name: str
+    before: str | None
+    asked: str
+    now: str | None
+
+
+def control_states(text: str) -> tuple[ControlState, ...]:
+    """What was set, as it was read back right then."""
+    return tuple(
+        ControlState(
+            name=row.name,
+            asked=row.asked,
+            before=row.before,
+            held_before=row.now,
+            problem=None if row.before is not None else "the phone does not have it",
+        )
+        for row in _rows(text)
+    )
+
+
+def held_afterwards(states: Sequence[ControlState], text: str) -> tuple[ControlState, ...]:
+    """The same with what was read back after the run; of what is not in the text that stays unknown."""
+    now_by_name = {row.name: row.now for row in _rows(text)}
+    return tuple(
+        replace(state, held_after=now_by_name[state.name]) if state.name in now_by_name else state
+        for state in states
+    )
+
+
+def _rows(text: str) -> Iterator[_Row]:
+    for line in lines(text):
+        match = _ROW.fullmatch(line)
+        if match is None or (file := match[2] or match[4]) not in _NAME_BY_FILE:
+            continue
+        name = f"{match[1] or match[3]}.{_NAME_BY_FILE[file]}"
+        before, asked, now = (_value(match[number], in_hz=file.endswith("_freq")) for number in (5, 6, 7))
+        if asked is not None:
+            yield _Row(name, before, asked, now)
+
+
+def _value(said: str, *, in_hz: bool) -> str | None:
+    """Frequencies are in kilohertz in those files, and in hertz everywhere else."""
+    if said == "-":
+        return None
+    kilohertz = whole_number(said)
+    return str(kilohertz * 1000) if in_hz and kilohertz is not None else said

@@ -1,0 +1,1 @@
+"""Who may call: tokens, roles, enrollment."""

@@ -1,0 +1,1 @@
+"""What agents report and are told: sessions and exchanges."""

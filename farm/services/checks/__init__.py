@@ -1,0 +1,1 @@
+"""Health checks, reference runs and incidents of devices."""

@@ -1,0 +1,1 @@
+"""Devices: views, administration, reservations, software updates."""

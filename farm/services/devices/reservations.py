@@ -1,0 +1,146 @@
+"""A phone out of the pool for a person: held, given back, and checked before it is measured on again."""
+
+from datetime import datetime, timedelta
+from shlex import quote
+
+from sqlalchemy.engine import Connection
+
+from farm.core.devices.device import Admin, Health
+from farm.core.errors import Conflict, HostError
+from farm.database.notifications import concerns
+from farm.services.devices.admin import device_change
+from farm.services.devices.views import device_named
+from farm.store.devices import devices, transitions
+from farm.store.devices.devices import Device
+from farm.store.hosts import hosts
+from farm.store.jobs import jobs
+from farm.wire.documents.devices import AdbAccess, DeviceChange, HoldRequest, ReleaseRequest
+
+_HANDLED = "somebody had it in hand"
+
+
+def hold(connection: Connection, name: str, asked: HoldRequest, *, now: datetime) -> DeviceChange:
+    """Give a phone to a person from now on; a run under way ends first. The own hold gets a new end.
+
+    Raises:
+        NotFound: there is no such phone.
+        InvalidInput: several might be meant.
+        Conflict: somebody else holds it, it is retired, or somebody was quicker.
+    """
+    device = device_named(connection, name)
+    if device.admin is Admin.RETIRED:
+        raise Conflict(
+            f"{device.name} is retired", hint=f"farm device admit {quote(device.name)} takes it back"
+        )
+    if device.held_by not in (None, asked.by):
+        raise _held_by_other(device)
+    until = now + timedelta(seconds=asked.for_s)
+    cause = f"by {asked.by} until {_moment(until)}" + (f": {asked.reason}" if asked.reason else "")
+    actor = f"user:{asked.by}"
+    if not transitions.put_hold(
+        connection, device, by=asked.by, until=until, now=now, actor=actor, cause=cause
+    ):
+        raise Conflict(f"{device.name}: somebody else was quicker", hint="look who holds it, and try again")
+    after = devices.get_device(connection, device.device_id)
+    return device_change(connection, after, f"{after.name} is held by {asked.by} until {_moment(until)}")
+
+
+def release(connection: Connection, name: str, asked: ReleaseRequest, *, now: datetime) -> DeviceChange:
+    """Give a phone back to the pool, by way of a check.
+
+    Raises:
+        NotFound: there is no such phone.
+        InvalidInput: several might be meant.
+        Conflict: somebody else holds it, or ended the hold meanwhile.
+    """
+    device = device_named(connection, name)
+    if device.held_by is None:
+        return device_change(connection, device, f"nobody holds {device.name}", changed=False)
+    if device.held_by != asked.by and not asked.force:
+        raise _held_by_other(device)
+    is_holder = device.held_by == asked.by
+    told = f"{asked.by} is done with it" if is_holder else f"{asked.by} ended the hold of {device.held_by}"
+    cause = asked.reason or told
+    if not _end(connection, device, now=now, actor=f"user:{asked.by}", cause=cause):
+        raise Conflict(f"{device.name}: its hold has just changed", hint="look who holds it, and try again")
+    after = devices.get_device(connection, device.device_id)
+    return device_change(connection, after, f"{after.name} is back in the pool; it is checked first")
+
+
+def end_overdue_holds(connection: Connection, *, now: datetime) -> None:
+    """Give back to the pool what was held until now."""
+    for device_id in transitions.overdue_holds(connection, now):
+        device = devices.get_device(connection, device_id)
+        if _end(connection, device, now=now, actor="farm", cause="its time is over"):
+            concerns(connection, [device.host_id])
+
+
+def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:
+    """Where adb reaches a phone that the caller holds.
+
+    Raises:
+        NotFound: there is no such phone.
+        InvalidInput: several might be meant.
+        Conflict: the caller does not hold it, or its last run is not over yet.
+        HostError: the host's agent is not connected, or does not say where its adb server is.
+    """
+    device = device_named(connection, name)
+    _check_held(device, by)
+    session = hosts.current_session(connection, device.host_id)
+    adb_port = hosts.find_adb_port(connection, device.host_id)
+    if session is None:
+        raise HostError(f"the agent of host {device.host_id} is not connected")
+    if adb_port is None:
+        raise HostError(
+            f"the agent of host {device.host_id} does not say where its adb server listens there",
+            hint="it shares one of another machine, or is of an older release: bring it up to this one",
+        )
+    assert device.held_until is not None, "the schema pairs them"
+    return AdbAccess(
+        device_id=device.device_id,
+        host=device.host_id,
+        boot_id=session.boot_id,
+        adb_port=adb_port,
+        serial=device.serial,
+        held_until=device.held_until,
+    )
+
+
+def _check_held(device: Device, by: str) -> None:
+    if device.held_by is None:
+        raise Conflict(
+            f"{device.name} is not held by you, so the farm may use it at any moment",
+            hint=f"take it out of the pool first: farm device hold {quote(device.name)} --for 1h",
+        )
+    if device.held_by != by:
+        raise _held_by_other(device)
+    if device.job_id is not None or device.cleaned_fence < device.fence:
+        raise Conflict(
+            f"the last run on {device.name} is not over yet",
+            hint=f"farm device hold {quote(device.name)} --for 1h waits for it",
+        )
+
+
+def _end(connection: Connection, device: Device, *, now: datetime, actor: str, cause: str) -> bool:
+    """End a hold. What was known of the phone's health is no longer: anything may have happened to it."""
+    if not transitions.end_hold(connection, device, now=now, actor=actor, cause=cause):
+        return False
+    trusted = [Health.GOOD, Health.SUSPECT]
+    transitions.move_health(
+        connection, device.device_id, sources=trusted, to=Health.UNKNOWN, now=now, cause=_HANDLED
+    )
+    if device.admin is Admin.ACTIVE:
+        jobs.add_check(connection, device.device_id, now=now, cause=_HANDLED)
+    return True
+
+
+def _held_by_other(device: Device) -> Conflict:
+    until = f" until {_moment(device.held_until)}" if device.held_until else ""
+    return Conflict(
+        f"{device.name} is held by {device.held_by}{until}",
+        hint=f"ask {device.held_by}, or take it: farm device release {quote(device.name)} --force",
+    )
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"

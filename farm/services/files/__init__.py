@@ -1,0 +1,1 @@
+"""Artifacts, variants, programs, and how long they are kept."""

@@ -1,0 +1,251 @@
+"""Registers the programs of harnesses, after a look into every file, and says what is registered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from farm.blobs.disk import DiskBlobs
+from farm.blobs.program_file import look_into
+from farm.core.base.spec_errors import name_hint
+from farm.core.errors import ArtifactMissing, InvalidInput, NotFound
+from farm.core.operations.event import FarmEvent, Subject
+from farm.core.programs.abi import program_abi
+from farm.core.programs.binary_inspection import Look
+from farm.core.programs.bundle import Bundle, BundleFile
+from farm.core.programs.bundle_rules import check_bundle
+from farm.core.programs.missing_flags import lacking_flags
+from farm.core.programs.warnings import Note, notes
+from farm.harness.registry import get_harness, harness_names
+from farm.services.files.adapters import adapter_of, check_successor
+from farm.services.files.artifacts import uploaded_size
+from farm.services.files.registration import checked_digest
+from farm.store.files.artifacts import expired_at_by_digest, mark_used
+from farm.store.files.programs import Program, current_programs, list_programs, put_program
+from farm.store.operations.events import record_event
+from farm.wire.documents.files.harness_definition import harness_definition
+from farm.wire.documents.files.programs import (
+    AdapterView,
+    BundleFileSpec,
+    BundleFileView,
+    FlagView,
+    HarnessView,
+    NoteView,
+    ProgramRegistration,
+    ProgramView,
+    RegisteredProgramView,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """A program whose files were looked into: it may be registered."""
+
+    harness: str
+    abi: str
+    bundle: Bundle
+    definition: Mapping[str, Any] | None
+    lacks: frozenset[str]
+    notes: tuple[Note, ...]
+
+
+def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> Inspection:
+    """Check a registration and look into its files. Reads all of them: not for a transaction.
+
+    Raises:
+        InvalidInput: no such harness, a bundle that cannot be, or files that do not go together.
+        HarnessInvalid: the definition of a generic harness makes no sense.
+        ArtifactMissing: a file was not uploaded.
+    """
+    definition = _checked_definition(registration)
+    flags = () if definition is not None else _words_known(registration.name)
+    bundle = Bundle(
+        files=tuple(_bundle_file(file, blobs) for file in registration.files),
+        entry=registration.entry,
+        env=registration.env,
+        command=registration.command,
+    )
+    check_bundle(bundle)
+    look_by_path = {file.path: look_into(blobs.path(file.digest), flags) for file in bundle.files}
+    abi = program_abi(look_by_path, bundle.entry, registration.abi)
+    lacks = lacking_flags(flags, look_by_path, bundle.entry) if flags else frozenset()
+    return Inspection(
+        harness=registration.name,
+        abi=abi,
+        bundle=bundle,
+        definition=definition,
+        lacks=lacks or frozenset(),
+        notes=(*notes(bundle, look_by_path), *_flag_notes(registration, lacks, look_by_path)),
+    )
+
+
+def register_program(
+    connection: Connection, inspection: Inspection, *, now: datetime, actor: str
+) -> RegisteredProgramView:
+    """Make a program the one that new matrices run; matrices of before keep theirs.
+
+    Raises:
+        ArtifactMissing: a file was not uploaded, or has expired since.
+        HarnessInvalid: the definition would join histories of different work.
+    """
+    if inspection.definition is not None:
+        check_successor(connection, inspection.harness, harness_definition(inspection.definition))
+    for file in inspection.bundle.files:
+        uploaded_size(connection, file.digest, called=f"the file `{file.path}`")
+    mark_used(connection, [file.digest for file in inspection.bundle.files], now=now)
+    before = current_programs(connection, inspection.harness).get(inspection.abi)
+    known = {program.program_id for program in list_programs(connection, harness=inspection.harness)}
+    program = put_program(
+        connection,
+        harness=inspection.harness,
+        abi=inspection.abi,
+        bundle=inspection.bundle,
+        definition=inspection.definition,
+        lacks=inspection.lacks,
+        now=now,
+    )
+    record_event(
+        connection,
+        at=now,
+        actor=actor,
+        kind=FarmEvent.PROGRAM_REGISTERED,
+        subject=Subject.PROGRAM,
+        subject_id=program.program_id,
+        to_state="in use",
+        cause=f"{program.harness} for {program.abi}, {program.digest[:12]}",
+    )
+    replaced = before if before is not None and before.program_id != program.program_id else None
+    return RegisteredProgramView(
+        program=_program_view(program, in_use=True),
+        replaces=None if replaced is None else _program_view(replaced, in_use=False),
+        known=program.program_id in known,
+        notes=tuple(NoteView(message=note.message, hint=note.hint) for note in inspection.notes),
+    )
+
+
+def list_program_views(connection: Connection, *, harness: str | None = None) -> list[ProgramView]:
+    """Registered programs, of one harness or all, by when they were last registered."""
+    registered = list_programs(connection, harness=harness)
+    in_use = {(program.harness, program.abi): program.program_id for program in registered}
+    gone = expired_at_by_digest(connection).keys()
+    views = (
+        _program_view(program, in_use=in_use[program.harness, program.abi] == program.program_id)
+        for program in registered
+    )
+    return [view.model_copy(update={"expired": any(f.digest in gone for f in view.files)}) for view in views]
+
+
+def list_adapters(connection: Connection) -> list[AdapterView]:
+    """The farm's own adapters, by name."""
+    return [
+        AdapterView(
+            name=name,
+            formats=tuple(adapter.formats),
+            backends=tuple(adapter.backends),
+            parser_version=adapter.parser_version,
+            abis=tuple(sorted(current_programs(connection, name))),
+        )
+        for name in harness_names()
+        for adapter in (get_harness(name),)
+    ]
+
+
+def harness_view(connection: Connection, name: str) -> HarnessView:
+    """A harness with what it offers and its programs.
+
+    Raises:
+        NotFound: neither this farm nor a user made one of that name.
+    """
+    registered = list_programs(connection, harness=name)
+    if not registered and name not in harness_names():
+        known = {program.harness for program in list_programs(connection)}
+        hint = name_hint(name, [*known, *harness_names()])
+        raise NotFound(f"there is no harness `{name}`", hint=hint)
+    adapter = adapter_of(registered[-1]) if registered else get_harness(name)
+    flags = (
+        FlagView(name=flag, default=told.default, help=told.help, minimum=told.minimum)
+        for flag, told in adapter.flags.items()
+    )
+    definition = registered[-1].definition if registered else None
+    return HarnessView(
+        name=name,
+        clock_covers=adapter.clock_covers,
+        parser_version=adapter.parser_version,
+        needs_model=adapter.needs_model,
+        formats=tuple(adapter.formats),
+        backends=tuple(adapter.backends),
+        flags=tuple(flags),
+        programs=tuple(list_program_views(connection, harness=name)),
+        definition=None if definition is None else dict(definition),
+    )
+
+
+def _checked_definition(registration: ProgramRegistration) -> dict[str, Any] | None:
+    """What a generic harness's program is kept with; None where the farm has an adapter of that name."""
+    name, data = registration.name, registration.definition
+    if data is None:
+        if name not in harness_names():
+            hint = f"{name_hint(name, harness_names())}; for a program of your own, add --definition FILE"
+            raise InvalidInput(f"the farm has no adapter for a harness `{name}`", hint=hint)
+        return None
+    if name in harness_names():
+        raise InvalidInput(f"`{name}` has an adapter of the farm's own", hint="give yours another name")
+    definition = harness_definition(data)
+    if definition.name != name:
+        message = f"the definition is that of `{definition.name}`, not of `{name}`"
+        raise InvalidInput(message, hint="use one name for both")
+    return definition.model_dump(mode="json")
+
+
+def _words_known(name: str) -> tuple[str, ...]:
+    adapter = get_harness(name)
+    return tuple(adapter.flags) if adapter.flags_are_words else ()
+
+
+def _bundle_file(file: BundleFileSpec, blobs: DiskBlobs) -> BundleFile:
+    size_bytes = blobs.size_bytes(checked_digest(file.digest))
+    if size_bytes is None:
+        raise ArtifactMissing(f"the file {file.path[:80]!r}, {file.digest}, was not uploaded")
+    return BundleFile(path=file.path, digest=file.digest, size_bytes=size_bytes, executable=file.executable)
+
+
+def _flag_notes(
+    registration: ProgramRegistration, lacks: frozenset[str] | None, look_by_path: Mapping[str, Look]
+) -> list[Note]:
+    name = registration.name
+    if lacks is None:
+        return [
+            Note(
+                message=f"nothing in its files shows which flags of {name} it knows",
+                hint=f"is it {name}? `farm harness test {name}` runs it once",
+            )
+        ]
+    if not lacks:
+        return []
+    listed = ", ".join(sorted(lacks))
+    return [Note(message=f"it does not know {listed}", hint="cells that set one of them are unsupported")]
+
+
+def _program_view(program: Program, *, in_use: bool) -> ProgramView:
+    files = (
+        BundleFileView(
+            path=file.path, digest=file.digest, executable=file.executable, size_bytes=file.size_bytes
+        )
+        for file in program.bundle.files
+    )
+    return ProgramView(
+        name=program.harness,
+        abi=program.abi,
+        digest=program.digest,
+        size_bytes=program.bundle.size_bytes,
+        files=tuple(files),
+        entry=program.bundle.entry,
+        env=dict(program.bundle.env),
+        command=program.bundle.command,
+        lacks=tuple(sorted(program.lacks)),
+        in_use=in_use,
+        created_at=program.created_at,
+        chosen_at=program.chosen_at,
+    )

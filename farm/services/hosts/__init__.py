@@ -1,0 +1,1 @@
+"""Hosts: views, administration, teardown."""

@@ -1,0 +1,1 @@
+"""Jobs: claim, termination, deferral, why they are pending."""

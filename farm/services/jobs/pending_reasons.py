@@ -1,0 +1,220 @@
+"""Why is it waiting? For any job, and for what is left of a matrix."""
+
+from datetime import datetime
+from shlex import quote
+
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import JobId, MatrixId
+from farm.core.checks.incident import IncidentKind
+from farm.core.devices.device import Blocker, blockers
+from farm.core.errors import NotFound
+from farm.core.jobs.attempt import AttemptState
+from farm.core.jobs.job import JobKind, JobState
+from farm.core.jobs.pending_reasons import (
+    LiveAttempt,
+    Place,
+    Reason,
+    Since,
+    attempt_reasons,
+    blocker_reason,
+    in_order,
+    incident_reason,
+)
+from farm.core.operations.event import Subject
+from farm.services.devices.blocked_since import since
+from farm.services.devices.views import Load, load_of
+from farm.services.jobs.deferral import find_put_off
+from farm.services.matrices.views import get_matrix
+from farm.store.checks import incidents
+from farm.store.devices import devices
+from farm.store.devices.devices import Device
+from farm.store.hosts import hosts
+from farm.store.jobs import attempts, jobs, positions
+from farm.store.jobs.attempts import Attempt
+from farm.store.jobs.jobs import Job
+from farm.store.jobs.positions import OpenJobs
+from farm.store.matrices import lazy_expansion
+from farm.store.operations.event_history import last_events
+from farm.wire.documents.matrices.pending import (
+    DeviceWaitingView,
+    JobWaitingView,
+    MatrixWaitingView,
+    ReasonView,
+    RunningView,
+)
+
+#: Nobody waits for the exact place behind so many.
+MAX_COUNTED = 1000
+
+
+def job_waiting(connection: Connection, job_id: JobId) -> JobWaitingView:
+    """What a job waits for now; for one that is finished, how it ended.
+
+    Raises:
+        NotFound: there is no such job.
+    """
+    job = jobs.find_job(connection, job_id)
+    if job is None:
+        raise NotFound(f"there is no job {job_id}", hint="`farm matrix jobs ID` lists a matrix's jobs")
+    device = devices.get_device(connection, job.device_id)
+    before = _before(connection, job) if job.state is JobState.QUEUED else 0
+    began = _began(connection, job)
+    return JobWaitingView(
+        job_id=job.job_id,
+        matrix_id=job.matrix_id,
+        device_id=device.device_id,
+        device=device.name,
+        state=job.state,
+        outcome=job.outcome,
+        since=began.at,
+        by=began.by,
+        cause=began.cause,
+        reasons=_views(_reasons(connection, job, device, load_of(connection))),
+        jobs_before=min(before, MAX_COUNTED),
+        more_before=before > MAX_COUNTED,
+        running=_running(connection, device),
+    )
+
+
+def matrix_waiting(connection: Connection, matrix_id: MatrixId) -> MatrixWaitingView:
+    """What is left of a matrix and what that waits for, by phone.
+
+    Raises:
+        NotFound: there is no such matrix.
+    """
+    matrix = get_matrix(connection, matrix_id)
+    load = load_of(connection)
+    left = positions.open_jobs(connection, matrix_id)
+    not_queued = sum(
+        each.count for each in lazy_expansion.left_of(connection, matrix_id) if not each.is_cancelled
+    )
+    views = [
+        _device_waiting(connection, devices.get_device(connection, device_id), own, load)
+        for device_id, own in left.items()
+    ]
+    return MatrixWaitingView(
+        matrix_id=matrix_id,
+        name=matrix.name,
+        left=sum(view.queued + (view.active is not None) for view in views) + not_queued,
+        not_queued=not_queued,
+        moved_at=positions.last_moved_at(connection, matrix_id),
+        devices=tuple(sorted(views, key=_is_getting_on)),
+    )
+
+
+def _is_getting_on(view: DeviceWaitingView) -> bool:
+    return all(reason.passes for reason in view.reasons)
+
+
+def _device_waiting(connection: Connection, device: Device, own: OpenJobs, load: Load) -> DeviceWaitingView:
+    first = jobs.find_job(connection, own.active or own.first_queued or JobId(0))
+    assert first is not None, "a device without open jobs is not listed"
+    before = _before(connection, first) if own.active is None else 0
+    return DeviceWaitingView(
+        device_id=device.device_id,
+        device=device.name,
+        queued=own.queued,
+        active=own.active,
+        reasons=_views(_reasons(connection, first, device, load)),
+        jobs_before=min(before, MAX_COUNTED),
+        more_before=before > MAX_COUNTED,
+        running=_running(connection, device),
+    )
+
+
+def _reasons(connection: Connection, job: Job, device: Device, load: Load) -> list[Reason]:
+    match job.state:
+        case JobState.FINISHED:
+            return []
+        case JobState.ACTIVE:
+            return attempt_reasons(_live(connection, job, device))
+        case JobState.QUEUED:
+            found = blockers(load.state_of(device), check=job.kind is JobKind.CHECK)
+            of_phone = [_blocked(connection, device, blocker) for blocker in in_order(found)]
+            off = find_put_off(connection, job)
+            return [*_of_host(connection, device), *of_phone, *([] if off is None else [off.reason])]
+
+
+def _of_host(connection: Connection, device: Device) -> list[Reason]:
+    """What the phone's host goes through, where that keeps the phone from work."""
+    return [
+        incident_reason(incident.kind, device.host_id, Since(at=incident.began_at, cause=incident.cause))
+        for incident in incidents.open_incidents(connection, device.host_id)
+        if incident.kind is IncidentKind.PRESSURE or device.device_id in incident.devices
+    ]
+
+
+def _blocked(connection: Connection, device: Device, blocker: Blocker) -> Reason:
+    return blocker_reason(blocker, _place(device), since(connection, device, blocker))
+
+
+def _live(connection: Connection, job: Job, device: Device) -> LiveAttempt:
+    """The attempt of an active job, which has one."""
+    attempt = _current(connection, job)
+    session = hosts.find_session(connection, attempt.session_id)
+    assert session is not None, "attempts refer to their sessions"
+    return LiveAttempt(
+        state=attempt.state,
+        since=_phase_since(connection, attempt),
+        waiting_for=attempt.waiting_for,
+        session=session.state,
+        beat_at=session.beat_at,
+        place=_place(device),
+        gates_wait_s=attempt.plan.gates.wait_s,
+        timeout_s=attempt.plan.timeout_s,
+    )
+
+
+def _current(connection: Connection, job: Job) -> Attempt:
+    attempt = None if job.attempt_id is None else attempts.find_attempt(connection, job.attempt_id)
+    assert attempt is not None, "an active job has its attempt"
+    return attempt
+
+
+def _phase_since(connection: Connection, attempt: Attempt) -> datetime:
+    told = last_events(connection, Subject.ATTEMPT, attempt.attempt_id)
+    return told[0].at if told else attempt.claimed_at
+
+
+def _began(connection: Connection, job: Job) -> Since:
+    """How the job came to be in its state: as submitted, or by its last event."""
+    for event in last_events(connection, Subject.JOB, job.job_id):
+        return Since(at=event.at, by=event.actor, cause=job.message or event.cause)
+    return Since(at=job.created_at)
+
+
+def _before(connection: Connection, job: Job) -> int:
+    return positions.count_before(connection, job, limit=MAX_COUNTED + 1)
+
+
+def _running(connection: Connection, device: Device) -> RunningView | None:
+    if device.job_id is None or device.last_attempt_id is None or device.claimed_at is None:
+        return None
+    job = jobs.find_job(connection, device.job_id)
+    return RunningView(
+        job_id=device.job_id,
+        matrix_id=None if job is None else job.matrix_id,
+        attempt_id=device.last_attempt_id,
+        phase=device.last_attempt_state or AttemptState.CLAIMED,
+        claimed_at=device.claimed_at,
+    )
+
+
+def _place(device: Device) -> Place:
+    return Place(name=quote(device.name), host=device.host_id, presence=device.presence)
+
+
+def _views(reasons: list[Reason]) -> tuple[ReasonView, ...]:
+    return tuple(
+        ReasonView(
+            code=reason.code,
+            message=reason.message,
+            hint=reason.hint,
+            passes=reason.passes,
+            since=reason.since.at,
+            by=reason.since.by,
+            cause=reason.since.cause,
+        )
+        for reason in reasons
+    )

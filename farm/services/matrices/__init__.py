@@ -1,0 +1,1 @@
+"""Matrices: submission, expansion, progress, cancellation."""

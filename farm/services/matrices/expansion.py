@@ -1,0 +1,123 @@
+"""What a matrix comes to on this farm as it is now; nothing is stored."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId
+from farm.core.devices.device import Admin
+from farm.core.devices.selector import KnownDevice
+from farm.core.matrices.expansion import expand
+from farm.core.matrices.matrix import Expansion, KnownHarness, KnownVariant, MatrixPlan, varying_axes
+from farm.core.programs.selection import abi_to_run
+from farm.services.files.adapters import known_harness
+from farm.store.devices import devices
+from farm.store.files import variants as catalog
+from farm.store.files.artifacts import expired_at_by_digest
+from farm.store.files.programs import Program, current_programs
+from farm.wire.documents.matrices.matrix import MatrixSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What the farm has that a matrix is expanded over; two that are equal give the same cells."""
+
+    devices: Sequence[KnownDevice]
+    variants: Sequence[KnownVariant]
+    #: In use, by ABI.
+    programs: Mapping[str, Program]
+    #: ABIs for whose program a file is gone.
+    expired: frozenset[str]
+    #: Follows from its programs, with functions that are never equal.
+    harness: KnownHarness = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expanded:
+    """A matrix with all that its cells refer to."""
+
+    spec: MatrixSpec
+    plan: MatrixPlan
+    expansion: Expansion
+    ground: Ground
+    #: The axes by which cells are told from each other: of the whole matrix, whatever part of it is run.
+    varying: frozenset[str]
+
+    @property
+    def harness(self) -> KnownHarness:
+        """What the cells run."""
+        return self.ground.harness
+
+    @property
+    def devices(self) -> Sequence[KnownDevice]:
+        """All of the farm, whether a selector fits them or not."""
+        return self.ground.devices
+
+    @property
+    def variants(self) -> Sequence[KnownVariant]:
+        """All of the farm."""
+        return self.ground.variants
+
+    def program_by_device(self) -> dict[DeviceId, int]:
+        """What each device runs; one that can run none is missing."""
+        programs = self.ground.programs
+        abis = {device.device_id: abi_to_run(device.facts.abis, programs) for device in self.devices}
+        return {device_id: programs[abi].program_id for device_id, abi in abis.items() if abi is not None}
+
+
+def expand_here(connection: Connection, spec: MatrixSpec) -> Expanded:
+    """Expand a matrix over what the farm has.
+
+    Raises:
+        MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
+        SelectorEmpty: a selector fits no device.
+    """
+    plan = spec.plan()
+    ground = ground_of(connection, plan.harness)
+    expansion = expand(plan, variants=ground.variants, harness=ground.harness, devices=ground.devices)
+    keys = [slot.key for slot in expansion.slots] + [cell.key for cell in expansion.rejected]
+    return Expanded(spec=spec, plan=plan, expansion=expansion, ground=ground, varying=varying_axes(keys))
+
+
+def ground_of(connection: Connection, harness: str) -> Ground:
+    """What matrices of a harness are expanded over now.
+
+    Raises:
+        MatrixInvalid: there is no such harness.
+    """
+    known = known_harness(connection, harness)
+    return Ground(
+        devices=_known_devices(connection),
+        variants=_known_variants(connection),
+        programs=current_programs(connection, harness),
+        expired=known.expired,
+        harness=known,
+    )
+
+
+def _known_variants(connection: Connection) -> list[KnownVariant]:
+    expired = expired_at_by_digest(connection)
+    return [
+        KnownVariant(
+            variant_id=variant.variant_id,
+            manifest=variant.manifest,
+            expired=variant.manifest.digest in expired,
+        )
+        for variant in catalog.list_variants(connection)
+    ]
+
+
+def _known_devices(connection: Connection) -> list[KnownDevice]:
+    return [
+        KnownDevice(
+            device_id=device.device_id,
+            host=device.host_id,
+            facts=device.facts,
+            label=device.label,
+            tags=device.tags,
+            unit=device.unit,
+        )
+        for device in devices.list_devices(connection)
+        if device.facts is not None and device.admin is not Admin.RETIRED
+    ]

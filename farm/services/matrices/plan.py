@@ -1,0 +1,222 @@
+"""What a matrix would come to, before anything is queued."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId
+from farm.core.devices.selector import KnownDevice, misfit
+from farm.core.matrices.estimate import Basis, Estimate, PastRuns, RunKind
+from farm.core.matrices.matrix import Cell, RejectedCell, label_by
+from farm.core.models.variant import Manifest, variant_name
+from farm.core.results.series import non_default_settings, series_digest
+from farm.services.devices.views import waiting_reasons
+from farm.services.matrices.expansion import Expanded, expand_here
+from farm.store.devices import devices
+from farm.store.jobs import durations
+from farm.wire.documents.matrices.matrix import MatrixSpec
+from farm.wire.documents.matrices.plans import (
+    LeftOutDevice,
+    MatrixPlanView,
+    PlannedCell,
+    PlannedDevice,
+    RejectedGroup,
+)
+
+_Estimated = Sequence[tuple[Cell, Estimate]]
+
+
+def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
+    """Expand a matrix and say what it would take; nothing is stored.
+
+    Raises:
+        MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
+        SelectorEmpty: a selector fits no device.
+    """
+    expanded = expand_here(connection, spec)
+    plan, expansion, varying = expanded.plan, expanded.expansion, expanded.varying
+    estimated = _estimated(connection, expanded)
+    planned = _planned_devices(connection, expanded, estimated)
+    label_by_index = {
+        cell.index: label_by(cell.key, varying, replica=cell.replica) for cell in expansion.cells
+    }
+    return MatrixPlanView(
+        name=plan.name,
+        harness=plan.harness,
+        rounds=plan.rounds,
+        cells=len(expansion.cells),
+        jobs=len(expansion.cells) * plan.rounds,
+        baseline_kind=_baseline_kind(expanded),
+        baseline=None if plan.baseline is None else dict(plan.baseline),
+        devices=planned,
+        left_out=_left_out(expanded),
+        rejected=_groups(expansion.rejected, varying),
+        uncompared=_uncompared(expanded, label_by_index),
+        phone_s=sum(device.phone_s for device in planned),
+        wall_s=_wall_s(connection, planned),
+        is_upper_bound=any(estimate.basis is Basis.TIMEOUT for _, estimate in estimated),
+        cell_list=_planned_cells(expanded, estimated, label_by_index),
+    )
+
+
+def _manifests(expanded: Expanded) -> dict[int, Manifest]:
+    return {variant.variant_id: variant.manifest for variant in expanded.variants}
+
+
+def _estimated(connection: Connection, expanded: Expanded) -> _Estimated:
+    harness, timeout_s = expanded.plan.harness, expanded.plan.timeout_s
+    past = PastRuns(
+        (
+            RunKind(
+                series=run.series_digest,
+                harness=harness,
+                model=run.model,
+                device_model=run.device_model,
+                settings=frozenset(run.settings.items()),
+            ),
+            run.seconds,
+        )
+        for run in durations.past_runs(connection, harness)
+    )
+    kind_of = _kinds(expanded)
+    return [
+        (cell, past.estimate(kind_of[cell.index], timeout_s=timeout_s)) for cell in expanded.expansion.cells
+    ]
+
+
+def _kinds(expanded: Expanded) -> dict[int, RunKind]:
+    """By cell, what its runs would be."""
+    manifests, defaults = _manifests(expanded), expanded.harness.defaults
+    device_model_by_id = {device.device_id: device.facts.device_model for device in expanded.devices}
+    found: dict[int, RunKind] = {}
+    for cell in expanded.expansion.cells:
+        manifest = None if cell.variant_id is None else manifests[cell.variant_id]
+        model, recipe = (None, None) if manifest is None else (manifest.model, manifest.recipe)
+        found[cell.index] = RunKind(
+            series=series_digest(
+                model=model,
+                recipe=recipe,
+                backend=cell.backend,
+                harness=expanded.plan.harness,
+                settings=cell.settings,
+                defaults=defaults,
+                device_id=cell.device_id,
+            ),
+            harness=expanded.plan.harness,
+            model=model,
+            device_model=device_model_by_id[cell.device_id],
+            settings=frozenset(non_default_settings(cell.settings, defaults).items()),
+        )
+    return found
+
+
+def _planned_devices(
+    connection: Connection, expanded: Expanded, estimated: _Estimated
+) -> tuple[PlannedDevice, ...]:
+    waiting = waiting_reasons(connection)
+    ahead = durations.queue_lengths(connection, min_priority=expanded.plan.priority)
+    by_device: defaultdict[DeviceId, list[Estimate]] = defaultdict(list)
+    for cell, estimate in estimated:
+        by_device[cell.device_id].append(estimate)
+    rounds = expanded.plan.rounds
+    return tuple(
+        PlannedDevice(
+            device_id=device.device_id,
+            label=device.label,
+            device_model=device.facts.device_model,
+            soc=device.facts.soc,
+            virtual=device.facts.virtual,
+            cells=len(by_device[device.device_id]),
+            jobs=len(by_device[device.device_id]) * rounds,
+            phone_s=sum(estimate.seconds for estimate in by_device[device.device_id]) * rounds,
+            cells_by_basis=dict(Counter(estimate.basis for estimate in by_device[device.device_id])),
+            jobs_ahead=ahead.get(device.device_id, 0),
+            waiting_for=waiting.get(device.device_id, ()),
+        )
+        for device in expanded.devices
+        if device.device_id in by_device
+    )
+
+
+def _wall_s(connection: Connection, planned: Sequence[PlannedDevice]) -> float:
+    """The busiest phone, or CPU: phones that share one take turns."""
+    domain_by_device = {device.device_id: device.cpu_domain for device in devices.list_devices(connection)}
+    busy_s: defaultdict[str, float] = defaultdict(float)
+    for device in planned:
+        busy_s[domain_by_device.get(device.device_id) or f"device {device.device_id}"] += device.phone_s
+    return max(busy_s.values(), default=0.0)
+
+
+def _baseline_kind(expanded: Expanded) -> Literal["relative", "absolute"] | None:
+    if expanded.plan.baseline is None:
+        return None
+    return "relative" if expanded.expansion.anchor is None else "absolute"
+
+
+def _left_out(expanded: Expanded) -> tuple[LeftOutDevice, ...]:
+    """Devices that no selector fits; one that fits has cells, or rejections of its own."""
+    expansion = expanded.expansion
+    fitting = {cell.device_id for cell in expansion.cells} | {cell.device_id for cell in expansion.rejected}
+    return tuple(
+        _left_out_device(device, expanded) for device in expanded.devices if device.device_id not in fitting
+    )
+
+
+def _left_out_device(device: KnownDevice, expanded: Expanded) -> LeftOutDevice:
+    return LeftOutDevice(
+        device_id=device.device_id,
+        device_model=device.facts.device_model,
+        reason=misfit(device, expanded.plan.selectors),
+    )
+
+
+def _groups(rejected: Sequence[RejectedCell], varying: frozenset[str]) -> tuple[RejectedGroup, ...]:
+    groups: defaultdict[tuple[object, ...], list[RejectedCell]] = defaultdict(list)
+    for cell in rejected:
+        groups[cell.rejection, cell.reason, cell.hint].append(cell)
+    return tuple(
+        RejectedGroup(
+            rejection=own[0].rejection,
+            reason=own[0].reason,
+            hint=own[0].hint,
+            labels=tuple(dict.fromkeys(label_by(cell.key, varying) for cell in own)),
+            device_ids=tuple(dict.fromkeys(cell.device_id for cell in own if cell.device_id is not None)),
+        )
+        for own in groups.values()
+    )
+
+
+def _uncompared(expanded: Expanded, label_by_index: Mapping[int, str]) -> tuple[str, ...]:
+    if expanded.plan.baseline is None:
+        return ()
+    alone = [
+        cell for cell in expanded.expansion.cells if cell.baseline_index is None and not cell.is_baseline
+    ]
+    return tuple(dict.fromkeys(label_by_index[cell.index] for cell in alone))
+
+
+def _planned_cells(
+    expanded: Expanded, estimated: _Estimated, label_by_index: Mapping[int, str]
+) -> tuple[PlannedCell, ...]:
+    manifests = _manifests(expanded)
+    return tuple(
+        PlannedCell(
+            device_id=cell.device_id,
+            label=label_by_index[cell.index],
+            variant=None if cell.variant_id is None else _name(manifests[cell.variant_id]),
+            backend=cell.backend,
+            settings=non_default_settings(cell.settings, expanded.harness.defaults),
+            replica=cell.replica,
+            baseline=None if cell.baseline_index is None else label_by_index[cell.baseline_index],
+            is_baseline=cell.is_baseline,
+            estimate_s=estimate.seconds,
+            basis=estimate.basis,
+        )
+        for cell, estimate in estimated
+    )
+
+
+def _name(manifest: Manifest) -> str:
+    return variant_name(manifest.model, manifest.recipe)

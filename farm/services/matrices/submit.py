@@ -1,0 +1,200 @@
+"""Turns a matrix into cells and jobs: small ones at once, large ones in pieces."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.base.idempotency_key import RequestKey
+from farm.core.base.ids import DeviceId, MatrixId
+from farm.core.jobs.fair_share import round_turn
+from farm.core.matrices.job_template import Blueprint, blueprint_of
+from farm.core.matrices.matrix import RejectedCell, label_by
+from farm.core.operations.event import Subject, WorkEvent
+from farm.database.notifications import concerns_devices
+from farm.services.matrices.expansion import Expanded, expand_here, ground_of
+from farm.services.matrices.idempotency import find_answered
+from farm.services.matrices.lazy_expansion import INLINE_JOBS, ChunkMaker, put_rows
+from farm.store.jobs.fair_share import first_turns
+from farm.store.matrices import lazy_expansion, matrices, rejections
+from farm.store.matrices.lazy_expansion import NewUnfolding
+from farm.store.operations.events import record_event
+from farm.wire.documents.matrices.matrix import MatrixSpec
+
+_MAX_SEED = 2**31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A matrix that is ready to be stored, and what takes long of it done."""
+
+    expanded: Expanded
+    blueprint: Blueprint
+    #: As it is stored, where its jobs are queued in pieces.
+    packed: bytes | None
+
+    @property
+    def job_count(self) -> int:
+        """Of all devices and rounds."""
+        return self.expanded.expansion.cell_count * self.blueprint.rounds
+
+
+def submit_matrix(connection: Connection, spec: MatrixSpec, *, now: datetime, actor: str) -> MatrixId:
+    """Expand a matrix over what the farm has now and queue its jobs, or have them queued.
+
+    Raises:
+        MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
+        SelectorEmpty: a selector fits no device.
+    """
+    return queue_matrix(connection, prepare_matrix(connection, spec), now=now, actor=actor)
+
+
+def prepare_matrix(connection: Connection, spec: MatrixSpec) -> Prepared:
+    """Expand a matrix; nothing is stored. Of a large one this takes seconds, so it holds no lock.
+
+    Raises:
+        MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
+        SelectorEmpty: a selector fits no device.
+    """
+    return prepared(expand_here(connection, spec))
+
+
+def prepared(expanded: Expanded, *, inline_jobs: int = INLINE_JOBS) -> Prepared:
+    """Make the blueprint of an expanded matrix; of no more than `inline_jobs` jobs, it is not kept."""
+    plan = expanded.plan
+    blueprint = blueprint_of(
+        expanded.expansion,
+        rounds=plan.rounds,
+        seed=secrets.randbelow(_MAX_SEED) if plan.seed is None else plan.seed,
+        varying=expanded.varying,
+        # Cells on devices without a program were rejected by the expansion.
+        program_by_device=expanded.program_by_device(),
+    )
+    is_large = expanded.expansion.cell_count * plan.rounds > inline_jobs
+    return Prepared(
+        expanded=expanded,
+        blueprint=blueprint,
+        packed=lazy_expansion.packed(blueprint) if is_large else None,
+    )
+
+
+def queue_prepared(
+    connection: Connection, ready: Prepared, *, request: RequestKey | None = None, now: datetime, actor: str
+) -> MatrixId:
+    """Store a matrix that was prepared over what the farm had; where that changed since, it is made anew.
+
+    Raises:
+        RequestReused: its key is of another request.
+        MatrixInvalid: it names what the farm has no more.
+        SelectorEmpty: a selector fits no device any more.
+    """
+    if ground_of(connection, ready.expanded.plan.harness) != ready.expanded.ground:
+        ready = prepare_matrix(connection, ready.expanded.spec)
+    return queue_matrix(connection, ready, request=request, now=now, actor=actor)
+
+
+def queue_matrix(
+    connection: Connection,
+    ready: Prepared,
+    *,
+    rerun_of: MatrixId | None = None,
+    request: RequestKey | None = None,
+    now: datetime,
+    actor: str,
+) -> MatrixId:
+    """Store an expanded matrix, and queue its jobs where they are few; else they are to be unfolded.
+
+    One that was submitted by the same request before is answered with, and nothing is stored.
+
+    Raises:
+        RequestReused: the key is of another request.
+    """
+    # Here again, behind the lock: of two at once the second finds what the first one stored.
+    if (answered := find_answered(connection, request, actor=actor)) is not None:
+        return answered
+    matrix_id = _store_matrix(connection, ready, rerun_of=rerun_of, request=request, now=now, actor=actor)
+    _queue_jobs(connection, matrix_id, ready, submitted_by=actor, now=now)
+    concerns_devices(connection, {part.device_id for part in ready.blueprint.parts})
+    again = "" if rerun_of is None else f", a rerun of matrix {rerun_of}"
+    record_event(
+        connection,
+        at=now,
+        actor=actor,
+        kind=WorkEvent.MATRIX_SUBMITTED,
+        subject=Subject.MATRIX,
+        subject_id=matrix_id,
+        to_state="queued",
+        cause=f"{ready.expanded.expansion.cell_count} cells, {ready.job_count} jobs{again}",
+    )
+    return matrix_id
+
+
+def _store_matrix(
+    connection: Connection,
+    ready: Prepared,
+    *,
+    rerun_of: MatrixId | None,
+    request: RequestKey | None,
+    now: datetime,
+    actor: str,
+) -> MatrixId:
+    expanded = ready.expanded
+    rejected = [_rejected(cell, expanded.varying) for cell in expanded.expansion.rejected]
+    matrix_id = matrices.add_matrix(
+        connection,
+        name=expanded.plan.name,
+        harness=expanded.plan.harness,
+        spec=expanded.spec.model_dump(mode="json"),
+        rounds=expanded.plan.rounds,
+        seed=ready.blueprint.seed,
+        rejected_count=len(rejected),
+        rerun_of=rerun_of,
+        submitted_by=actor,
+        request=request,
+        now=now,
+    )
+    rejections.add_rejections(connection, matrix_id, rejected)
+    return matrix_id
+
+
+def _rejected(cell: RejectedCell, varying: frozenset[str]) -> tuple[DeviceId | None, str, str]:
+    reason = f"{cell.reason} ({cell.hint})" if cell.hint else cell.reason
+    return cell.device_id, label_by(cell.key, varying), reason
+
+
+def _queue_jobs(
+    connection: Connection, matrix_id: MatrixId, ready: Prepared, *, submitted_by: str, now: datetime
+) -> None:
+    """Queue each device's rounds one after the other, every round in an order of its own."""
+    blueprint, priority = ready.blueprint, ready.expanded.plan.priority
+    device_ids = [part.device_id for part in blueprint.parts]
+    turns = first_turns(connection, device_ids, priority=priority, submitted_by=submitted_by)
+    if ready.packed is None:
+        maker = ChunkMaker(blueprint, matrix_id=matrix_id, priority=priority, created_at=now)
+        put_rows(connection, maker, maker.whole(turns))
+        return
+    lazy_expansion.add_unfolding(
+        connection,
+        matrix_id,
+        ready.packed,
+        _cursors(blueprint, turns),
+        priority=priority,
+        variant_ids={slot.variant_id for slot in blueprint.slots if slot.variant_id is not None},
+        program_ids={part.program_id for part in blueprint.parts},
+    )
+
+
+def _cursors(blueprint: Blueprint, turns: Mapping[DeviceId, int]) -> list[NewUnfolding]:
+    return [
+        NewUnfolding(
+            device_id=part.device_id,
+            jobs=blueprint.job_count(part),
+            first_turn=turns[part.device_id],
+            last_turn=round_turn(
+                turns[part.device_id], round=blueprint.rounds, cells=blueprint.cell_count(part)
+            ),
+        )
+        for part in blueprint.parts
+    ]

@@ -1,0 +1,1 @@
+"""Periodic work and which farm process does it."""

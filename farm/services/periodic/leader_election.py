@@ -1,0 +1,110 @@
+"""What the farm does by itself every few seconds: in one process of it at a time."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy.engine import Connection
+
+from farm.clock import Clock
+from farm.core.jobs.leader_lease import Turn
+from farm.core.jobs.timeouts import PATIENCE, Patience
+from farm.database.clock_skew import ClockCheck
+from farm.services.devices.admin import cancel_jobs_of_retired
+from farm.services.devices.reservations import end_overdue_holds
+from farm.services.periodic.periodic_scan import Rounds
+from farm.services.periodic.reaper import reap
+from farm.services.upkeep.device_actions import expire_errands
+from farm.store.operations.leader_leases import release_duty, take_duty
+
+DUTY = "periodic"
+#: A tick that is later than this many intervals tells that the farm, or its database, stood still.
+_MISSED_TICKS = 3
+#: A holder that missed this many ticks is replaced.
+_LEASE_TICKS = 3
+
+
+def serving_since(up_since: datetime, *, every_s: float) -> "Serving":
+    """For a process that has been serving since a moment, and ticks every so often."""
+    return Serving(up_since, up_since, timedelta(seconds=_MISSED_TICKS * every_s))
+
+
+@dataclass(slots=True)
+class Serving:
+    """Since when agents could reach the farm without a break: before that, nobody was late (I10).
+
+    A process that was stopped, a database that was locked and a wall clock that jumped all look alike: too
+    much, or less than no, time between two ticks that got through.
+    """
+
+    since: datetime
+    at: datetime
+    patience: timedelta
+
+    def reached(self, now: datetime) -> datetime:
+        """Note a tick; since when the farm has been serving."""
+        if not timedelta(0) <= now - self.at <= self.patience:
+            self.since = now
+        self.at = now
+        return self.since
+
+
+@dataclass(slots=True, kw_only=True)
+class Duties:
+    """The part of one farm process in the periodic duties; `tick` is a service, run every `every_s` seconds.
+
+    Whoever lets the duty lapse served agents, too, and stopped: so its successor counts the time that it
+    serves from the moment it takes over (I10). Two that both believe they hold the duty do no harm: what is
+    done is done by compare-and-set, in transactions that are put in an order.
+    """
+
+    #: Unique to each life of a process.
+    process: str
+    clock: Clock
+    every_s: float
+    serving: Serving
+    patience: Patience = PATIENCE
+    clock_check: ClockCheck = field(default_factory=ClockCheck)
+    rounds: Rounds = field(default_factory=Rounds)
+    _held_until: datetime | None = None
+
+    @property
+    def are_held(self) -> bool:
+        """Whether this process has the duties, for all it knows."""
+        return self._held_until is not None and self.clock.now() < self._held_until
+
+    def tick(self, connection: Connection) -> Turn:
+        """Take the duties or keep them, and do what is due; only note the time where another has them."""
+        # On the writer's thread: the time a tick had to wait for the database counts as a break.
+        now = self.clock.now()
+        up_since = self.serving.reached(now)
+        whose = self._turn(connection, now)
+        if whose is Turn.ELSEWHERE:
+            self._held_until = None
+            return whose
+        self._held_until = now + self._lease
+        if whose is Turn.TAKEN:
+            self.serving.since = up_since = now
+        self.do(connection, now, up_since)
+        return whose
+
+    def resign(self, connection: Connection) -> None:
+        """Let another process have the duties at once."""
+        release_duty(connection, DUTY, self.process, now=self.clock.now())
+        self._held_until = None
+
+    @property
+    def _lease(self) -> timedelta:
+        return timedelta(seconds=_LEASE_TICKS * self.every_s)
+
+    def _turn(self, connection: Connection, now: datetime) -> Turn:
+        if not self.clock_check.look(connection, self.clock):
+            return Turn.ELSEWHERE
+        return take_duty(connection, DUTY, self.process, now=now, lease=self._lease)
+
+    def do(self, connection: Connection, now: datetime, up_since: datetime) -> None:
+        """Do what is due, whoever has the duties."""
+        reap(connection, now=now, up_since=up_since, patience=self.patience)
+        expire_errands(connection, now=now, up_since=up_since)
+        end_overdue_holds(connection, now=now)
+        cancel_jobs_of_retired(connection, now=now)
+        self.rounds.make(connection, now=now, up_since=up_since)

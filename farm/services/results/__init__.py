@@ -1,0 +1,1 @@
+"""Results: settling reports, speedups, placements, reparsing."""

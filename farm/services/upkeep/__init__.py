@@ -1,0 +1,1 @@
+"""Recovery, charging, settings and actions of devices."""

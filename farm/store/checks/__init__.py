@@ -1,0 +1,1 @@
+"""Rows of health checks, reference runs and incidents."""

@@ -1,0 +1,91 @@
+"""What went wrong with the phones of a host lately."""
+
+from collections.abc import Collection
+from datetime import datetime
+from itertools import takewhile
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId
+from farm.core.checks.incident import Trouble, may_be_the_hosts, went_away
+from farm.core.devices.device import Presence
+from farm.core.errors import Blame
+from farm.core.operations.event import DeviceEvent, Subject
+from farm.database.tables import attempts, events
+
+#: More than a phone can fail within the time that is looked at.
+_LAST_ATTEMPTS = 5
+
+
+def drops_since(connection: Connection, device_ids: Collection[DeviceId], since: datetime) -> list[Trouble]:
+    """When devices went away that could be used, oldest first."""
+    query = (
+        sa.select(events.c.subject_id, events.c.at, events.c.to_state)
+        .where(
+            events.c.subject == Subject.DEVICE,
+            events.c.subject_id.in_(device_ids),
+            events.c.kind == DeviceEvent.PRESENCE_CHANGED,
+            events.c.from_state == Presence.ONLINE,
+            events.c.at >= since,
+        )
+        .order_by(events.c.event_id)
+    )
+    return [
+        Trouble(device_id=DeviceId(row.subject_id), at=row.at)
+        for row in connection.execute(query)
+        if went_away(Presence.ONLINE, Presence(row.to_state))
+    ]
+
+
+def boots_since(connection: Connection, device_id: DeviceId, since: datetime) -> list[datetime]:
+    """When a device began to start since then, oldest first; only what came after it was last online."""
+    query = (
+        sa.select(events.c.at, events.c.to_state)
+        .where(
+            events.c.subject == Subject.DEVICE,
+            events.c.subject_id == device_id,
+            events.c.kind == DeviceEvent.PRESENCE_CHANGED,
+            events.c.at >= since,
+        )
+        .order_by(events.c.event_id.desc())
+    )
+    changes = takewhile(lambda row: row.to_state != Presence.ONLINE, connection.execute(query))
+    return [row.at for row in changes if row.to_state == Presence.BOOTING][::-1]
+
+
+def failures_since(
+    connection: Connection, device_ids: Collection[DeviceId], since: datetime
+) -> list[Trouble]:
+    """Ends of attempts since then that are blamed on their devices, and may be their host's doing."""
+    found: list[Trouble] = []
+    for device_id in device_ids:
+        query = (
+            sa.select(attempts.c.finished_at, attempts.c.blame, attempts.c.code)
+            .where(attempts.c.device_id == device_id)
+            .order_by(attempts.c.fence.desc())
+            .limit(_LAST_ATTEMPTS)
+        )
+        found += [
+            Trouble(device_id=device_id, at=row.finished_at)
+            for row in connection.execute(query)
+            if row.finished_at is not None and row.finished_at >= since
+            if may_be_the_hosts(None if row.blame is None else Blame(row.blame), row.code)
+        ]
+    return found
+
+
+def health_before(connection: Connection, device_id: DeviceId, since: datetime) -> str | None:
+    """What a device's health was before its first change since then; None when it did not change."""
+    query = (
+        sa.select(events.c.from_state)
+        .where(
+            events.c.subject == Subject.DEVICE,
+            events.c.subject_id == device_id,
+            events.c.kind == DeviceEvent.HEALTH_CHANGED,
+            events.c.at >= since,
+        )
+        .order_by(events.c.event_id)
+        .limit(1)
+    )
+    return connection.execute(query).scalar()

@@ -1,0 +1,118 @@
+"""Good phones whose last check is long ago, in time or in jobs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId, HostId
+from farm.core.checks.reference_run import GoldenVerdict
+from farm.core.devices.device import Admin, Health, Presence
+from farm.core.jobs.job import JobKind, JobState
+from farm.database.tables import attempts, devices, golden_runs, is_live, jobs, word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueCheck:
+    """A good phone of the pool that is to be checked again."""
+
+    device_id: DeviceId
+    host_id: HostId
+    checked_at: datetime
+    #: Claims since.
+    claims: int
+
+
+def checks_due(
+    connection: Connection, *, checked_before: datetime, after_jobs: int, limit: int
+) -> list[DueCheck]:
+    """Good, online phones that had so many claims since their last check; of those without work, also such as
+    were last checked before a moment. The longest ago first."""
+    last, check = _last_check(), jobs.alias("last_check")
+    fence = _last_fence(check)
+    claims = devices.c.fence - sa.func.coalesce(fence, devices.c.fence)
+    query = (
+        sa.select(devices.c.device_id, devices.c.host_id, check.c.finished_at, claims.label("claims"))
+        .select_from(devices)
+        .join(check, check.c.job_id == last)
+        .where(
+            *_good(),
+            check.c.state == JobState.FINISHED,
+            sa.or_(
+                claims >= after_jobs,
+                sa.and_(check.c.finished_at <= checked_before, ~_has_work()),
+            ),
+        )
+        .order_by(check.c.finished_at, devices.c.device_id)
+        .limit(limit)
+    )
+    return [
+        DueCheck(device_id=row.device_id, host_id=row.host_id, checked_at=row.finished_at, claims=row.claims)
+        for row in connection.execute(query)
+    ]
+
+
+def unjudged(connection: Connection, *, checked_before: datetime) -> list[tuple[DeviceId, HostId]]:
+    """Good, online phones without work whose last golden run, before a moment, was not fit to be judged."""
+    newest = sa.alias(golden_runs)
+    last = (
+        sa.select(newest.c.golden_id)
+        .where(newest.c.device_id == devices.c.device_id)
+        .order_by(newest.c.measured_at.desc(), newest.c.golden_id.desc())
+        .limit(1)
+        .correlate(devices)
+        .scalar_subquery()
+    )
+    query = (
+        sa.select(devices.c.device_id, devices.c.host_id)
+        .select_from(devices)
+        .join(golden_runs, golden_runs.c.golden_id == last)
+        .where(
+            *_good(),
+            golden_runs.c.verdict == GoldenVerdict.UNFIT,
+            golden_runs.c.measured_at <= checked_before,
+            ~_has_work(),
+        )
+        .order_by(devices.c.device_id)
+    )
+    return [(row.device_id, row.host_id) for row in connection.execute(query)]
+
+
+def _good() -> Sequence[sa.ColumnElement[bool]]:
+    return (
+        devices.c.health == Health.GOOD,
+        devices.c.admin == Admin.ACTIVE,
+        devices.c.presence == Presence.ONLINE,
+        devices.c.held_by.is_(None),
+    )
+
+
+def _last_check() -> sa.ScalarSelect[int]:
+    check = jobs.alias()
+    return (
+        sa.select(check.c.job_id)
+        .where(check.c.device_id == devices.c.device_id, check.c.kind == word(JobKind.CHECK))
+        .order_by(check.c.job_id.desc())
+        .limit(1)
+        .correlate(devices)
+        .scalar_subquery()
+    )
+
+
+def _last_fence(check: sa.FromClause) -> sa.ScalarSelect[int]:
+    return (
+        sa.select(sa.func.max(attempts.c.fence))
+        .where(attempts.c.job_id == check.c.job_id)
+        .correlate(check)
+        .scalar_subquery()
+    )
+
+
+def _has_work() -> sa.ColumnElement[bool]:
+    waiting = sa.exists().where(
+        jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED)
+    )
+    at_work = sa.exists().where(attempts.c.device_id == devices.c.device_id, is_live(attempts))
+    return sa.or_(waiting, at_work)

@@ -1,0 +1,210 @@
+"""Devices: one row a phone, with the facts of its present system build."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+from sqlalchemy.sql.dml import ReturningUpdate
+
+from farm.core.base.ids import AttemptId, DeviceId, FactsId, HostId, JobId
+from farm.core.devices.condition import Condition
+from farm.core.devices.device import Admin, DeviceFacts, DeviceState, Health, Presence
+from farm.core.devices.host_state import OPEN_SESSION, HostState, SessionState
+from farm.core.jobs.attempt import AttemptState
+from farm.core.upkeep.recovery import Recovery
+from farm.database.tables import attempts, device_facts, devices, errands, hosts, is_live, is_one_of, sessions
+from farm.store.devices.facts import stored_facts
+
+_CONDITION = TypeAdapter(Condition)
+_RECOVERY = TypeAdapter(Recovery)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A device's row, with its facts, its live attempt and whether its host's agent is connected."""
+
+    device_id: DeviceId
+    host_id: HostId
+    serial: str
+    presence: Presence
+    detail: str | None
+    health: Health
+    admin: Admin
+    #: The operator's name for it, words of theirs, and its number among the phones of its device model.
+    label: str | None
+    tags: tuple[str, ...]
+    unit: int | None
+    #: Since when its golden runs are compared with its own alone, by an operator's word.
+    level_accepted_at: datetime | None
+    #: Both or neither: a person has it until then at the latest.
+    held_until: datetime | None
+    held_by: str | None
+    facts_id: FactsId | None
+    facts: DeviceFacts | None
+    #: Devices of one domain never run at the same time.
+    cpu_domain: str | None
+    condition: Condition | None
+    #: What its agent does to have it back, as last heard.
+    recovery: Recovery | None
+    fence: int
+    cleaned_fence: int
+    seen_at: datetime
+    session_live: bool
+    host_state: HostState
+    #: How many runs its host may have at once; None: any number.
+    host_max_runs: int | None
+    #: The job of its live attempt.
+    job_id: JobId | None
+    #: The attempt of its last claim, live or not.
+    last_attempt_id: AttemptId | None
+    last_attempt_state: AttemptState | None
+    claimed_at: datetime | None
+    has_errand: bool
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.label or self.device_id
+
+    def state(self, *, cpu_busy: bool = False, host_runs: int = 0) -> DeviceState:
+        """What decides whether it can be given work; `host_runs` are under way on its host."""
+        return DeviceState(
+            device_id=self.device_id,
+            session_live=self.session_live,
+            host_draining=self.host_state is not HostState.ACTIVE,
+            host_full=self.host_max_runs is not None and host_runs >= self.host_max_runs,
+            presence=self.presence,
+            health=self.health,
+            admin=self.admin,
+            busy=self.job_id is not None,
+            fence=self.fence,
+            cleaned_fence=self.cleaned_fence,
+            cpu_busy=cpu_busy,
+            held=self.held_by is not None,
+            errand=self.has_errand,
+        )
+
+
+def list_devices(
+    connection: Connection, *, host_id: HostId | None = None, device_id: DeviceId | None = None
+) -> list[Device]:
+    """Devices in the order of their ids; of one host, or one device, where asked."""
+    asked = {"host_id": host_id, "device_id": device_id}
+    query = _devices(*(name for name, value in asked.items() if value is not None))
+    return [_device(row) for row in connection.execute(query, asked)]
+
+
+def devices_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> dict[HostId, list[Device]]:
+    """The devices of each host, in the order of their ids; in one statement, however many hosts."""
+    found: dict[HostId, list[Device]] = {host_id: [] for host_id in host_ids}
+    for row in connection.execute(_devices_of_hosts(), {"host_ids": list(host_ids)}) if found else ():
+        found[HostId(row.host_id)].append(_device(row))
+    return found
+
+
+@cache
+def _devices_of_hosts() -> sa.Select[Any]:
+    return _every_device().where(devices.c.host_id.in_(sa.bindparam("host_ids", expanding=True)))
+
+
+@cache
+def _devices(*asked: str) -> sa.Select[Any]:
+    return _every_device().where(*(devices.c[name] == sa.bindparam(name) for name in asked))
+
+
+@cache
+def _every_device() -> sa.Select[Any]:
+    """Built once: that takes several times as long as carrying it out, and every exchange asks twice."""
+    live = sa.alias(attempts)
+    last = sa.alias(attempts)
+    connected = sa.exists().where(
+        sessions.c.host_id == devices.c.host_id,
+        sessions.c.state == SessionState.LIVE,
+        is_one_of(sessions.c.state, OPEN_SESSION),
+    )
+    errand = sa.exists().where(errands.c.device_id == devices.c.device_id, errands.c.finished_at.is_(None))
+    return (
+        sa.select(
+            devices,
+            device_facts.c.facts,
+            live.c.job_id.label("live_job_id"),
+            last.c.attempt_id.label("last_attempt_id"),
+            last.c.state.label("last_state"),
+            last.c.claimed_at,
+            connected.label("session_live"),
+            hosts.c.state.label("host_state"),
+            hosts.c.max_runs.label("host_max_runs"),
+            errand.label("has_errand"),
+        )
+        .join(hosts, hosts.c.host_id == devices.c.host_id)
+        .outerjoin(device_facts, device_facts.c.facts_id == devices.c.facts_id)
+        .outerjoin(live, sa.and_(live.c.device_id == devices.c.device_id, is_live(live)))
+        .outerjoin(last, sa.and_(last.c.device_id == devices.c.device_id, last.c.fence == devices.c.fence))
+        .order_by(devices.c.device_id)
+    )
+
+
+def find_device(connection: Connection, device_id: DeviceId) -> Device | None:
+    """One device by its id."""
+    return next(iter(list_devices(connection, device_id=device_id)), None)
+
+
+def get_device(connection: Connection, device_id: DeviceId) -> Device:
+    """One device that is known to exist."""
+    (device,) = list_devices(connection, device_id=device_id)
+    return device
+
+
+def _device(row: sa.Row[Any]) -> Device:
+    return Device(
+        device_id=row.device_id,
+        host_id=row.host_id,
+        serial=row.serial,
+        presence=Presence(row.presence),
+        detail=row.detail,
+        health=Health(row.health),
+        admin=Admin(row.admin),
+        label=row.label,
+        tags=tuple(row.tags),
+        unit=row.unit,
+        level_accepted_at=row.level_accepted_at,
+        held_until=row.held_until,
+        held_by=row.held_by,
+        facts_id=row.facts_id,
+        facts=None if row.facts is None else stored_facts(row.facts),
+        cpu_domain=row.cpu_domain,
+        condition=None if row.condition is None else _CONDITION.validate_python(row.condition),
+        recovery=None if row.recovery is None else _RECOVERY.validate_python(row.recovery),
+        fence=row.fence,
+        cleaned_fence=row.cleaned_fence,
+        seen_at=row.seen_at,
+        session_live=bool(row.session_live),
+        host_state=HostState(row.host_state),
+        host_max_runs=row.host_max_runs,
+        job_id=row.live_job_id,
+        last_attempt_id=row.last_attempt_id,
+        last_attempt_state=None if row.last_state is None else AttemptState(row.last_state),
+        claimed_at=row.claimed_at,
+        has_errand=bool(row.has_errand),
+    )
+
+
+def raise_fences(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, int]:
+    """The next fencing token of each device."""
+    risen = connection.execute(_raising(), {"device_ids": list(device_ids)})
+    return {row.device_id: row.fence for row in risen}
+
+
+@cache
+def _raising() -> ReturningUpdate[Any]:
+    return (
+        devices.update()
+        .where(devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True)))
+        .values(fence=devices.c.fence + 1)
+        .returning(devices.c.device_id, devices.c.fence)
+    )

@@ -1,0 +1,1 @@
+"""Rows of artifacts, variants and programs."""

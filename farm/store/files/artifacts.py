@@ -1,0 +1,165 @@
+"""Artifacts: which bytes the farm has, when they were last needed, and which of them may go."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import Digest
+from farm.core.jobs.job import JobState
+from farm.core.operations.event import FarmEvent, Subject
+from farm.database.tables import (
+    artifacts,
+    cells,
+    is_one_of,
+    jobs,
+    matrices,
+    measurements,
+    program_files,
+    variants,
+)
+from farm.store.matrices import lazy_expansion
+from farm.store.operations.events import record_event
+
+_UNFINISHED = (JobState.QUEUED, JobState.ACTIVE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """An artifact's row. It stays when the bytes go."""
+
+    digest: Digest
+    size_bytes: int
+    created_at: datetime
+    used_at: datetime
+    expired_at: datetime | None
+
+
+def put_artifact(connection: Connection, digest: Digest, size_bytes: int, *, now: datetime) -> bool:
+    """Record that the farm has these bytes, again or for the first time; False when it had them."""
+    known = find_artifact(connection, digest)
+    if known is None:
+        row = {"digest": digest, "size_bytes": size_bytes, "created_at": now, "used_at": now}
+        connection.execute(artifacts.insert().values(row))
+        return True
+    there = artifacts.update().where(artifacts.c.digest == digest)
+    connection.execute(there.values(used_at=now, expired_at=None))
+    if known.expired_at is not None:
+        _record(connection, digest, FarmEvent.ARTIFACT_RESTORED, "expired", "kept", "sent again", now)
+    return known.expired_at is not None
+
+
+def find_artifact(connection: Connection, digest: Digest) -> Artifact | None:
+    """An artifact the farm has, or had."""
+    row = connection.execute(sa.select(artifacts).where(artifacts.c.digest == digest)).one_or_none()
+    return None if row is None else _artifact(row)
+
+
+def mark_used(connection: Connection, digests: Collection[Digest], *, now: datetime) -> None:
+    """Note that somebody needs these bytes now."""
+    connection.execute(_use(), {"digests": sorted(digests), "moment": now})
+
+
+@cache
+def _use() -> sa.Update:
+    """Built once: every claim notes what it needs."""
+    needed = artifacts.c.digest.in_(sa.bindparam("digests", expanding=True))
+    return artifacts.update().where(needed).values(used_at=sa.bindparam("moment"))
+
+
+def kept_artifacts(connection: Connection, among: Collection[Digest] | None = None) -> list[Artifact]:
+    """The artifacts whose bytes are there, least recently used first; of these only, where they are named."""
+    query = sa.select(artifacts).where(artifacts.c.expired_at.is_(None))
+    if among is not None:
+        query = query.where(artifacts.c.digest.in_(among))
+    rows = connection.execute(query.order_by(artifacts.c.used_at, artifacts.c.digest))
+    return [_artifact(row) for row in rows]
+
+
+def expired_at_by_digest(connection: Connection) -> dict[Digest, datetime]:
+    """The artifacts that the farm had and has no more."""
+    query = sa.select(artifacts.c.digest, artifacts.c.expired_at).where(artifacts.c.expired_at.is_not(None))
+    return {Digest(digest): expired_at for digest, expired_at in connection.execute(query)}
+
+
+def expire_artifacts(
+    connection: Connection, digests: Iterable[Digest], *, now: datetime, cause: str
+) -> list[Digest]:
+    """Record that these bytes go, or are gone; those of which that was known already are left out."""
+    moved: list[Digest] = []
+    for digest in digests:
+        kept = (artifacts.c.digest == digest) & artifacts.c.expired_at.is_(None)
+        if connection.execute(artifacts.update().where(kept).values(expired_at=now)).rowcount:
+            _record(connection, digest, FarmEvent.ARTIFACT_EXPIRED, "kept", "expired", cause, now)
+            moved.append(digest)
+    return moved
+
+
+def needed_digests(connection: Connection) -> set[Digest]:
+    """What unfinished matrices need: a block of theirs may be repeated with every cell that it has."""
+    unfinished = sa.exists().where(
+        jobs.c.matrix_id == matrices.c.matrix_id, is_one_of(jobs.c.state, _UNFINISHED)
+    )
+    open_matrices = sa.select(matrices.c.matrix_id).where(unfinished)
+    return _digests_of_cells(connection, cells.c.matrix_id.in_(open_matrices)) | _digests_to_come(connection)
+
+
+def _digests_to_come(connection: Connection) -> set[Digest]:
+    """What cells need that are not stored yet."""
+    variant_ids, program_ids = lazy_expansion.needs(connection)
+    models = sa.select(variants.c.digest).where(variants.c.variant_id.in_(variant_ids))
+    files = sa.select(program_files.c.digest).where(program_files.c.program_id.in_(program_ids))
+    return set(connection.execute(sa.union(models, files)).scalars())
+
+
+def measured_digests(connection: Connection) -> set[Digest]:
+    """What measurements were taken with."""
+    return _digests_of_cells(connection, cells.c.cell_id.in_(sa.select(measurements.c.cell_id)))
+
+
+def _digests_of_cells(connection: Connection, which: sa.ColumnElement[bool]) -> set[Digest]:
+    models = (
+        sa.select(variants.c.digest).join(cells, cells.c.variant_id == variants.c.variant_id).where(which)
+    )
+    files = (
+        sa.select(program_files.c.digest)
+        .join(cells, cells.c.program_id == program_files.c.program_id)
+        .where(which)
+    )
+    return set(connection.execute(sa.union(models, files)).scalars())
+
+
+def _artifact(row: sa.Row[Any]) -> Artifact:
+    return Artifact(
+        digest=Digest(row.digest),
+        size_bytes=row.size_bytes,
+        created_at=row.created_at,
+        used_at=row.used_at,
+        expired_at=row.expired_at,
+    )
+
+
+def _record(
+    connection: Connection,
+    digest: Digest,
+    kind: FarmEvent,
+    from_state: str,
+    to_state: str,
+    cause: str,
+    now: datetime,
+) -> None:
+    record_event(
+        connection,
+        at=now,
+        actor="farm",
+        kind=kind,
+        subject=Subject.ARTIFACT,
+        subject_id=digest,
+        from_state=from_state,
+        to_state=to_state,
+        cause=cause,
+    )

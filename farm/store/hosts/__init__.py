@@ -1,0 +1,1 @@
+"""Rows of hosts and join tokens."""

@@ -1,0 +1,267 @@
+"""Hosts, their credentials, and the sessions of the agents on them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import HostId, SessionId
+from farm.core.devices.host_state import (
+    EVENT_BY_SESSION_STATE,
+    OPEN_SESSION,
+    HostState,
+    SessionState,
+    advance_session,
+)
+from farm.core.operations.event import ArrivalEvent, Subject
+from farm.database.clock_skew import TOLERATED
+from farm.database.tables import UtcTime, hosts, is_one_of, sessions
+from farm.database.tables.columns import BigId
+from farm.store.operations.events import record_event, record_if_moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One life of an agent's process."""
+
+    session_id: SessionId
+    host_id: HostId
+    epoch: int
+    state: SessionState
+    #: Of the machine's boot that the agent runs in.
+    boot_id: str
+    exchange_seq: int
+    agent_version: str
+    opened_at: datetime
+    beat_at: datetime
+
+
+def put_host(
+    connection: Connection, *, host_id: HostId, credential_hash: str, auto_admit: bool, now: datetime
+) -> None:
+    """Register a host, or give a known one a new credential."""
+    updated = connection.execute(
+        hosts.update()
+        .where(hosts.c.host_id == host_id)
+        .values(credential_hash=credential_hash, auto_admit=auto_admit)
+    )
+    if updated.rowcount == 0:
+        connection.execute(
+            hosts.insert().values(
+                host_id=host_id,
+                state=HostState.ACTIVE,
+                auto_admit=auto_admit,
+                credential_hash=credential_hash,
+                created_at=now,
+            )
+        )
+        record_event(
+            connection,
+            at=now,
+            actor=f"agent:{host_id}",
+            kind=ArrivalEvent.HOST_ENROLLED,
+            subject=Subject.HOST,
+            subject_id=host_id,
+            to_state=HostState.ACTIVE,
+        )
+
+
+def is_auto_admitting(connection: Connection, host_id: HostId) -> bool:
+    """Whether new phones of the host become active by themselves."""
+    return bool(connection.execute(sa.select(hosts.c.auto_admit).where(hosts.c.host_id == host_id)).scalar())
+
+
+def note_adb_port(connection: Connection, host_id: HostId, adb_port: int | None) -> None:
+    """Note where a host's adb server listens; None when its agent does not say."""
+    connection.execute(hosts.update().where(hosts.c.host_id == host_id).values(adb_port=adb_port))
+
+
+def find_adb_port(connection: Connection, host_id: HostId) -> int | None:
+    """Where a host's adb server listens, on that machine's loopback; None when nobody said."""
+    return connection.execute(sa.select(hosts.c.adb_port).where(hosts.c.host_id == host_id)).scalar()
+
+
+def find_host_by_credential(connection: Connection, credential_hash: str) -> HostId | None:
+    """The host a credential's hash belongs to, unless it is retired."""
+    found = connection.execute(_of_credential(), {"credential_hash": credential_hash}).scalar_one_or_none()
+    return None if found is None else HostId(found)
+
+
+@cache
+def _of_credential() -> sa.Select[Any]:
+    """Built once: every call of an agent asks."""
+    return sa.select(hosts.c.host_id).where(
+        hosts.c.credential_hash == sa.bindparam("credential_hash"), hosts.c.state != HostState.RETIRED
+    )
+
+
+def _session(row: sa.Row[tuple[object, ...]]) -> Session:
+    return Session(
+        session_id=row.session_id,
+        host_id=row.host_id,
+        epoch=row.epoch,
+        state=SessionState(row.state),
+        boot_id=row.boot_id,
+        exchange_seq=row.exchange_seq,
+        agent_version=row.agent_version,
+        opened_at=row.opened_at,
+        beat_at=row.beat_at,
+    )
+
+
+def find_session(connection: Connection, session_id: SessionId) -> Session | None:
+    """A session by its id, whatever its state."""
+    row = connection.execute(_one_session(), {"session_id": session_id}).one_or_none()
+    return None if row is None else _session(row)
+
+
+@cache
+def _one_session() -> sa.Select[Any]:
+    return sa.select(sessions).where(sessions.c.session_id == sa.bindparam("session_id"))
+
+
+def current_session(connection: Connection, host_id: HostId) -> Session | None:
+    """The host's live or silent session; there is one at most."""
+    row = connection.execute(
+        sa.select(sessions).where(
+            sessions.c.host_id == host_id,
+            is_one_of(sessions.c.state, OPEN_SESSION),
+        )
+    ).one_or_none()
+    return None if row is None else _session(row)
+
+
+def last_sessions(connection: Connection, host_id: HostId | None = None) -> dict[HostId, Session]:
+    """The last session of each host, or of one; hosts whose agents never called are missing."""
+    newest = sa.select(sessions.c.host_id, sa.func.max(sessions.c.epoch).label("epoch"))
+    if host_id is not None:
+        newest = newest.where(sessions.c.host_id == host_id)
+    last = newest.group_by(sessions.c.host_id).subquery()
+    query = sa.select(sessions).join(
+        last, sa.and_(last.c.host_id == sessions.c.host_id, last.c.epoch == sessions.c.epoch)
+    )
+    return {HostId(row.host_id): _session(row) for row in connection.execute(query)}
+
+
+def add_session(
+    connection: Connection, *, host_id: HostId, boot_id: str, agent_version: str, now: datetime
+) -> Session:
+    """Open the next session of a host; its older ones must be closed already."""
+    last = connection.execute(
+        sa.select(sa.func.max(sessions.c.epoch)).where(sessions.c.host_id == host_id)
+    ).scalar()
+    row = connection.execute(
+        sessions.insert()
+        .values(
+            host_id=host_id,
+            epoch=(last or 0) + 1,
+            state=SessionState.LIVE,
+            boot_id=boot_id,
+            agent_version=agent_version,
+            exchange_seq=0,
+            opened_at=now,
+            beat_at=now,
+        )
+        .returning(sessions)
+    ).one()
+    session = _session(row)
+    record_event(
+        connection,
+        at=now,
+        actor=f"agent:{host_id}",
+        kind=ArrivalEvent.SESSION_OPENED,
+        subject=Subject.SESSION,
+        subject_id=session.session_id,
+        to_state=SessionState.LIVE,
+        cause=f"epoch {session.epoch}",
+    )
+    return session
+
+
+def move_session(
+    connection: Connection,
+    session: Session,
+    to: SessionState,
+    *,
+    now: datetime,
+    cause: str,
+    actor: str = "farm",
+) -> bool:
+    """Compare-and-set of a session's state, with its event row; False when nothing leads there."""
+    event = EVENT_BY_SESSION_STATE[to]
+    if advance_session(session.state, event) is None:
+        return False
+    return record_if_moved(
+        connection,
+        sessions.update()
+        .where(sessions.c.session_id == session.session_id, sessions.c.state == session.state)
+        .values(state=to),
+        at=now,
+        actor=actor,
+        kind=event,
+        subject=Subject.SESSION,
+        subject_id=session.session_id,
+        from_state=session.state,
+        to_state=to,
+        cause=cause,
+    )
+
+
+def record_beat(connection: Connection, session_id: SessionId, *, seq: int, now: datetime) -> bool:
+    """Note an exchange; False when a later one was noted before, which then alone counts.
+
+    I11: of two farm processes one may be ahead by what clocks are allowed to differ; its later moment stands.
+    """
+    said = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + TOLERATED}
+    return connection.execute(_beat(), said).rowcount == 1
+
+
+def record_beats(connection: Connection, seq_by_session: Mapping[SessionId, int], *, now: datetime) -> None:
+    """As `record_beat`, of many sessions."""
+    ahead = now + TOLERATED
+    said = [
+        {"of_session": session_id, "seq": seq, "moment": now, "ahead": ahead}
+        for session_id, seq in sorted(seq_by_session.items())
+    ]
+    if said:
+        connection.execute(_beat(), said)
+
+
+@cache
+def _beat() -> sa.Update:
+    seq, moment = sa.bindparam("seq", type_=BigId), sa.bindparam("moment", type_=UtcTime())
+    is_ahead = sa.and_(sessions.c.beat_at > moment, sessions.c.beat_at <= sa.bindparam("ahead"))
+    return (
+        sessions.update()
+        .where(sessions.c.session_id == sa.bindparam("of_session"), sessions.c.exchange_seq < seq)
+        .values(exchange_seq=seq, beat_at=sa.case((is_ahead, sessions.c.beat_at), else_=moment))
+    )
+
+
+def sessions_in(connection: Connection, state: SessionState) -> list[Session]:
+    """All sessions in a state, oldest first."""
+    query = sa.select(sessions).where(sessions.c.state == state).order_by(sessions.c.session_id)
+    return [_session(row) for row in connection.execute(query)]
+
+
+def forget_beats_after(connection: Connection, moment: datetime, *, now: datetime) -> None:
+    """Count beats of open sessions from now that are of later than a moment: the clock went back since."""
+    connection.execute(
+        sessions.update()
+        .where(is_one_of(sessions.c.state, OPEN_SESSION), sessions.c.beat_at > moment)
+        .values(beat_at=now)
+    )
+
+
+def sessions_beaten_before(connection: Connection, state: SessionState, moment: datetime) -> list[Session]:
+    """Open sessions in a state whose last beat is older than the moment."""
+    rows = connection.execute(
+        sa.select(sessions).where(
+            is_one_of(sessions.c.state, OPEN_SESSION), sessions.c.state == state, sessions.c.beat_at < moment
+        )
+    )
+    return [_session(row) for row in rows]

@@ -1,0 +1,1 @@
+"""Rows of jobs, attempts and queues."""

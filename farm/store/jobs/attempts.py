@@ -1,0 +1,296 @@
+"""Attempts."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, SessionId
+from farm.core.errors import Blame
+from farm.core.jobs.attempt import AttemptEvent, AttemptState, advance
+from farm.core.jobs.job import JobState
+from farm.core.jobs.retry import PastTry
+from farm.core.operations.event import Subject, WorkEvent
+from farm.core.runs.measurement import Outcome
+from farm.core.runs.plan import RunPlan
+from farm.database.tables import attempts, is_live, jobs
+from farm.store.operations.events import record_if_moved, record_moves
+
+_PLAN = TypeAdapter(RunPlan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """An attempt's row."""
+
+    attempt_id: AttemptId
+    job_id: JobId
+    device_id: DeviceId
+    host_id: HostId
+    session_id: SessionId
+    facts_id: FactsId | None
+    fence: int
+    cpu_domain: str | None
+    state: AttemptState
+    outcome: Outcome | None
+    blame: Blame | None
+    code: str | None
+    message: str | None
+    plan: RunPlan
+    #: Before the run, in its agent's words.
+    waiting_for: str | None
+    report_digest: Digest | None
+    claimed_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAttempt:
+    """A job that a device is to be given."""
+
+    job_id: JobId
+    device_id: DeviceId
+    host_id: HostId
+    facts_id: FactsId | None
+    fence: int
+    cpu_domain: str | None
+    plan: RunPlan
+
+
+def _attempt(row: sa.Row[Any]) -> Attempt:
+    return Attempt(
+        attempt_id=row.attempt_id,
+        job_id=row.job_id,
+        device_id=row.device_id,
+        host_id=row.host_id,
+        session_id=row.session_id,
+        facts_id=row.facts_id,
+        fence=row.fence,
+        cpu_domain=row.cpu_domain,
+        state=AttemptState(row.state),
+        outcome=None if row.outcome is None else Outcome(row.outcome),
+        blame=_blame(row.blame),
+        code=row.code,
+        message=row.message,
+        plan=_PLAN.validate_python(row.plan),
+        waiting_for=row.waiting_for,
+        report_digest=row.report_digest,
+        claimed_at=row.claimed_at,
+        finished_at=row.finished_at,
+    )
+
+
+def _blame(word: str | None) -> Blame | None:
+    return None if word is None else Blame(word)
+
+
+def add_attempts(
+    connection: Connection, claims: Sequence[NewAttempt], *, session_id: SessionId, now: datetime
+) -> list[AttemptId]:
+    """New live attempts, in the order of the claims; each is its device's lease from here on.
+
+    Raises:
+        sqlalchemy.exc.IntegrityError: a device, job or CPU has a live attempt already; none is added.
+    """
+    inserted = connection.execute(
+        _insertion(),
+        [
+            {
+                "job_id": claim.job_id,
+                "device_id": claim.device_id,
+                "host_id": claim.host_id,
+                "session_id": session_id,
+                "facts_id": claim.facts_id,
+                "fence": claim.fence,
+                "cpu_domain": claim.cpu_domain,
+                "state": AttemptState.CLAIMED,
+                "plan": _PLAN.dump_python(claim.plan, mode="json"),
+                "claimed_at": now,
+            }
+            for claim in claims
+        ],
+    )
+    attempt_ids = [AttemptId(found) for found in inserted.scalars()]
+    record_moves(
+        connection,
+        at=now,
+        actor="farm",
+        kind=WorkEvent.ATTEMPT_CLAIMED,
+        subject=Subject.ATTEMPT,
+        cause_by_id={
+            attempt_id: f"job {claim.job_id} on {claim.device_id}, fence {claim.fence}"
+            for attempt_id, claim in zip(attempt_ids, claims, strict=True)
+        },
+        from_state=None,
+        to_state=AttemptState.CLAIMED,
+    )
+    return attempt_ids
+
+
+@cache
+def _insertion() -> sa.Insert:
+    return attempts.insert().returning(attempts.c.attempt_id, sort_by_parameter_order=True)
+
+
+def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | None:
+    """One attempt."""
+    return find_attempts(connection, [attempt_id]).get(attempt_id)
+
+
+def find_attempts(connection: Connection, attempt_ids: Collection[AttemptId]) -> dict[AttemptId, Attempt]:
+    """Several at once; ids that nothing has are missing."""
+    rows = connection.execute(_several(), {"attempt_ids": list(attempt_ids)})
+    return {row.attempt_id: _attempt(row) for row in rows}
+
+
+@cache
+def _several() -> sa.Select[Any]:
+    return sa.select(attempts).where(attempts.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True)))
+
+
+def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | None:
+    """The attempt that has a device now."""
+    query = sa.select(attempts).where(is_live(attempts), attempts.c.device_id == device_id)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _attempt(row)
+
+
+def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt]:
+    """The live attempts of a session, oldest first."""
+    return _oldest_first(connection, _live_of_session(), session_id=session_id)
+
+
+@cache
+def _live_of_session() -> sa.Select[Any]:
+    """Built once, as the next: every exchange asks twice."""
+    return sa.select(attempts).where(is_live(attempts), attempts.c.session_id == sa.bindparam("session_id"))
+
+
+def live_attempts_of_host(connection: Connection, host_id: HostId) -> list[Attempt]:
+    """The live attempts on a host's phones, oldest first."""
+    query = sa.select(attempts).where(is_live(attempts), attempts.c.host_id == host_id)
+    return _oldest_first(connection, query)
+
+
+def unwanted_attempts(connection: Connection, session_id: SessionId) -> set[AttemptId]:
+    """The live attempts of a session whose jobs are finished: somebody cancelled them."""
+    return set(connection.execute(_unwanted(), {"session_id": session_id}).scalars())
+
+
+@cache
+def _unwanted() -> sa.Select[Any]:
+    return (
+        sa.select(attempts.c.attempt_id)
+        .join(jobs, jobs.c.job_id == attempts.c.job_id)
+        .where(
+            is_live(attempts),
+            attempts.c.session_id == sa.bindparam("session_id"),
+            jobs.c.state == JobState.FINISHED,
+        )
+    )
+
+
+def unstarted_attempts(connection: Connection, *, claimed_before: datetime) -> list[Attempt]:
+    """Live attempts that were claimed before a moment and never moved, oldest first."""
+    query = sa.select(attempts).where(
+        is_live(attempts), attempts.c.state == AttemptState.CLAIMED, attempts.c.claimed_at < claimed_before
+    )
+    return _oldest_first(connection, query)
+
+
+def _oldest_first(connection: Connection, query: sa.Select[Any], **parameters: object) -> list[Attempt]:
+    # Sorted here: for an ORDER BY, SQLite would walk the whole table instead of the index of live rows.
+    rows = [_attempt(row) for row in connection.execute(query, parameters)]
+    return sorted(rows, key=lambda attempt: attempt.attempt_id)
+
+
+def attempts_of(connection: Connection, job_id: JobId) -> list[Attempt]:
+    """The attempts of a job, oldest first."""
+    return _oldest_first(connection, sa.select(attempts).where(attempts.c.job_id == job_id))
+
+
+def count_attempts(connection: Connection, job_id: JobId, state: AttemptState) -> int:
+    """How many attempts of a job are in a state."""
+    query = sa.select(sa.func.count()).where(attempts.c.job_id == job_id, attempts.c.state == state)
+    return connection.execute(query).scalar_one()
+
+
+def past_tries(connection: Connection, job_id: JobId) -> list[PastTry]:
+    """The finished and lost attempts of a job, oldest first; give-backs cost nothing."""
+    query = (
+        sa.select(attempts.c.outcome, attempts.c.blame, attempts.c.code, attempts.c.device_id)
+        .where(attempts.c.job_id == job_id, attempts.c.outcome.is_not(None))
+        .order_by(attempts.c.attempt_id)
+    )
+    return [
+        PastTry(
+            outcome=Outcome(row.outcome),
+            blame=_blame(row.blame),
+            code=row.code,
+            device_id=row.device_id,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def move_attempt(
+    connection: Connection,
+    attempt: Attempt,
+    event: AttemptEvent,
+    *,
+    now: datetime,
+    actor: str,
+    cause: str | None = None,
+    values: Mapping[str, object] | None = None,
+) -> bool:
+    """Move an attempt by compare-and-set, with its event row; False when it is no longer where it was."""
+    to = advance(attempt.state, event)
+    if to is None:
+        return False
+    changes: dict[str, object] = {"state": to, "waiting_for": None, **(values or {})}
+    if to in (AttemptState.FINISHED, AttemptState.GIVEN_BACK, AttemptState.LOST):
+        changes["finished_at"] = now
+    return record_if_moved(
+        connection,
+        _move(),
+        parameters={"of_attempt": attempt.attempt_id, "state_before": attempt.state, **changes},
+        at=now,
+        actor=actor,
+        kind=event,
+        subject=Subject.ATTEMPT,
+        subject_id=attempt.attempt_id,
+        from_state=attempt.state,
+        to_state=to,
+        cause=cause,
+    )
+
+
+@cache
+def _move() -> sa.Update:
+    """Built once: that takes longer than carrying it out. What it sets, its parameters name."""
+    return attempts.update().where(
+        attempts.c.attempt_id == sa.bindparam("of_attempt"), attempts.c.state == sa.bindparam("state_before")
+    )
+
+
+def note_waiting(connection: Connection, attempt: Attempt, waiting_for: str | None) -> None:
+    """Note what an attempt's agent waits for before the run; no change of state, and no event."""
+    connection.execute(
+        attempts.update()
+        .where(attempts.c.attempt_id == attempt.attempt_id, attempts.c.state == attempt.state)
+        .values(waiting_for=waiting_for)
+    )
+
+
+def hand_over(connection: Connection, attempt: Attempt, session_id: SessionId) -> None:
+    """Give a live attempt to the next session of its host."""
+    connection.execute(
+        attempts.update()
+        .where(attempts.c.attempt_id == attempt.attempt_id, is_live(attempts))
+        .values(session_id=session_id)
+    )

@@ -1,0 +1,77 @@
+"""How long past runs kept their phones busy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId, Digest
+from farm.core.jobs.job import JobState
+from farm.database.tables import attempts, device_facts, jobs, measurements, series, word
+
+#: Runs that are taken, newest first: enough for a median, whatever the age of the farm.
+RUNS_TAKEN = 5000
+#: Measurements among which they are looked for: a harness that nobody runs any more costs no more than that.
+RUNS_LOOKED_AT = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """A run that yielded a measurement."""
+
+    series_digest: Digest
+    model: str | None
+    #: Those that are not the harness's defaults.
+    settings: Mapping[str, Any]
+    device_model: str | None
+    #: From the claim to the settled report.
+    seconds: float
+
+
+def past_runs(connection: Connection, harness: str) -> list[PastRun]:
+    """The latest runs of a harness, among the latest of all."""
+    newest = sa.select(sa.func.max(measurements.c.measurement_id)).scalar_subquery()
+    query = (
+        sa.select(
+            series.c.series_digest,
+            series.c.model,
+            series.c.settings,
+            device_facts.c.facts["device_model"].as_string().label("device_model"),
+            attempts.c.claimed_at,
+            attempts.c.finished_at,
+        )
+        .select_from(measurements)
+        .join(series, series.c.series_id == measurements.c.series_id)
+        .join(attempts, attempts.c.attempt_id == measurements.c.attempt_id)
+        .outerjoin(device_facts, device_facts.c.facts_id == measurements.c.facts_id)
+        .where(
+            measurements.c.measurement_id > newest - RUNS_LOOKED_AT,
+            measurements.c.accepted,
+            series.c.harness == harness,
+            attempts.c.finished_at.is_not(None),
+        )
+        .order_by(measurements.c.measurement_id.desc())
+        .limit(RUNS_TAKEN)
+    )
+    return [
+        PastRun(
+            series_digest=row.series_digest,
+            model=row.model,
+            settings=row.settings,
+            device_model=row.device_model,
+            seconds=(row.finished_at - row.claimed_at).total_seconds(),
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def queue_lengths(connection: Connection, *, min_priority: int) -> dict[DeviceId, int]:
+    """By device, how many queued jobs go before a new one of that priority; 0 is missing."""
+    query = (
+        sa.select(jobs.c.device_id, sa.func.count().label("job_count"))
+        .where(jobs.c.state == word(JobState.QUEUED), jobs.c.priority >= min_priority)
+        .group_by(jobs.c.device_id)
+    )
+    return {row.device_id: row.job_count for row in connection.execute(query)}

@@ -1,0 +1,295 @@
+"""Jobs, and their moves: each a compare-and-set with its event row."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
+from farm.core.jobs.job import JobEvent, JobKind, JobState, advance
+from farm.core.operations.event import Subject, WorkEvent
+from farm.core.runs.measurement import Outcome
+from farm.database.bulk import insert_rows
+from farm.database.tables import jobs, word
+from farm.database.tables.columns import BigId
+from farm.store.operations.events import record_event, record_if_moved, record_moves
+
+#: Checks go before everything users ask for.
+CHECK_PRIORITY = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job's row."""
+
+    job_id: JobId
+    kind: JobKind
+    device_id: DeviceId
+    matrix_id: MatrixId | None
+    cell_id: CellId | None
+    round: int
+    repeat: int
+    priority: int
+    turn: int
+    state: JobState
+    outcome: Outcome | None
+    code: str | None
+    message: str | None
+    attempt_id: AttemptId | None
+    created_at: datetime
+    finished_at: datetime | None
+
+
+def job_of(row: sa.Row[Any]) -> Job:
+    """A job from all columns of its row."""
+    return Job(
+        job_id=row.job_id,
+        kind=JobKind(row.kind),
+        device_id=row.device_id,
+        matrix_id=row.matrix_id,
+        cell_id=row.cell_id,
+        round=row.round,
+        repeat=row.repeat,
+        priority=row.priority,
+        turn=row.turn,
+        state=JobState(row.state),
+        outcome=None if row.outcome is None else Outcome(row.outcome),
+        code=row.code,
+        message=row.message,
+        attempt_id=row.attempt_id,
+        created_at=row.created_at,
+        finished_at=row.finished_at,
+    )
+
+
+class NewJob(NamedTuple):
+    """A benchmark job to be queued, in the order it is to run on its device; a plain tuple, as `NewCell`."""
+
+    device_id: DeviceId
+    cell_id: CellId
+    round: int
+    turn: int
+    repeat: int = 0
+
+
+def add_jobs(
+    connection: Connection,
+    matrix_id: MatrixId,
+    new_jobs: Sequence[NewJob],
+    *,
+    priority: int,
+    now: datetime,
+) -> None:
+    """Queue benchmark jobs of a matrix in one insert; the creating event is the caller's."""
+    insert_rows(
+        connection,
+        jobs,
+        NewJob._fields,
+        new_jobs,
+        same={
+            "kind": JobKind.BENCHMARK,
+            "matrix_id": matrix_id,
+            "priority": priority,
+            "state": JobState.QUEUED,
+            "created_at": now,
+        },
+    )
+
+
+def add_check(
+    connection: Connection, device_id: DeviceId, *, now: datetime, cause: str, actor: str = "farm"
+) -> JobId | None:
+    """Queue a health check; None when one is open already."""
+    open_check = connection.execute(
+        sa.select(jobs.c.job_id).where(
+            jobs.c.device_id == device_id,
+            jobs.c.kind == word(JobKind.CHECK),
+            jobs.c.state != word(JobState.FINISHED),
+        )
+    ).scalar_one_or_none()
+    if open_check is not None:
+        return None
+    job_id = JobId(
+        connection.execute(
+            jobs.insert()
+            .values(
+                kind=JobKind.CHECK,
+                device_id=device_id,
+                round=0,
+                repeat=0,
+                priority=CHECK_PRIORITY,
+                state=JobState.QUEUED,
+                created_at=now,
+            )
+            .returning(jobs.c.job_id)
+        ).scalar_one()
+    )
+    record_event(
+        connection,
+        at=now,
+        actor=actor,
+        kind=WorkEvent.JOB_QUEUED,
+        subject=Subject.JOB,
+        subject_id=job_id,
+        to_state=JobState.QUEUED,
+        cause=f"check of {device_id}: {cause}",
+    )
+    return job_id
+
+
+def find_job(connection: Connection, job_id: JobId) -> Job | None:
+    """One job."""
+    return find_jobs(connection, [job_id]).get(job_id)
+
+
+def find_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, Job]:
+    """Several at once; ids that nothing has are missing."""
+    rows = connection.execute(_several(), {"job_ids": list(job_ids)})
+    return {row.job_id: job_of(row) for row in rows}
+
+
+@cache
+def _several() -> sa.Select[Any]:
+    return sa.select(jobs).where(jobs.c.job_id.in_(sa.bindparam("job_ids", expanding=True)))
+
+
+def has_block(connection: Connection, cell_id: CellId | None, *, round: int, repeat: int) -> bool:
+    """Whether a cell's round was queued so often already: a block is repeated with all of its cells."""
+    query = sa.select(
+        sa.exists().where(jobs.c.cell_id == cell_id, jobs.c.round == round, jobs.c.repeat == repeat)
+    )
+    return bool(connection.execute(query).scalar())
+
+
+def move_job(
+    connection: Connection,
+    job: Job,
+    event: JobEvent,
+    *,
+    now: datetime,
+    actor: str,
+    cause: str | None = None,
+    values: Mapping[str, object] | None = None,
+) -> bool:
+    """Move a job by compare-and-set, with its event row; False when it is no longer where `job` says."""
+    to = advance(job.state, event)
+    if to is None:
+        return False
+    changes: dict[str, object] = {"state": to, **(values or {})}
+    if to is JobState.FINISHED:
+        changes["finished_at"] = now
+    return record_if_moved(
+        connection,
+        _move(),
+        parameters={
+            "of_job": job.job_id,
+            "state_before": job.state,
+            "attempt_before": job.attempt_id,
+            **changes,
+        },
+        at=now,
+        actor=actor,
+        kind=event,
+        subject=Subject.JOB,
+        subject_id=job.job_id,
+        from_state=job.state,
+        to_state=to,
+        cause=cause,
+    )
+
+
+@cache
+def _move() -> sa.Update:
+    """Built once: that takes longer than carrying it out. What it sets, its parameters name."""
+    return jobs.update().where(
+        jobs.c.job_id == sa.bindparam("of_job"),
+        jobs.c.state == sa.bindparam("state_before"),
+        jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
+    )
+
+
+def activate_jobs(
+    connection: Connection, attempt_by_job: Sequence[tuple[Job, AttemptId]], *, now: datetime, actor: str
+) -> bool:
+    """Move queued jobs to their new attempts, each by compare-and-set with its event row.
+
+    False when one of them is no longer where it was; the caller then takes all of it back.
+    """
+    moved = connection.execute(
+        _activation(),
+        [
+            {"of_job": job.job_id, "attempt_before": job.attempt_id, "new_attempt": attempt_id}
+            for job, attempt_id in attempt_by_job
+        ],
+    )
+    record_moves(
+        connection,
+        at=now,
+        actor=actor,
+        kind=JobEvent.CLAIMED,
+        subject=Subject.JOB,
+        cause_by_id={job.job_id: f"attempt {attempt_id}" for job, attempt_id in attempt_by_job},
+        from_state=JobState.QUEUED,
+        to_state=JobState.ACTIVE,
+    )
+    return moved.rowcount == len(attempt_by_job)
+
+
+@cache
+def _activation() -> sa.Update:
+    return (
+        jobs.update()
+        .where(
+            jobs.c.job_id == sa.bindparam("of_job"),
+            jobs.c.state == JobState.QUEUED,
+            jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
+        )
+        .values(state=JobState.ACTIVE, attempt_id=sa.bindparam("new_attempt"))
+    )
+
+
+def cancel_jobs(
+    connection: Connection,
+    matrix_id: MatrixId | None,
+    source: JobState,
+    *,
+    device_id: DeviceId | None = None,
+    limit: int | None = None,
+    code: str | None = None,
+    message: str | None = None,
+    now: datetime,
+    actor: str,
+) -> int:
+    """Finish jobs of a matrix, of a device or of both that are in one state as cancelled, each with its
+    event row; how many. All of them, or so many at most: those that would begin first.
+    """
+    found = sa.select(jobs.c.job_id).where(jobs.c.state == word(source))
+    if matrix_id is not None:
+        found = found.where(jobs.c.matrix_id == matrix_id)
+    if device_id is not None:
+        found = found.where(jobs.c.device_id == device_id)
+    update = (
+        jobs.update()
+        .where(jobs.c.job_id.in_(found.order_by(jobs.c.job_id).limit(limit)), jobs.c.state == source)
+        .values(
+            state=JobState.FINISHED, outcome=Outcome.CANCELLED, code=code, message=message, finished_at=now
+        )
+        .returning(jobs.c.job_id)
+    )
+    # RETURNING has no order, and the events of a cancel are the same on both databases (I20).
+    cancelled = sorted(connection.execute(update).scalars())
+    record_moves(
+        connection,
+        at=now,
+        actor=actor,
+        kind=JobEvent.CANCELLED,
+        subject=Subject.JOB,
+        cause_by_id=dict.fromkeys(cancelled, message or Outcome.CANCELLED),
+        from_state=source,
+        to_state=JobState.FINISHED,
+    )
+    return len(cancelled)

@@ -1,0 +1,85 @@
+"""The queue of each device: its jobs that wait, by priority, then by turns."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId, Digest, HostId, JobId
+from farm.core.jobs.job import JobKind, JobState
+from farm.database.tables import cells, devices, jobs, program_files, variants, word
+from farm.store.jobs.jobs import Job, job_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upcoming:
+    """The artifacts that a device's next job needs; none for a check, which belongs to no cell."""
+
+    digests: tuple[Digest, ...]
+
+
+def queue_heads(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, Job]:
+    """The job that each device is to run next; devices without one are missing.
+
+    An index lookup for each, whatever the length of its queue.
+    """
+    if not device_ids:
+        return {}
+    found = connection.execute(_heads(), {"device_ids": list(device_ids)})
+    return {row.device_id: job_of(row) for row in found}
+
+
+def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, Job]:
+    """The check that waits for each device; devices without one are missing."""
+    if not device_ids:
+        return {}
+    query = sa.select(jobs).where(
+        jobs.c.device_id.in_(list(device_ids)),
+        jobs.c.kind == word(JobKind.CHECK),
+        # As the partial index has it: of open checks, a device has one at most.
+        jobs.c.state != word(JobState.FINISHED),
+        jobs.c.state == word(JobState.QUEUED),
+    )
+    return {row.device_id: job_of(row) for row in connection.execute(query)}
+
+
+def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:
+    """The next job of each device of a host that has one queued."""
+    digests_by_job: dict[JobId, list[Digest]] = {}
+    for row in connection.execute(_files_of_heads(), {"host_id": host_id}):
+        digests_by_job.setdefault(row.job_id, []).extend(filter(None, (row.variant, row.program)))
+    return [Upcoming(digests=tuple(dict.fromkeys(digests))) for _, digests in sorted(digests_by_job.items())]
+
+
+@cache
+def _heads() -> sa.Select[Any]:
+    """Built once, as the next, because every exchange asks."""
+    asked = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
+    return sa.select(jobs).select_from(devices).join(jobs, jobs.c.job_id == _head()).where(asked)
+
+
+@cache
+def _files_of_heads() -> sa.Select[Any]:
+    return (
+        sa.select(jobs.c.job_id, variants.c.digest.label("variant"), program_files.c.digest.label("program"))
+        .select_from(devices)
+        .join(jobs, jobs.c.job_id == _head())
+        .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
+        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+        .outerjoin(program_files, program_files.c.program_id == cells.c.program_id)
+        .where(devices.c.host_id == sa.bindparam("host_id"))
+    )
+
+
+def _head() -> sa.ScalarSelect[JobId]:
+    return (
+        sa.select(jobs.c.job_id)
+        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
+        .order_by(jobs.c.priority.desc(), jobs.c.turn, jobs.c.job_id)
+        .limit(1)
+        .correlate(devices)
+        .scalar_subquery()
+    )

@@ -1,0 +1,1 @@
+"""Rows of matrices and their cells."""

@@ -1,0 +1,1 @@
+"""Rows of events, alarms, tokens and database epochs."""

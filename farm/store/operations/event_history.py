@@ -1,0 +1,87 @@
+"""What happened to one thing, read back from the event log."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId
+from farm.core.devices.device import Presence
+from farm.core.operations.event import DeviceEvent, Subject
+from farm.database.tables import events
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One change: who made it, what it was, why."""
+
+    at: datetime
+    actor: str
+    kind: str
+    from_state: str | None
+    to_state: str | None
+    cause: str | None
+
+
+def last_events(
+    connection: Connection,
+    subject: str,
+    subject_id: object,
+    *,
+    kinds: Collection[str] = (),
+    limit: int = 1,
+) -> list[Event]:
+    """The newest events of one thing, newest first; of these kinds only, where some are named."""
+    query = (
+        sa.select(events)
+        .where(events.c.subject == subject, events.c.subject_id == str(subject_id))
+        .order_by(events.c.event_id.desc())
+        .limit(limit)
+    )
+    if kinds:
+        query = query.where(events.c.kind.in_(kinds))
+    return [
+        Event(
+            at=row.at,
+            actor=row.actor,
+            kind=row.kind,
+            from_state=row.from_state,
+            to_state=row.to_state,
+            cause=row.cause,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def left_online_at(connection: Connection, device_id: DeviceId) -> datetime | None:
+    """When a phone could last be used until; None when it never could."""
+    query = _changes(device_id, DeviceEvent.PRESENCE_CHANGED).where(events.c.from_state == Presence.ONLINE)
+    return connection.execute(query).scalar()
+
+
+def health_since(connection: Connection, device_id: DeviceId) -> datetime | None:
+    """Since when a phone's health is what it is; None when it is what it was in the beginning."""
+    return connection.execute(_changes(device_id, DeviceEvent.HEALTH_CHANGED)).scalar()
+
+
+def told_since(connection: Connection, kind: DeviceEvent, since: datetime) -> dict[DeviceId, str | None]:
+    """The phones that events of a kind were told of since a moment, with the newest cause of each."""
+    query = (
+        sa.select(events.c.subject_id, events.c.cause)
+        .where(events.c.kind == kind, events.c.at >= since)
+        .order_by(events.c.event_id)
+    )
+    return {DeviceId(row.subject_id): row.cause for row in connection.execute(query)}
+
+
+def _changes(device_id: DeviceId, kind: DeviceEvent) -> sa.Select[Any]:
+    """When a phone's last change of a kind was."""
+    return (
+        sa.select(events.c.at)
+        .where(events.c.subject == Subject.DEVICE, events.c.subject_id == device_id, events.c.kind == kind)
+        .order_by(events.c.event_id.desc())
+        .limit(1)
+    )

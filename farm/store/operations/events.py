@@ -1,0 +1,141 @@
+"""The event log: one row for each change of state, in the change's own transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.operations.event import EventKind, Subject
+from farm.database.tables import events
+
+#: Built once: every change of state appends one.
+_INSERT = events.insert()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvent:
+    """What happened (`kind`) to which thing (`subject`, `subject_id`)."""
+
+    at: datetime
+    actor: str
+    kind: EventKind
+    subject: Subject
+    subject_id: object
+    from_state: str | None
+    to_state: str | None
+    cause: str | None
+
+
+def record_events(connection: Connection, new: Sequence[NewEvent]) -> None:
+    """Append events, in their order."""
+    if new:
+        connection.execute(_INSERT, [_row(each) for each in new])
+
+
+def _row(new: NewEvent) -> dict[str, object]:
+    return {
+        "at": new.at,
+        "actor": new.actor,
+        "kind": new.kind,
+        "subject": new.subject,
+        "subject_id": str(new.subject_id),
+        "from_state": new.from_state,
+        "to_state": new.to_state,
+        "cause": new.cause,
+    }
+
+
+def record_event(
+    connection: Connection,
+    *,
+    at: datetime,
+    actor: str,
+    kind: EventKind,
+    subject: Subject,
+    subject_id: object,
+    from_state: str | None = None,
+    to_state: str | None = None,
+    cause: str | None = None,
+) -> None:
+    """Append one event: what happened (`kind`) to which thing (`subject`, `subject_id`)."""
+    record_moves(
+        connection,
+        at=at,
+        actor=actor,
+        kind=kind,
+        subject=subject,
+        cause_by_id={subject_id: cause},
+        from_state=from_state,
+        to_state=to_state,
+    )
+
+
+def record_moves(
+    connection: Connection,
+    *,
+    at: datetime,
+    actor: str,
+    kind: EventKind,
+    subject: Subject,
+    cause_by_id: Mapping[object, str | None],
+    from_state: str | None,
+    to_state: str | None,
+) -> None:
+    """Append one event for each of many things that moved alike, in the order of the mapping."""
+    same = {
+        "at": at,
+        "actor": actor,
+        "kind": kind,
+        "subject": subject,
+        "from_state": from_state,
+        "to_state": to_state,
+    }
+    rows = [{**same, "subject_id": str(each), "cause": cause} for each, cause in cause_by_id.items()]
+    if rows:
+        connection.execute(_INSERT, rows)
+
+
+def record_if_moved(
+    connection: Connection,
+    update: sa.Update,
+    *,
+    at: datetime,
+    actor: str,
+    kind: EventKind,
+    subject: Subject,
+    subject_id: object,
+    from_state: str,
+    to_state: str,
+    cause: str | None = None,
+    parameters: Mapping[str, object] | None = None,
+) -> bool:
+    """Run a compare-and-set and append its event; False, and no event, when it found nothing to move.
+
+    `parameters` are those of an update that was built once; such as are named after a column are set.
+    """
+    if connection.execute(update, parameters).rowcount == 0:
+        return False
+    record_event(
+        connection,
+        at=at,
+        actor=actor,
+        kind=kind,
+        subject=subject,
+        subject_id=subject_id,
+        from_state=from_state,
+        to_state=to_state,
+        cause=cause,
+    )
+    return True
+
+
+def last_told_at(
+    connection: Connection, kind: EventKind, subject: Subject, subject_id: object
+) -> datetime | None:
+    """When something of a kind was last told of one thing."""
+    query = sa.select(events.c.at).where(
+        events.c.subject == subject.value, events.c.subject_id == str(subject_id), events.c.kind == kind.value
+    )
+    return connection.execute(query.order_by(events.c.event_id.desc()).limit(1)).scalar()

@@ -1,0 +1,95 @@
+"""What stands against taking a session's call for one with nothing in it: asked for many at a time."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import HostId, SessionId
+from farm.core.checks.incident import SAID_BY_AGENTS
+from farm.core.devices.device import Presence
+from farm.core.devices.host_state import HostState, SessionState
+from farm.core.jobs.job import JobState
+from farm.database.tables import devices, hosts, incidents, jobs, sessions, word
+from farm.database.tables.columns import UtcTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A session, and whether anything waits for its host."""
+
+    host_id: HostId
+    credential_hash: str
+    host_state: HostState
+    state: SessionState
+    exchange_seq: int
+    #: A job is queued for a phone of its, whatever keeps it waiting.
+    has_jobs: bool
+    #: Its agent said that something is wrong with the host as a whole.
+    has_trouble: bool
+
+
+def standings(connection: Connection, session_ids: Collection[SessionId]) -> dict[SessionId, Standing]:
+    """Each session that there is; in one statement, however many."""
+    return {
+        SessionId(row.session_id): Standing(
+            host_id=row.host_id,
+            credential_hash=row.credential_hash,
+            host_state=HostState(row.host_state),
+            state=SessionState(row.state),
+            exchange_seq=row.exchange_seq,
+            has_jobs=bool(row.has_jobs),
+            has_trouble=bool(row.has_trouble),
+        )
+        for row in connection.execute(_standings(), {"session_ids": list(session_ids)})
+    }
+
+
+@cache
+def _standings() -> sa.Select[Any]:
+    queued = sa.exists().where(
+        devices.c.host_id == sessions.c.host_id,
+        jobs.c.device_id == devices.c.device_id,
+        jobs.c.state == word(JobState.QUEUED),
+    )
+    troubled = sa.exists().where(
+        incidents.c.host_id == sessions.c.host_id,
+        incidents.c.kind.in_([word(kind) for kind in SAID_BY_AGENTS]),
+        incidents.c.ended_at.is_(None),
+    )
+    return (
+        sa.select(
+            sessions.c.session_id,
+            sessions.c.host_id,
+            hosts.c.credential_hash,
+            hosts.c.state.label("host_state"),
+            sessions.c.state,
+            sessions.c.exchange_seq,
+            queued.label("has_jobs"),
+            troubled.label("has_trouble"),
+        )
+        .join(hosts, hosts.c.host_id == sessions.c.host_id)
+        .where(sessions.c.session_id.in_(sa.bindparam("session_ids", expanding=True)))
+    )
+
+
+def note_seen(connection: Connection, host_ids: Collection[HostId], *, now: datetime) -> None:
+    """Every phone that these hosts have is there now, and as it was before."""
+    if host_ids:
+        connection.execute(_seen(), {"host_ids": list(host_ids), "moment": now})
+
+
+@cache
+def _seen() -> sa.Update:
+    return (
+        devices.update()
+        .where(
+            devices.c.host_id.in_(sa.bindparam("host_ids", expanding=True)),
+            devices.c.presence != Presence.ABSENT,
+        )
+        .values(seen_at=sa.bindparam("moment", type_=UtcTime()))
+    )

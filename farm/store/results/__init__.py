@@ -1,0 +1,1 @@
+"""Rows of evidence, measurements and placements."""

@@ -1,0 +1,185 @@
+"""Reports as they came: the raw text behind measurements, kept until the rules of retention let it go."""
+
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import AttemptId, Digest
+from farm.core.jobs.job import JobState
+from farm.database.tables import attempts, evidence, is_one_of, jobs, unfoldings
+
+_INSERT = evidence.insert()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReport:
+    """A report as it came."""
+
+    report_digest: Digest
+    counted: bool
+    #: None once it expired.
+    body: bytes | None
+    expired_at: datetime | None
+    #: The rule that let it go.
+    expired_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewReport:
+    """A report that is to be kept."""
+
+    attempt_id: AttemptId
+    digest: Digest
+    body: bytes
+    counted: bool
+    at: datetime
+
+
+def add_reports(connection: Connection, new: Sequence[NewReport]) -> None:
+    """Keep the bytes of reports, in their order."""
+    connection.execute(_INSERT, [_row(each) for each in new])
+
+
+def _row(new: NewReport) -> dict[str, object]:
+    compressed = zlib.compress(new.body)
+    return {
+        "attempt_id": new.attempt_id,
+        "report_digest": new.digest,
+        "counted": new.counted,
+        "body": compressed,
+        "body_bytes": len(compressed),
+        "received_at": new.at,
+    }
+
+
+def digests_by_attempt(
+    connection: Connection, attempt_ids: Collection[AttemptId]
+) -> dict[AttemptId, set[Digest]]:
+    """The reports of attempts that came, counted or not, expired or not."""
+    found: dict[AttemptId, set[Digest]] = {}
+    for row in connection.execute(_digests(), {"attempt_ids": list(attempt_ids)}):
+        found.setdefault(row.attempt_id, set()).add(row.report_digest)
+    return found
+
+
+@cache
+def _digests() -> sa.Select[Any]:
+    asked = evidence.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True))
+    return sa.select(evidence.c.attempt_id, evidence.c.report_digest).where(asked)
+
+
+def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredReport]:
+    """Every report of an attempt, oldest first; one at most counted."""
+    query = sa.select(evidence).where(evidence.c.attempt_id == attempt_id).order_by(evidence.c.evidence_id)
+    return [
+        StoredReport(
+            report_digest=row.report_digest,
+            counted=row.counted,
+            body=None if row.body is None else zlib.decompress(row.body),
+            expired_at=row.expired_at,
+            expired_by=row.expired_by,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptReport:
+    """A report whose body is kept, without the body."""
+
+    evidence_id: int
+    size_bytes: int
+    received_at: datetime
+
+
+def kept_bytes(connection: Connection) -> int:
+    """What all bodies take."""
+    query = sa.select(sa.func.coalesce(sa.func.sum(evidence.c.body_bytes), 0))
+    total: int = connection.execute(query.where(evidence.c.expired_at.is_(None))).scalar_one()
+    return total
+
+
+def reports_that_may_go(
+    connection: Connection,
+    *,
+    since: datetime | None = None,
+    before: datetime | None = None,
+    limit: int | None = None,
+) -> Iterator[KeptReport]:
+    """Reports of finished matrices, those that never counted first, then by age, oldest first.
+
+    Args:
+        connection: the database.
+        since: received then or later; None: whenever.
+        before: received before then; None: whenever.
+        limit: at most so many of each kind.
+    """
+    for counted in (False, True):
+        query = _kept_of_finished(counted=counted).limit(limit)
+        if since is not None:
+            query = query.where(evidence.c.received_at >= since)
+        if before is not None:
+            query = query.where(evidence.c.received_at < before)
+        for row in connection.execute(query):
+            yield KeptReport(
+                evidence_id=row.evidence_id, size_bytes=row.body_bytes, received_at=row.received_at
+            )
+
+
+def _kept_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetime]]:
+    """A job of no matrix is a check, and a matrix of its own."""
+    of_matrix = jobs.alias("of_matrix")
+    unfinished = sa.exists().where(
+        of_matrix.c.matrix_id == jobs.c.matrix_id,
+        is_one_of(of_matrix.c.state, (JobState.QUEUED, JobState.ACTIVE)),
+    )
+    to_come = sa.exists().where(
+        unfoldings.c.matrix_id == jobs.c.matrix_id, unfoldings.c.cancelled_at.is_(None)
+    )
+    return (
+        sa.select(evidence.c.evidence_id, evidence.c.body_bytes, evidence.c.received_at)
+        .join(attempts, attempts.c.attempt_id == evidence.c.attempt_id)
+        .join(jobs, jobs.c.job_id == attempts.c.job_id)
+        .where(
+            evidence.c.expired_at.is_(None),
+            evidence.c.counted.is_(counted),
+            jobs.c.state == JobState.FINISHED,
+            ~unfinished,
+            ~to_come,
+        )
+        .order_by(evidence.c.received_at)
+    )
+
+
+def expire_reports(connection: Connection, evidence_ids: Sequence[int], *, now: datetime, rule: str) -> None:
+    """Let bodies go; what came of them stays."""
+    which = evidence.c.evidence_id.in_(evidence_ids)
+    kept = [column for column in evidence.c if column.name != "body"]
+    rows = [dict(row) for row in connection.execute(sa.select(*kept).where(which)).mappings()]
+    # Not by UPDATE: SQLite gives pages back when rows are deleted, and never when they shrink.
+    connection.execute(evidence.delete().where(which))
+    gone = {"body": None, "expired_at": now, "expired_by": rule}
+    connection.execute(evidence.insert(), [{**row, **gone} for row in rows])
+
+
+def count_expired(connection: Connection) -> int:
+    """How many reports have no body any more."""
+    query = sa.select(sa.func.count()).where(evidence.c.expired_at.is_not(None))
+    return connection.execute(query).scalar_one()
+
+
+def kept_since(connection: Connection, since: datetime | None, until: datetime) -> tuple[int, int]:
+    """How many reports received in a span of time are kept, and what they take."""
+    query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(evidence.c.body_bytes), 0)).where(
+        evidence.c.expired_at.is_(None), evidence.c.received_at < until
+    )
+    if since is not None:
+        query = query.where(evidence.c.received_at >= since)
+    count, size_bytes = connection.execute(query).one()
+    return count, size_bytes

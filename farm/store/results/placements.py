@@ -1,0 +1,203 @@
+"""Where series ran: the placements that measurements have."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
+from farm.core.models.variant import Recipe
+from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Quality
+from farm.core.runs.placement import Placement
+from farm.core.runs.plan import SettingValue, ShownPlacement
+from farm.database.tables import cells, measurements, series
+
+_PLACEMENT = TypeAdapter(Placement)
+_RECIPE = TypeAdapter(Recipe)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedSeries:
+    """A series with its newest accepted measurement: where that ran."""
+
+    series_id: SeriesId
+    device_id: DeviceId
+    model: str | None
+    recipe: Recipe | None
+    backend: str
+    harness: str
+    #: Those that are not the harness's defaults.
+    settings: dict[str, SettingValue]
+    attempt_id: AttemptId
+    quality: Quality
+    actual_backend: str
+    accelerator: str
+    proof: str
+    placement: Placement | None
+    measured_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastPlace:
+    """Where the newest accepted measurement of a series ran that shows it."""
+
+    series_id: SeriesId
+    actual_backend: str
+    accelerator: str
+    placement: Placement | None
+
+
+def stored_placement(placement: Placement | None) -> dict[str, Any] | None:
+    """As the column keeps it."""
+    if placement is None:
+        return None
+    stored = {**asdict(placement), "warnings": list(placement.warnings)}
+    offered = stored.pop("offered")
+    # Most runs have no such list, and those that were kept before there was one are no other.
+    return {**stored, "offered": list(offered)} if offered else stored
+
+
+def placed_series(
+    connection: Connection, *, matrix_id: MatrixId | None = None, device_id: DeviceId | None = None
+) -> list[PlacedSeries]:
+    """Each series with its newest measurement, of one matrix, of one device, or of all."""
+    newest = (
+        sa.func.row_number()
+        .over(
+            partition_by=measurements.c.series_id,
+            order_by=(measurements.c.measured_at.desc(), measurements.c.measurement_id.desc()),
+        )
+        .label("newest")
+    )
+    query = sa.select(measurements, newest).where(measurements.c.accepted)
+    if matrix_id is not None:
+        query = query.join(cells, cells.c.cell_id == measurements.c.cell_id)
+        query = query.where(cells.c.matrix_id == matrix_id)
+    ranked = query.subquery()
+    found = (
+        sa.select(ranked, *(series.c[name] for name in _OF_SERIES))
+        .join(series, series.c.series_id == ranked.c.series_id)
+        .where(ranked.c.newest == 1)
+        .order_by(series.c.series_id)
+    )
+    if device_id is not None:
+        found = found.where(series.c.device_id == device_id)
+    return [_placed(row) for row in connection.execute(found)]
+
+
+_OF_SERIES = ("device_id", "model", "recipe", "backend", "harness", "settings")
+
+
+def last_places(connection: Connection, digests: Sequence[Digest]) -> dict[Digest, LastPlace]:
+    """Where series ran last as far as that is known, by their digests; others are missing."""
+    newer = measurements.alias()
+    last = (
+        sa.select(newer.c.measurement_id)
+        .where(
+            newer.c.series_id == series.c.series_id,
+            newer.c.accepted,
+            newer.c.accelerator != UNKNOWN_ACCELERATOR,
+        )
+        .order_by(newer.c.measured_at.desc(), newer.c.measurement_id.desc())
+        .limit(1)
+        .correlate(series)
+        .scalar_subquery()
+    )
+    query = (
+        sa.select(series.c.series_digest, series.c.series_id, *(measurements.c[name] for name in _OF_PLACE))
+        .select_from(series)
+        .join(measurements, measurements.c.measurement_id == last)
+        .where(series.c.series_digest.in_(digests))
+    )
+    return {
+        row.series_digest: LastPlace(
+            series_id=row.series_id,
+            actual_backend=row.actual_backend,
+            accelerator=row.accelerator,
+            placement=_read(row.placement),
+        )
+        for row in connection.execute(query)
+    }
+
+
+_OF_PLACE = ("actual_backend", "accelerator", "placement")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRuns:
+    """What is known of a cell on one build of its phone, with one program."""
+
+    #: Accepted measurements.
+    runs: int
+    #: The first placement of one of them that shows the hardware.
+    shown: ShownPlacement | None
+
+
+def earlier_runs(
+    connection: Connection, cell_id: CellId, facts_id: FactsId | None, program_digest: Digest
+) -> EarlierRuns:
+    """Earlier measurements of the same; none are known of a phone that has not said what it is."""
+    query = (
+        sa.select(measurements.c.attempt_id, measurements.c.accelerator, measurements.c.placement)
+        .where(
+            measurements.c.cell_id == cell_id,
+            measurements.c.facts_id == facts_id,
+            measurements.c.program_digest == program_digest,
+            measurements.c.accepted,
+        )
+        .order_by(measurements.c.measurement_id)
+    )
+    rows = [] if facts_id is None else list(connection.execute(query))
+    known = (row for row in rows if row.accelerator != UNKNOWN_ACCELERATOR)
+    placed = ((AttemptId(row.attempt_id), _read(row.placement)) for row in known)
+    shown = (
+        ShownPlacement(attempt_id=attempt_id, placement=placement)
+        for attempt_id, placement in placed
+        if placement is not None and placement.shares
+    )
+    return EarlierRuns(runs=len(rows), shown=next(shown, None))
+
+
+def present_placements(
+    connection: Connection, attempt_ids: Collection[AttemptId]
+) -> dict[AttemptId, Placement | None]:
+    """What the readings that count now show of these attempts: None where nothing; others are missing."""
+    query = sa.select(
+        measurements.c.attempt_id,
+        measurements.c.accelerator,
+        measurements.c.quality,
+        measurements.c.placement,
+    ).where(measurements.c.attempt_id.in_(attempt_ids), measurements.c.accepted)
+    return {
+        AttemptId(row.attempt_id): None
+        if row.accelerator == UNKNOWN_ACCELERATOR or row.quality == Quality.WITHDRAWN
+        else _read(row.placement)
+        for row in (connection.execute(query) if attempt_ids else ())
+    }
+
+
+def _placed(row: sa.Row[Any]) -> PlacedSeries:
+    return PlacedSeries(
+        series_id=row.series_id,
+        device_id=row.device_id,
+        model=row.model,
+        recipe=None if row.recipe is None else _RECIPE.validate_python(row.recipe),
+        backend=row.backend,
+        harness=row.harness,
+        settings=dict(row.settings),
+        attempt_id=row.attempt_id,
+        quality=Quality(row.quality),
+        actual_backend=row.actual_backend,
+        accelerator=row.accelerator,
+        proof=row.proof,
+        placement=_read(row.placement),
+        measured_at=row.measured_at,
+    )
+
+
+def _read(stored: Any) -> Placement | None:
+    return None if stored is None else _PLACEMENT.validate_python(stored)

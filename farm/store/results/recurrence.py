@@ -1,0 +1,128 @@
+"""Series that had results again and again, by the matrices they came from; and queues nobody works on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import CellId, DeviceId, JobId
+from farm.core.jobs.job import JobKind, JobState
+from farm.database.tables import attempts, cells, devices, jobs, matrices, measurements, series, word
+
+#: Of one series: more than a habit takes, however many rounds a matrix has.
+_MEASUREMENTS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesResults:
+    """When a series had results lately, one for each matrix."""
+
+    series_id: int
+    device_id: DeviceId
+    label: str
+    matrix_name: str
+    results_at: tuple[datetime, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starved:
+    """A phone whose head of queue has waited long, while nothing ended there either."""
+
+    device_id: DeviceId
+    cell_id: CellId
+    job_id: JobId
+    label: str
+    queued_at: datetime
+
+
+def series_after(connection: Connection, series_id: int, *, limit: int) -> list[int]:
+    """The next series by number."""
+    query = sa.select(series.c.series_id).where(series.c.series_id > series_id)
+    return list(connection.execute(query.order_by(series.c.series_id).limit(limit)).scalars())
+
+
+def results_of(connection: Connection, series_ids: Sequence[int], *, since: datetime) -> list[SeriesResults]:
+    """When each of some series had results since a moment; those without any are missing."""
+    return [
+        found for series_id in series_ids if (found := _results(connection, series_id, since)) is not None
+    ]
+
+
+def _results(connection: Connection, series_id: int, since: datetime) -> SeriesResults | None:
+    last = (
+        sa.select(measurements.c.cell_id, measurements.c.measured_at)
+        .where(
+            measurements.c.series_id == series_id,
+            measurements.c.measured_at >= since,
+            measurements.c.accepted,
+        )
+        .order_by(measurements.c.measured_at.desc())
+        .limit(_MEASUREMENTS)
+        .subquery()
+    )
+    query = (
+        sa.select(
+            sa.func.max(last.c.measured_at).label("at"),
+            sa.func.max(cells.c.label).label("label"),
+            sa.func.max(cells.c.device_id).label("device_id"),
+            matrices.c.name,
+        )
+        .join(cells, cells.c.cell_id == last.c.cell_id)
+        .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
+        .group_by(matrices.c.matrix_id, matrices.c.name)
+        .order_by(sa.text("1 DESC"))
+    )
+    rows = connection.execute(query).all()
+    if not rows:
+        return None
+    return SeriesResults(
+        series_id=series_id,
+        device_id=rows[0].device_id,
+        label=rows[0].label,
+        matrix_name=rows[0].name,
+        results_at=tuple(row.at for row in rows),
+    )
+
+
+def starved(connection: Connection, *, queued_before: datetime) -> list[Starved]:
+    """Heads of queues that were queued before a moment, on phones on which nothing ended since then."""
+    head = (
+        sa.select(jobs.c.job_id)
+        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
+        .order_by(jobs.c.priority.desc(), jobs.c.turn, jobs.c.job_id)
+        .limit(1)
+        .correlate(devices)
+        .scalar_subquery()
+    )
+    ended = (
+        sa.select(attempts.c.finished_at)
+        .where(attempts.c.device_id == devices.c.device_id, attempts.c.outcome.is_not(None))
+        .order_by(attempts.c.fence.desc())
+        .limit(1)
+        .correlate(devices)
+        .scalar_subquery()
+    )
+    query = (
+        sa.select(jobs.c.job_id, jobs.c.device_id, jobs.c.cell_id, jobs.c.created_at, cells.c.label)
+        .select_from(devices)
+        .join(jobs, jobs.c.job_id == head)
+        .join(cells, cells.c.cell_id == jobs.c.cell_id)
+        .where(
+            jobs.c.kind == JobKind.BENCHMARK,
+            jobs.c.created_at <= queued_before,
+            sa.func.coalesce(ended, jobs.c.created_at) <= queued_before,
+        )
+        .order_by(devices.c.device_id)
+    )
+    return [
+        Starved(
+            device_id=row.device_id,
+            cell_id=row.cell_id,
+            job_id=row.job_id,
+            label=row.label,
+            queued_at=row.created_at,
+        )
+        for row in connection.execute(query)
+    ]

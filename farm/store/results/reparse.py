@@ -1,0 +1,128 @@
+"""What is stored of readings, for a look at whether a newer adapter reads the same evidence alike."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import AttemptId, MatrixId
+from farm.core.jobs.job import JobKind, JobState
+from farm.core.runs.measurement import Outcome, Quality
+from farm.database.tables import attempts, jobs, matrices, measurements, word
+from farm.store.results.measurements import NewMeasurement, stored_values
+
+#: What an adapter decided: all else ended without a word of one.
+_DECIDED = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.UNSUPPORTED)
+#: Of a stored reading, what another reading of the same evidence may have otherwise.
+COMPARED = (
+    "value_ns",
+    "kind",
+    "sample_count",
+    "quality",
+    "actual_backend",
+    "accelerator",
+    "proof",
+    "quality_reasons",
+    "mean_ns",
+    "min_ns",
+    "max_ns",
+    "p90_ns",
+    "scatter",
+    "samples",
+    "metrics",
+    "placement",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Whose evidence is looked at; None: everybody's."""
+
+    matrix_id: MatrixId | None = None
+    harness: str | None = None
+    #: Ended then or later.
+    since: datetime | None = None
+
+
+def attempts_to_reread(
+    connection: Connection, selection: Selection, *, after: AttemptId, limit: int
+) -> list[AttemptId]:
+    """The attempts that decided benchmark jobs, by their numbers."""
+    query = (
+        sa.select(attempts.c.attempt_id)
+        .join(jobs, jobs.c.attempt_id == attempts.c.attempt_id)
+        .where(
+            attempts.c.attempt_id > after,
+            jobs.c.kind == word(JobKind.BENCHMARK),
+            jobs.c.state == word(JobState.FINISHED),
+            jobs.c.outcome.in_(_DECIDED),
+        )
+        .order_by(attempts.c.attempt_id)
+        .limit(limit)
+    )
+    if selection.matrix_id is not None:
+        query = query.where(jobs.c.matrix_id == selection.matrix_id)
+    if selection.harness is not None:
+        query = query.join(matrices, matrices.c.matrix_id == jobs.c.matrix_id)
+        query = query.where(matrices.c.harness == selection.harness)
+    if selection.since is not None:
+        query = query.where(attempts.c.finished_at >= selection.since)
+    return list(connection.execute(query).scalars())
+
+
+def readings_of(
+    connection: Connection, attempt_ids: Collection[AttemptId]
+) -> dict[AttemptId, list[Mapping[str, Any]]]:
+    """All readings of attempts, with every column, by the version that read them."""
+    query = (
+        sa.select(measurements)
+        .where(measurements.c.attempt_id.in_(attempt_ids))
+        .order_by(measurements.c.parser_version)
+    )
+    found: defaultdict[AttemptId, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in connection.execute(query).mappings():
+        found[row["attempt_id"]].append(dict(row))
+    return dict(found)
+
+
+def differences(stored: Mapping[str, Any], new: NewMeasurement) -> list[str]:
+    """The columns that a new reading has otherwise, as `COMPARED` orders them."""
+    values = stored_values(new)
+    return [name for name in COMPARED if _plain(values[name]) != _plain(stored[name])]
+
+
+def supersede(connection: Connection, measurement_id: int, *, now: datetime) -> bool:
+    """Another reading counts from here on; False when this one does not count any more."""
+    done = connection.execute(
+        measurements.update()
+        .where(measurements.c.measurement_id == measurement_id, measurements.c.accepted)
+        .values(accepted=False, superseded_at=now)
+    )
+    return done.rowcount == 1
+
+
+def withdraw(
+    connection: Connection, measurement_id: int, *, parser_version: int, reason: str, now: datetime
+) -> bool:
+    """The figures stay as they were read, of a quality that enters no comparison; False as in `supersede`."""
+    of_it = sa.select(measurements).where(measurements.c.measurement_id == measurement_id)
+    row = connection.execute(of_it).mappings().one()
+    if not supersede(connection, measurement_id, now=now):
+        return False
+    kept = {name: value for name, value in row.items() if name != "measurement_id"}
+    withdrawn = {"quality": Quality.WITHDRAWN, "quality_reasons": [reason], "parser_version": parser_version}
+    connection.execute(measurements.insert(), [{**kept, **withdrawn}])
+    return True
+
+
+def _plain(value: Any) -> Any:
+    """Values as a column gives them back: no tuples, no words of enums."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, str) else value

@@ -1,0 +1,25 @@
+"""What was last done about the settings of a phone, in its row."""
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId
+from farm.core.upkeep.device_settings import ShelfRecord
+from farm.database.tables import devices
+
+_RECORD = TypeAdapter(ShelfRecord)
+
+
+def find_shelf_record(connection: Connection, device_id: DeviceId) -> ShelfRecord | None:
+    """None: nobody has looked at its settings yet."""
+    found = connection.execute(
+        sa.select(devices.c.setup).where(devices.c.device_id == device_id)
+    ).scalar_one_or_none()
+    return None if found is None else _RECORD.validate_python(found, strict=False)
+
+
+def put_shelf_record(connection: Connection, device_id: DeviceId, record: ShelfRecord) -> None:
+    """Keep it in place of the one before; the event is the errand's."""
+    document = _RECORD.dump_python(record, mode="json")
+    connection.execute(devices.update().where(devices.c.device_id == device_id).values(setup=document))

@@ -1,0 +1,122 @@
+"""Build one variant, in a process of its own: python -m farm.variants.worker MODEL RECIPE FILE.
+
+RECIPE is JSON. Steps go to stdout, one `step: ...` a line; a refusal as `refused: {json}`; anything else that
+goes wrong is a traceback on stderr. Scripted classes, engines and import side effects are global to a process
+of torch.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+
+from farm.core.base.ids import digest_of
+from farm.core.errors import FarmError
+from farm.core.models.variant import Agreement, Manifest, Precision, Recipe
+from farm.variants.manifest_file import manifest_path, write_manifest
+from farm.variants.recipe import QCONFIG, made_with, recipe_digest
+
+if TYPE_CHECKING:
+    from farm.variants.prepare import Prepared
+
+_RECIPE = TypeAdapter(Recipe)
+
+
+def build(model: str, recipe: Recipe, path: Path) -> None:
+    """Write the variant and its manifest.
+
+    Raises:
+        FarmError: the model is unknown, cannot be made by the recipe, or its file does not do what it does.
+    """
+    _say("importing torch")
+    import torch
+
+    from farm.variants import export
+    from farm.variants.prepare import prepared
+
+    torch.set_num_threads(1)  # sums in one order: the same bytes every time
+    torch.set_grad_enabled(False)
+    loading_engine = torch.backends.quantized.engine
+    made = prepared(model, recipe, _say)
+    if recipe.target == "nnapi":
+        _check_before_conversion(made, recipe)
+    _say("writing")
+    export.save(made.net, made.first_input, recipe, path)
+    _say("checking")
+    agreement = _checked(made, recipe, path, loading_engine)
+    write_manifest(_manifest(model, recipe, path, made, agreement), manifest_path(path))
+
+
+def _check_before_conversion(made: "Prepared", recipe: Recipe) -> None:
+    """What an NNAPI file puts out cannot be seen here; what the network does that goes into it can."""
+    from farm.variants import verify
+
+    actual = verify.real_values(made.net(made.inputs))
+    verify.check_outputs(made.expected, actual, recipe.precision)
+
+
+def _checked(made: "Prepared", recipe: Recipe, path: Path, loading_engine: str) -> Agreement | None:
+    """How far the file agrees with float32 on the engine of phones; it must do so on this machine's too."""
+    from farm.variants import verify
+
+    if recipe.target == "nnapi":
+        verify.check_starts_nnapi(path, recipe.format, made.first_input)
+        return None
+    found = [
+        verify.check_outputs(
+            made.expected,
+            verify.outputs(path, recipe.format, made.inputs, engine=engine),
+            recipe.precision,
+        )
+        for engine in (QCONFIG, loading_engine)
+    ]
+    return None if recipe.precision is Precision.FLOAT32 else found[0]
+
+
+def _manifest(
+    model: str, recipe: Recipe, path: Path, made: "Prepared", agreement: Agreement | None
+) -> Manifest:
+    from farm.variants.prepare import input_spec
+
+    content = path.read_bytes()
+    return Manifest(
+        model=model,
+        recipe=recipe,
+        digest=digest_of(content),
+        size_bytes=len(content),
+        backends=(recipe.target,),
+        inputs=(input_spec(made.inputs),),
+        parameters=made.parameters,
+        flops=made.flops,
+        agreement=agreement,
+        made_with={**made_with(recipe), **_interface_words(made)},
+        recipe_digest=recipe_digest(model, recipe),
+    )
+
+
+def _interface_words(made: "Prepared") -> dict[str, str]:
+    if made.interface is None:
+        return {}
+    return {"input": f"scale {made.interface.scale:.6g}, zero point {made.interface.zero_point}"}
+
+
+def _say(step: str) -> None:
+    sys.stdout.write(f"step: {step}\n")
+    sys.stdout.flush()
+
+
+def main(words: list[str]) -> int:
+    """Build the variant that the words name; the exit code says how it went."""
+    model, recipe, path = words
+    try:
+        build(model, _RECIPE.validate_json(recipe), Path(path))
+    except FarmError as error:
+        sys.stdout.write(f"refused: {json.dumps({'message': error.message, 'hint': error.hint})}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The protocol between agents and the farm."""

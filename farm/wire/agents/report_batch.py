@@ -1,0 +1,74 @@
+"""Several reports in one call: a line of JSON that says whose and how long they are, then their bytes.
+
+The bytes are those that each would be sent as by itself, because their digest identifies a report. A farm
+that does not know the call answers 404, and is sent one report at a time.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from farm.core.base.ids import AttemptId
+from farm.core.errors import InvalidInput
+from farm.wire.agents.protocol import ReportAnswer
+from farm.wire.base import Count, Problem, Wire
+
+#: As many as a farm settles in one transaction.
+MOST_REPORTS = 40
+_HINT = "a line of JSON that says whose and how long the reports are, then the bytes of each"
+
+
+class ReportHead(Wire):
+    """Whose report comes, and how long it is."""
+
+    attempt_id: Count
+    size_bytes: Count
+
+
+class ReportHeads(Wire):
+    """POST /api/v1/agent/attempts/reports: the first line of the body; the reports follow in its order."""
+
+    reports: Annotated[tuple[ReportHead, ...], Field(min_length=1, max_length=MOST_REPORTS)]
+
+
+class ReportOutcome(Wire):
+    """What a report sent by itself would have been answered: one of the two."""
+
+    attempt_id: AttemptId
+    answer: ReportAnswer | None = None
+    problem: Problem | None = None
+
+
+class ReportOutcomes(Wire):
+    """One for each report, in their order."""
+
+    reports: tuple[ReportOutcome, ...]
+
+
+def packed(reports: Sequence[tuple[AttemptId, bytes]]) -> bytes:
+    """Reports as the body of one call."""
+    heads = [ReportHead(attempt_id=attempt_id, size_bytes=len(body)) for attempt_id, body in reports]
+    first = ReportHeads(reports=tuple(heads)).model_dump_json().encode()
+    return b"\n".join([first, b"".join(body for _, body in reports)])
+
+
+def unpacked(body: bytes) -> list[tuple[AttemptId, bytes]]:
+    """The reports in the body of a call.
+
+    Raises:
+        InvalidInput: it is not made like that.
+    """
+    first, _, rest = body.partition(b"\n")
+    try:
+        heads = ReportHeads.model_validate_json(first).reports
+    except ValidationError as error:
+        said = error.errors(include_url=False)[0]["msg"]
+        raise InvalidInput(f"the first line of these reports cannot be read: {said}", hint=_HINT) from error
+    if (said_bytes := sum(head.size_bytes for head in heads)) != len(rest):
+        raise InvalidInput(f"{said_bytes} bytes of reports were announced, and {len(rest)} came", hint=_HINT)
+    reports, offset = [], 0
+    for head in heads:
+        reports.append((AttemptId(head.attempt_id), rest[offset : offset + head.size_bytes]))
+        offset += head.size_bytes
+    return reports

@@ -1,0 +1,1 @@
+"""Documents of programs, definitions and storage."""

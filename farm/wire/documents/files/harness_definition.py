@@ -1,0 +1,203 @@
+"""A generic harness's definition at the edge: what its author writes, checked before it is kept."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from farm.core.base.spec_errors import MatrixProblem, invalid
+from farm.core.errors import HarnessInvalid
+from farm.core.programs.definition import (
+    ACCELERATORS,
+    MODEL_WORD,
+    BackendDefinition,
+    Definition,
+    FlagDefinition,
+    MetricPlace,
+    Place,
+    Stream,
+    TimePlace,
+    uses_word,
+)
+from farm.core.programs.definition_rules import ROOT, broken_rules
+from farm.core.programs.time_unit import time_unit
+from farm.core.runs.measurement import Better
+from farm.wire.documents.files.definition_values import (
+    DECLARED,
+    FlagName,
+    Name,
+    NumberPattern,
+    Path,
+    SignPattern,
+    Text,
+    TimeUnitName,
+    Unit,
+    Words,
+)
+from farm.wire.validation_errors import problems_of
+from farm.wire.yaml_positions import NotPlainData, line_of, load_plain
+
+
+class _DefinitionPart(BaseModel):
+    """Strict: a number in quotes is a slip, not a number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, serialize_by_alias=True)
+
+
+class PlaceSpec(_DefinitionPart):
+    """Where numbers are in the output: one of the two."""
+
+    pattern: NumberPattern | None = None
+    json_path: Path | None = Field(None, alias="json")
+
+    def place(self) -> Place:
+        """As the core knows it."""
+        return Place(pattern=self.pattern or "", json=self.json_path or "")
+
+
+class TimeSpec(PlaceSpec):
+    """Where times are, or rates."""
+
+    unit: TimeUnitName
+
+
+class MetricSpec(PlaceSpec):
+    """Where a further figure is, and which way it improves."""
+
+    unit: Unit
+    better: Annotated[Better, Field(strict=False)]
+
+
+class FlagSpec(_DefinitionPart):
+    """A setting that matrices may name; the type of its default is its type."""
+
+    default: bool | int | Annotated[float, Field(allow_inf_nan=False)] | Text
+    help: Text = ""
+    minimum: int | None = None
+    split: bool = False
+
+
+class BackendSpec(_DefinitionPart):
+    """How a backend is asked for, and what shows that it ran."""
+
+    arguments: Words = ()
+    accelerator: Literal["cpu", "gpu", "npu", "dsp"] | None = None
+    proof: SignPattern | None = None
+    fallback: SignPattern | None = None
+
+
+class HarnessDefinition(_DefinitionPart):
+    """A definition as its author writes it, and as it is kept with the program."""
+
+    name: Name
+    arguments: Words = ()
+    needs_model: bool | None = None
+    flags: dict[FlagName, FlagSpec] = Field(default_factory=dict, max_length=64)
+    backends: dict[Name, BackendSpec] = Field(
+        default_factory=lambda: {"cpu": BackendSpec()}, min_length=1, max_length=32
+    )
+    samples: TimeSpec | None = None
+    value: TimeSpec | None = None
+    iterations_flag: FlagName | None = None
+    metrics: dict[Name, MetricSpec] = Field(default_factory=dict, max_length=64)
+    stream: Annotated[Stream, Field(strict=False)] = Stream.STDOUT
+    success_exit_codes: tuple[Annotated[int, Field(ge=0, le=255)], ...] = Field(
+        (0,), min_length=1, max_length=64, strict=False
+    )
+    unsupported: tuple[SignPattern, ...] = Field((), max_length=64, strict=False)
+    clock_covers: Text = ""
+
+    def definition(self) -> Definition:
+        """As the core knows it."""
+        return Definition(
+            name=self.name,
+            arguments=self.arguments,
+            needs_model=self._needs_model(),
+            flags={name: FlagDefinition(**dict(flag)) for name, flag in self.flags.items()},
+            backends={name: _backend(name, spec) for name, spec in self.backends.items()},
+            samples=_time_place(self.samples),
+            value=_time_place(self.value),
+            iterations_flag=self.iterations_flag,
+            metrics={
+                name: MetricPlace(place=spec.place(), unit=spec.unit, better=spec.better)
+                for name, spec in self.metrics.items()
+            },
+            stream=self.stream,
+            success_exit_codes=self.success_exit_codes,
+            unsupported=self.unsupported,
+            clock_covers=self.clock_covers,
+        )
+
+    def _needs_model(self) -> bool:
+        if self.needs_model is not None:
+            return self.needs_model
+        words = [*self.arguments, *(word for backend in self.backends.values() for word in backend.arguments)]
+        return any(uses_word(word, MODEL_WORD) for word in words)
+
+
+def harness_definition(data: object, *, text: str | None = None) -> HarnessDefinition:
+    """Check a definition.
+
+    Args:
+        data: what JSON or `load_definition` gave.
+        text: the YAML it came from, to name lines.
+
+    Raises:
+        HarnessInvalid: names the place of everything that is wrong, with close matches of unknown keys.
+    """
+    try:
+        spec = HarnessDefinition.model_validate(data)
+    except ValidationError as error:
+        problems = problems_of(error, data, known_keys=_known_keys, root=ROOT)
+        raise _invalid(problems, text) from error
+    if problems := list(broken_rules(spec.definition())):
+        raise _invalid(problems, text)
+    return spec
+
+
+def definition_from_text(text: str) -> HarnessDefinition:
+    """Read and check a definition file; raises like `harness_definition`."""
+    try:
+        data = load_plain(text, noun=ROOT)
+    except NotPlainData as error:
+        raise _invalid([MatrixProblem(message=str(error), hint=error.hint, root=ROOT)], None) from error
+    return harness_definition(data, text=text)
+
+
+def _invalid(problems: Sequence[MatrixProblem], text: str | None) -> HarnessInvalid:
+    lines = [line_of(text, problem.path) for problem in problems] if text else []
+    return invalid(HarnessInvalid, problems, lines)
+
+
+def _known_keys(loc: tuple[str | int, ...]) -> Sequence[str]:
+    """The keys that make sense next to the last part of `loc`."""
+    match loc:
+        case ("flags", _, _, *_):
+            return _keys(FlagSpec)
+        case ("backends", _, _, *_):
+            return _keys(BackendSpec)
+        case ("metrics", _, _, *_):
+            return _keys(MetricSpec)
+        case ("samples" | "value", _, *_):
+            return _keys(TimeSpec)
+        case _:
+            return _keys(HarnessDefinition)
+
+
+def _keys(part: type[_DefinitionPart]) -> list[str]:
+    return [field.alias or name for name, field in part.model_fields.items()]
+
+
+def _backend(name: str, spec: BackendSpec) -> BackendDefinition:
+    is_declared = spec.proof == DECLARED
+    return BackendDefinition(
+        arguments=spec.arguments,
+        accelerator=spec.accelerator or (name if name in ACCELERATORS else ""),
+        proof="" if is_declared else spec.proof or "",
+        fallback=spec.fallback or "",
+        declared=is_declared,
+    )
+
+
+def _time_place(spec: TimeSpec | None) -> TimePlace | None:
+    return None if spec is None else TimePlace(place=spec.place(), unit=time_unit(spec.unit))

@@ -1,0 +1,124 @@
+"""What the API says of harnesses, and what it is told of programs."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from farm.core.base.ids import Digest
+from farm.core.programs.bundle import PLAIN_COMMAND
+from farm.core.runs.plan import SettingValue
+from farm.wire.base import Wire
+
+#: As matrices name it.
+HarnessName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Text = Annotated[str, Field(max_length=4096)]
+
+
+class BundleFileSpec(Wire):
+    """A file of a program: its bytes go to PUT /api/v1/blobs/{digest} first."""
+
+    path: Text
+    digest: Digest
+    executable: bool = False
+
+
+class ProgramRegistration(Wire):
+    """POST /api/v1/harnesses: the program that new matrices of a harness run on phones of one ABI."""
+
+    name: HarnessName
+    #: Told from the files where nothing is said.
+    abi: Text | None = None
+    files: Annotated[tuple[BundleFileSpec, ...], Field(min_length=1, max_length=10_000)]
+    #: The file that is started.
+    entry: Text
+    env: Annotated[dict[Text, Text], Field(max_length=1000)] = Field(default_factory=dict)
+    command: Annotated[tuple[Text, ...], Field(max_length=1000)] = PLAIN_COMMAND
+    #: Of a generic harness: how it is called and read.
+    definition: dict[str, Any] | None = None
+
+
+class BundleFileView(BundleFileSpec):
+    """A file of a registered program."""
+
+    size_bytes: int
+
+
+class ProgramView(Wire):
+    """GET /api/v1/harnesses: a program registered for one ABI."""
+
+    name: str
+    #: `any` for scripts.
+    abi: str
+    digest: Digest
+    #: All files together.
+    size_bytes: int
+    files: tuple[BundleFileView, ...]
+    entry: str
+    env: dict[str, str]
+    command: tuple[str, ...]
+    #: Flags of the harness that it does not know.
+    lacks: tuple[str, ...]
+    #: New matrices run it on phones of its ABI.
+    in_use: bool
+    #: The farm has let a file of it go: it must be registered again to be run.
+    expired: bool = False
+    created_at: datetime
+    #: When somebody last registered it.
+    chosen_at: datetime
+
+
+class NoteView(Wire):
+    """Something that will probably go wrong."""
+
+    message: str
+    hint: str
+
+
+class RegisteredProgramView(Wire):
+    """The answer to a registration."""
+
+    program: ProgramView
+    #: What new matrices ran until now; None where that is the same program, or there was none.
+    replaces: ProgramView | None
+    #: It was registered before.
+    known: bool
+    notes: tuple[NoteView, ...]
+
+
+class FlagView(Wire):
+    """One setting of a harness."""
+
+    name: str
+    default: SettingValue
+    help: str
+    minimum: int | None
+
+
+class AdapterView(Wire):
+    """GET /api/v1/adapters: a harness that the farm can read, with or without a program."""
+
+    name: str
+    #: Formats of model files that it runs.
+    formats: tuple[str, ...]
+    backends: tuple[str, ...]
+    parser_version: int
+    #: For which ABIs a program is registered.
+    abis: tuple[str, ...]
+
+
+class HarnessView(Wire):
+    """GET /api/v1/harnesses/{name}: a harness with its programs."""
+
+    name: str
+    #: What the measurement's clock covers.
+    clock_covers: str
+    parser_version: int
+    needs_model: bool
+    #: Formats of model files that it runs; empty where it does not tell them apart.
+    formats: tuple[str, ...] = ()
+    backends: tuple[str, ...]
+    flags: tuple[FlagView, ...]
+    programs: tuple[ProgramView, ...]
+    #: How a generic harness is called and read; None where the farm has an adapter of its own.
+    definition: dict[str, Any] | None

@@ -1,0 +1,97 @@
+"""What takes the farm's room, and what the next sweep would take away."""
+
+from datetime import datetime
+
+from farm.core.base.ids import DeviceId, Digest
+from farm.wire.base import Wire
+
+
+class ArtifactUse(Wire):
+    """Artifacts of one kind and use, together."""
+
+    #: `model`, `program`, `own` (comes with the farm), or `unregistered` (sent, and never referred to).
+    kind: str
+    #: `needed` by an unfinished matrix or the farm, `measured` (was measured with), or `unused`.
+    use: str
+    files: int
+    size_bytes: int
+
+
+class EvidenceAge(Wire):
+    """Raw output received in one span of time."""
+
+    #: `last day`, `last week`, `last month`, `last year`, `older`; each without the ones before.
+    age: str
+    reports: int
+    size_bytes: int
+
+
+class PhoneStorage(Wire):
+    """What a phone last said of its storage."""
+
+    device_id: DeviceId
+    free_bytes: int
+
+
+class LimitsView(Wire):
+    """The limits in force; null where there is none."""
+
+    blobs_limit_bytes: int | None
+    evidence_keep_days: int | None
+    evidence_limit_bytes: int | None
+    disk_reserve_bytes: int
+
+
+class ArtifactGoing(Wire):
+    """An artifact that the next sweep would let go."""
+
+    digest: Digest
+    size_bytes: int
+    used_at: datetime
+    #: The variants or programs whose file it is.
+    names: tuple[str, ...]
+
+
+class SweepPreview(Wire):
+    """What the next sweep would do, as things stand now."""
+
+    artifacts: tuple[ArtifactGoing, ...]
+    artifact_bytes: int
+    reports: int
+    report_bytes: int
+    #: Files that no row keeps.
+    files: int
+    file_bytes: int
+    #: Rows whose files are gone from the disk.
+    lost: tuple[Digest, ...]
+
+
+class SweepView(Wire):
+    """POST /api/v1/storage/sweep: what it did."""
+
+    artifacts: int
+    artifact_bytes: int
+    reports: int
+    report_bytes: int
+    files: int
+    file_bytes: int
+    lost: int
+
+
+class StorageView(Wire):
+    """GET /api/v1/storage."""
+
+    data_dir: str
+    disk_free_bytes: int
+    #: The database's files; of these, free inside and used again before the file grows.
+    database_bytes: int
+    database_free_bytes: int
+    artifacts: tuple[ArtifactUse, ...]
+    #: Of these the farm keeps the rows only.
+    expired_artifacts: int
+    evidence: tuple[EvidenceAge, ...]
+    expired_reports: int
+    #: As far as they said; what a host's own cache takes, only its agent knows.
+    phones: tuple[PhoneStorage, ...]
+    limits: LimitsView
+    next_sweep: SweepPreview

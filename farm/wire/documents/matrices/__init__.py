@@ -1,0 +1,1 @@
+"""Documents of matrices: specification, plan, progress, pending jobs."""

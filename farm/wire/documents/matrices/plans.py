@@ -1,0 +1,116 @@
+"""What the farm tells of matrices besides their progress: what is planned, what was cancelled."""
+
+from typing import Any, Literal
+
+from farm.core.base.ids import DeviceId, MatrixId
+from farm.core.matrices.estimate import Basis
+from farm.core.matrices.matrix import Rejection
+from farm.core.runs.plan import SettingValue
+from farm.wire.base import Wire
+
+
+class Cancellation(Wire):
+    """POST /api/v1/matrices/{id}/cancel: the whole matrix, or what is left of it on one device."""
+
+    #: Its id, its label, or the beginning of either.
+    device: str | None = None
+
+
+class CancelledView(Wire):
+    """What a cancellation did; `queued` and `active` are 0 where everything was finished already."""
+
+    matrix_id: MatrixId
+    name: str
+    #: Jobs that will never start.
+    queued: int
+    #: Jobs that were under way: their runs are stopped, and count no longer.
+    active: int
+    #: Jobs that were finished before, and stay as they are.
+    finished: int
+
+
+class Rerun(Wire):
+    """POST /api/v1/matrices/{id}/rerun: all of it, or cells without a valid measurement in each round."""
+
+    failed: bool = False
+
+
+class PlannedCell(Wire):
+    """A cell that would run."""
+
+    device_id: DeviceId
+    label: str
+    variant: str | None
+    backend: str
+    settings: dict[str, SettingValue]
+    replica: int
+    #: The label of the cell it would be compared to; None for a baseline, and where there is none.
+    baseline: str | None
+    is_baseline: bool
+    #: How long one run keeps the phone busy.
+    estimate_s: float
+    basis: Basis
+
+
+class PlannedDevice(Wire):
+    """What a device would do."""
+
+    device_id: DeviceId
+    label: str | None
+    device_model: str
+    soc: str | None
+    virtual: bool
+    cells: int
+    jobs: int
+    #: How long the phone would be busy; with cells estimated by their time-out, at most so long.
+    phone_s: float
+    cells_by_basis: dict[Basis, int]
+    #: Jobs of others that go first.
+    jobs_ahead: int
+    #: Why it would get no work now; empty when it would.
+    waiting_for: tuple[str, ...]
+
+
+class LeftOutDevice(Wire):
+    """A device that no selector fits, and the key it fails."""
+
+    device_id: DeviceId
+    device_model: str
+    reason: str
+
+
+class RejectedGroup(Wire):
+    """Cells that would get no jobs for the same reason."""
+
+    rejection: Rejection
+    reason: str
+    hint: str
+    labels: tuple[str, ...]
+    #: Empty: so it is on every device.
+    device_ids: tuple[DeviceId, ...]
+
+
+class MatrixPlanView(Wire):
+    """POST /api/v1/matrices/plan: what a matrix comes to on this farm now. Nothing is queued."""
+
+    name: str
+    harness: str
+    rounds: int
+    cells: int
+    jobs: int
+    #: Absolute: one cell is the baseline of all others. None: nothing is compared.
+    baseline_kind: Literal["relative", "absolute"] | None
+    #: As the matrix names it.
+    baseline: dict[str, Any] | None
+    devices: tuple[PlannedDevice, ...]
+    left_out: tuple[LeftOutDevice, ...]
+    rejected: tuple[RejectedGroup, ...]
+    #: Cells that would be measured and compared to nothing, because their baseline cannot run.
+    uncompared: tuple[str, ...]
+    #: All phones together.
+    phone_s: float
+    #: With phones working side by side, those that share a CPU in turns; without jobs ahead.
+    wall_s: float
+    #: Some cell is estimated by its time-out.
+    is_upper_bound: bool
+    cell_list: tuple[PlannedCell, ...]

@@ -1,0 +1,1 @@
+"""Documents of results: cells, placements, explanations, reparsing."""

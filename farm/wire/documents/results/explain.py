@@ -1,0 +1,202 @@
+"""Everything that one number, or one comparison, rests on."""
+
+from datetime import datetime
+
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId
+from farm.core.devices.condition import Condition, Gates
+from farm.core.devices.condition_range import ConditionRange
+from farm.core.devices.device import DeviceFacts
+from farm.core.models.variant import Manifest
+from farm.core.runs.measurement import Metric, Outcome, Quality, SampleKind
+from farm.core.runs.plan import SettingValue
+from farm.wire.base import Wire
+from farm.wire.documents.matrices.matrices import JobView, SpeedupView
+
+
+class RunView(Wire):
+    """One measurement: a process start that yielded a value."""
+
+    job_id: JobId
+    attempt_id: AttemptId
+    round: int
+    repeat: int
+    quality: Quality
+    quality_reasons: tuple[str, ...]
+    kind: SampleKind
+    sample_count: int
+    value_ns: float
+    mean_ns: float
+    min_ns: int | None
+    max_ns: int | None
+    p90_ns: float | None
+    scatter: float | None
+    metrics: tuple[Metric, ...]
+    actual_backend: str
+    accelerator: str
+    proof: str
+    parser_version: int
+    variant_digest: Digest | None
+    program_digest: Digest
+    measured_at: datetime
+    fence: int
+
+
+class PlacementView(Wire):
+    """Where the work of some runs was done, and what shows it."""
+
+    actual_backend: str
+    accelerator: str
+    runs: int
+    #: The last one's; each run has its own.
+    proof: str
+    #: How many different ones there are: a proof may hold the path of its run.
+    proofs: int
+
+
+class ProgramFacts(Wire):
+    """The program that a cell runs."""
+
+    harness: str
+    abi: str
+    digest: Digest
+    files: int
+    size_bytes: int
+    #: What its clock covers.
+    clock_covers: str
+
+
+class SideView(Wire):
+    """One cell with all its runs."""
+
+    cell_id: CellId
+    label: str
+    variant: str | None
+    manifest: Manifest | None
+    program: ProgramFacts
+    #: What was asked for; `placements` say what ran.
+    backend: str
+    placements: tuple[PlacementView, ...]
+    #: Complete; and those that are not the harness's defaults.
+    settings: dict[str, SettingValue]
+    changed_settings: dict[str, SettingValue]
+    jobs_by_outcome: dict[str, int]
+    runs_by_quality: dict[str, int]
+    #: Why runs are not valid, with how many.
+    quality_reasons: dict[str, int]
+    parser_versions: tuple[int, ...]
+    conditions: tuple[ConditionRange, ...]
+    #: Runs whose evidence expired, so that their conditions are not known any more.
+    runs_without_evidence: int
+    runs: tuple[RunView, ...]
+
+
+class DeviceBuild(Wire):
+    """A device as it was for some of the runs: its facts change with its system build."""
+
+    facts: DeviceFacts
+    runs: int
+
+
+class ExplainedDevice(Wire):
+    """The device that everything ran on."""
+
+    device_id: DeviceId
+    label: str | None
+    host: str
+    builds: tuple[DeviceBuild, ...]
+
+
+class RoundView(Wire):
+    """A round that counts."""
+
+    round: int
+    repeat: int
+    baseline_ns: float
+    candidate_ns: float
+    #: Baseline over candidate.
+    ratio: float
+    baseline_job: JobId
+    candidate_job: JobId
+    baseline_attempt: AttemptId
+    candidate_attempt: AttemptId
+    #: Their places, from 1, in the order in which the block ran, and how many ran in it.
+    baseline_place: int
+    candidate_place: int
+    block_size: int
+
+
+class LeftOutRound(Wire):
+    """A block that does not count, and why."""
+
+    round: int
+    repeat: int
+    reason: str
+
+
+class CellExplanation(Wire):
+    """GET /api/v1/cells/{id}/explanation. Without `speedup` the cell is compared to nothing."""
+
+    matrix_id: MatrixId
+    matrix: str
+    seed: int
+    gates: Gates
+    margin: float
+    noise_limit: float
+    device: ExplainedDevice
+    speedup: SpeedupView | None
+    #: How the figures of `speedup` were computed.
+    method: tuple[str, ...]
+    rounds: tuple[RoundView, ...]
+    left_out: tuple[LeftOutRound, ...]
+    #: The baseline against its twin, where the matrix has such pairs.
+    aa: SpeedupView | None
+    baseline: SideView | None
+    candidate: SideView
+    #: Cells that are compared to this one.
+    compared_to_it: tuple[CellId, ...]
+
+
+class AttemptLine(Wire):
+    """One try of a job."""
+
+    attempt_id: AttemptId
+    state: str
+    outcome: Outcome | None
+    code: str | None
+    message: str | None
+    claimed_at: datetime
+    finished_at: datetime | None
+
+
+class JobDetail(JobView):
+    """GET /api/v1/jobs/{id}."""
+
+    matrix: str | None
+    cell_id: int | None
+    created_at: datetime
+    finished_at: datetime | None
+    attempt_list: tuple[AttemptLine, ...]
+    run: RunView | None
+
+
+class JobExplanation(Wire):
+    """GET /api/v1/jobs/{id}/explanation: one number."""
+
+    job: JobDetail
+    gates: Gates | None
+    noise_limit: float | None
+    device: ExplainedDevice
+    #: Its cell, with this job's run alone; None for a health check.
+    side: SideView | None
+    before: Condition | None
+    after: Condition | None
+    #: The command as it ran.
+    argv: tuple[str, ...]
+    pushed_bytes: int | None
+    waited_s: float | None
+    place: int | None
+    block_size: int | None
+    #: Whether its cell's comparison uses it, or why not; None where nothing is compared.
+    use: str | None
+    #: Cells whose comparisons may use it: its own, or those that are compared to it.
+    cells: tuple[CellId, ...]

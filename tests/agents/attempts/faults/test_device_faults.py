@@ -1,0 +1,236 @@
+"""What becomes of a run whose phone goes away, reboots, loses its adb daemon, or answers nonsense once."""
+
+import asyncio
+import socket
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.attempts.journal import Entry, Phase
+from agents.attempts.runner import PutOff, Runner
+from agents.device.run.supervisor import supervisor_file
+from agents.device.state.conditions import read_condition
+from agents.virtual.state.faults import Counted, FaultBox, Faults, set_faults
+from farm.clock import SystemClock
+from farm.core.base.ids import digest_of
+from farm.core.errors import Blame, HostDiskFull
+from farm.core.jobs.attempt import AttemptState
+from farm.core.runs.evidence import Evidence, Trouble
+from farm.core.runs.plan import PlanFile
+from tests.support.agents.fake_farm import comes_true
+from tests.support.agents.runner_fixture import Bench, ends_within, unheard
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.fault(1, 3)
+async def test_a_blip_costs_no_run_and_is_noted(bench: Bench, tmp_path: Path) -> None:
+    run, begun, go = await running(bench, tmp_path)
+    set_faults(bench.handle.state, Faults(vanish=True))
+    await comes_true(lambda: not listens(bench), "the phone is away")
+    set_faults(bench.handle.state, Faults())
+    go.touch()
+    evidence = await run
+    assert (evidence.trouble, evidence.stdout) == (None, "done\n")
+    assert evidence.away_s >= 1.0
+    assert begun.exists()
+
+
+@pytest.mark.fault(4)
+async def test_a_reboot_during_a_run_is_the_phones_doing(bench: Bench, tmp_path: Path) -> None:
+    run, _, _ = await running(bench, tmp_path)
+    set_faults(bench.handle.state, Faults(reboots=1, reboot_s=0.2))
+    trouble = trouble_of(await run)
+    assert (trouble.code, trouble.blame, trouble.transient) == ("device.rebooted", Blame.DEVICE, True)
+
+
+@pytest.mark.fault(2)
+async def test_a_phone_that_stays_away_loses_its_run(bench: Bench, tmp_path: Path) -> None:
+    run, _, _ = await running(bench, tmp_path, bench.runner_with(away_s=1.5))
+    set_faults(bench.handle.state, Faults(vanish=True))
+    trouble = trouble_of(await run)
+    assert (trouble.code, trouble.blame) == ("device.lost", Blame.DEVICE)
+
+
+@pytest.mark.fault(6)
+async def test_a_phone_that_forgets_our_key_during_a_run_loses_it(bench: Bench, tmp_path: Path) -> None:
+    run, _, _ = await running(bench, tmp_path, bench.runner_with(away_s=1.5))
+    set_faults(bench.handle.state, Faults(unauthorized=True))
+    trouble = trouble_of(await run)
+    assert (trouble.code, trouble.blame) == ("device.lost", Blame.DEVICE)
+
+
+@pytest.mark.fault(13)
+@pytest.mark.parametrize(("takes_runs", "code"), [(True, "device.adbd_restarted"), (False, None)])
+async def test_a_restart_of_adbd_costs_a_run_only_where_it_takes_it_along(
+    bench: Bench, tmp_path: Path, takes_runs: bool, code: str | None
+) -> None:
+    run, _, go = await running(bench, tmp_path)
+    set_faults(bench.handle.state, Faults(adbd_restarts=1, adbd_takes_runs=takes_runs))
+    await comes_true(lambda: counted_down(bench, "adbd_restarts"), "adbd restarted")
+    go.touch()
+    evidence = await run
+    assert (evidence.trouble.code if evidence.trouble else None) == code
+
+
+@pytest.mark.fault(7)
+async def test_a_phone_that_hangs_during_a_run_costs_it_a_bounded_time(bench: Bench, tmp_path: Path) -> None:
+    run, _, _ = await running(bench, tmp_path, timeout_s=0.5)
+    set_faults(bench.handle.state, Faults(hang=True))
+    assert not await ends_within(run, 0.5)
+    set_faults(bench.handle.state, Faults())
+    evidence = await run
+    assert evidence.exit is not None
+    assert evidence.exit.timed_out
+
+
+@pytest.mark.fault(9)
+async def test_one_connection_that_ends_early_costs_nothing(bench: Bench) -> None:
+    """Wherever it happens: each question on the way, and the silent wait, is cut once."""
+    await bench.phone()
+    for fence in range(1, 6):
+        set_faults(bench.handle.state, Faults(eofs=1))
+        evidence = await bench.runner.run(bench.entry(fence, "echo done"), unheard, adopt=False)
+        assert isinstance(evidence, Evidence)
+        assert (evidence.trouble, evidence.stdout) == (None, "done\n")
+        set_faults(bench.handle.state, Faults(eofs=1))
+        await bench.runner.clear(bench.device_id, fence)
+
+
+@pytest.mark.fault(9)
+async def test_an_answer_that_was_cut_off_is_never_taken_for_an_empty_one(bench: Bench) -> None:
+    phone = await bench.phone()
+    set_faults(bench.handle.state, Faults(eofs=1))
+    condition = await read_condition(phone.device, phone.facts.work_root, SystemClock().now())
+    assert condition.boot_id == phone.boot_id
+    assert counted_down(bench, "eofs")
+
+
+@pytest.mark.fault(10, 11)
+@pytest.mark.parametrize("faults", [Faults(truncate_pushes=2), Faults(power_cut_pushes=2)])
+async def test_a_file_that_did_not_arrive_is_pushed_again_before_it_has_a_name(
+    bench: Bench, tmp_path: Path, faults: Faults
+) -> None:
+    await bench.phone()
+    entry, content = with_file(bench, tmp_path, 1)
+    set_faults(bench.handle.state, faults)
+    evidence = await bench.runner.run(entry, unheard, adopt=False)
+    assert isinstance(evidence, Evidence)
+    assert (evidence.trouble, evidence.stdout) == (None, content)
+
+
+@pytest.mark.fault(10)
+async def test_a_phone_that_never_takes_a_file_whole_is_to_blame_and_names_no_such_file(
+    bench: Bench, tmp_path: Path
+) -> None:
+    await bench.phone()
+    await bench.runner.run(bench.entry(1, "true"), unheard, adopt=False)
+    entry, _ = with_file(bench, tmp_path, 2)
+    set_faults(bench.handle.state, Faults(truncate_pushes=3))
+    trouble = trouble_of(await bench.runner.run(entry, unheard, adopt=False))
+    assert (trouble.code, trouble.blame) == ("device.push_corrupted", Blame.DEVICE)
+    assert [path.name for path in cached(bench)] == [supervisor_file().digest]
+
+
+@pytest.mark.fault(11)
+async def test_a_file_that_a_power_cut_emptied_later_is_found_out_before_it_is_used(
+    bench: Bench, tmp_path: Path
+) -> None:
+    await bench.phone()
+    entry, content = with_file(bench, tmp_path, 1)
+    await bench.runner.run(entry, unheard, adopt=False)
+    (path,) = [path for path in cached(bench) if path.name == entry.plan.files[0].digest]
+    path.write_bytes(bytes(path.stat().st_size))
+    set_faults(bench.handle.state, Faults(reboots=1, reboot_s=0.1))
+    await comes_true(lambda: counted_down(bench, "reboots"), "the phone rebooted")
+    await bench.come_back()
+    again = await bench.runner.run(with_file(bench, tmp_path, 2)[0], unheard, adopt=False)
+    assert isinstance(again, Evidence)
+    assert (again.trouble, again.stdout) == (None, content)
+
+
+@pytest.mark.fault(23, 24)
+@pytest.mark.invariant("I3")
+async def test_nothing_runs_before_the_journal_has_it_on_disk(bench: Bench, tmp_path: Path) -> None:
+    """The journal first, then the phone: an earlier phase in the journal means that nothing ran."""
+    await bench.phone()
+    witness, known = tmp_path / "ran", list[tuple[Phase, bool]]()
+
+    async def note(phase: Phase, draft: Evidence) -> None:
+        await asyncio.sleep(0.3)
+        known.append((phase, witness.exists()))
+
+    await bench.runner.run(bench.entry(1, f"touch {witness}"), note, adopt=False)
+    assert known == [(AttemptState.PREPARING, False), (AttemptState.MEASURING, False)]
+    assert witness.exists()
+
+
+@pytest.mark.fault(29)
+async def test_a_run_that_the_journal_has_no_room_for_is_put_off(bench: Bench, tmp_path: Path) -> None:
+    await bench.phone()
+    witness = tmp_path / "ran"
+
+    async def full(phase: Phase, draft: Evidence) -> None:
+        if phase is AttemptState.MEASURING:
+            raise HostDiskFull("no space left")
+
+    ending = await bench.runner.run(bench.entry(1, f"touch {witness}"), full, adopt=False)
+    assert ending == PutOff(reason="no space left")
+    assert not witness.exists()
+
+
+async def running(
+    bench: Bench, folder: Path, runner: Runner | None = None, *, timeout_s: float = 60.0
+) -> tuple[asyncio.Task[Evidence], Path, Path]:
+    """A run under way, the file that shows that, and the one that lets it end."""
+    await bench.phone()
+    begun, go = folder / "begun", folder / "go"
+    entry = bench.entry(1, f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done; echo done")
+    entry = replace(entry, plan=replace(entry.plan, timeout_s=timeout_s))
+    run = asyncio.create_task(evidence_of((runner or bench.runner).run(entry, unheard, adopt=False)))
+    await comes_true(begun.exists, "the run begins")
+    return run, begun, go
+
+
+async def evidence_of(run: Coroutine[Any, Any, Evidence | PutOff]) -> Evidence:
+    ending = await run
+    assert isinstance(ending, Evidence), ending
+    return ending
+
+
+def trouble_of(ending: Evidence | PutOff) -> Trouble:
+    assert isinstance(ending, Evidence), ending
+    assert ending.exit is None
+    assert ending.trouble is not None
+    return ending.trouble
+
+
+def with_file(bench: Bench, folder: Path, fence: int) -> tuple[Entry, str]:
+    """An attempt that prints a file of its plan, and what that holds; the host has it already."""
+    content = "some weights\n" * 1000
+    file = PlanFile(name="data", digest=digest_of(content.encode()), size_bytes=len(content))
+    (folder / "cache" / file.digest).write_text(content)
+    entry = bench.entry(fence, "")
+    plan = replace(entry.plan, files=(file,), argv=("cat", "${file_data}"))
+    return replace(entry, plan=plan), content
+
+
+def cached(bench: Bench) -> list[Path]:
+    """The files of the phone's cache that have their names."""
+    return [path for path in bench.handle.state.glob("**/benchfarm/cache/*") if path.is_file()]
+
+
+def counted_down(bench: Bench, kind: Counted) -> bool:
+    return FaultBox(bench.handle.state).left(kind) == 0
+
+
+def listens(bench: Bench) -> bool:
+    host, _, port = bench.handle.address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=1).close()
+    except OSError:
+        return False
+    return True

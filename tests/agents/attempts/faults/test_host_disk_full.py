@@ -1,0 +1,100 @@
+"""An agent whose disk is full keeps going, and its attempts come to their ends."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+
+from agents.adb.client import AdbClient
+from agents.attempts.active import Hand
+from agents.attempts.artifact_cache import BlobCache
+from agents.attempts.attempts import Attempts
+from agents.attempts.journal import Journal
+from agents.attempts.reconcile import Decision
+from agents.attempts.runner import Runner
+from agents.devices.monitor import PhoneWatch
+from agents.farm_api import FarmApi
+from agents.host.atomic_file import DiskThread
+from agents.outbox.sender import Delivery
+from agents.outbox.spool import Spool
+from farm.core.base.ids import AttemptId
+from farm.core.jobs.attempt import AttemptState
+from tests.support.agents.factories import assignment, entry
+from tests.support.fake_clock import FakeClock
+
+pytestmark = pytest.mark.anyio
+NOBODY = 1
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An agent's attempts without a phone or a farm."""
+
+    attempts: Attempts
+    hand: Hand
+    journal: Journal
+    folder: Path
+
+    def fill_disk_for(self, attempt_id: int) -> None:
+        """Have the journal's next writes of this attempt find no space: the kernel says so itself."""
+        (self.folder / f"{attempt_id}.json.tmp").symlink_to("/dev/full")
+
+    async def given_back(self, attempt_id: int) -> str | None:
+        """Wait until the farm would be told that an attempt is given back, and for the disk after that."""
+        held = self.hand.held_by_id[AttemptId(attempt_id)]
+        async with asyncio.timeout(30):
+            while held.entry.phase is not AttemptState.GIVEN_BACK:
+                await self.hand.changed.wait()
+                self.hand.changed.clear()
+        return held.entry.reason
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    hand, clock, random, disk = Hand(), FakeClock(), Random(1), DiskThread()
+    journal, spool = Journal(tmp_path / "attempts"), Spool(tmp_path / "spool")
+    api = FarmApi(httpx.AsyncClient(base_url=f"http://127.0.0.1:{NOBODY}"))
+    async with asyncio.TaskGroup() as tasks:
+        watch = PhoneWatch(adb=AdbClient(NOBODY), hand=hand, clock=clock, random=random, tasks=tasks)
+        blobs = BlobCache(tmp_path / "cache", api, clock, limit_bytes=0)
+        attempts = Attempts(
+            hand=hand,
+            runner=Runner(
+                phones=watch, blobs=blobs, clock=clock, random=random, phone_cache_limit_bytes=2**30
+            ),
+            delivery=Delivery(api, spool, disk, clock, random),
+            journal=journal,
+            spool=spool,
+            disk=disk,
+            random=random,
+            tasks=tasks,
+        )
+        yield Stage(attempts, hand, journal, tmp_path / "attempts")
+        await disk.call(lambda: None)
+        for held in hand.held_by_id.values():
+            # Nobody cleans a phone that is not there; a task that failed has failed the group already.
+            assert held.task is not None
+            assert not held.task.done()
+            held.task.cancel()
+    disk.close()
+
+
+async def test_an_attempt_is_given_back_by_an_agent_that_starts_on_a_full_disk(stage: Stage) -> None:
+    stage.journal.write(entry(1, phase=AttemptState.PREPARING))
+    stage.fill_disk_for(1)
+    await stage.attempts.recover()
+    assert await stage.given_back(1) == "the agent was restarted"
+    assert [each.phase for each in stage.journal.entries()] == [AttemptState.PREPARING]
+
+
+@pytest.mark.fault(29)
+async def test_an_attempt_is_put_off_on_a_full_disk(stage: Stage) -> None:
+    stage.fill_disk_for(1)
+    stage.attempts.apply(Decision(start=(assignment(1),)))
+    reason = await stage.given_back(1)
+    assert reason is not None
+    assert "phone went away" in reason

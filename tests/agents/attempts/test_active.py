@@ -1,0 +1,156 @@
+"""What the farm hears of attempts in hand: never more than the journal has, never late for a slow disk."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+
+from agents.attempts.active import Hand
+from agents.attempts.attempts import Attempts
+from agents.attempts.journal import Entry, Journal
+from agents.attempts.reconcile import Decision
+from agents.farm_api import FarmApi
+from agents.host.atomic_file import DiskThread
+from agents.host.config import AgentConfig
+from agents.link.lease import LeaseEndedError
+from agents.outbox.sender import Delivery
+from agents.outbox.spool import Spool
+from agents.virtual.pool import PhoneHandle
+from farm.clock import SystemClock
+from farm.core.base.ids import AttemptId
+from farm.core.jobs.attempt import AttemptState
+from farm.wire.agents.protocol import Assignment, Report
+from tests.support.agents.fake_farm import PlayedFarm, comes_true, living
+from tests.support.agents.runner_fixture import Bench
+
+pytestmark = pytest.mark.anyio
+NOBODY = 1
+ONE = AttemptId(1)
+
+
+class JournalThatListens(Journal):
+    """Writes down what the farm would be told of an attempt by the time that its phase is on disk."""
+
+    def __init__(self, folder: Path, hand: Hand) -> None:
+        super().__init__(folder)
+        self._hand = hand
+        self.heard: list[tuple[AttemptState, AttemptState]] = []
+
+    def write(self, entry: Entry) -> None:
+        super().write(entry)
+        (told,) = self._hand.reports()
+        self.heard.append((entry.phase, told.phase))
+
+
+@asynccontextmanager
+async def attempting(bench: Bench, folder: Path) -> AsyncIterator[tuple[Attempts, JournalThatListens, Spool]]:
+    """Attempts on the bench's phone, for a farm that is not there."""
+    journal, spool, disk = JournalThatListens(folder / "a", bench.hand), Spool(folder / "s"), DiskThread()
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{NOBODY}") as http:
+        delivery = Delivery(FarmApi(http), spool, disk, SystemClock(), Random(1))
+        async with asyncio.TaskGroup() as tasks:
+            attempts = Attempts(
+                hand=bench.hand,
+                runner=bench.runner,
+                delivery=delivery,
+                journal=journal,
+                spool=spool,
+                disk=disk,
+                random=Random(1),
+                tasks=tasks,
+            )
+            yield attempts, journal, spool
+            for task in asyncio.all_tasks():
+                if task.get_name().startswith(("attempt", "deliver", "let go")):
+                    task.cancel()
+    disk.close()
+
+
+def begin(bench: Bench, attempts: Attempts, script: str) -> None:
+    entry = bench.entry(ONE, script)
+    attempts.apply(
+        Decision(
+            start=(
+                Assignment(
+                    attempt_id=ONE,
+                    job_id=entry.job_id,
+                    device_id=entry.device_id,
+                    fence=ONE,
+                    plan=entry.plan,
+                ),
+            )
+        )
+    )
+
+
+@pytest.mark.fault(23, 24)
+@pytest.mark.invariant("I17")
+async def test_the_farm_hears_of_no_phase_before_the_journal_has_it_on_disk(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """What the farm is told of an attempt, the next life of the agent knows too."""
+    await bench.phone()
+    async with attempting(bench, tmp_path) as (attempts, journal, spool):
+        begin(bench, attempts, "true")
+        await comes_true(lambda: spool.pending() == [ONE], "the run is over")
+        assert journal.heard == [
+            (AttemptState.PREPARING, AttemptState.CLAIMED),
+            (AttemptState.MEASURING, AttemptState.PREPARING),
+        ]
+
+
+@pytest.mark.fault(37)
+@pytest.mark.invariant("I8", "I12")
+async def test_a_run_that_is_cut_short_is_ended_on_its_phone_and_reported_when_the_farm_is_back(
+    bench: Bench, tmp_path: Path
+) -> None:
+    await bench.phone()
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    async with attempting(bench, tmp_path) as (attempts, _, spool):
+        begin(bench, attempts, f"trap 'touch {ended}; exit' TERM; touch {begun}; sleep 60 & wait")
+        await comes_true(begun.exists, "the run begins")
+        for _ in range(2):
+            attempts.cut_short(ONE, LeaseEndedError("the farm has not answered for 240 s"))
+        await comes_true(ended.exists, "the run is ended")
+        await comes_true(lambda: bench.hand.held_by_id[ONE].cleaned, "the phone is clean")
+        body = spool.find(ONE)
+        assert body is not None
+        trouble = Report.model_validate_json(body).evidence.trouble
+        assert trouble is not None
+        assert (trouble.code, trouble.blame) == ("host.lease_ended", "host")
+        assert [each.phase for each in bench.hand.reports()] == [AttemptState.REPORTING]
+
+
+@pytest.mark.fault(28)
+@pytest.mark.invariant("I9")
+async def test_beats_wait_for_no_disk(config: AgentConfig, phone: PhoneHandle, played: PlayedFarm) -> None:
+    """The journal's next write blocks for as long as nobody reads the pipe that is in its way."""
+    async with living(config):
+        await played.until(lambda: phone.serial in played.devices())
+        in_the_way = config.data_dir / "attempts" / "1.json.tmp"
+        os.mkfifo(in_the_way)
+        played.assign(1, phone.serial, "true")
+        await played.until(lambda: played.phase(1) is AttemptState.CLAIMED)
+        beats = len(played.exchanges)
+        await played.until(lambda: len(played.exchanges) >= beats + 3)
+        assert played.phase(1) is AttemptState.CLAIMED
+        # Whoever opens a pipe for reading lets its writer go on.
+        os.close(os.open(in_the_way, os.O_RDONLY | os.O_NONBLOCK))
+
+
+@pytest.mark.fault(29)
+async def test_an_agent_without_room_for_evidence_says_so_with_its_beats(
+    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+) -> None:
+    async with living(config.model_copy(update={"reserve_bytes": 2**50})):
+        await played.until(lambda: any(said.pressure for said in played.exchanges))
+    assert "the agent's disk has less than" in (played.exchanges[-1].pressure or "")
+    assert not (config.data_dir / "spool" / "reserve").exists()
+    async with living(config):
+        await played.until(lambda: played.exchanges[-1].pressure is None)
+        await comes_true((config.data_dir / "spool" / "reserve").exists, "the reserve is there")

@@ -1,0 +1,20 @@
+"""A virtual phone behind a real adb server, for each test that needs one."""
+
+import pytest
+
+from agents.adb.adbutils_listing import connect
+from agents.adb.client import AdbClient, AdbDevice
+from agents.adb.server import AdbServer
+from agents.device.state.facts import read_facts
+from agents.virtual.pool import PhoneHandle
+
+
+@pytest.fixture
+async def device(server: AdbServer, phone: PhoneHandle) -> AdbDevice:
+    await connect(server.port, phone.address)
+    return AdbClient(server.port).device(phone.address)
+
+
+@pytest.fixture
+async def work_root(device: AdbDevice) -> str:
+    return (await read_facts(device)).work_root

@@ -1,0 +1,210 @@
+"""How little a phone is asked before a run, and what makes the agent ask again."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+
+from agents.adb.client import AdbClient, AdbDevice
+from agents.adb.server import AdbServer
+from agents.adb.shell_v2 import ShellResult
+from agents.attempts.artifact_cache import BlobCache
+from agents.attempts.preparation import Preparation
+from agents.device.state.facts import read_facts
+from agents.device.state.preflight import look
+from agents.device.state.state_cache import PhoneMemory
+from agents.devices.monitor import Phone
+from agents.farm_api import FarmApi
+from agents.virtual.pool import PhoneHandle
+from farm.clock import SystemClock
+from farm.core.base.ids import digest_of
+from farm.core.devices.condition import Gates
+from farm.core.runs.plan import PlanFile, RunPlan
+
+pytestmark = pytest.mark.anyio
+CONTENT = bytes(range(256)) * 300
+FILE = PlanFile(name="model", digest=digest_of(CONTENT), size_bytes=len(CONTENT))
+PLAN = RunPlan(
+    harness="test",
+    backend="cpu",
+    files=(FILE,),
+    argv=("true",),
+    timeout_s=20.0,
+    gates=Gates(min_storage_bytes=0, wait_s=0),
+)
+
+
+class CountedDevice(AdbDevice):
+    """A phone that writes down what it was asked."""
+
+    def __init__(self, client: AdbClient, serial: str) -> None:
+        super().__init__(client, serial)
+        self.asked: list[str] = []
+
+    async def shell(
+        self, command: str, *, deadline_s: float, stdin: bytes = b"", limit_bytes: int = 2**22
+    ) -> ShellResult:
+        self.asked.append(command)
+        return await super().shell(command, deadline_s=deadline_s, stdin=stdin, limit_bytes=limit_bytes)
+
+
+@pytest.fixture
+async def used(server: AdbServer, device: AdbDevice, phone: PhoneHandle) -> Phone:
+    counted = CountedDevice(AdbClient(server.port), phone.address)
+    return Phone(device=counted, facts=await read_facts(device), boot_id=None, memory=PhoneMemory())
+
+
+@pytest.fixture
+def preparation(tmp_path: Path) -> Preparation:
+    return prepares(tmp_path / "blobs")
+
+
+def prepares(folder: Path, max_pushes: int | None = None) -> Preparation:
+    """One whose host has the file already."""
+    clock = SystemClock()
+    folder.mkdir()
+    (folder / FILE.digest).write_bytes(CONTENT)
+    blobs = BlobCache(folder, FarmApi(httpx.AsyncClient()), clock, limit_bytes=2**30)
+    return Preparation(
+        blobs=blobs,
+        clock=clock,
+        random=Random(1),
+        phone_cache_limit_bytes=2**30,
+        max_pushes=max_pushes,
+    )
+
+
+def asked(phone: Phone) -> Sequence[str]:
+    """What the phone was asked since this was last called."""
+    assert isinstance(phone.device, CountedDevice)
+    found, phone.device.asked = phone.device.asked, []
+    return found
+
+
+async def warm(preparation: Preparation, phone: Phone) -> Path:
+    """Have the file on the phone and its digest known; gives its path there."""
+    ready = await preparation.prepare(phone, PLAN, 1)
+    assert ready.pushed_bytes == len(CONTENT)
+    assert (await preparation.prepare(phone, PLAN, 2)).pushed_bytes == 0
+    asked(phone)
+    return Path(ready.path_by_name["model"])
+
+
+async def test_a_warm_phone_is_asked_once(preparation: Preparation, used: Phone) -> None:
+    await warm(preparation, used)
+    ready = await preparation.prepare(used, PLAN, 3)
+    assert ready.condition.boot_id
+    assert len(asked(used)) == 1
+
+
+async def told_by_a_clean_up(phone: Phone) -> None:
+    """Have a run end and be cleaned up, as far as the agent hears of it."""
+    seen = await look(phone.device, phone.facts.work_root, SystemClock().now())
+    phone.memory.note_after(seen.condition, SystemClock().monotonic())
+    phone.memory.note_cleaned(seen.state_by_digest)
+    asked(phone)
+
+
+async def test_a_phone_that_was_looked_at_when_it_became_free_is_not_asked_again(
+    preparation: Preparation, used: Phone
+) -> None:
+    await warm(preparation, used)
+    looking = asyncio.create_task(preparation.look_ahead(used, lambda: True))
+    await asyncio.sleep(0)
+    await preparation.prepare(used, PLAN, 3)
+    await looking
+    assert len(asked(used)) == 1
+
+
+async def test_a_phone_whose_clean_up_told_all_is_ready_without_being_asked(
+    preparation: Preparation, used: Phone
+) -> None:
+    path = await warm(preparation, used)
+    await told_by_a_clean_up(used)
+    await preparation.look_ahead(used, lambda: True)
+    ready = preparation.find_ready(used, PLAN, 3)
+    assert ready is not None
+    assert ready.path_by_name == {"model": str(path)}
+    assert preparation.find_ready(used, PLAN, 4) is None, "a look serves one run"
+    assert asked(used) == []
+
+
+@pytest.mark.parametrize("spoilt", ["screen", "file", "gates"])
+async def test_a_phone_that_needs_anything_is_not_called_ready(
+    preparation: Preparation, used: Phone, spoilt: str
+) -> None:
+    path, plan = await warm(preparation, used), PLAN
+    match spoilt:
+        case "screen":
+            await preparation.let_sleep(used)
+        case "file":
+            path.write_bytes(b"x" + CONTENT[1:])
+        case "gates":
+            plan = replace(PLAN, gates=Gates(min_storage_bytes=2**60, wait_s=0))
+    await told_by_a_clean_up(used)
+    assert preparation.find_ready(used, plan, 3) is None
+
+
+async def test_nobody_looks_ahead_at_a_phone_that_has_its_next_run(
+    preparation: Preparation, used: Phone
+) -> None:
+    await warm(preparation, used)
+    await preparation.look_ahead(used, lambda: False)
+    assert asked(used) == []
+
+
+async def test_a_file_that_was_damaged_behind_our_back_is_pushed_again(
+    preparation: Preparation, used: Phone
+) -> None:
+    path = await warm(preparation, used)
+    before = path.stat()
+    path.write_bytes(b"x" + CONTENT[1:])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (await preparation.prepare(used, PLAN, 3)).pushed_bytes == len(CONTENT)
+    assert path.read_bytes() == CONTENT
+
+
+async def test_after_any_doubt_digests_are_computed_again(preparation: Preparation, used: Phone) -> None:
+    await warm(preparation, used)
+    again = replace(used, memory=PhoneMemory())
+    assert (await preparation.prepare(again, PLAN, 3)).pushed_bytes == 0
+    assert [command for command in asked(again) if f"{FILE.digest}" in command and "sha256sum" in command]
+
+
+class CountingDevice(AdbDevice):
+    """A phone that knows how many of its kind get files at the same time."""
+
+    pushing = most = 0
+
+    async def push(self, source: Path, remote: str, *, mode: int, deadline_s: float) -> int:
+        kind = type(self)
+        kind.pushing += 1
+        kind.most = max(kind.most, kind.pushing)
+        # Whoever else may push has begun by then.
+        await asyncio.sleep(0.05)
+        try:
+            return await super().push(source, remote, mode=mode, deadline_s=deadline_s)
+        finally:
+            kind.pushing -= 1
+
+
+@pytest.mark.invariant("I18")
+async def test_no_more_phones_get_files_at_once_than_the_host_may_serve(
+    server: AdbServer, device: AdbDevice, phone: PhoneHandle, tmp_path: Path
+) -> None:
+    facts = await read_facts(device)
+    limited = prepares(tmp_path / "blobs", max_pushes=1)
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(3):
+            root = phone.state / f"work-{number}"
+            root.mkdir()
+            one = CountingDevice(AdbClient(server.port), phone.address)
+            its_facts = replace(facts, work_root=str(root))
+            own = Phone(device=one, facts=its_facts, boot_id=None, memory=PhoneMemory())
+            tasks.create_task(limited.prepare(own, PLAN, 1))
+    assert CountingDevice.most == 1

@@ -1,0 +1,444 @@
+"""The supervisor script under every shell it must run under, with only toybox's applets under mksh."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from agents.device.run.supervisor import supervisor_script
+from farm.core.runs.evidence import ExitRecord
+from farm.phone.adb.exit_record import exit_record
+
+REFUSED, MISSING, RUNNING, LOST = 10, 11, 12, 13
+SHELLS = ["mksh and toybox", "dash", "bash --posix", *(["busybox"] if shutil.which("busybox") else [])]
+
+
+@dataclass
+class Phone:
+    """A work folder, a shell and a PATH: all that the script knows of a phone."""
+
+    shell: list[str]
+    env: dict[str, str]
+    work: Path
+    fences: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.work.mkdir(parents=True)
+        self.script.write_bytes(supervisor_script())
+
+    @property
+    def script(self) -> Path:
+        return self.work / "supervisor.sh"
+
+    def folder(self, fence: int) -> Path:
+        return self.work / "runs" / str(fence)
+
+    def prepare(self, fence: int, program: str) -> None:
+        self.fences.add(fence)
+        self.folder(fence).mkdir(parents=True, exist_ok=True)
+        (self.folder(fence) / "run.sh").write_text(f"cd '{self.folder(fence)}' || exit 126\n{program}\n")
+
+    def call(self, command: str, fence: int, argument: int = 0, part: str = "") -> int:
+        words = [*self.shell, str(self.script), command, str(self.work), str(fence), str(argument), part]
+        return subprocess.run(words, env=self.env, cwd="/", timeout=60, check=False).returncode
+
+    def start(self, fence: int, program: str, timeout_s: float = 60) -> int:
+        self.prepare(fence, program)
+        return self.call("start", fence, round(timeout_s * 10))
+
+    def run(self, fence: int, program: str, timeout_s: float = 60) -> ExitRecord:
+        assert self.start(fence, program, timeout_s) == 0
+        assert self.call("wait", fence, 60) == 0
+        return self.record(fence)
+
+    def record(self, fence: int) -> ExitRecord:
+        record = exit_record((self.folder(fence) / "exit").read_text())
+        assert record is not None
+        return record
+
+
+@pytest.fixture(params=SHELLS)
+def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
+    shell, env = _shell(request.param, tmp_path)
+    work = tmp_path / "a work root" / "benchfarm"
+    phone = Phone(shell=shell, env=env, work=work)
+    yield phone
+    assert phone.call("clean", max(phone.fences, default=1)) == 0
+
+
+def _shell(name: str, tmp_path: Path) -> tuple[list[str], dict[str, str]]:
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    match name:
+        case "mksh and toybox":
+            shell, applets = _need("mksh", "/bin/mksh"), _need("toybox")
+            for applet in subprocess.run(
+                [applets], capture_output=True, text=True, check=True
+            ).stdout.split():
+                (bin_folder / applet).symlink_to(applets)
+            path = str(bin_folder)
+        case "busybox":
+            applets = _need("busybox")
+            subprocess.run([applets, "--install", "-s", str(bin_folder)], check=True)
+            shell, path = applets, str(bin_folder)
+        case _:
+            shell, path = _need(name.split()[0]), f"{bin_folder}:{os.environ['PATH']}"
+    (bin_folder / "sh").unlink(missing_ok=True)
+    if name.startswith("bash"):
+        # A wrapper, since bash must be told even where the script starts itself again.
+        (bin_folder / "sh").write_text(f'#!/bin/sh\nexec {shell} --posix "$@"\n')
+        (bin_folder / "sh").chmod(0o755)
+    else:
+        (bin_folder / "sh").symlink_to(shell)
+    return [str(bin_folder / "sh")], {"PATH": path}
+
+
+def _need(program: str, path: str | None = None) -> str:
+    found = path if path and Path(path).exists() else shutil.which(program)
+    if found:
+        return found
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{program} is not installed, and CI must not skip this")
+    pytest.skip(f"{program} is not installed (Debian: apt-get install {program})")
+
+
+def _eventually(claim: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not claim():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def _of_session(leader: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            session = int(stat.read_text().rpartition(") ")[2].split()[3])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if session == leader:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def _pid(file: Path) -> int:
+    _eventually(lambda: file.exists() and file.read_text().strip().isdigit())
+    return int(file.read_text())
+
+
+@pytest.mark.parametrize("code", [0, 7, 255])
+def test_an_exit_code_is_recorded(phone: Phone, code: int) -> None:
+    record = phone.run(1, f"exit {code}")
+    assert (record.code, record.timed_out) == (code, False)
+
+
+@pytest.mark.parametrize(("name", "code"), [("SEGV", 139), ("KILL", 137)])
+def test_a_death_by_signal_is_128_more_than_the_signal(phone: Phone, name: str, code: int) -> None:
+    assert phone.run(1, f"kill -s {name} $$").code == code
+
+
+def test_a_short_run_is_over_when_its_program_is(phone: Phone) -> None:
+    for fence in range(1, 26):
+        assert phone.start(fence, "exit 0") == 0
+        # A watchdog that sleeps on would take its whole nap of 30 s: mksh can lose a signal.
+        assert phone.call("wait", fence, 20) == 0
+
+
+def test_a_run_leaves_no_process_behind(phone: Phone) -> None:
+    phone.run(1, "exit 0")
+    supervisor = int((phone.folder(1) / "supervisor").read_text().split()[0])
+    _eventually(lambda: not _of_session(supervisor))
+
+
+def test_a_command_that_does_not_exist_is_127(phone: Phone) -> None:
+    assert phone.run(1, "exec no-such-program").code == 127
+
+
+def test_both_outputs_are_kept_apart_and_whole(phone: Phone) -> None:
+    phone.run(1, "echo out; echo err >&2; printf last")
+    assert (phone.folder(1) / "stdout").read_text() == "out\nlast"
+    assert (phone.folder(1) / "stderr").read_text() == "err\n"
+
+
+def test_the_duration_is_the_runs_own_by_the_phones_clock(phone: Phone) -> None:
+    assert 0.3 <= phone.run(1, "sleep 0.3").duration_s < 5
+
+
+def test_a_run_sees_its_fence_its_folder_and_no_open_descriptors_of_ours(phone: Phone) -> None:
+    phone.run(1, 'echo "$BENCHFARM_RUN"; pwd; for f in /proc/$$/fd/*; do echo "${f##*/}"; done')
+    fence, folder, *descriptors = (phone.folder(1) / "stdout").read_text().splitlines()
+    assert (fence, folder) == ("1", str(phone.folder(1)))
+    targets = {int(number) for number in descriptors}
+    assert {0, 1, 2} <= targets
+    assert 9 not in targets
+
+
+def test_the_supervisor_and_the_harness_live_in_two_sessions_away_from_the_caller(phone: Phone) -> None:
+    assert phone.start(1, "exec sleep 60") == 0
+    supervisor, harness = [
+        int((phone.folder(1) / name).read_text().split()[0]) for name in ("supervisor", "harness")
+    ]
+    _eventually(lambda: os.getsid(harness) == harness)
+    assert os.getsid(supervisor) == supervisor
+    assert os.getsid(0) not in {supervisor, harness}
+
+
+def test_a_time_out_kills_the_whole_tree_even_what_ignores_the_polite_signal(phone: Phone) -> None:
+    stubborn = "trap '' TERM; echo $$ >PID; while :; do sleep 0.2; done"
+    program = f"""
+        sh -c "{stubborn.replace("PID", "child").replace("$", chr(92) + "$")}" &
+        setsid sh -c 'echo $$ >detached; exec sleep 60' &
+        sh -c 'sh -c "echo \\$\\$ >grandchild; exec sleep 60" & wait' &
+        wait"""
+    record = phone.run(1, program, timeout_s=1)
+    assert record.timed_out
+    assert record.code == 143
+    for name in ("child", "detached", "grandchild"):
+        assert not _alive(_pid(phone.folder(1) / name))
+
+
+def test_a_harness_that_ignores_the_polite_signal_is_killed(phone: Phone) -> None:
+    record = phone.run(1, "trap '' TERM; while :; do sleep 0.2; done", timeout_s=0.3)
+    assert (record.code, record.timed_out) == (137, True)
+
+
+def test_killing_the_harnesss_group_leaves_an_exit_record(phone: Phone) -> None:
+    phone.start(1, "sleep 60; exit 3")
+    harness = int((phone.folder(1) / "harness").read_text().split()[0])
+    _eventually(lambda: os.getpgid(harness) == harness)
+    os.killpg(harness, signal.SIGKILL)
+    assert phone.call("wait", 1, 30) == 0
+    assert phone.record(1).code == 137
+
+
+def test_what_the_harness_left_in_its_session_is_gone_when_the_record_is_there(phone: Phone) -> None:
+    phone.run(1, "sleep 60 & echo $! >child; exit 0")
+    assert not _alive(_pid(phone.folder(1) / "child"))
+
+
+@pytest.mark.invariant("I8")
+def test_a_second_start_does_nothing(phone: Phone) -> None:
+    phone.run(1, "echo again >>count")
+    assert phone.call("start", 1, 600) == 0
+    assert (phone.folder(1) / "count").read_text() == "again\n"
+
+
+@pytest.mark.invariant("I8")
+def test_starts_at_the_same_time_make_one_run(phone: Phone) -> None:
+    phone.prepare(1, "echo again >>count; sleep 0.3")
+    words = [*phone.shell, str(phone.script), "start", str(phone.work), "1", "600"]
+    starts = [subprocess.Popen(words, env=phone.env) for _ in range(4)]
+    assert [start.wait(30) for start in starts] == [0] * 4
+    assert phone.call("wait", 1, 30) == 0
+    assert (phone.folder(1) / "count").read_text() == "again\n"
+
+
+@pytest.mark.invariant("I8")
+@pytest.mark.fault(13)
+def test_a_run_whose_supervisor_was_killed_is_lost_and_does_not_start_again(phone: Phone) -> None:
+    phone.start(1, "echo again >>count; sleep 60")
+    _eventually((phone.folder(1) / "count").exists)
+    os.kill(int((phone.folder(1) / "supervisor").read_text().split()[0]), signal.SIGKILL)
+    _eventually(lambda: phone.call("wait", 1) == LOST)
+    assert phone.call("start", 1, 600) == 0
+    assert (phone.folder(1) / "count").read_text() == "again\n"
+
+
+@pytest.mark.invariant("I3", "I8")
+def test_a_lower_fence_is_refused(phone: Phone) -> None:
+    assert phone.call("fence", 5) == 0
+    assert phone.start(4, "echo no >ran") == REFUSED
+    assert phone.call("fence", 4) == REFUSED
+    assert phone.start(5, "exit 0") == 0
+    assert not (phone.folder(4) / "ran").exists()
+    assert (phone.work / "fence").read_text() == "5\n"
+
+
+@pytest.mark.invariant("I8")
+def test_a_run_that_was_cleaned_up_never_starts(phone: Phone) -> None:
+    assert phone.call("clean", 5) == 0
+    assert phone.start(5, "exit 0") == REFUSED
+    assert phone.start(6, "exit 0") == 0
+
+
+def test_waiting_tells_running_from_unknown(phone: Phone) -> None:
+    assert phone.call("wait", 1) == MISSING
+    phone.start(1, "sleep 60")
+    assert phone.call("wait", 1) == RUNNING
+    assert phone.call("wait", 1, 1) == RUNNING
+
+
+def test_waiting_costs_no_cpu(phone: Phone) -> None:
+    phone.start(1, "exec sleep 1.5")
+    supervisor = int((phone.folder(1) / "supervisor").read_text().split()[0])
+    before = _cpu_ticks(supervisor)
+    assert phone.call("wait", 1, 1) == RUNNING
+    assert _cpu_ticks(supervisor) == before
+
+
+def _cpu_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return sum(int(ticks) for ticks in fields[11:15])
+
+
+def test_stop_ends_a_run_and_leaves_its_record(phone: Phone) -> None:
+    phone.start(1, "sleep 60")
+    assert phone.call("stop", 1) == 0
+    assert phone.call("wait", 1, 30) == 0
+    assert (phone.record(1).code, phone.record(1).timed_out) == (143, False)
+
+
+@pytest.mark.invariant("I7")
+@pytest.mark.fault(14)
+def test_clean_finds_a_detached_child_that_went_elsewhere(phone: Phone) -> None:
+    phone.run(
+        1,
+        'setsid sh -c \'cd /; echo $$ >"$1/child"; exec sleep 60\' x "$PWD" & until [ -s child ]; do :; done',
+    )
+    child = _pid(phone.folder(1) / "child")
+    assert _alive(child)
+    assert phone.call("clean", 1) == 0
+    assert not _alive(child)
+
+
+@pytest.mark.invariant("I7")
+@pytest.mark.fault(14)
+def test_clean_finds_a_child_that_threw_its_environment_away(phone: Phone) -> None:
+    phone.run(1, "env -i setsid sh -c 'echo $$ >child; exec /bin/sleep 60' & until [ -s child ]; do :; done")
+    child = _pid(phone.folder(1) / "child")
+    assert _alive(child)
+    assert phone.call("clean", 1) == 0
+    assert not _alive(child)
+
+
+@pytest.mark.invariant("I8")
+@pytest.mark.fault(22)
+def test_clean_ends_a_run_under_way_with_its_supervisor(phone: Phone) -> None:
+    phone.start(1, "sleep 60")
+    supervisor, harness = [
+        int((phone.folder(1) / name).read_text().split()[0]) for name in ("supervisor", "harness")
+    ]
+    assert phone.call("clean", 1) == 0
+    assert not _alive(supervisor)
+    assert not _alive(harness)
+    assert not phone.folder(1).exists()
+
+
+def test_clean_leaves_newer_runs_alone(phone: Phone) -> None:
+    phone.start(1, "sleep 60")
+    phone.start(2, "echo 2 >ran; exec sleep 60")
+    assert phone.call("clean", 1) == 0
+    assert not phone.folder(1).exists()
+    assert phone.call("wait", 2) == RUNNING
+
+
+def test_clean_leaves_the_runs_of_another_phone_on_the_same_kernel_alone(
+    phone: Phone, tmp_path: Path
+) -> None:
+    other = Phone(shell=phone.shell, env=phone.env, work=tmp_path / "other")
+    other.start(1, "sleep 60")
+    phone.start(1, "sleep 60")
+    assert phone.call("clean", 1) == 0
+    assert other.call("wait", 1) == RUNNING
+    assert other.call("clean", 1) == 0
+
+
+def test_clean_never_kills_a_process_that_only_has_a_recorded_number(phone: Phone) -> None:
+    phone.run(1, "exit 0")
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        for name in ("harness", "supervisor"):
+            (phone.folder(1) / name).write_text(f"{stranger.pid} 1 {boot_id}\n")
+        assert phone.call("clean", 1) == 0
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_a_run_outlives_the_hang_up_of_the_shell_that_started_it(phone: Phone) -> None:
+    phone.prepare(1, "sleep 0.5; echo done")
+    words = [
+        *phone.shell,
+        "-c",
+        '"$@"; kill -s HUP $$',
+        "x",
+        *phone.shell,
+        str(phone.script),
+        "start",
+        str(phone.work),
+        "1",
+        "600",
+    ]
+    with subprocess.Popen(words, env=phone.env, start_new_session=True) as shell:
+        shell.wait(30)
+    assert phone.call("wait", 1, 30) == 0
+    assert (phone.folder(1) / "stdout").read_text() == "done\n"
+
+
+def test_the_script_names_no_gnu_option() -> None:
+    assert re.search(r"\s--[a-z]", supervisor_script().decode()) is None
+
+
+def test_the_cpu_time_of_a_run_and_of_what_it_waited_for_is_recorded(phone: Phone) -> None:
+    burn = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"
+    busy, idle = phone.run(1, f"sh -c '{burn}'"), phone.run(2, "sleep 0.5")
+    assert busy.cpu_s is not None
+    assert idle.cpu_s is not None
+    assert busy.cpu_s >= 0.02
+    assert idle.cpu_s < 0.2 < idle.duration_s
+
+
+def start_part(phone: Phone, fence: int, program: str) -> Path:
+    """A further command of a run that has ended."""
+    folder = phone.folder(fence) / "pass.placement"
+    folder.mkdir(parents=True)
+    (folder / "run.sh").write_text(f"cd '{phone.folder(fence)}' || exit 126\n{program}\n")
+    assert phone.call("start", fence, 600, "pass.placement") == 0
+    return folder
+
+
+def test_a_part_of_a_run_has_a_record_of_its_own_and_the_runs_stays(phone: Phone) -> None:
+    phone.run(1, "echo measured; exit 3")
+    folder = start_part(phone, 1, "echo told")
+    assert phone.call("wait", 1, 60, "pass.placement") == 0
+    ended = exit_record((folder / "exit").read_text())
+    assert ended is not None
+    assert (ended.code, phone.record(1).code) == (0, 3)
+    assert (phone.folder(1) / "stdout").read_text() == "measured\n"
+    assert (folder / "stdout").read_text() == "told\n"
+
+
+def test_the_clean_up_of_a_run_ends_its_parts_with_all_they_started(phone: Phone) -> None:
+    phone.run(1, "true")
+    folder = start_part(phone, 1, "sleep 600 & echo $! >child; setsid sleep 600 & echo $! >away; sleep 600")
+    pids = [_pid(phone.folder(1) / name) for name in ("child", "away")]
+    supervisor = int((folder / "supervisor").read_text().split()[0])
+    assert phone.call("clean", 1) == 0
+    assert not any(map(_alive, [*pids, supervisor]))
+    assert not phone.folder(1).exists()
+
+
+def test_a_part_that_takes_too_long_is_ended_and_says_so(phone: Phone) -> None:
+    phone.run(1, "true")
+    folder = phone.folder(1) / "pass.placement"
+    folder.mkdir()
+    (folder / "run.sh").write_text("sleep 600 & sleep 600\n")
+    assert phone.call("start", 1, 5, "pass.placement") == 0
+    assert phone.call("wait", 1, 60, "pass.placement") == 0
+    ended = exit_record((folder / "exit").read_text())
+    assert ended is not None
+    assert ended.timed_out

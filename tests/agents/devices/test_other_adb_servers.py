@@ -1,0 +1,197 @@
+"""Adb servers that are not the agent's: shared, or in its way; and phones on two transports."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from agents.adb.client import AdbClient
+from agents.adb.external_server import SharedServer
+from agents.adb.server import AdbServer
+from agents.devices.inventory import Sighting
+from agents.devices.other_adb_servers import ForeignServers, explanation
+from agents.host.config import AgentConfig
+from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
+from farm.core.base.ids import DeviceId
+from farm.core.devices.device import Presence
+from farm.core.errors import AdbServerDown
+from tests.support.agents.adb_supervisor_fixture import Watching, watching
+from tests.support.agents.fake_farm import PlayedFarm, living
+
+pytestmark = pytest.mark.anyio
+
+#: Between the keeper's looks whether the server answers, in seconds.
+PING_S = 0.2
+
+
+@asynccontextmanager
+async def listing_server(listing: Mapping[str, str]) -> AsyncIterator[int]:
+    """Answers `host:devices` as a server does that holds phones on USB, which cannot be had here."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readexactly(int(await reader.readexactly(4), 16))
+        assert request == b"host:devices"
+        text = "".join(f"{serial}\t{state}\n" for serial, state in listing.items()).encode()
+        writer.write(b"OKAY%04x" % len(text) + text)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+def is_online(found: Sighting | None) -> bool:
+    return found is not None and found.presence is Presence.ONLINE
+
+
+def is_not_online(found: Sighting | None) -> bool:
+    return not is_online(found)
+
+
+async def test_an_agent_works_on_the_operators_server_and_leaves_it_running(
+    config: AgentConfig, played: PlayedFarm, server: AdbServer
+) -> None:
+    sharing = config.model_copy(update={"adb_server": f"127.0.0.1:{server.port}"})
+    async with living(sharing):
+        await played.until(
+            lambda: any(
+                device.presence is Presence.ONLINE for said in played.exchanges for device in said.devices
+            )
+        )
+    assert server.alive()
+    assert not (config.data_dir / "adb").exists()
+    assert played.openings[0].adb_port == server.port
+
+
+async def test_a_shared_server_that_goes_away_and_comes_back_is_used_again(
+    server: AdbServer, phone: PhoneHandle
+) -> None:
+    shared = SharedServer("127.0.0.1", server.port)
+    async with watching(shared, phone.address, ping_s=PING_S) as agent:
+        await agent.until(phone.serial, is_online)
+        await server.stop()
+        await agent.until(phone.serial, is_not_online)
+        with pytest.raises(AdbServerDown) as caught:
+            await shared.start()
+        assert "start-server" in caught.value.hint
+        await server.start()
+        await agent.until(phone.serial, is_online)
+
+
+@pytest.mark.fault(17)
+async def test_a_shared_server_that_hangs_is_not_ended_and_its_phones_are_not_online(
+    server: AdbServer, phone: PhoneHandle
+) -> None:
+    pid = server.pid
+    assert pid is not None
+    async with watching(SharedServer("127.0.0.1", server.port), phone.address, ping_s=PING_S) as agent:
+        await agent.until(phone.serial, is_online)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            await agent.until(phone.serial, is_not_online)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        await agent.until(phone.serial, is_online)
+    assert server.pid == pid
+
+
+async def test_a_shared_server_of_another_version_is_remarked_on_once() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(len("000chost:version"))
+        writer.write(b"OKAY00040020")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as other:
+        shared = SharedServer("127.0.0.1", other.sockets[0].getsockname()[1])
+        with capture_logs() as logs:
+            await shared.start()
+            await shared.start()
+    assert [each["event"] for each in logs] == ["adb_server_version_differs"]
+
+
+@pytest.mark.invariant("I21")
+async def test_one_phone_at_two_addresses_is_one_device(server: AdbServer, phone: PhoneHandle) -> None:
+    name = phone.address.replace("127.0.0.1", "localhost")
+    async with watching(server, phone.address, name, ping_s=PING_S) as agent:
+        async with asyncio.timeout(30):
+            async for state_by_serial in agent.adb.track_devices():
+                if set(state_by_serial) == {phone.address, name}:
+                    break
+        await agent.until(phone.serial, lambda _: all_looked_at(agent, 2))
+        assert list(agent.watch.sightings()) == [phone.serial]
+        assert is_online(agent.watch.sightings()[DeviceId(phone.serial)])
+
+
+@pytest.mark.invariant("I21")
+@pytest.mark.fault(21)
+async def test_two_phones_of_one_serial_number_are_both_refused(server: AdbServer, tmp_path: Path) -> None:
+    one, two = (twin(tmp_path / name) for name in ("a", "b"))
+    try:
+        assert one.serial == two.serial
+        async with watching(server, one.address, two.address, ping_s=PING_S) as agent:
+            await agent.until(one.serial, lambda _: all_looked_at(agent, 2))
+            found = agent.watch.sightings()[DeviceId(one.serial)]
+            assert found.presence is Presence.OFFLINE
+            assert found.detail == f"several phones say they are this one: {both(one, two)}"
+            assert found.claimants == tuple(sorted((one.address, two.address)))
+            assert agent.watch.mendable() == {}
+    finally:
+        for name in ("a", "b"):
+            stop_phones(tmp_path / name)
+
+
+async def test_a_phone_that_another_server_holds_is_shown_with_what_helps(
+    server: AdbServer, phone: PhoneHandle
+) -> None:
+    listing = {"R58M12ABC": "device", phone.address: "device", "emulator-5554": "device"}
+    async with listing_server(listing) as port, watching(server, ping_s=PING_S) as agent:
+        foreign = ForeignServers(ours=agent.adb, port=port, watch=agent.watch, every_s=0.02)
+        with capture_logs() as logs:
+            task = asyncio.create_task(foreign.run())
+            found = await agent.until("R58M12ABC", lambda found: found is not None)
+            await asyncio.sleep(0.1)
+        assert found is not None
+        assert (found.presence, found.detail) == (Presence.OFFLINE, explanation(port))
+        assert list(agent.watch.sightings()) == ["R58M12ABC"]
+        assert [each["serials"] for each in logs if each["log_level"] == "warning"] == [["R58M12ABC"]]
+        listing.clear()
+        await agent.until("R58M12ABC", lambda found: found is None)
+        task.cancel()
+
+
+async def test_where_no_other_server_is_none_is_started(server: AdbServer, unused_port: int) -> None:
+    async with watching(server, ping_s=PING_S) as agent:
+        foreign = ForeignServers(ours=agent.adb, port=unused_port, watch=agent.watch, every_s=0.02)
+        task = asyncio.create_task(foreign.run())
+        await asyncio.sleep(0.1)
+        assert not task.done()
+        task.cancel()
+    with pytest.raises(AdbServerDown):
+        await AdbClient(unused_port).version()
+
+
+@pytest.fixture
+def unused_port(port: int) -> int:
+    return port
+
+
+def all_looked_at(agent: Watching, count: int) -> bool:
+    listed = [each for each in agent.watch.transports() if each.presence is Presence.ONLINE]
+    return len(listed) == count
+
+
+def twin(folder: Path) -> PhoneHandle:
+    """A phone whose serial number is that of every other twin."""
+    folder.mkdir()
+    (folder / "suffix").write_text("twin")
+    return start_phones(1, folder)[0]
+
+
+def both(*phones: PhoneHandle) -> str:
+    return ", ".join(sorted(phone.address for phone in phones))

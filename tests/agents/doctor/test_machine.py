@@ -1,0 +1,195 @@
+"""Room, ports, permissions, keys, adb and the way to the farm: facts read, and what is said of them."""
+
+import os
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from agents.adb.server import shipped_adb
+from agents.doctor import adb, farm_connectivity, machine
+from agents.doctor.processes import Process, named, read_listener
+from farm.core.operations.diagnostic import Finding, Level
+from tests.support.farm.http_farm import HttpFarm, http_farm
+
+
+def folder(**changes: object) -> machine.Folder:
+    facts = {"path": Path("/data"), "is_there": True, "is_writable": True, "is_private": True}
+    return machine.Folder(**{**facts, "free_bytes": 10**11, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "level"),
+    [
+        ({}, Level.OK),
+        ({"is_there": False}, Level.OK),
+        ({"free_bytes": 4 * 10**9}, Level.WARNING),
+        ({"free_bytes": 10**8}, Level.PROBLEM),
+        ({"is_writable": False}, Level.PROBLEM),
+        ({"is_writable": False, "is_there": False}, Level.PROBLEM),
+        ({"is_private": False}, Level.PROBLEM),
+    ],
+)
+def test_a_data_folder_needs_room_and_an_owner(changes: dict[str, object], level: Level) -> None:
+    (finding,) = machine.check_folder(folder(**changes), "FARM_DATA_DIR")
+    assert finding.level is level
+    assert is_mendable(finding)
+
+
+def test_a_folder_that_is_not_made_yet_is_judged_by_where_it_would_be(tmp_path: Path) -> None:
+    found = machine.read_folder(tmp_path / "a" / "b")
+    assert (found.is_there, found.is_writable, found.free_bytes > 0) == (False, True, True)
+
+
+def test_a_folder_that_anybody_may_write_to_is_read_as_such(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    assert not machine.read_folder(tmp_path).is_private
+
+
+@pytest.mark.parametrize(("limit", "level"), [(1024, Level.WARNING), (4096, Level.OK), (-1, Level.OK)])
+def test_many_phones_need_many_files(limit: int, level: Level) -> None:
+    assert machine.check_file_limit(limit).level is level
+
+
+@pytest.mark.parametrize(("mode", "levels"), [(0o600, [Level.OK]), (0o640, [Level.PROBLEM]), (None, [])])
+def test_a_secret_is_its_owners_alone(tmp_path: Path, mode: int | None, levels: list[Level]) -> None:
+    path = tmp_path / "credential.json"
+    if mode is not None:
+        path.touch()
+        path.chmod(mode)
+    found = machine.check_private_file(path, machine.read_mode(path))
+    assert [each.level for each in found] == levels
+
+
+def test_who_listens_is_found_by_the_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        found = read_listener(port)
+        assert found is not None
+        assert (found.pid, "python" in found.command) == (os.getpid(), True)
+    later = read_listener(port)
+    assert later is None or later.pid != os.getpid()
+
+
+def test_a_listener_of_another_user_is_there_without_a_name(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    row = "0: 0100007F:13AD 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 0 4711 1"
+    (tmp_path / "net" / "tcp").write_text(f"  sl  local_address\n   {row}\n")
+    found = read_listener(5037, tmp_path)
+    assert found is not None
+    assert named(found) == "a process of another user"
+
+
+def test_the_adb_that_comes_along_runs() -> None:
+    answer = adb.read_answer(shipped_adb())
+    assert (answer.version or "").startswith("Android Debug Bridge version 1.0.41")
+    assert adb.check_answer(answer).level is Level.OK
+
+
+@pytest.mark.parametrize("program", ["#!/bin/sh\nexit 3\n", "no program\0", None])
+def test_an_adb_that_does_not_run_is_a_problem(tmp_path: Path, program: str | None) -> None:
+    binary = tmp_path / "adb"
+    if program is not None:
+        binary.write_text(program)
+        binary.chmod(0o755)
+    finding = adb.check_answer(adb.read_answer(binary))
+    assert finding.level is Level.PROBLEM
+    assert is_mendable(finding)
+
+
+def test_a_key_that_is_named_and_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+    own, missing = tmp_path / "adbkey", adb.read_key(tmp_path / "lab")
+    assert [each.level for each in adb.check_keys(adb.read_key(own), None)] == [Level.WARNING]
+    own.touch()
+    levels = [each.level for each in adb.check_keys(adb.read_key(own), missing)]
+    assert levels == [Level.OK, Level.PROBLEM]
+
+
+HOLDER = Process(pid=7, command="adb -L tcp:5037 fork-server server")
+
+
+def server(version: int | None = 41, **listing: str) -> adb.Server:
+    return adb.Server(
+        address="127.0.0.1:5037",
+        version=version,
+        state_by_serial=listing,
+        process=HOLDER if version else None,
+    )
+
+
+def test_a_server_that_holds_phones_is_a_problem_and_named_with_its_process() -> None:
+    finding = adb.check_usual_server(server(R58M12ABC="device"), None)
+    assert finding.level is Level.PROBLEM
+    assert "pid 7: adb -L tcp:5037" in finding.sentence
+    assert "FARM_AGENT_ADB_SERVER=127.0.0.1:5037" in (finding.hint or "")
+
+
+def test_a_server_that_holds_nothing_of_ours_is_fine() -> None:
+    ours = server(R58M12ABC="device")
+    assert adb.check_usual_server(server(), None).level is Level.OK
+    assert adb.check_usual_server(server(None), None).level is Level.OK
+    assert adb.check_usual_server(server(R58M12ABC="offline"), ours).level is Level.OK
+
+
+@pytest.mark.parametrize(("version", "level"), [(41, Level.OK), (32, Level.WARNING), (None, Level.PROBLEM)])
+def test_a_shared_server_answers_and_speaks_our_version(version: int | None, level: Level) -> None:
+    assert adb.check_shared_server(server(version)).level is level
+
+
+@pytest.fixture
+def farm(tmp_path: Path) -> Iterator[HttpFarm]:
+    with http_farm(tmp_path / "farm") as farm:
+        yield farm
+
+
+def levels_by_subject(found: list[Finding]) -> list[tuple[str, Level]]:
+    return [(each.subject, each.level) for each in found]
+
+
+@pytest.mark.anyio
+async def test_a_farm_that_answers_and_agrees_on_the_time_is_fine(farm: HttpFarm) -> None:
+    # Whoever shows something on loopback has to be known by it, too.
+    credential = farm.enroll().headers["Authorization"].removeprefix("Bearer ")
+    found = farm_connectivity.check_link(await farm_connectivity.read_link(farm.url, SecretStr(credential)))
+    assert levels_by_subject(found) == [("farm", Level.OK), ("clock", Level.OK)]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("offset_s", "said"), [(120, "behind"), (-120, "ahead of")])
+async def test_a_clock_that_is_off_is_a_warning(farm: HttpFarm, offset_s: int, said: str) -> None:
+    def now() -> datetime:
+        return datetime.now(UTC) + timedelta(seconds=offset_s)
+
+    *_, clock = farm_connectivity.check_link(
+        await farm_connectivity.read_link(farm.url, SecretStr("any"), now)
+    )
+    assert (clock.subject, clock.level) == ("clock", Level.WARNING)
+    assert f"s {said} this one" in clock.sentence
+
+
+@pytest.mark.anyio
+async def test_nobody_at_the_address_is_a_problem() -> None:
+    (finding,) = farm_connectivity.check_link(
+        await farm_connectivity.read_link("http://127.0.0.1:9", SecretStr("any"))
+    )
+    assert finding.level is Level.PROBLEM
+    assert is_mendable(finding)
+
+
+def test_a_credential_that_is_not_taken_is_a_problem() -> None:
+    found = farm_connectivity.check_link(
+        farm_connectivity.Link(url="http://farm", status=200, is_known=False)
+    )
+    assert levels_by_subject(found) == [("farm", Level.OK), ("farm", Level.PROBLEM)]
+
+
+def test_something_else_at_the_address_is_a_problem() -> None:
+    (finding,) = farm_connectivity.check_link(farm_connectivity.Link(url="http://farm", status=404))
+    assert finding.level is Level.PROBLEM
+
+
+def is_mendable(finding: Finding) -> bool:
+    return finding.level is Level.OK or bool(finding.hint)

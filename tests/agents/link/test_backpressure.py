@@ -1,0 +1,29 @@
+"""What keeps a host from new work reaches the farm without anybody waiting for a disk."""
+
+import asyncio
+
+import pytest
+
+from agents.attempts.backpressure import Pressure
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.fault(29)
+async def test_the_farm_hears_at_once_of_pressure_that_begins_or_ends() -> None:
+    changed = asyncio.Event()
+    pressure = Pressure(changed)
+    for reason, is_told in (("full", True), ("full", False), (None, True), (None, False)):
+        changed.clear()
+        pressure.note("disk", reason)
+        assert pressure.reason == reason
+        assert changed.is_set() is is_told
+
+
+async def test_all_reasons_are_told_together() -> None:
+    pressure = Pressure(asyncio.Event())
+    pressure.note("disk", "no room")
+    pressure.note("adb", "adb's server dies")
+    assert pressure.reason == "no room; adb's server dies"
+    pressure.note("disk", None)
+    assert pressure.reason == "adb's server dies"

@@ -1,0 +1,199 @@
+"""The farm as the agent sees it: answers, refusals, and what only pretends to be a farm."""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+
+from agents.attempts.artifact_cache import BlobCache
+from agents.farm_api import FarmApi, farm_client
+from agents.host.atomic_file import DiskThread
+from agents.outbox.sender import Delivery
+from agents.outbox.spool import Spool
+from farm.core.base.ids import AttemptId, Digest, SessionId
+from farm.core.errors import (
+    ArtifactMissing,
+    AuthError,
+    FarmBusy,
+    FarmDiskFull,
+    FarmError,
+    FarmTrouble,
+    FarmUnreachable,
+    Forbidden,
+    NotFound,
+    ReportConflict,
+    SessionFenced,
+)
+from farm.wire.agents.protocol import Exchange
+from farm.wire.base import Problem
+from tests.support.fake_clock import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+Handler = Callable[[httpx.Request], httpx.Response | Awaitable[httpx.Response]]
+CONTENT = b"a model" * 1000
+DIGEST = Digest(hashlib.sha256(CONTENT).hexdigest())
+
+
+def api(handler: Handler) -> FarmApi:
+    return FarmApi(httpx.AsyncClient(transport=httpx.MockTransport(handler), base_url="http://farm"))
+
+
+def problem(kind: type[FarmError], status: int) -> httpx.Response:
+    document = Problem(
+        title="t",
+        status=status,
+        detail="d",
+        code=kind.code,
+        blame=kind.blame,
+        transient=kind.transient,
+        hint="h",
+    )
+    return httpx.Response(status, json=document.model_dump(mode="json"))
+
+
+def cache(folder: Path, handler: Handler, *, limit_bytes: int = 10**9) -> BlobCache:
+    return BlobCache(folder, api(handler), FakeClock(), limit_bytes=limit_bytes)
+
+
+@pytest.mark.parametrize(
+    ("response", "kind"),
+    [
+        (problem(SessionFenced, 409), SessionFenced),
+        (problem(NotFound, 404), NotFound),
+        (problem(AuthError, 401), AuthError),
+        (problem(FarmBusy, 503), FarmBusy),
+        (httpx.Response(401, text="who are you"), AuthError),
+        (httpx.Response(502, text="<html>bad gateway"), FarmTrouble),
+        (httpx.Response(404, text="nginx"), FarmTrouble),
+        (problem(FarmError, 500), FarmTrouble),
+        (httpx.Response(200, text="{}"), FarmTrouble),
+        (httpx.Response(200, text="captive portal"), FarmTrouble),
+    ],
+)
+async def test_an_answer_that_is_none_becomes_the_error_it_stands_for(
+    response: httpx.Response, kind: type[FarmError]
+) -> None:
+    with pytest.raises(FarmError) as caught:
+        await api(lambda request: response).exchange(SessionId(1), Exchange(seq=1))
+    assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize("error", [httpx.ConnectError, httpx.ReadError, httpx.RemoteProtocolError])
+async def test_a_connection_that_breaks_is_an_unreachable_farm(error: type[httpx.TransportError]) -> None:
+    def breaks(request: httpx.Request) -> httpx.Response:
+        raise error("broken")
+
+    with pytest.raises(FarmUnreachable):
+        await api(breaks).exchange(SessionId(1), Exchange(seq=1))
+
+
+async def test_a_proxy_of_the_environment_is_not_asked_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.invalid:3128")
+    async with farm_client("http://127.0.0.1:1") as client:
+        assert not client.trust_env
+    async with farm_client("http://farm.lab:1") as client:
+        assert client.trust_env
+
+
+async def test_an_artifact_is_fetched_once_however_many_ask_at_once(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def serve(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(200, content=CONTENT)
+
+    blobs = cache(tmp_path, serve)
+    paths = await asyncio.gather(*(blobs.fetch(DIGEST) for _ in range(5)))
+    assert {path.read_bytes() for path in paths} == {CONTENT}
+    assert asked == [f"/api/v1/blobs/{DIGEST}"]
+
+
+async def test_other_bytes_than_announced_never_enter_the_cache(tmp_path: Path) -> None:
+    with pytest.raises(FarmTrouble, match="other bytes"):
+        await cache(tmp_path, lambda request: httpx.Response(200, content=b"damaged")).fetch(DIGEST)
+    assert not (tmp_path / DIGEST).exists()
+
+
+async def test_a_damaged_file_of_an_earlier_life_is_fetched_again(tmp_path: Path) -> None:
+    (tmp_path / DIGEST).write_bytes(b"rotten")
+    path = await cache(tmp_path, lambda request: httpx.Response(200, content=CONTENT)).fetch(DIGEST)
+    assert path.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("kind", [NotFound, ArtifactMissing])
+async def test_an_artifact_the_farm_has_lost_is_trouble_of_the_farm(
+    tmp_path: Path, kind: type[FarmError]
+) -> None:
+    with pytest.raises(FarmTrouble, match="has lost"):
+        await cache(tmp_path, lambda request: problem(kind, 404)).fetch(DIGEST)
+
+
+async def delivered(tmp_path: Path, handler: Handler) -> Spool:
+    spool, disk = Spool(tmp_path), DiskThread()
+    spool.put(AttemptId(1), b'{"evidence": {}}')
+    await Delivery(api(handler), spool, disk, FakeClock(), Random(1)).deliver(AttemptId(1))
+    disk.close()
+    return spool
+
+
+@pytest.mark.invariant("I12")
+@pytest.mark.fault(33)
+async def test_a_report_is_sent_with_the_same_bytes_until_it_is_taken(tmp_path: Path) -> None:
+    bodies: list[bytes] = []
+
+    def fails_once(request: httpx.Request) -> httpx.Response:
+        bodies.append(request.content)
+        if len(bodies) == 1:
+            raise httpx.ReadError("reset after the commit")
+        return httpx.Response(200, json={"attempt_id": 1, "counted": True})
+
+    spool = await delivered(tmp_path, fails_once)
+    assert bodies == [b'{"evidence": {}}'] * 2
+    assert spool.pending() == []
+
+
+@pytest.mark.invariant("I12")
+@pytest.mark.parametrize(("kind", "status"), [(ReportConflict, 409), (NotFound, 404), (Forbidden, 403)])
+async def test_a_report_that_the_farm_itself_refuses_for_good_is_put_aside(
+    tmp_path: Path, kind: type[FarmError], status: int
+) -> None:
+    spool = await delivered(tmp_path, lambda request: problem(kind, status))
+    assert spool.pending() == []
+    assert (tmp_path / "refused" / "1.json").exists()
+
+
+@pytest.mark.invariant("I12")
+@pytest.mark.parametrize(
+    "response",
+    [
+        *(httpx.Response(status, text="<html>by some proxy") for status in (301, 400, 401, 403, 404, 409)),
+        *(httpx.Response(status, text="<html>by some proxy") for status in (410, 413, 422, 500, 502, 507)),
+        httpx.Response(200, text="<html>log in to this network"),
+        httpx.Response(404, json={"detail": "Not Found"}),
+        problem(AuthError, 401),
+        problem(SessionFenced, 409),
+        problem(FarmBusy, 503),
+        problem(FarmDiskFull, 507),
+        problem(FarmError, 500),
+        problem(NotFound, 503),
+    ],
+    ids=lambda response: f"{response.status_code} {response.text[:30]}",
+)
+async def test_a_report_is_sent_again_whatever_else_is_answered(
+    tmp_path: Path, response: httpx.Response
+) -> None:
+    asked: list[bytes] = []
+
+    def answers_once(request: httpx.Request) -> httpx.Response:
+        asked.append(request.content)
+        taken = httpx.Response(200, json={"attempt_id": 1, "counted": True})
+        return response if len(asked) == 1 else taken
+
+    spool = await delivered(tmp_path, answers_once)
+    assert len(asked) == 2
+    assert (spool.pending(), spool.acknowledged()) == ([], [1])

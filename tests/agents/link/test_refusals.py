@@ -1,0 +1,37 @@
+"""The agent and a farm of another release, or one that takes it for somebody else."""
+
+import pytest
+
+from agents.daemon import run_agent
+from agents.host.config import AgentConfig
+from farm.clock import SystemClock
+from farm.core.errors import WireVersionUnserved
+from tests.support.agents.fake_farm import PlayedFarm, living
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.fault(30)
+@pytest.mark.parametrize("has_joined", [False, True])
+async def test_an_agent_of_another_release_ends_and_says_which_the_farm_serves(
+    config: AgentConfig, played: PlayedFarm, has_joined: bool
+) -> None:
+    if has_joined:
+        async with living(config):
+            await played.until(lambda: bool(played.exchanges))
+    played.wire_version += 1
+    with pytest.raises(WireVersionUnserved, match=f"serves {played.wire_version}") as refused:
+        await run_agent(config, SystemClock())
+    assert refused.value.hint
+
+
+@pytest.mark.invariant("I19")
+async def test_a_session_that_is_said_to_be_anothers_is_followed_by_a_new_one(
+    config: AgentConfig, played: PlayedFarm
+) -> None:
+    async with living(config):
+        await played.until(lambda: bool(played.exchanges))
+        played.foreign = True
+        await played.until(lambda: len(played.openings) == 2)
+        heard = len(played.exchanges)
+        await played.until(lambda: len(played.exchanges) > heard)

@@ -1,0 +1,210 @@
+"""Batteries of virtual phones, kept within their window through adb, and let go of again."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from agents.adb.adbutils_listing import connect
+from agents.adb.client import AdbClient
+from agents.adb.server import AdbServer
+from agents.attempts.active import Hand
+from agents.attempts.journal import Entry
+from agents.devices.monitor import PhoneWatch
+from agents.upkeep.battery_care import PORTS_FILE, ChargeKeeper
+from agents.virtual.pool import PhoneHandle
+from agents.virtual.state.faults import Faults, set_faults
+from farm.clock import SystemClock
+from farm.core.base.ids import AttemptId, DeviceId, JobId
+from farm.core.devices.condition import Gates
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.plan import RunPlan
+from farm.core.upkeep.charging import ChargeWindow
+
+pytestmark = pytest.mark.anyio
+LOOKS = 1500
+WINDOW = ChargeWindow(low_pct=40, high_pct=80)
+
+
+class Bench:
+    """A watch over one phone, and what keeps its battery."""
+
+    def __init__(self, server: AdbServer, phone: PhoneHandle, folder: Path, tasks: asyncio.TaskGroup) -> None:
+        self.phone, self.hand, self.folder = phone, Hand(), folder
+        self.identity = DeviceId(phone.serial)
+        self.adb = AdbClient(server.port)
+        self.watch = PhoneWatch(
+            adb=self.adb, hand=self.hand, clock=SystemClock(), random=random.Random(1), tasks=tasks
+        )
+
+    def keeper(
+        self, window: ChargeWindow | None = WINDOW, *, power: Sequence[str] | None = None
+    ) -> ChargeKeeper:
+        return ChargeKeeper(
+            adb=self.adb,
+            watch=self.watch,
+            hand=self.hand,
+            window=window,
+            power=power,
+            folder=self.folder,
+            interval_s=0.1,
+        )
+
+    @property
+    def is_suspended(self) -> bool:
+        path = self.phone.state / "sys/class/power_supply/battery/input_suspend"
+        return path.exists() and path.read_text().strip() == "1"
+
+    @property
+    def note(self) -> str | None:
+        condition = self.watch.sightings()[self.identity].condition
+        return condition.charging_note if condition else None
+
+    async def be(self, faults: Faults) -> None:
+        """Have the phone be so, and the watch know of it."""
+        set_faults(self.phone.state, faults)
+        level = faults.battery_level_pct
+        await self.until(lambda: f"level: {level}" in self._dumpsys())
+        while self._level() != level:
+            self.watch.doubt(self.identity)
+            await asyncio.sleep(0.05)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        for _ in range(LOOKS):
+            if holds():
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError("it never was so")
+
+    def _dumpsys(self) -> str:
+        return (self.phone.state / "dumpsys" / "battery").read_text()
+
+    def _level(self) -> int | None:
+        condition = self.watch.sightings()[self.identity].condition
+        return condition.battery_level_pct if condition else None
+
+
+@pytest.fixture
+async def bench(server: AdbServer, phone: PhoneHandle, tmp_path: Path) -> AsyncIterator[Bench]:
+    set_faults(phone.state, Faults(battery_level_pct=60, rooted=True))
+    await asyncio.sleep(0)
+    async with asyncio.TaskGroup() as tasks:
+        bench = Bench(server, phone, tmp_path, tasks)
+        await bench.until(lambda: (phone.state / "rooted").exists())
+        await connect(server.port, phone.address)
+        bench.watch.note_states({phone.address: "device"})
+        await bench.watch.wait(bench.identity)
+        yield bench
+        for task in asyncio.all_tasks():
+            if task.get_name().startswith("watch "):
+                task.cancel()
+
+
+async def test_a_battery_is_held_at_the_top_and_charged_again_at_the_bottom(bench: Bench) -> None:
+    keeper = bench.keeper()
+    await keeper.look()
+    assert not bench.is_suspended
+    await bench.be(Faults(battery_level_pct=85, rooted=True))
+    await keeper.look()
+    assert bench.is_suspended
+    assert bench.note is not None
+    assert "at 85 %, until 40 %" in bench.note
+    await bench.until(lambda: "AC powered: false" in (bench.phone.state / "dumpsys/battery").read_text())
+    await bench.be(Faults(battery_level_pct=50, rooted=True))
+    await keeper.look()
+    assert bench.is_suspended
+    await bench.be(Faults(battery_level_pct=40, rooted=True))
+    await keeper.look()
+    assert not bench.is_suspended
+    assert bench.note == "charges again since 40 %"
+
+
+async def test_a_phone_charges_again_when_the_agent_ends(bench: Bench) -> None:
+    await bench.be(Faults(battery_level_pct=90, rooted=True))
+    running = asyncio.create_task(bench.keeper().run())
+    await bench.until(lambda: bench.is_suspended)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert not bench.is_suspended
+
+
+async def test_a_phone_charges_again_at_the_next_contact_after_a_kill(bench: Bench) -> None:
+    await bench.be(Faults(battery_level_pct=90, rooted=True))
+    await bench.keeper().look()
+    assert bench.is_suspended
+    # Another life, which looks after no batteries.
+    await bench.keeper(window=None).look()
+    assert not bench.is_suspended
+
+
+async def test_a_phone_without_root_says_that_it_cannot_be_held(bench: Bench) -> None:
+    await bench.be(Faults(battery_level_pct=90, rooted=True))
+    (bench.phone.state / "bin" / "su").write_text("#!/bin/sh\nexit 13\n")
+    await bench.keeper().look()
+    assert not bench.is_suspended
+    assert bench.note is not None
+    assert "cannot be kept from charging" in bench.note
+
+
+async def test_a_phone_that_an_errand_has_is_left_in_peace(bench: Bench) -> None:
+    await bench.be(Faults(battery_level_pct=90, rooted=True))
+    bench.hand.on_errand.add(bench.identity)
+    await bench.keeper().look()
+    assert not bench.is_suspended
+
+
+async def test_a_run_that_wants_mains_gets_them_before_it_begins(bench: Bench) -> None:
+    await bench.be(Faults(battery_level_pct=90, rooted=True))
+    keeper = bench.keeper()
+    await keeper.look()
+    assert bench.is_suspended
+    plan = RunPlan(
+        harness="test", backend="cpu", files=(), argv=("true",), timeout_s=1.0, gates=Gates(mains=True)
+    )
+    bench.hand.take(
+        Entry(
+            attempt_id=AttemptId(1),
+            job_id=JobId(1),
+            device_id=bench.identity,
+            fence=1,
+            plan=plan,
+            draft=Evidence(fence=1),
+        )
+    )
+    await keeper.look()
+    assert not bench.is_suspended
+    # And none is begun to be held while it is in hand.
+    await keeper.look()
+    assert not bench.is_suspended
+
+
+async def test_ports_that_a_killed_agent_left_off_are_switched_on(bench: Bench) -> None:
+    said = bench.folder / "said"
+    (bench.folder / PORTS_FILE).write_text('[{"serial": "A1", "usb_path": "1-2"}]')
+    keeper = bench.keeper(
+        None, power=("/bin/sh", "-c", f'echo "$@" >>{said}', "sh", "{usb_path}", "{action}")
+    )
+    running = asyncio.create_task(keeper.run())
+    await bench.until(lambda: said.exists() and said.read_text().split() == ["1-2", "on"])
+    await bench.until(lambda: not (bench.folder / PORTS_FILE).exists())
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_left_port_that_cannot_be_switched_holds_up_no_other_and_stays_written_down(
+    bench: Bench,
+) -> None:
+    said = bench.folder / "said"
+    (bench.folder / PORTS_FILE).write_text(
+        '[{"serial": "A1", "usb_path": "1-1"}, {"serial": "A2", "usb_path": "1-2"}]'
+    )
+    script = f'[ "$1" != 1-1 ] || exit 1; echo "$@" >>{said}'
+    keeper = bench.keeper(None, power=("/bin/sh", "-c", script, "sh", "{usb_path}", "{action}"))
+    running = asyncio.create_task(keeper.run())
+    await bench.until(lambda: said.exists() and said.read_text().split() == ["1-2", "on"])
+    await bench.until(lambda: "1-2" not in (bench.folder / PORTS_FILE).read_text())
+    assert "1-1" in (bench.folder / PORTS_FILE).read_text()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -1,0 +1,221 @@
+"""The ladder of recovery with virtual phones behind a real adb server: each step, and what is against it."""
+
+import asyncio
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents.upkeep.recovery_actions import PORTS_FILE
+from agents.virtual.state.faults import Faults, set_faults
+from farm.clock import SystemClock
+from farm.core.devices.device import Presence
+from farm.core.upkeep.recovery import RecoveryStep
+from tests.support.agents.fake_farm import comes_true
+from tests.support.agents.recovery_fixture import QUICK, boots_of, climbing
+from tests.support.agents.runner_fixture import Bench
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.fault(7, 8)
+async def test_a_phone_that_answers_nothing_is_asked_anew_reconnected_cleaned_and_then_somebody_is_called(
+    bench: Bench, tmp_path: Path
+) -> None:
+    async with climbing(bench, tmp_path) as climb:
+        set_faults(bench.handle.state, Faults(exit1=True))
+        bench.watch.doubt(bench.device_id)
+        await climb.until(lambda: len(climb.steps) == 2, "two steps")
+        assert climb.steps == [RecoveryStep.REPROBE, RecoveryStep.RECONNECT]
+        assert climb.said(RecoveryStep.RECONNECT) == "adb connects anew"
+        await climb.until(climb.has_failed, "the end", allowed=True)
+        assert climb.steps[2:] == [RecoveryStep.CLEAN, RecoveryStep.HUMAN]
+        set_faults(bench.handle.state, Faults())
+        await climb.until(climb.is_online, "it is back")
+        await climb.until(lambda: climb.recovery is None, "the climb is over")
+
+
+@pytest.mark.invariant("I14")
+@pytest.mark.fault(8)
+async def test_no_step_that_disturbs_is_taken_without_the_farms_leave(bench: Bench, tmp_path: Path) -> None:
+    async with climbing(bench, tmp_path, reboot=True) as climb:
+        boots = boots_of(bench.handle)
+        set_faults(bench.handle.state, Faults(mode="recovery"))
+        await climb.until(lambda: climb.recovery is not None and climb.recovery.wants_leave, "it asks")
+        await asyncio.sleep(0.5)
+        assert (climb.disturbing, boots_of(bench.handle)) == ([], boots)
+        # An answer that does not name it takes the leave back.
+        climb.allow()
+        climb.ladder.note_leave([], SystemClock().monotonic())
+        await asyncio.sleep(0.3)
+        assert (climb.disturbing, boots_of(bench.handle)) == ([], boots)
+
+
+@pytest.mark.invariant("I14")
+async def test_a_phone_with_a_run_that_the_farm_has_not_heard_the_end_of_is_not_restarted(
+    bench: Bench, tmp_path: Path
+) -> None:
+    async with climbing(bench, tmp_path, reboot=True) as climb:
+        held = bench.hand.take(bench.entry(1, "true"))
+        set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1))
+        boots = boots_of(bench.handle)
+        await climb.until(lambda: climb.recovery is not None and climb.recovery.wants_leave, "it asks")
+        for _ in range(10):
+            climb.allow()
+            await asyncio.sleep(0.05)
+        assert boots_of(bench.handle) == boots
+        held.acknowledged = True
+        await climb.until(climb.is_online, "it is back", allowed=True)
+        assert boots_of(bench.handle) == boots + 1
+
+
+@pytest.mark.fault(15)
+async def test_a_phone_in_recovery_is_restarted_into_android_where_that_is_allowed(
+    bench: Bench, tmp_path: Path
+) -> None:
+    async with climbing(bench, tmp_path, reboot=True) as climb:
+        set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1, reboot_s=0.2))
+        await climb.until(lambda: RecoveryStep.REBOOT in climb.steps, "the order", allowed=True)
+        await climb.until(climb.is_online, "it is back")
+        await climb.until(lambda: climb.recovery is None, "the climb is over")
+
+
+@pytest.mark.fault(15)
+async def test_a_phone_in_recovery_that_may_not_be_restarted_is_left_to_somebody(
+    bench: Bench, tmp_path: Path
+) -> None:
+    async with climbing(bench, tmp_path) as climb:
+        boots = boots_of(bench.handle)
+        set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1))
+        await climb.until(climb.has_failed, "the end", allowed=True)
+        assert (climb.disturbing, boots_of(bench.handle)) == ([RecoveryStep.HUMAN], boots)
+
+
+@pytest.mark.fault(5)
+async def test_a_phone_that_restarts_by_itself_is_not_restarted_by_us(bench: Bench, tmp_path: Path) -> None:
+    rules = replace(QUICK, booting_s=2.0, boot_loop=1)
+    async with climbing(bench, tmp_path, rules, reboot=True) as climb:
+        set_faults(bench.handle.state, Faults(boot_loop=True, reboot_s=0.1))
+        await climb.until(climb.has_failed, "the end", allowed=True)
+        assert RecoveryStep.REBOOT not in climb.steps
+
+
+@pytest.mark.fault(6)
+async def test_a_phone_that_wants_our_key_climbs_nothing(bench: Bench, tmp_path: Path) -> None:
+    async with climbing(bench, tmp_path, reboot=True) as climb:
+        set_faults(bench.handle.state, Faults(unauthorized=True))
+        await climb.until(
+            lambda: bench.watch.sightings()[bench.device_id].presence is Presence.UNAUTHORIZED, "it asks"
+        )
+        for _ in range(30):
+            climb.allow()
+            await asyncio.sleep(0.05)
+            assert climb.recovery is None
+
+
+@pytest.mark.fault(14)
+async def test_a_phone_that_cannot_be_cleaned_is_restarted_and_clean_after_that(
+    bench: Bench, tmp_path: Path
+) -> None:
+    async with climbing(bench, tmp_path, reboot=True) as climb:
+        boots = boots_of(bench.handle)
+        until_next_boot(bench, 'case "$*" in *runs/7) exit 1 ;; esac')
+        await bench.runner.run(bench.entry(7, "true"), heard, adopt=False)
+        cleared = asyncio.create_task(bench.runner.clear(bench.device_id, 7))
+        await climb.until(lambda: RecoveryStep.REBOOT in climb.steps, "the order", allowed=True)
+        await cleared
+        assert boots_of(bench.handle) == boots + 1
+        bench.hand.note_cleaned(bench.device_id, 7)
+        await climb.until(lambda: climb.recovery is None, "the climb is over")
+
+
+async def test_a_phone_that_adb_no_longer_lists_has_its_port_switched_off_and_on(
+    bench: Bench, tmp_path: Path
+) -> None:
+    command = switch(tmp_path, bench)
+    async with climbing(bench, tmp_path, power_command=command) as climb:
+        set_faults(bench.handle.state, Faults(vanish=True))
+        await climb.until(lambda: RecoveryStep.POWER_CYCLE in climb.steps, "the port", allowed=True)
+        await climb.until(climb.is_online, "it is back")
+        assert (tmp_path / "switched").read_text().split() == ["off", "on"]
+        assert not (tmp_path / PORTS_FILE).exists()
+
+
+async def test_a_port_that_an_agent_left_off_is_switched_on_by_the_next(bench: Bench, tmp_path: Path) -> None:
+    command = switch(tmp_path, bench)
+    (tmp_path / PORTS_FILE).write_text(json.dumps([{"serial": "gone", "usb_path": None}]))
+    async with climbing(bench, tmp_path, power_command=command):
+        await comes_true(lambda: not (tmp_path / PORTS_FILE).exists(), "the port is on")
+    assert (tmp_path / "switched").read_text().split() == ["on"]
+
+
+@pytest.mark.fault(17)
+async def test_phones_behind_a_server_that_is_away_climb_nothing(bench: Bench, tmp_path: Path) -> None:
+    async with climbing(bench, tmp_path) as climb:
+        bench.watch.note_server_down()
+        for _ in range(20):
+            await asyncio.sleep(0.05)
+            bench.watch.note_server_down()
+            assert climb.recovery is None
+
+
+@pytest.mark.fault(7)
+async def test_a_hung_phone_is_asked_once_a_second_at_most_while_the_ladder_is_climbed(
+    bench: Bench, tmp_path: Path
+) -> None:
+    rules = replace(QUICK, offline_s=1.0, between_s=1.5)
+    async with climbing(bench, tmp_path, rules) as climb:
+        set_faults(bench.handle.state, Faults(exit1=True))
+        bench.adb.asked = 0
+        began_s = asyncio.get_running_loop().time()
+        bench.watch.doubt(bench.device_id)
+        await climb.until(climb.has_failed, "the end", allowed=True)
+        assert bench.adb.asked <= asyncio.get_running_loop().time() - began_s + 1
+
+
+async def test_connecting_anew_drops_the_connection(bench: Bench) -> None:
+    """Who is kept connected, or is on USB, is back a moment later."""
+    await bench.phone()
+    address, states = bench.handle.address, list[str | None]()
+    async with asyncio.timeout(20):
+        async for state_by_serial in bench.adb.track_devices():
+            states.append(state_by_serial.get(address))
+            if len(states) == 1:
+                await bench.adb.device(address).reconnect(10.0)
+            else:
+                break
+    assert states[0] == "device"
+    assert states[1] != "device"
+
+
+async def heard(*_: object) -> None:
+    """Nobody writes anything down."""
+
+
+def until_next_boot(bench: Bench, script: str) -> None:
+    """Have the phone's rm be otherwise as long as it does not restart."""
+    state = bench.handle.state
+    boot = (state / "boot_id").read_text().strip()
+    remover = state / "bin" / "rm"
+    lines = [
+        "#!/bin/sh",
+        f'if [ "$(cat {state}/boot_id)" = {boot} ]; then',
+        script,
+        "fi",
+        'exec /bin/rm "$@"',
+    ]
+    remover.write_text("\n".join(lines) + "\n")
+    remover.chmod(0o755)
+
+
+def switch(folder: Path, bench: Bench) -> str:
+    """A command that notes what it was told, and gives the phone its life with its power."""
+    program, faults = folder / "switch.py", bench.handle.state / "faults.json"
+    program.write_text(
+        f"import sys\nfrom pathlib import Path\nnote = Path({str(folder / 'switched')!r})\n"
+        "note.write_text((note.read_text() if note.exists() else '') + sys.argv[1] + '\\n')\n"
+        f"if sys.argv[1] == 'on': Path({str(faults)!r}).write_text('{{}}')\n"
+    )
+    return f"{sys.executable} {program} {{action}} {{serial}}"

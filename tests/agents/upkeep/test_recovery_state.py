@@ -1,0 +1,155 @@
+"""The memory of climbs: times mean the same in the next life, whatever restarted in between."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.devices.inventory import Sighting
+from agents.host.atomic_file import DiskThread
+from agents.upkeep.recovering_device import CUT_SHORT, Patient, recalled
+from agents.upkeep.recovery_state import FILE, ClimbMemory, KeptClimb
+from farm.core.base.ids import DeviceId
+from farm.core.devices.device import Presence
+from farm.core.upkeep.recovery import RULES, Ailment, Climb, RecoveryStep, RecoveryTry, next_step
+from tests.support.fake_clock import FakeClock
+
+pytestmark = pytest.mark.invariant("I18")
+
+AT = datetime(2026, 11, 20, 11, 59, tzinfo=UTC)
+TRIED = RecoveryTry(step=RecoveryStep.REBOOT, at=AT, said="it took the order to restart")
+KEPT = KeptClimb(
+    device_id=DeviceId("shelf-3"),
+    serial="0a1b2c",
+    usb_path="1-1.4",
+    climb=Climb(
+        ailment=Ailment.BOOTING, since_s=0.0, taken=(RecoveryStep.REBOOT,), taken_at_s=940.0, boots=2
+    ),
+    tries=(TRIED,),
+    begun=None,
+    begun_at_s=None,
+    restarted_at_s=940.0,
+    failures=1,
+    failed_at_s=None,
+)
+Memory = Callable[[FakeClock, str], ClimbMemory]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    """Makes the memory of one life; all lives have one folder."""
+    disk = DiskThread()
+    yield lambda clock, boot: ClimbMemory(tmp_path, disk, clock, host_boot_id=boot)
+    disk.close()
+
+
+def keep(memory: ClimbMemory, *climbs: KeptClimb) -> None:
+    asyncio.run(memory.keep(climbs))
+
+
+def recall(memory: ClimbMemory) -> tuple[KeptClimb, ...]:
+    return asyncio.run(memory.recall())
+
+
+def restarted_at_s(memory: ClimbMemory) -> float:
+    (found,) = recall(memory)
+    assert found.climb is not None
+    assert found.restarted_at_s is not None
+    assert found.climb.taken_at_s == found.restarted_at_s
+    return found.restarted_at_s
+
+
+def test_the_next_life_on_the_same_boot_reads_what_was_written(memory: Memory) -> None:
+    clock = FakeClock()
+    keep(memory(clock, "one"), KEPT)
+    clock.advance(20)
+    clock.jump(86400)
+    assert recall(memory(clock, "one")) == (KEPT,)
+
+
+def test_after_a_restart_of_the_host_as_much_time_has_passed_as_on_the_wall(memory: Memory) -> None:
+    before, after = FakeClock(), FakeClock()
+    before.advance(5000)
+    keep(memory(before, "one"), KEPT)
+    after.jump(5000 + 300)
+    at_s = restarted_at_s(memory(after, "two"))
+    # 5060 s before it was written, on a clock that stands at 1000 now.
+    assert at_s == 1000.0 - 300 - 5060
+
+
+def test_a_wall_clock_that_was_put_back_shortens_no_wait_after_a_restart_of_the_host(memory: Memory) -> None:
+    before, after = FakeClock(), FakeClock()
+    keep(memory(before, "one"), KEPT)
+    after.jump(-86400)
+    at_s = restarted_at_s(memory(after, "two"))
+    assert at_s == 1000.0 - 60
+
+
+def test_a_system_that_does_not_tell_its_boots_apart_keeps_nobody_waiting_for_ever(memory: Memory) -> None:
+    before, after = FakeClock(), FakeClock()
+    before.advance(10**6)
+    keep(memory(before, "unknown"), KEPT)
+    after.jump(10**6 + 300)
+    at_s = restarted_at_s(memory(after, "unknown"))
+    assert at_s < 1000.0
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'{"climbs": [1]}', b"\xff\x00"])
+def test_a_file_that_is_none_is_put_aside_and_nothing_is_recalled(
+    memory: Memory, tmp_path: Path, raw: bytes
+) -> None:
+    (tmp_path / FILE).write_bytes(raw)
+    assert recall(memory(FakeClock(), "one")) == ()
+    assert (tmp_path / FILE).with_suffix(".unreadable").read_bytes() == raw
+    assert not (tmp_path / FILE).exists()
+
+
+def test_nothing_is_written_where_nothing_changed(memory: Memory, tmp_path: Path) -> None:
+    clock = FakeClock()
+    keep(memory(clock, "one"), KEPT)
+    written = (tmp_path / FILE).stat().st_ino
+    life = memory(clock, "one")
+    recall(life)
+    keep(life, KEPT)
+    assert (tmp_path / FILE).stat().st_ino == written
+    keep(life)
+    assert json.loads((tmp_path / FILE).read_text())["climbs"] == []
+
+
+@given(passed_s=st.floats(0, 3000), restart=st.sampled_from([RecoveryStep.REBOOT, RecoveryStep.POWER_CYCLE]))
+def test_a_restart_that_was_begun_holds_back_the_next_step_and_every_other_phone_as_long_as_one_that_ended(
+    passed_s: float, restart: RecoveryStep
+) -> None:
+    patient = Patient(sighting=Sighting(serial="0a1b2c", presence=Presence.WRONG_MODE))
+    patient.climb = Climb(ailment=Ailment.WRONG_MODE, since_s=0.0)
+    patient.now, patient.now_since_s = restart, 1000.0
+    kept = patient.find_kept(DeviceId("shelf-3"), RULES, 1000.0)
+    assert kept is not None
+    now_s = 1000.0 + passed_s
+    found = recalled(kept, RULES, now_s=now_s, now=AT)
+    assert found.climb is not None
+    assert [(each.step, each.said) for each in found.tries] == [(restart, CUT_SHORT)]
+    assert found.is_restarting(RULES, now_s) is (now_s - 1000.0 < RULES.restart_s)
+    later_s = now_s + RULES.wrong_mode_s + 1.0
+    is_due = later_s - 1000.0 >= RULES.restart_s
+    assert next_step(found.climb, RULES, now_s=later_s) is (RecoveryStep.HUMAN if is_due else None)
+
+
+def test_a_restart_that_was_begun_on_a_phone_that_was_well_by_then_counts_too() -> None:
+    patient = Patient(sighting=Sighting(serial="0a1b2c", presence=Presence.ONLINE))
+    patient.now, patient.now_since_s = RecoveryStep.REBOOT, 1000.0
+    kept = patient.find_kept(DeviceId("shelf-3"), RULES, 1000.0)
+    assert kept is not None
+    assert recalled(kept, RULES, now_s=1001.0, now=AT).is_restarting(RULES, 1001.0)
+
+
+def test_what_holds_nobody_back_any_more_is_not_kept() -> None:
+    patient = Patient(sighting=Sighting(serial="0a1b2c", presence=Presence.ONLINE), restarted_at_s=1000.0)
+    identity = DeviceId("shelf-3")
+    assert patient.find_kept(identity, RULES, 1000.0 + RULES.again_s - 1) is not None
+    assert patient.find_kept(identity, RULES, 1000.0 + RULES.again_s) is None

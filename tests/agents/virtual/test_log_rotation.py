@@ -1,0 +1,61 @@
+"""A journal that grows is cut in two parts, and says the same."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from agents.virtual.processes.journal import open_entries, runs
+from agents.virtual.processes.log_rotation import set_aside, set_aside_if_over
+from agents.virtual.processes.process_monitor import RunWatch
+
+SERIAL = "grown"
+
+
+def started(fence: int) -> "subprocess.Popen[bytes]":
+    """A process of a run on the phone, past its exec."""
+    environment = {**os.environ, "BENCHFARM_PHONE": SERIAL, "BENCHFARM_RUN": str(fence)}
+    # It never execs again: within an exec it has no environment to be known by, and a look would miss it.
+    process = subprocess.Popen(
+        ["sh", "-c", "echo up; read -r word"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    return process
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    # Closes its input, too.
+    process.communicate()
+
+
+def test_a_run_that_outlasts_parts_of_the_journal_stays_in_it(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    watch = RunWatch(SERIAL, journal, limit_bytes=100)
+    long_one = started(1)
+    try:
+        watch.look()
+        for fence in (2, 3, 4):
+            short = started(fence)
+            watch.look()
+            end(short)
+            watch.look()
+        assert {entry.fence for entry in open_entries(journal).values()} == {1}
+        assert {1, 4} <= {span.fence for span in runs(journal)}
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "journal.1"]
+    finally:
+        end(long_one)
+
+
+def test_a_file_within_its_limit_is_left_and_the_part_before_the_last_goes(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    assert not set_aside_if_over(path, 3)
+    for text in ("old ", "new "):
+        path.write_text(text)
+        assert not set_aside_if_over(path, 4)
+        assert set_aside_if_over(path, 3)
+    assert set_aside(path).read_text() == "new "
+    assert not path.exists()

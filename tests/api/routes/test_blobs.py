@@ -1,0 +1,73 @@
+"""A file that is swept while somebody fetches it: all of it comes, or a reason, and never a bug."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from farm.api.routes.blobs import get_blob
+from farm.core.base.ids import digest_of
+from farm.core.operations.role import Caller, Role
+from tests.api.routes.test_all_routes import refused, upload
+from tests.support.farm.http_farm import HttpFarm, http_farm
+
+CONTENT = b"a file nobody needs" * 10_000
+DIGEST = digest_of(CONTENT)
+PATH = f"/api/v1/blobs/{DIGEST}"
+ANN = Caller(name="ann", role=Role.VIEWER, is_proven=True)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def farm(tmp_path: Path) -> Iterator[HttpFarm]:
+    with http_farm(tmp_path) as served:
+        assert upload(served, CONTENT).status_code == 201
+        yield served
+
+
+class Line:
+    """What a server sends of an answer."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.body = b""
+
+    async def send(self, message: Any) -> None:
+        self.status = message.get("status", self.status)
+        self.body += message.get("body", b"")
+
+    async def receive(self) -> Any:
+        """Whoever asked stays on the line."""
+        return await asyncio.Event().wait()
+
+
+async def fetched_over_a_sweep(farm: HttpFarm, **headers: str) -> Line:
+    """An answer between whose beginning and whose sending the file is swept."""
+    told = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "GET", "path": PATH, "headers": told}
+    line = Line()
+    answer = await get_blob(DIGEST, Request(scope), ANN, farm.context)
+    assert farm.context.blobs.set_aside(DIGEST)
+    assert farm.context.blobs.remove_set_aside() == len(CONTENT)
+    await answer(scope, line.receive, line.send)
+    return line
+
+
+async def test_a_file_that_is_swept_before_it_is_sent_is_sent_whole(farm: HttpFarm) -> None:
+    line = await fetched_over_a_sweep(farm)
+    assert (line.status, line.body) == (200, CONTENT)
+
+
+async def test_a_part_of_it_is_sent_too(farm: HttpFarm) -> None:
+    line = await fetched_over_a_sweep(farm, range="bytes=10-19")
+    assert (line.status, line.body) == (206, CONTENT[10:20])
+
+
+def test_a_file_that_is_gone_before_anybody_looks_is_a_problem_with_a_code(farm: HttpFarm) -> None:
+    farm.context.blobs.set_aside(DIGEST)
+    refused(farm.http.get(PATH), 404, "not_found")
+    assert farm.http.head(PATH).status_code == 404

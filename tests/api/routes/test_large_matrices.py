@@ -1,0 +1,187 @@
+"""A large matrix over HTTP: answered before its jobs are queued, and told page by page."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.api.agents.expansion_worker import Unfolder
+from farm.client.farm_client import FarmClient
+from farm.core.base.ids import MatrixId
+from farm.database.tables import blueprints
+from farm.services.matrices.expansion import expand_here
+from farm.services.matrices.lazy_expansion import open_maker, put_chunk
+from farm.services.matrices.submit import prepared, queue_matrix
+from farm.store.matrices.lazy_expansion import left_of, next_pieces
+from farm.ticks import reminding
+from farm.wire.documents.matrices.matrix import matrix_spec
+from tests.support.farm.api_server import served_farm
+from tests.support.farm.service_fixture import FarmRig, checked_rig
+
+CELLS, ROUNDS = 21, 100
+SPEC = {
+    "name": "large",
+    "harness": "speed_benchmark_torch",
+    "axes": {
+        "model": "mobilenet_v2",
+        "precision": "float32",
+        "format": "torchscript",
+        "backend": "cpu",
+        "warmup": list(range(CELLS)),
+    },
+    "devices": {"virtual": True},
+    "rounds": ROUNDS,
+    "seed": 7,
+}
+#: As often as a farm is asked before it must be done; each question takes it a while.
+TRIES = 1000
+
+
+def furnish(rig: FarmRig) -> None:
+    rig.variant("float32")
+    host = rig.host()
+    for name in ("phone-1", "phone-2"):
+        host.plug_in(name)
+    host.earn_health()
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[FarmClient]:
+    rig = FarmRig(tmp_path)
+    furnish(rig)
+    rig.close()
+    with served_farm(tmp_path) as url, FarmClient(url) as made:
+        yield made
+
+
+def test_who_submits_it_is_answered_and_its_jobs_follow_on_pages(client: FarmClient) -> None:
+    submitted = client.submit_matrix({**SPEC, "devices": {"device": "phone-1"}})
+    assert (submitted.jobs, submitted.cells) == (CELLS * ROUNDS, CELLS)
+    for _ in range(TRIES):
+        if not client.matrix(submitted.matrix_id).not_queued:
+            break
+    pages = list(client.job_pages(submitted.matrix_id, limit=500))
+    assert [len(page) for page in pages] == [500, 500, 500, 500, 100]
+    everything = client.jobs(submitted.matrix_id)
+    assert [job for page in pages for job in page] == everything
+    assert [job.round for job in everything] == sorted(job.round for job in everything)
+    assert set(Counter((job.label, job.round) for job in everything).values()) == {1}
+
+
+def test_a_page_that_is_full_to_the_last_job_is_followed_by_an_empty_one(client: FarmClient) -> None:
+    submitted = client.submit_matrix({**SPEC, "rounds": 5})
+    pages = list(client.job_pages(submitted.matrix_id, limit=CELLS * 5))
+    assert [len(page) for page in pages] == [CELLS * 5, CELLS * 5, 0]
+    assert len(client.jobs(submitted.matrix_id)) == CELLS * 5 * 2
+
+
+def test_cells_are_told_on_pages_too(client: FarmClient) -> None:
+    axes = {**SPEC["axes"], "warmup": list(range(300)), "iter": [1, 2, 3, 4]}  # type: ignore[dict-item]
+    submitted = client.submit_matrix({**SPEC, "axes": axes, "rounds": 1})
+    for _ in range(TRIES):
+        if not client.matrix(submitted.matrix_id).not_queued:
+            break
+    shown = client.matrix(submitted.matrix_id)
+    assert (shown.cells, len(shown.cell_list)) == (2400, 2000)
+    cells = list(client.cells(submitted.matrix_id))
+    assert [cell.index for cell in cells] == list(range(2400))
+    assert cells[:2000] == list(shown.cell_list)
+
+
+@pytest.fixture
+def rig(any_database_url: str, tmp_path: Path) -> Iterator[FarmRig]:
+    with checked_rig(tmp_path, any_database_url) as made:
+        furnish(made)
+        yield made
+
+
+def left_over(rig: FarmRig, **changed: object) -> MatrixId:
+    """A matrix that a process took that is gone."""
+    ready = prepared(rig.read(expand_here, matrix_spec({**SPEC, "rounds": 2, **changed})), inline_jobs=0)
+    return rig.write(queue_matrix, ready, now=rig.clock.now(), actor="user")
+
+
+def unfolder(rig: FarmRig) -> Unfolder:
+    return Unfolder(rig.database, rig.clock, chunk_jobs=10)
+
+
+def times(rig: FarmRig, matrix_id: MatrixId) -> Counter[tuple[int, int]]:
+    sql = "SELECT cell_id, round FROM jobs WHERE matrix_id = :matrix"
+    return Counter((row["cell_id"], row["round"]) for row in rig.rows(sql, matrix=matrix_id))
+
+
+@pytest.mark.fault(43)
+def test_processes_that_unfold_at_once_queue_everything_once(rig: FarmRig) -> None:
+    first, second = left_over(rig), left_over(rig)
+
+    async def at_once() -> None:
+        await asyncio.gather(unfolder(rig)(), unfolder(rig)(), unfolder(rig)())
+
+    asyncio.run(at_once())
+    for matrix_id in (first, second):
+        assert rig.read(left_of, matrix_id) == []
+        assert set(times(rig, matrix_id).values()) == {1}
+        assert times(rig, matrix_id).total() == CELLS * 2 * 2
+
+
+def test_what_a_process_left_half_done_another_goes_on_with(rig: FarmRig) -> None:
+    matrix_id = left_over(rig)
+    maker = rig.read(open_maker, matrix_id)
+    assert maker is not None
+    chunk = maker.chunk(rig.read(next_pieces, matrix_id, jobs=10))
+    assert rig.write(put_chunk, maker, chunk, now=rig.clock.now())
+    before = set(times(rig, matrix_id))
+    asyncio.run(unfolder(rig)())
+    assert before < set(times(rig, matrix_id))
+    assert set(times(rig, matrix_id).values()) == {1}
+    assert times(rig, matrix_id).total() == CELLS * 2 * 2
+
+
+def test_a_matrix_that_cannot_be_unfolded_keeps_no_other_waiting(rig: FarmRig) -> None:
+    broken, sound = left_over(rig, rounds=1), left_over(rig)
+    body = rig.read(get_body, broken)
+    rig.write(put_body, broken, b"of another release")
+    asyncio.run(unfolder(rig)())
+    assert rig.read(left_of, sound) == []
+    assert times(rig, sound).total() == CELLS * 2 * 2
+    assert (times(rig, broken).total(), len(rig.read(left_of, broken))) == (0, 2)
+    rig.write(put_body, broken, body)
+    asyncio.run(unfolder(rig)())
+    assert times(rig, broken).total() == CELLS * 2
+
+
+def get_body(connection: Connection, matrix_id: MatrixId) -> bytes:
+    query = sa.select(blueprints.c.body).where(blueprints.c.matrix_id == matrix_id)
+    return connection.execute(query).scalar_one()
+
+
+def put_body(connection: Connection, matrix_id: MatrixId, body: bytes) -> None:
+    connection.execute(blueprints.update().where(blueprints.c.matrix_id == matrix_id).values(body=body))
+
+
+def test_a_shorter_matrix_does_not_wait_for_a_longer_one_nor_an_urgent_one_for_any(rig: FarmRig) -> None:
+    asked = [(30, 0), (2, 0), (40, 1)]
+    long, short, urgent = (left_over(rig, rounds=rounds, priority=priority) for rounds, priority in asked)
+    asyncio.run(unfolder(rig)())
+    last = rig.rows("SELECT matrix_id, max(job_id) AS last FROM jobs WHERE matrix_id > 0 GROUP BY matrix_id")
+    assert [row["matrix_id"] for row in sorted(last, key=lambda row: row["last"])] == [urgent, short, long]
+
+
+def test_only_the_process_whose_turn_it_is_looks_for_what_others_left() -> None:
+    async def reminded(*, whenever: bool) -> bool:
+        asked, looked = asyncio.Event(), asyncio.Event()
+
+        def turn() -> bool:
+            looked.set()
+            return whenever
+
+        async with reminding(asked, every_s=0.01, whenever=turn):
+            await asyncio.wait_for(looked.wait(), 30)
+        return asked.is_set()
+
+    assert asyncio.run(reminded(whenever=True))
+    assert not asyncio.run(reminded(whenever=False))

@@ -1,0 +1,41 @@
+"""What `make` says on a machine that lacks something."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def fake_python(tmp_path: Path) -> Path:
+    """A Python of our choosing: its one answer is given by FAKE_PYTHON_FAILS_ON."""
+    path = tmp_path / "python3"
+    path.write_text('#!/bin/sh\ncase "$2" in *"$FAKE_PYTHON_FAILS_ON"*) exit 1;; esac\nexit 0\n')
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize(
+    ("fails_on", "hint"),
+    [("version_info", "hint: make PYTHON=python3.11 install"), ("ensurepip", "apt install python3-venv")],
+)
+def test_a_missing_prerequisite_gives_one_line_with_a_hint(
+    tmp_path: Path, fake_python: Path, fails_on: str, hint: str
+) -> None:
+    done = subprocess.run(
+        ["make", "--no-print-directory", "install", f"PYTHON={fake_python}", f"VENV={tmp_path / 'venv'}"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "FAKE_PYTHON_FAILS_ON": fails_on},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    ours = [line for line in done.stderr.splitlines() if not line.startswith("make: ***")]
+    assert len(ours) == 1
+    assert hint in ours[0]

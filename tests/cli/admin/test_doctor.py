@@ -1,0 +1,155 @@
+"""What a farm needs of its machine, and the command that says so."""
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agents.adb.server import AdbServer
+from agents.doctor.diagnose import examine_agent
+from agents.doctor.processes import Process
+from agents.host.config import agent_config
+from farm.cli.admin.database_checks import check_database, read_database
+from farm.cli.admin.farm_checks import check_ports
+from farm.cli.admin.torch_checks import check_torch, examine_torch, importing
+from farm.cli.shell.main import main
+from farm.config import FarmConfig
+from farm.core.operations.diagnostic import Level
+from tests.support.database.postgres import PostgresServer
+from tests.support.farm.service_fixture import FarmRig
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_operators(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("FARM_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("FARM_DATA_DIR", str(tmp_path / "farm-data"))
+    monkeypatch.setenv("FARM_AGENT_DATA_DIR", str(tmp_path / "agent"))
+
+
+def doctor(*words: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["doctor", *words])
+    return int(left.value.code or 0)
+
+
+def set_revision(path: Path, revision: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+
+
+def test_a_database_of_this_release_is_fine(farm: FarmRig) -> None:
+    assert check_database(read_database(FarmConfig(data_dir=farm.path.parent))).level is Level.OK
+
+
+def test_a_database_that_is_not_there_yet_is_fine_and_stays_away(tmp_path: Path) -> None:
+    assert check_database(read_database(FarmConfig(data_dir=tmp_path / "none"))).level is Level.OK
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(("revision", "level"), [("0001", Level.WARNING), ("9999", Level.PROBLEM)])
+def test_a_schema_of_another_release_is_named(tmp_path: Path, revision: str, level: Level) -> None:
+    rig = FarmRig(tmp_path)
+    rig.close()
+    set_revision(rig.path, revision)
+    finding = check_database(read_database(FarmConfig(data_dir=rig.path.parent)))
+    assert finding.level is level
+    assert revision in finding.sentence
+
+
+def test_a_file_that_is_no_database_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "farm.sqlite3").write_bytes(b"no database at all, and long enough to be looked at" * 9)
+    assert check_database(read_database(FarmConfig(data_dir=tmp_path))).level is Level.PROBLEM
+
+
+def test_a_postgresql_is_looked_at_without_being_changed(postgres: PostgresServer) -> None:
+    with postgres.database("migrated") as name, postgres.database() as empty:
+        ours, new, none = (FarmConfig(database_url=postgres.url(each)) for each in (name, empty, "none"))
+        found = check_database(read_database(ours))
+        assert found.level is Level.OK
+        assert f"/{name} opens" in found.sentence
+        assert "none yet" in check_database(read_database(new)).sentence
+        assert "none yet" in check_database(read_database(new)).sentence
+        missing = check_database(read_database(none))
+        assert missing.level is Level.PROBLEM
+        assert "createdb none" in (missing.hint or "")
+
+
+def test_a_port_that_another_program_has_is_named_with_it() -> None:
+    config = FarmConfig(port=8470, agents_bind="0.0.0.0:8471")
+    taken = {8470: None, 8471: Process(pid=7, command="other --server")}
+    (finding,) = check_ports(config, None, taken)
+    assert finding.level is Level.PROBLEM
+    assert "port 8471 is taken by pid 7: other --server" in finding.sentence
+    assert [each.level for each in check_ports(config, "http://127.0.0.1:8470", taken)] == [Level.OK]
+    assert [each.level for each in check_ports(config, None, {8470: None, 8471: None})] == [Level.OK]
+
+
+def test_without_torch_only_building_is_impossible() -> None:
+    assert check_torch("ModuleNotFoundError: no torch").level is Level.WARNING
+    assert check_torch(None).level is Level.OK
+
+
+def test_torch_is_asked_of_another_process_which_says_why_it_does_not_import() -> None:
+    with importing("json") as well:
+        assert examine_torch(well).level is Level.OK
+    with importing("no_such_module") as broken:
+        found = examine_torch(broken)
+    assert found.level is Level.WARNING
+    assert "no_such_module" in found.sentence
+
+
+def test_an_import_that_takes_too_long_is_ended_and_said_to_have() -> None:
+    with importing("json; __import__('signal').pause()") as stuck:
+        found = examine_torch(stuck, deadline_s=0.05)
+    assert stuck.returncode is not None
+    assert found.level is Level.WARNING
+    assert "had not ended after 0.05 s" in found.sentence
+    assert "less to do" in (found.hint or "")
+
+
+def test_a_fresh_machine_has_warnings_at_most_and_nothing_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FARM_PORT", "0")
+    monkeypatch.setenv("FARM_AGENT_ADB_USB", "0")
+    assert doctor("--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {each["part"] for each in told} == {"farm", "agent"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_problem_is_the_exit_code_of_whom_to_blame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FARM_AGENT_ADB_KEY", str(tmp_path / "none"))
+    monkeypatch.setenv("FARM_AGENT_ADB_USB", "0")
+    assert doctor("--agent") == 5
+    said = " ".join(capsys.readouterr().out.split())
+    assert "hint: set or unset FARM_AGENT_ADB_KEY" in said
+
+
+@pytest.mark.anyio
+async def test_a_shared_server_is_asked_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AdbServer(tmp_path / "adb", usb=False) as server:
+        monkeypatch.setenv("FARM_AGENT_ADB_SERVER", f"127.0.0.1:{server.port}")
+        found = await examine_agent(agent_config())
+        assert server.alive()
+    (finding,) = [each for each in found if each.subject == "adb server"]
+    assert finding.level is Level.OK
+    # Phones are shown the keys of whoever started it.
+    assert "keys" not in {each.subject for each in found}
+
+
+@pytest.mark.anyio
+async def test_a_server_without_usb_shows_a_key_of_its_own(tmp_path: Path) -> None:
+    async with AdbServer(tmp_path / "agent" / "adb", usb=False):
+        found = await examine_agent(agent_config(adb_usb=False))
+    (key,) = [each for each in found if each.subject == "keys"]
+    assert key.level is Level.OK
+    assert str(tmp_path / "agent") in key.sentence

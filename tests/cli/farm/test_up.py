@@ -1,0 +1,62 @@
+"""`farm up` where it cannot start: a sentence and a hint, and nothing is left running."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from farm.cli.shell.main import main
+
+
+def up(*words: str) -> int:
+    """The exit code of `farm up`."""
+    with pytest.raises(SystemExit) as left:
+        main(["up", "--port", "0", *words])
+    return int(left.value.code or 0)
+
+
+@pytest.mark.parametrize("place", ["file/farm", "file"])
+def test_a_data_folder_that_cannot_be_made_is_named_with_a_hint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    (tmp_path / "file").touch()
+    assert up("--data", str(tmp_path / place)) == 2
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: the data folder {tmp_path / place} cannot be used: ")
+    assert "--data" in hint
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("FARM_AGENT_ADB_CONNECT", "foo", "FARM_AGENT_ADB_CONNECT=foo: 'foo' is not HOST:PORT"),
+        ("FARM_AGENT_CACHE_LIMIT_BYTES", "-1", "FARM_AGENT_CACHE_LIMIT_BYTES=-1: "),
+        ("FARM_REAP_EVERY_S", "soon", "FARM_REAP_EVERY_S=soon: "),
+        ("FARM_AGENTS_BIND", "everywhere", "FARM_AGENTS_BIND=everywhere: 'everywhere' is not HOST:PORT"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named_and_no_phone_is_started(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    value: str,
+    said: str,
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert up("--data", str(tmp_path / "farm"), "--virtual", "1") == 2
+    error, hint = capsys.readouterr().err.splitlines()[-2:]
+    assert error.startswith(f"error: {said}")
+    assert hint == f"hint: correct {name}, or the option that stands for it"
+    assert not (tmp_path / "farm" / "virtual").exists()
+
+
+def test_an_address_for_agents_that_is_taken_is_named_with_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        assert up("--data", str(tmp_path / "farm"), "--agents-on", taken) == 2
+    error, hint = capsys.readouterr().err.splitlines()[-2:]
+    assert taken in error
+    assert "--agents-on" in hint

@@ -1,0 +1,157 @@
+"""Manifests of files made elsewhere: told from the file, said by its owner, or refused."""
+
+from pathlib import Path
+
+import pytest
+
+from farm.cli.files.variant_add import added_manifest, input_note, model_name, tensor_spec
+from farm.core.base.ids import digest_of
+from farm.core.errors import InvalidInput, VariantInvalid
+from farm.core.models.variant import Format, Precision, TensorSpec
+from tests.support.farm.service_fixture import model_file
+from tests.support.models.onnx_samples import model as onnx_model
+
+
+@pytest.fixture
+def lite(tmp_path: Path) -> Path:
+    path = tmp_path / "My net (v2).pt"
+    path.write_bytes(model_file("lite", marker="made elsewhere"))
+    return path
+
+
+@pytest.fixture
+def onnx(tmp_path: Path) -> Path:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(onnx_model())
+    return path
+
+
+def test_what_nobody_says_is_told_from_the_file_or_left_open(lite: Path) -> None:
+    manifest = added_manifest(lite)
+    assert manifest.model == "My_net_v2_"
+    assert manifest.recipe.format is Format.LITE
+    assert manifest.recipe.precision is Precision.UNSTATED
+    assert (manifest.digest, manifest.size_bytes) == (digest_of(lite.read_bytes()), lite.stat().st_size)
+    assert (manifest.backends, manifest.inputs, manifest.agreement) == (("cpu",), (), None)
+
+
+def test_what_its_owner_says_is_taken_over(onnx: Path) -> None:
+    manifest = added_manifest(
+        onnx,
+        model="net",
+        precision="float16",
+        backends=("nnapi", "cpu", "nnapi"),
+        inputs=("1x3x224x224:float32", "1:int64"),
+        memory_format="channels_last",
+    )
+    assert manifest.recipe.precision is Precision.FLOAT16
+    assert manifest.recipe.memory_format == "channels_last"
+    assert manifest.backends == ("nnapi", "cpu")
+    assert manifest.inputs == (
+        TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),
+        TensorSpec(shape=(1,), dtype="int64"),
+    )
+
+
+def test_runtimes_that_choose_at_the_start_leave_the_backends_open(onnx: Path) -> None:
+    assert {"cpu", "nnapi", "xnnpack"} <= set(added_manifest(onnx).backends)
+
+
+@pytest.mark.parametrize("said", [{"backends": ("nnapi",)}, {"target": "nnapi"}])
+def test_torchscript_for_nnapi_was_made_for_it(lite: Path, said: dict[str, str]) -> None:
+    manifest = added_manifest(lite, **said)  # type: ignore[arg-type]
+    assert (manifest.backends, manifest.recipe.target) == (("nnapi",), "nnapi")
+
+
+@pytest.mark.parametrize("format", ["torchscript", "lite"])
+def test_a_file_that_was_converted_for_nnapi_is_known_by_its_code(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "net.pt"
+    path.write_bytes(model_file(format, marker="comp : __torch__.torch.classes._nnapi.Compilation"))
+    manifest = added_manifest(path)
+    assert (manifest.backends, manifest.recipe.target) == (("nnapi",), "nnapi")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"backends": ("cpu", "nnapi")},
+        {"backends": ("nnapi",), "target": "cpu"},
+        {"backends": ("cpu",), "target": "nnapi"},
+    ],
+)
+def test_one_torchscript_file_is_not_for_nnapi_and_something_else(lite: Path, said: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="then on nothing else"):
+        added_manifest(lite, **said)  # type: ignore[arg-type]
+
+
+def test_the_same_file_said_to_be_something_else_is_another_recipe(lite: Path) -> None:
+    said = [added_manifest(lite), added_manifest(lite, precision="float32"), added_manifest(lite, model="b")]
+    assert len({manifest.recipe_digest for manifest in said}) == 3
+    assert added_manifest(lite) == said[0]
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "hint"),
+    [
+        ({"precision": "int8-coer"}, "no precision 'int8-coer'", "int8-core"),
+        ({"memory_format": "nhwc"}, "no memory format 'nhwc'", "channels_last"),
+        ({"inputs": ("1,3,224,224",)}, "'1,3,224,224' is no input", "1x3x224x224:float32"),
+        ({"inputs": ("1x3:double",)}, "'1x3:double' is no input", "float32"),
+    ],
+)
+def test_a_word_that_cannot_be_is_answered_with_those_that_can(
+    lite: Path, said: dict[str, str], message: str, hint: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        added_manifest(lite, **said)  # type: ignore[arg-type]
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_what_is_no_model_gets_no_manifest(tmp_path: Path) -> None:
+    page = tmp_path / "model.ptl"
+    page.write_bytes(b"<html>404</html>")
+    with pytest.raises(VariantInvalid, match="a web page"):
+        added_manifest(page)
+
+
+def test_a_file_without_a_bundled_input_needs_to_be_told_its_input(lite: Path) -> None:
+    said = added_manifest(lite, inputs=("1x3x8x8:float32", "1x4:int64"), memory_format="channels_last")
+    assert input_note(lite, said) == (
+        "the file has no bundled input; speed_benchmark_torch needs settings: {use_bundled_input: -1,"
+        ' input_dims: "1,3,8,8;1,4", input_type: "float;int64",'
+        ' input_memory_format: "channels_last;contiguous_format"}'
+    )
+
+
+@pytest.mark.parametrize("inputs", [(), ("1x3x8x8:quint8",)])
+def test_an_input_that_no_flag_can_describe_must_be_bundled(lite: Path, inputs: tuple[str, ...]) -> None:
+    assert "or bundle one" in (input_note(lite, added_manifest(lite, inputs=inputs)) or "")
+
+
+def test_other_runtimes_make_their_own_inputs(onnx: Path) -> None:
+    assert input_note(onnx, added_manifest(onnx)) is None
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("net.pt", "net"),
+        ("a b+c.onnx", "a_b_c"),
+        ("_x.tflite", "x"),
+        ("v1.2.ptl", "v1.2"),
+        ("é" * 9 + "n", "n"),
+    ],
+)
+def test_a_model_is_called_like_its_file(file: str, name: str) -> None:
+    assert model_name(Path(file)) == name
+
+
+def test_a_file_without_a_name_needs_one() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        model_name(Path("模型.onnx"))
+    assert "--model" in caught.value.hint
+
+
+def test_an_input_is_written_as_shape_and_type() -> None:
+    assert tensor_spec("8:uint8") == TensorSpec(shape=(8,), dtype="uint8")

@@ -1,0 +1,128 @@
+"""Why something waits, as a person reads it."""
+
+from datetime import timedelta
+
+from farm.cli.jobs.pending_report import WaitingReport
+from farm.wire.documents.matrices.pending import (
+    DeviceWaitingView,
+    JobWaitingView,
+    MatrixWaitingView,
+    ReasonView,
+    RunningView,
+)
+from tests.support.sample_views import NOON
+
+NOW = NOON + timedelta(hours=2, minutes=3)
+
+
+def reason(**changes: object) -> ReasonView:
+    return ReasonView.model_validate(
+        {
+            "code": "cordoned",
+            "message": "the phone is cordoned",
+            "hint": "farm device uncordon pixel-8",
+            "passes": False,
+            "since": NOON,
+            "by": "user:ann",
+            "cause": "swollen battery",
+            **changes,
+        }
+    )
+
+
+def job(**changes: object) -> list[str]:
+    view = JobWaitingView.model_validate(
+        {
+            "job_id": 17,
+            "matrix_id": 3,
+            "device_id": "phone-1",
+            "device": "pixel-8",
+            "state": "queued",
+            "outcome": None,
+            "since": NOON,
+            "by": None,
+            "cause": None,
+            "reasons": (),
+            "jobs_before": 0,
+            "more_before": False,
+            "running": None,
+            **changes,
+        }
+    )
+    return list(WaitingReport(NOW).job(view))
+
+
+def device(**changes: object) -> DeviceWaitingView:
+    return DeviceWaitingView.model_validate(
+        {
+            "device_id": "phone-1",
+            "device": "pixel-8",
+            "queued": 37,
+            "active": None,
+            "reasons": (reason(),),
+            "jobs_before": 0,
+            "more_before": False,
+            "running": None,
+            **changes,
+        }
+    )
+
+
+def matrix(*devices: DeviceWaitingView) -> list[str]:
+    view = MatrixWaitingView.model_validate(
+        {"matrix_id": 3, "name": "nightly", "left": 37, "moved_at": NOON, "devices": devices}
+    )
+    return list(WaitingReport(NOW).matrix(view))
+
+
+def test_a_reason_says_what_since_when_by_whom_why_and_what_to_do() -> None:
+    assert job(reasons=(reason(),)) == [
+        "job 17 on pixel-8 waits since 2 h 3 min:",
+        "- the phone is cordoned by ann since 2 h 3 min: swollen battery",
+        "  hint: farm device uncordon pixel-8",
+        "- no other job goes first",
+    ]
+
+
+def test_that_the_farm_noted_something_goes_without_saying() -> None:
+    lines = job(reasons=(reason(by="farm", cause=None), reason(by="agent:bench-1", since=None)))
+    assert "- the phone is cordoned since 2 h 3 min" in lines
+    assert "- the phone is cordoned: swollen battery" in lines
+
+
+def test_a_place_in_the_queue_comes_with_what_runs_now() -> None:
+    running = RunningView.model_validate(
+        {"job_id": 9, "matrix_id": None, "attempt_id": 4, "phase": "measuring", "claimed_at": NOON}
+    )
+    assert job(jobs_before=1000, more_before=True, running=running)[-1] == (
+        "- behind more than 1000 jobs; on the phone now: job 9 (a check), measuring since 2 h 3 min"
+    )
+
+
+def test_a_finished_job_says_how_by_whom_and_when() -> None:
+    lines = job(state="finished", outcome="cancelled", by="user:ann", cause="phone-1 was retired")
+    assert lines == [
+        "job 17 on pixel-8 is finished: cancelled by ann 2 h 3 min ago: phone-1 was retired",
+    ]
+
+
+def test_what_is_told_of_days_is_no_count_of_hours() -> None:
+    assert "since 3 days" in job(reasons=(reason(since=NOW - timedelta(days=3)),))[1]
+
+
+def test_a_matrix_is_told_phone_by_phone() -> None:
+    active = device(queued=1, active=41, reasons=(reason(message="it is being measured", by=None),))
+    waits = device(device="other", reasons=(), jobs_before=4)
+    assert matrix(device(), active, waits) == [
+        "matrix 3 (nightly): 37 jobs left on 3 phones; a job last began or ended 2 h 3 min ago",
+        "37 jobs wait for pixel-8: the phone is cordoned by ann since 2 h 3 min: swollen battery",
+        "  hint: farm device uncordon pixel-8",
+        "job 41 runs on pixel-8; 1 job waits for pixel-8: it is being measured since 2 h 3 min:"
+        " swollen battery",
+        "  hint: farm device uncordon pixel-8",
+        "37 jobs wait for other: behind 4 jobs",
+    ]
+
+
+def test_a_matrix_that_is_finished_waits_for_nothing() -> None:
+    assert matrix() == ["matrix 3 (nightly) waits for nothing: all of its jobs are finished"]

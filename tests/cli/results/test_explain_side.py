@@ -1,0 +1,102 @@
+"""One cell of an explanation: what a reader must not miss is there, and only what is known."""
+
+from dataclasses import replace
+
+from farm.cli.results.explain_side import device_lines, side_lines
+from farm.core.base.ids import CellId, DeviceId, digest_of
+from farm.core.devices.condition_range import ConditionRange
+from farm.core.devices.device import DeviceFacts
+from farm.core.models.variant import Agreement, Format, Precision, Recipe
+from farm.wire.documents.results.explain import (
+    DeviceBuild,
+    ExplainedDevice,
+    PlacementView,
+    ProgramFacts,
+    RunView,
+    SideView,
+)
+from tests.support.sample_views import manifest
+
+
+def side(**changes: object) -> SideView:
+    return SideView.model_validate(
+        {
+            "cell_id": CellId(12),
+            "label": "int8-core",
+            "variant": "net/int8-core/lite",
+            "manifest": manifest(
+                recipe=Recipe(precision=Precision.INT8_CORE, format=Format.LITE),
+                agreement=Agreement(inputs=8, correlation=0.98765, max_difference=0.25, top1_share=0.875),
+                made_with={"torch": "2.13.0"},
+            ),
+            "program": ProgramFacts(
+                harness="h", abi="any", digest=digest_of(b"p"), files=2, size_bytes=2000, clock_covers="all"
+            ),
+            "backend": "nnapi",
+            "placements": (
+                PlacementView(actual_backend="cpu", accelerator="cpu", runs=3, proof="line 7", proofs=3),
+            ),
+            "settings": {"iter": 5},
+            "changed_settings": {},
+            "jobs_by_outcome": {"succeeded": 3},
+            "runs_by_quality": {"fallback": 3},
+            "quality_reasons": {"nnapi was asked for, cpu on cpu ran": 3},
+            "parser_versions": (2, 3),
+            "conditions": (),
+            "runs_without_evidence": 0,
+            "runs": (),
+            **changes,
+        }
+    )
+
+
+def test_a_cell_says_how_far_its_file_agrees_with_float32() -> None:
+    text = "\n".join(side_lines(side()))
+    assert "agreement   with float32 over 8 inputs: correlation 0.9877, same best class 88%" in text
+    assert "made with   torch 2.13.0" in text
+
+
+def test_what_was_asked_for_stands_beside_what_ran_with_its_proof() -> None:
+    lines = list(side_lines(side()))
+    assert "asked for   nnapi" in lines
+    assert "ran on      cpu on cpu in 3 runs, the last one's proof: line 7" in lines
+    assert "            3 x nnapi was asked for, cpu on cpu ran" in lines
+    assert "read by     parser version 2, 3" in lines
+    assert "flags       all at their defaults" in lines
+
+
+def test_a_cell_without_a_model_has_no_file() -> None:
+    assert not [line for line in side_lines(side(variant=None, manifest=None)) if line.startswith("file")]
+
+
+def test_conditions_name_their_units_and_for_how_many_runs_they_are_known() -> None:
+    ranges = (
+        ConditionRange(name="thermal_status", before=(0, 0), after=(0, 1), known=1),
+        ConditionRange(name="skin_c", before=(30.0, 31.0), after=None, known=1),
+    )
+    run = RunView.model_construct(job_id=1)
+    found = [
+        line
+        for line in side_lines(side().model_copy(update={"conditions": ranges, "runs": (run,)}))
+        if "skin" in line
+    ]
+    assert found == [
+        "conditions  thermal status NONE before, NONE to LIGHT after; skin 30.0 °C to 31.0 °C before, - after"
+    ]
+
+
+def test_a_system_build_that_changed_in_between_is_pointed_out() -> None:
+    facts = DeviceFacts(serialno="p", device_model="Pixel 8", work_root="/tmp", build_fingerprint="one")
+    device = ExplainedDevice(
+        device_id=DeviceId("p"),
+        label="desk",
+        host="h",
+        builds=(
+            DeviceBuild(facts=facts, runs=3),
+            DeviceBuild(facts=replace(facts, build_fingerprint="two"), runs=2),
+        ),
+    )
+    lines = list(device_lines(device))
+    assert lines[0] == "device      desk (p) at h"
+    assert lines[1] == "            Pixel 8, one; 3 runs"
+    assert "its system build changed in between" in lines[-1]

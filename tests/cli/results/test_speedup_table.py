@@ -1,0 +1,141 @@
+"""The speedup table as people see it."""
+
+from farm.cli.results.speedup_table import speedup_table
+from farm.core.runs.verdict import Verdict
+from tests.support.sample_views import speedup_view, twin_view
+
+UNFINISHED = speedup_view(
+    candidate="int8-core lite",
+    rounds=4,
+    excluded=1,
+    ci_low=None,
+    ci_high=None,
+    detectable=None,
+    verdict=Verdict.UNDECIDED,
+    reason="4 usable rounds, at least 5 make an interval",
+)
+
+WIDE = """\
+phone-1  (Pixel 7a, Tensor G2)
+mobilenet_v2, speed_benchmark_torch, matrix 3; baseline float32 torchscript
+candidate                  speedup   95 % interval            time  difference     rounds  verdict
+int8-core torchscript        2.31x    2.28 to 2.34  43.1 → 18.7 ms    -24.4 ms          5  faster
+float32 torchscript (A/A)   1.001x  0.994 to 1.007  43.1 → 43.1 ms    -30.0 µs          5  same
+int8-core lite               2.31x               -  43.1 → 18.7 ms    -24.4 ms  4 (1 out)  undecided
+note: int8-core lite: 4 usable rounds, at least 5 make an interval
+smallest difference these rounds could show: 1.2% to 2.1%
+
+speedup = baseline time / candidate time: above 1 the candidate is quicker.
+time = baseline → candidate, geometric means over the rounds that count.
+same = the interval is within the margin; undecided = it spans 1, or is missing.
+(n out) = n blocks left out: one side is not valid, or the block was run again.
+A/A: the baseline against its twin. Where that comes out faster or slower,
+     the other rows of the device cannot be trusted either."""
+
+NARROW = """\
+candidate
+  speedup   95 % interval            time  difference     rounds  verdict
+int8-core torchscript
+    2.31x    2.28 to 2.34  43.1 → 18.7 ms    -24.4 ms          5  faster
+float32 torchscript (A/A)
+   1.001x  0.994 to 1.007  43.1 → 43.1 ms    -30.0 µs          5  same
+int8-core lite
+    2.31x               -  43.1 → 18.7 ms    -24.4 ms  4 (1 out)  undecided
+"""
+
+VIEWS = [speedup_view(), twin_view(), UNFINISHED]
+
+
+def plain(*views: object, width: int = 120) -> str:
+    return speedup_table(views, width=width).plain  # type: ignore[arg-type]
+
+
+def test_a_wide_terminal_gets_one_line_for_each_candidate() -> None:
+    assert plain(*VIEWS) == WIDE
+
+
+def test_at_80_columns_a_candidate_has_a_line_of_its_own_and_nothing_is_cut() -> None:
+    table = plain(*VIEWS, width=80)
+    assert NARROW in table
+
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_rows_stand_in_the_order_of_their_matrix_on_every_device() -> None:
+    cells = [
+        ("phone-1", 3, "later"),
+        ("phone-1", 2, "sooner"),
+        ("phone-2", 5, "sooner"),
+        ("phone-2", 6, "later"),
+    ]
+    table = plain(
+        *(speedup_view(device=device, cell_id=number, candidate=name) for device, number, name in cells)
+    )
+    assert [word for word in table.split() if word in ("sooner", "later")] == ["sooner", "later"] * 2
+
+
+def test_each_device_is_a_block_that_says_once_what_it_is() -> None:
+    table = plain(speedup_view(), speedup_view(device="phone-2", device_model="Galaxy S23", soc=None))
+    assert table.count("phone-1  (Pixel 7a, Tensor G2)") == 1
+    assert table.count("phone-2  (Galaxy S23)") == 1
+
+
+def test_a_virtual_phone_is_called_one_whatever_its_model() -> None:
+    host = speedup_view(virtual=True, device_model=None, soc="Some CPU @ 2 GHz")
+    named = speedup_view(virtual=True, device_model="virtual phone (x86_64)", soc="Some CPU")
+    assert "(virtual phone: Some CPU @ 2 GHz)" in plain(host)
+    assert "(virtual phone (x86_64), Some CPU)" in plain(named)
+
+
+def test_a_baseline_of_its_own_is_named_beside_each_candidate() -> None:
+    table = plain(speedup_view(candidate="int8 nnapi", baseline="int8 cpu"), speedup_view())
+    assert "int8 nnapi vs int8 cpu" in table
+    assert "int8-core torchscript vs float32 torchscript" in table
+    assert "baseline float32 torchscript" not in table
+
+
+def test_a_comparison_without_any_round_shows_dashes_and_why() -> None:
+    nothing = {"speedup": None, "ci_low": None, "ci_high": None, "baseline_ns": None, "candidate_ns": None}
+    none = speedup_view(
+        **nothing,
+        rounds=0,
+        detectable=None,
+        verdict="undecided",
+        reason="0 usable rounds",
+        difference_ns=None,
+    )
+    table = plain(none)
+    assert "int8-core torchscript        -              -  - → -           -       0  undecided" in table
+    assert "note: int8-core torchscript: 0 usable rounds" in table
+    assert "smallest difference" not in table
+
+
+def test_candidates_that_are_undecided_for_the_same_reason_are_told_of_together() -> None:
+    names = ["int8-core lite", "int8-full lite", "int8-full flatbuffer"]
+    quick = {"verdict": "undecided", "reason": "1 usable round"}
+    table = plain(*[speedup_view(candidate=name, **quick) for name in names[:2]])
+    assert "note: int8-core lite, int8-full lite: 1 usable round" in table
+    table = plain(*[speedup_view(candidate=name, **quick) for name in names])
+    assert "note: 3 candidates: 1 usable round" in table
+
+
+def test_times_that_differ_much_both_have_their_unit() -> None:
+    assert "1.20 s → 98.3 ms" in plain(speedup_view(baseline_ns=1.2e9, candidate_ns=98.3e6))
+
+
+def test_a_slower_candidate_has_a_difference_with_a_plus() -> None:
+    assert "+24.4 ms" in plain(speedup_view(baseline_ns=18_660_000.0, candidate_ns=43_100_000.0))
+
+
+def test_without_twins_the_legend_does_not_speak_of_them() -> None:
+    assert "A/A" not in plain(speedup_view())
+
+
+def test_blocks_of_two_matrices_that_differ_in_a_flag_say_so() -> None:
+    table = plain(
+        speedup_view(settings={"iter": 30, "report_pep": True}),
+        twin_view(settings={"iter": 30, "report_pep": False}),
+        speedup_view(matrix_id=4, settings={"iter": 100}),
+    )
+    assert "matrix 3; baseline float32 torchscript\nwith iter=30\n" in table
+    assert "matrix 4; baseline float32 torchscript\nwith iter=100\n" in table

@@ -1,0 +1,144 @@
+"""The tables at the end of a run."""
+
+import io
+import math
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from farm.cli.run.result import legend, metric_table, print_result, result_document, too_few, value_table
+from farm.core.results.cell_summary import level
+from farm.wire.documents.results.results import LevelView, MetricView, ResultView
+from tests.support.sample_views import matrix_view, speedup_view
+
+
+def level_view(**changes: Any) -> LevelView:
+    values = {
+        "rounds": 5,
+        "median": 12.3e6,
+        "low": 12.1e6,
+        "high": 12.6e6,
+        "ci_low": 12.2e6,
+        "ci_high": 12.5e6,
+    }
+    return LevelView(**{**values, **changes})
+
+
+def result_view(**changes: Any) -> ResultView:
+    values: dict[str, Any] = {
+        "cell_id": 1,
+        "index": 0,
+        "device_id": "phone-1",
+        "device_model": "Pixel 8",
+        "soc": "Tensor G3",
+        "virtual": False,
+        "label": "cpu",
+        "backend": "cpu",
+        "clock_covers": "one inference",
+        "kind": "samples",
+        "time": level_view(),
+        "p90_ns": 12.9e6,
+        "scatter": 0.01,
+        "metrics": (),
+        "rounds_by_quality": {"valid": 5},
+        "counted": "valid",
+        "accelerator": "cpu",
+        "proof": "cpu",
+    }
+    return ResultView.model_validate({**values, **changes})
+
+
+def text(table: object) -> list[str]:
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(table)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def test_one_row_for_each_phone_in_one_unit_at_80_columns() -> None:
+    lines = text(
+        value_table(
+            [result_view(), result_view(device_id="phone-2", rounds_by_quality={"noisy": 1, "valid": 4})]
+        )
+    )
+    assert lines == [
+        "device      time  95 % interval    min to max      p90  rounds",
+        "phone-1  12.3 ms   12.2 to 12.5  12.1 to 12.6  12.9 ms  5 valid",
+        "phone-2  12.3 ms   12.2 to 12.5  12.1 to 12.6  12.9 ms  4 valid, 1 noisy",
+    ]
+
+
+def test_cells_are_named_where_there_are_several_and_units_where_they_differ() -> None:
+    wide = level_view(median=1.0e6, low=0.9e6, high=1.2e6, ci_low=None, ci_high=None)
+    lines = text(value_table([result_view(time=wide), result_view(label="gpu", time=None, p90_ns=None)]))
+    assert lines[0].split() == ["device", "cell", "time", "min", "to", "max", "p90", "rounds"]
+    assert "900 µs to 1.20 ms" in lines[1]
+    assert lines[2].split()[:5] == ["phone-1", "gpu", "-", "-", "-"]
+
+
+def test_one_round_of_a_tool_without_samples_is_one_number() -> None:
+    once = level_view(rounds=1, low=12.3e6, high=12.3e6, ci_low=None, ci_high=None)
+    result = result_view(time=once, p90_ns=None, rounds_by_quality={"valid": 1})
+    assert text(value_table([result])) == ["device      time  rounds", "phone-1  12.3 ms  1 valid"]
+    assert next(iter(legend([result]))) == "time = that of one process."
+
+
+def test_the_legend_speaks_of_intervals_where_there_are_some() -> None:
+    few = result_view(time=level_view(rounds=4, ci_low=None, ci_high=None))
+    assert next(iter(legend([result_view()]))).endswith("95 % interval over rounds.")
+    assert next(iter(legend([few]))) == "time = median over rounds, each a process of its own."
+
+
+def test_the_legend_says_what_the_clock_covers_and_which_phones_these_are() -> None:
+    lines = list(legend([result_view(), result_view(device_id="phone-2", counted="unproven")]))
+    assert "The clock covers one inference." in lines
+    assert "phone-1, phone-2: Pixel 8, Tensor G3" in lines
+    assert any(line.startswith("Where no round is valid") for line in lines)
+
+
+def test_further_figures_have_a_table_of_their_own() -> None:
+    metric = MetricView(
+        name="memory", unit="MB", better="lower", level=level_view(median=12.25, low=12.0, high=13.5)
+    )
+    assert text(metric_table([result_view(metrics=(metric,))])) == [
+        "device   metric  median  min to max  unit  better",
+        "phone-1  memory   12.25  12 to 13.5  MB    lower",
+    ]
+
+
+def test_with_a_baseline_the_table_is_one_of_speedups(capsys: pytest.CaptureFixture[str]) -> None:
+    print_result(matrix_view(rounds=5), [result_view()], [speedup_view()])
+    printed = capsys.readouterr()
+    assert "speedup = baseline time / candidate time" in printed.out
+    assert "min to max" not in printed.out
+    assert too_few(5) not in printed.err
+
+
+def test_too_few_rounds_are_said_and_so_is_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> None:
+    print_result(matrix_view(rounds=1), [result_view()], [])
+    assert too_few(1) in capsys.readouterr().err
+    print_result(matrix_view(rounds=1), [result_view(time=None)], [])
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "Nothing was measured.\n")
+
+
+def test_the_document_has_matrix_results_and_speedups() -> None:
+    document = result_document(matrix_view(), [result_view()], [speedup_view()])
+    assert list(document) == ["matrix", "results", "speedups"]
+
+
+def test_a_level_has_an_interval_from_five_rounds_on_that_holds_its_median() -> None:
+    assert level([1.0, 2.0, 3.0, 4.0]).ci_low is None
+    found = level([10.0, 10.0, 10.0, 10.0, 90.0])
+    assert found.ci_low is not None
+    assert found.ci_high is not None
+    assert found.ci_low <= found.median == 10.0 <= found.ci_high
+    assert level([1.0, 2.0, 0.0, 4.0, 5.0]).ci_low is None
+
+
+def test_the_interval_is_students_over_the_logarithms() -> None:
+    """Logarithms 0, 1, 2, 3, 4: mean 2, standard error sqrt(0.5), t 2.776 with 4 degrees of freedom."""
+    found = level([math.exp(power) for power in range(5)])
+    assert found.ci_low == pytest.approx(math.exp(2 - 2.776445 * math.sqrt(0.5)), rel=1e-6)
+    assert found.ci_high == pytest.approx(math.exp(2 + 2.776445 * math.sqrt(0.5)), rel=1e-6)

@@ -1,0 +1,271 @@
+"""`farm run` against the farm's own API: what it registers and submits, and what it refuses."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.cli.shell.main import main
+from farm.client.farm_client import FarmClient
+from farm.core.devices.device import Presence
+from tests.support.farm.http_farm import HttpFarm, http_farm
+from tests.support.farm.service_fixture import model_file, phone
+
+DEFINITION = """
+name: infer
+arguments: --model=${model} --runs=${runs} --fast=${fast} ${backend_arguments}
+flags:
+  runs: {default: 20, minimum: 1}
+  fast: {default: false}
+backends:
+  cpu: {}
+  gpu: {arguments: --gpu, proof: on (.*)}
+"""
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpFarm]:
+    """A farm with two phones that nobody looks after any more: what is submitted stays queued."""
+    folder = tmp_path_factory.mktemp("farm")
+    with http_farm(folder / "data") as farm, pytest.MonkeyPatch.context() as patch:
+        agent = farm.enroll()
+        answer = agent.exchange(devices=(phone("phone-1", device_model="Pixel 8"), phone("phone-2")))
+        assert answer.status_code == 200, answer.text
+        patch.setenv("FARM_URL", farm.url)
+        (folder / "infer").write_text("#!/bin/sh\n")
+        (folder / "infer.yaml").write_text(DEFINITION)
+        assert run("harness", "add", "infer", folder / "infer", "--definition", folder / "infer.yaml") == 0
+        yield farm
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*words: str | Path) -> int:
+    """The exit code of a command."""
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return int(left.value.code or 0)
+
+
+def submitted(farm: HttpFarm, capsys: pytest.CaptureFixture[str], *words: str | Path) -> dict[str, Any]:
+    """The matrix that a run queues."""
+    capsys.readouterr()
+    assert run("run", "--no-watch", "--json", *words) == 0, capsys.readouterr().err
+    view = json.loads(capsys.readouterr().out)
+    assert view["jobs_by_outcome"] == {"queued": view["jobs"]}
+    found: dict[str, Any] = view
+    return found
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
+    capsys.readouterr()
+    assert run("run", "--no-watch", *words) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err
+
+
+def net(folder: Path, marker: str = "net", name: str = "net.pt") -> Path:
+    path = folder / name
+    path.write_bytes(model_file("torchscript", marker=marker))
+    return path
+
+
+def test_a_model_file_is_registered_once_and_compared_over_backends(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--harness", "infer", "--backend", "cpu,gpu", "--rounds", "2", "--", "--runs", "5", "--fast"]
+    view = submitted(farm, capsys, net(tmp_path), *options)
+    assert (view["jobs"], view["rejected"]) == (8, 0)
+    assert {cell["settings"]["runs"] for cell in view["cell_list"]} == {5}
+    assert {cell["settings"]["fast"] for cell in view["cell_list"]} == {True}
+    assert [cell["baseline"] for cell in view["cell_list"]] == [None, "cpu"] * 2
+    again = submitted(farm, capsys, tmp_path / "net.pt", *options)
+    by_name = submitted(farm, capsys, "net/unstated/torchscript", *options)
+    assert {each["cell_list"][0]["variant"] for each in (view, again, by_name)} == {
+        "net/unstated/torchscript"
+    }
+    with FarmClient(farm.url) as client:
+        assert [view.name for view in client.variants()].count("net/unstated/torchscript") == 1
+
+
+def test_a_file_whose_name_means_another_by_now_is_not_mixed_up_with_it(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = net(tmp_path, marker="two", name="two.pt")
+    submitted(farm, capsys, first, "--harness", "infer")
+    (tmp_path / "new").mkdir()
+    submitted(farm, capsys, net(tmp_path / "new", marker="other", name="two.pt"), "--harness", "infer")
+    assert "that name means another file by now" in refusal(capsys, first, "--harness", "infer")
+    view = submitted(farm, capsys, first, "--harness", "infer", "--model", "first")
+    assert view["cell_list"][0]["variant"] == "first/unstated/torchscript"
+
+
+@pytest.mark.parametrize(
+    ("names", "devices"),
+    [(["Pixel 8"], {"phone-1"}), (["phone-2"], {"phone-2"}), (["phone*"], {"phone-1", "phone-2"})],
+)
+def test_phones_are_named_as_people_call_them(
+    farm: HttpFarm,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    names: list[str],
+    devices: set[str],
+) -> None:
+    (tmp_path / "bench").write_text("#!/bin/sh\n")
+    chosen = [word for name in names for word in ("--device", name)]
+    view = submitted(farm, capsys, *chosen, "--quick", "--", "./bench")
+    assert {cell["device_id"] for cell in view["cell_list"]} == devices
+    assert view["jobs"] == len(devices)
+
+
+def test_a_program_is_its_own_harness_and_its_arguments_are_settings(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my bench.sh").write_text("#!/bin/sh\n")
+    view = submitted(farm, capsys, "--", "./my bench.sh", "--size", "a b", "--", "-x")
+    assert view["harness"] == "my_bench.sh"
+    assert view["cell_list"][0]["settings"] == {"arguments": "--size 'a b' -- -x"}
+    with FarmClient(farm.url) as client:
+        (program,) = [each for each in client.programs() if each.name == "my_bench.sh"]
+    assert (program.abi, program.command) == ("any", ("sh", "${program}", "${arguments}"))
+
+
+def test_a_program_registered_before_is_the_one_in_use_when_it_is_run_again(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digests = []
+    for content in ("#!/bin/sh\n", "#!/bin/sh\nexit 0\n", "#!/bin/sh\n"):
+        (tmp_path / "bench").write_text(content)
+        submitted(farm, capsys, "--", "./bench")
+        with FarmClient(farm.url) as client:
+            digests += [each.digest for each in client.programs() if each.name == "bench" and each.in_use]
+    assert digests[0] == digests[2] != digests[1]
+
+
+def test_a_harness_without_a_model_runs_without_a_file(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plain").write_text("#!/bin/sh\n")
+    (tmp_path / "plain.yaml").write_text("name: plain\narguments: ${n}\nflags: {n: {default: 1}}\n")
+    assert run("harness", "add", "plain", "plain", "--definition", "plain.yaml") == 0
+    view = submitted(farm, capsys, "--harness", "plain", "--", "--n=3")
+    assert view["cell_list"][0]["settings"] == {"n": 3}
+    assert "plain runs no model" in refusal(capsys, "net.pt", "--harness", "plain")
+    assert "`plain` is a harness with a definition of its own" in refusal(capsys, "--", "./plain")
+
+
+def test_a_phone_that_is_not_there_is_waited_for_only_where_it_is_named(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bench").write_text("#!/bin/sh\n")
+    agent = farm.enroll("bench-2")
+    for presence in (Presence.ONLINE, Presence.ABSENT):
+        answer = agent.exchange(devices=(phone("gone-9", presence=presence),))
+        assert answer.status_code == 200, answer.text
+    view = submitted(farm, capsys, "--quick", "--", "./bench")
+    assert {cell["device_id"] for cell in view["cell_list"]} == {"phone-1", "phone-2"}
+    named = submitted(farm, capsys, "--quick", "--device", "gone-9", "--", "./bench")
+    assert {cell["device_id"] for cell in named["cell_list"]} == {"gone-9"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["net.pt"], "nothing says what runs net.pt"),
+        (["net.pt", "--harness", "infr"], "did you mean `infer`?"),
+        (["nope.pt", "--harness", "infer"], "there is no 'nope.pt'"),
+        (["nope.pt", "--harness", "infer", "--model", "m"], "--model and --precision describe a file"),
+        (["net.pt", "--harness", ""], "the name of a harness is empty"),
+        (["--harness", "infer"], "infer runs a model, and no FILE is named"),
+        (["net.pt", "--harness", "infer", "--quick", "--rounds", "3"], "--quick is one round"),
+        (["net.pt", "--harness", "infer", "--time", "x ms"], "a program of your own"),
+        (["net.pt", "--harness", "infer", "--", "5"], "'5' is no flag"),
+        (["net.pt", "--harness", "infer", "--", "--rnus", "5"], "did you mean `runs`?"),
+        (["net.pt", "--harness", "infer", "--", "--runs"], "--runs has no value"),
+        (["net.pt", "--harness", "infer", "--", "--runs", "many"], "'many' does not fit"),
+        (["net.pt", "--harness", "infer", "--", "--runs=0"], "0 is less than 1"),
+        (["net.pt", "--harness", "infer", "--", "--runs=1", "--runs=2"], "--runs is there twice"),
+        (["net.pt", "--harness", "infer", "--device", "Pixel 9"], "no device fits the selector"),
+        (["net.pt", "--harness", "infer", "--backend", "npu"], "no backend `npu`"),
+        (["--device", "phone-8", "--", "./infer"], "no device fits the selector {device: phone-8}"),
+        (["--", "./nope"], "nope: No such file"),
+        (["--harness", "speed_benchmark_torch", "--", "./infer"], "is a harness of the farm's own"),
+        (["--backend", "gpu", "--", "./infer"], "has the one backend cpu"),
+        (["--time", "took", "--", "./infer"], "has no unit, or no place"),
+        (["--time", "took ([0-9.]+)", "--", "./infer"], "has no unit, or no place"),
+        (["--metric", "m=peak ([0-9.]+) lower", "--", "./infer"], "is not complete"),
+        (["--time", "took (x) MB", "--harness", "x", "--", "./infer"], "`MB` is no unit of time"),
+        (["--metric", "m=x", "--", "./infer"], "--metric 'm=x' is not complete"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_hint(
+    farm: HttpFarm,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    told: str,
+) -> None:
+    net(tmp_path)
+    (tmp_path / "infer").write_text("#!/bin/sh\n")
+    with FarmClient(farm.url) as client:
+        before = client.matrices()
+        said = refusal(capsys, *words)
+        assert client.matrices() == before
+    assert told in said
+    assert "hint: " in said
+
+
+def test_a_trial_takes_no_model_of_a_format_that_the_tool_does_not_read(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net(tmp_path)
+    submitted(farm, capsys, "net.pt", "--harness", "infer")
+    assert run("harness", "test", "benchmark_model", "--device", "phone-1") == 2
+    assert "runs a model, and the farm has none that would do" in capsys.readouterr().err
+
+
+def test_nothing_is_registered_for_a_phone_that_the_farm_does_not_have(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "unheard").write_text("#!/bin/sh\n")
+    net(tmp_path, marker="unheard", name="unheard.pt")
+    with FarmClient(farm.url) as client:
+        before = (client.programs(), client.variants())
+        refusal(capsys, "--device", "nowhere", "--", "./unheard")
+        refusal(capsys, "unheard.pt", "--harness", "infer", "--device", "nowhere")
+        assert (client.programs(), client.variants()) == before
+
+
+def test_an_option_of_a_run_behind_the_dashes_is_said_to_go_to_the_program(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bench").write_text("#!/bin/sh\n")
+    assert run("run", "--no-watch", "--", "./bench", "--device", "phone-1", "--json") == 0
+    said = capsys.readouterr().err
+    assert "note: --device goes to bench; what `farm run` is to read stands before `--`" in said
+    assert "--json goes to" not in said
+
+
+def test_without_a_phone_that_may_work_it_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bench").write_text("#!/bin/sh\n")
+    with http_farm(tmp_path / "data") as farm:
+        monkeypatch.setenv("FARM_URL", farm.url)
+        said = refusal(capsys, "--", str(tmp_path / "bench"))
+    assert "no phone is there that may work" in said
+    assert "farm up --virtual" in said
+
+
+def test_without_a_farm_it_says_how_to_start_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FARM_URL", "http://127.0.0.1:9")
+    assert run("run", "--harness", "x") == 6
+    assert "farm up" in capsys.readouterr().err

@@ -1,0 +1,130 @@
+"""Listings as people see them, at 80 columns."""
+
+import io
+from collections.abc import Sequence
+
+import pytest
+from rich.console import Console, RenderableType
+
+from farm.cli.matrices.matrix import submitted
+from farm.cli.matrices.report import cancellation, failures, matrix_report
+from farm.cli.shell import formatting
+from farm.cli.shell import tables as render
+from farm.core.base.ids import DeviceId
+from farm.wire.documents.matrices.matrices import MatrixView
+from tests.support.sample_views import cell_view, job_view, matrix_view, progress, speedup_view, variant_view
+
+
+def shown(renderable: RenderableType, width: int = 80) -> list[str]:
+    stream = io.StringIO()
+    Console(file=stream, width=width, highlight=False).print(renderable)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_variants_show_size_and_digest() -> None:
+    assert shown(render.variant_table([variant_view()]), 100) == [
+        "variant                           backends  input                agreement     size        digest",
+        "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32          -  14.2 MB  277089d91c0b",
+    ]
+
+
+def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
+    assert shown(render.matrix_table([matrix_view()]), 130) == [
+        "matrix  name  state    cells  rounds  jobs  so far",
+        "3       demo  running      8       5    40  24 succeeded, 1 failed, 15 queued; 1 cell rejected;"
+        " about 2 min 5 s left",
+    ]
+
+
+def test_what_became_of_a_submission_counts_properly() -> None:
+    assert submitted(matrix_view()) == "Matrix 3 (demo): 40 jobs, 1 cell rejected."
+    assert submitted(matrix_view(jobs=1, rejected=0)) == "Matrix 3 (demo): 1 job."
+
+
+def test_a_job_says_why_it_failed_with_its_code_and_brackets_as_they_are() -> None:
+    text = shown(render.job_table([job_view()]), 140)[1]
+    assert text.endswith("the program died of signal 11 [SIGSEGV] [run.crashed]")
+    assert "phone-1  1      failed  9, 12     float32 torchscript" in text
+
+
+def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
+    assert shown(matrix_report(matrix_view()), 120) == [
+        "matrix 3 (demo): running",
+        "8 cells x 5 rounds with speed_benchmark_torch, 40 jobs: 24 succeeded, 1 failed, 15 queued; "
+        "about 2 min 5 s left",
+        "phone-1: 12 of 20, running float32 lite",
+        "phone-2: 12 of 20, waiting: another phone on the same CPU is busy",
+        "",
+        "cell  device   what          jobs                   measurements     time",
+        "1     phone-1  float32 lite  4 succeeded, 1 failed  4 valid       43.1 ms",
+        "These are 1 of 8 cells.",
+        "phone-1, float32 lite: 1 failed (the program died of signal 11)",
+        "phone-2, float32 lite: no jobs, excluded",
+    ]
+
+
+def test_a_finished_matrix_shows_no_progress() -> None:
+    view = matrix_view(finished_at=matrix_view().created_at, state="finished", eta_s=None)
+    assert not any("12 of 20" in line for line in shown(matrix_report(view)))
+
+
+def test_what_went_wrong_in_a_cell_is_one_line_however_often_it_did() -> None:
+    problems = {"noisy: spans 30 %": 1, "noisy: spans 40 %": 2, "failed: signal 11": 1}
+    cell = cell_view(measurements_by_quality={"valid": 1, "noisy": 3}, problems=problems)
+    said = "phone-1, float32 lite: 1 failed, 3 noisy (noisy: spans 40 %; 2 other reasons)"
+    assert list(failures(matrix_view(cell_list=(cell,), rejected=0, rejected_list=()))) == [said]
+
+
+def test_a_rejection_on_every_device_names_none() -> None:
+    view = matrix_view(
+        cell_list=(), rejected_list=[{"device_id": None, "label": "int8-core", "reason": "no such file"}]
+    )
+    assert list(failures(view)) == ["int8-core: no jobs, no such file"]
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_no_listing_cuts_anything_off(width: int) -> None:
+    tables: Sequence[RenderableType] = [
+        render.variant_table([variant_view()]),
+        render.matrix_table([matrix_view()]),
+        render.job_table([job_view()]),
+        matrix_report(matrix_view()),
+    ]
+    assert not any("…" in line for table in tables for line in shown(table, width))
+
+
+def test_doing_says_done_running_waiting_or_about_to_start() -> None:
+    from farm.cli.matrices.report import doing
+
+    assert doing(progress()) == "running float32 lite"
+    assert doing(progress(finished=20, current=None)) == "done"
+    assert doing(progress(current=None, waiting_for=("a", "b"))) == "waiting: a"
+    assert doing(progress(current=None)) == "next job is about to start"
+
+
+def test_change_names_a_shared_unit_once() -> None:
+    assert formatting.change(43.1e6, 18.7e6) == "43.1 → 18.7 ms"
+    assert formatting.change(1.0e9, 98.3e6) == "1.00 s → 98.3 ms"
+    assert formatting.change(None, 98.3e6) == "- → 98.3 ms"
+
+
+def test_counts_leave_out_what_did_not_happen() -> None:
+    assert formatting.counts({"queued": 2, "failed": 0, "succeeded": 1}) == "1 succeeded, 2 queued"
+    assert formatting.counts({}) == "-"
+
+
+def test_views_of_tests_are_views_of_the_wire() -> None:
+    assert MatrixView.model_validate_json(matrix_view().model_dump_json()) == matrix_view()
+    assert speedup_view().verdict == "faster"
+    assert cell_view().value_ns == 43_100_000.0
+
+
+def test_what_a_cancellation_will_do_is_said_before_it_is_done() -> None:
+    view = matrix_view()
+    assert cancellation(view, None) == (
+        "Cancelling matrix 3 (demo): 15 jobs will not start; stopped on phone-1: float32 lite."
+        " What is finished stays."
+    )
+    assert cancellation(view, DeviceId("phone-2")) == (
+        "Cancelling matrix 3 (demo): 8 jobs will not start. What is finished stays."
+    )

@@ -1,0 +1,400 @@
+from typing import Any
+
+import pytest
+
+from farm.core.base.ids import DeviceId, HostId, VariantId, digest_of
+from farm.core.devices.device import DeviceFacts
+from farm.core.devices.selector import KnownDevice
+from farm.core.errors import MatrixInvalid, SelectorEmpty
+from farm.core.matrices.expansion import expand
+from farm.core.matrices.matrix import (
+    Cell,
+    Expansion,
+    KnownHarness,
+    KnownVariant,
+    MatrixPlan,
+    Rejection,
+    label,
+    round_order,
+)
+from farm.core.models.variant import Format, Manifest, Precision, Recipe
+
+
+def variant(number: int, model: str, precision: str, format: str, **recipe: str) -> KnownVariant:
+    name = f"{number}/{model}/{precision}/{format}/{recipe}".encode()
+    manifest = Manifest(
+        model=model,
+        recipe=Recipe(precision=Precision(precision), format=Format(format), **recipe),
+        digest=digest_of(name),
+        size_bytes=1,
+        backends=("cpu",),
+        inputs=(),
+        recipe_digest=digest_of(name),
+    )
+    return KnownVariant(variant_id=VariantId(number), manifest=manifest)
+
+
+FOUR = [
+    variant(1, "mobilenet_v2", "float32", "torchscript"),
+    variant(2, "mobilenet_v2", "float32", "lite"),
+    variant(3, "mobilenet_v2", "int8-core", "torchscript"),
+    variant(4, "mobilenet_v2", "int8-core", "lite"),
+]
+AXES: dict[str, tuple[Any, ...]] = {
+    "model": ("mobilenet_v2",),
+    "precision": ("float32", "int8-core"),
+    "format": ("torchscript", "lite"),
+    "backend": ("cpu",),
+}
+
+
+def unsupported(manifest: Manifest, backend: str) -> str | None:
+    return "vulkan is not read yet" if backend == "vulkan" else None
+
+
+def harness(**changed: Any) -> KnownHarness:
+    facts: dict[str, Any] = {
+        "name": "speed_benchmark_torch",
+        "defaults": {"iter": 200, "threads": 1, "input": "", "quick": False, "factor": 1.0},
+        "minimums": {"iter": 1},
+        "backends": ("cpu", "vulkan"),
+        "abis": ("x86_64",),
+        "unsupported": unsupported,
+    }
+    return KnownHarness(**{**facts, **changed})
+
+
+def device(device_id: str, *, abi: str | None = "x86_64", virtual: bool = True) -> KnownDevice:
+    facts = DeviceFacts(
+        serialno=device_id,
+        device_model="virtual",
+        abis=(abi,) if abi else (),
+        work_root="/data/local/tmp",
+        virtual=virtual,
+    )
+    return KnownDevice(device_id=DeviceId(device_id), host=HostId("host-1"), facts=facts)
+
+
+def plan(**changed: Any) -> MatrixPlan:
+    facts: dict[str, Any] = {
+        "name": "test",
+        "harness": "speed_benchmark_torch",
+        "axes": AXES,
+        "selectors": ({},),
+        "rounds": 5,
+    }
+    return MatrixPlan(**{**facts, **changed})
+
+
+def expanded(
+    *,
+    variants: list[KnownVariant] = FOUR,
+    on: KnownHarness | None = None,
+    devices: list[KnownDevice] | None = None,
+    **changed: Any,
+) -> Expansion:
+    return expand(
+        plan(**changed), variants=variants, harness=on or harness(), devices=devices or [device("phone-1")]
+    )
+
+
+def refusal(**changed: Any) -> MatrixInvalid:
+    with pytest.raises(MatrixInvalid) as caught:
+        expanded(**changed)
+    return caught.value
+
+
+def pairs(cells: tuple[Cell, ...]) -> list[tuple[Any, Any]]:
+    return [(cell.key["precision"], cell.key["format"]) for cell in cells]
+
+
+def test_axes_are_multiplied_out_on_every_device() -> None:
+    answer = expanded(devices=[device("phone-1"), device("phone-2")])
+    assert [(cell.device_id, cell.variant_id) for cell in answer.cells] == [
+        *[("phone-1", number) for number in (1, 2, 3, 4)],
+        *[("phone-2", number) for number in (1, 2, 3, 4)],
+    ]
+    assert [cell.index for cell in answer.cells] == list(range(8))
+    assert answer.rejected == ()
+
+
+def test_a_cells_settings_are_complete_and_hold_flags_only() -> None:
+    answer = expanded(axes={**AXES, "threads": (1, 2)}, settings={"iter": 30})
+    assert [dict(cell.settings) for cell in answer.cells[:2]] == [
+        {"iter": 30, "threads": 1, "input": "", "quick": False, "factor": 1.0},
+        {"iter": 30, "threads": 2, "input": "", "quick": False, "factor": 1.0},
+    ]
+
+
+def test_a_whole_number_is_taken_for_a_flag_with_a_fraction() -> None:
+    assert repr(expanded(settings={"factor": 2}).cells[0].settings["factor"]) == "2.0"
+
+
+def test_the_file_registered_last_is_meant() -> None:
+    newer = variant(9, "mobilenet_v2", "float32", "torchscript")
+    assert expanded(variants=[newer, *FOUR]).cells[0].variant_id == 9
+
+
+def test_an_excluded_cell_is_kept_with_its_rule() -> None:
+    answer = expanded(exclude=({"precision": "int8-core", "format": "lite"},))
+    assert pairs(answer.cells) == [
+        ("float32", "torchscript"),
+        ("float32", "lite"),
+        ("int8-core", "torchscript"),
+    ]
+    [rejected] = answer.rejected
+    assert (rejected.rejection, rejected.device_id) == (Rejection.EXCLUDED, None)
+    assert rejected.reason == "exclude[0] leaves it out: {precision: int8-core, format: lite}"
+
+
+def test_a_cell_without_a_registered_file_is_kept_with_what_builds_it() -> None:
+    answer = expanded(variants=FOUR[:3])
+    [rejected] = answer.rejected
+    assert rejected.rejection is Rejection.NO_VARIANT
+    assert rejected.hint == "`farm variants build mobilenet_v2 --precision int8-core --format lite`"
+    assert len(answer.cells) == 3
+
+
+def test_a_cell_the_harness_cannot_run_is_kept_with_the_reason() -> None:
+    answer = expanded(axes={**AXES, "backend": ("cpu", "vulkan")})
+    assert len(answer.cells) == len(answer.rejected) == 4
+    assert {(r.rejection, r.reason) for r in answer.rejected} == {
+        (Rejection.UNSUPPORTED, "vulkan is not read yet")
+    }
+
+
+def test_a_file_made_for_another_backend_is_kept_with_the_reason() -> None:
+    answer = refusal(
+        on=harness(unsupported=lambda manifest, backend: None), axes={**AXES, "backend": ("vulkan",)}
+    )
+    assert "made for cpu, not for vulkan" in answer.message
+
+
+def test_a_phone_whose_abi_has_no_program_keeps_its_cells_with_the_reason() -> None:
+    answer = expanded(
+        devices=[device("phone-1"), device("phone-2", abi="arm64-v8a"), device("phone-3", abi=None)]
+    )
+    assert {cell.device_id for cell in answer.cells} == {"phone-1"}
+    reasons = {(r.device_id, r.reason) for r in answer.rejected}
+    assert reasons == {
+        ("phone-2", "no program of speed_benchmark_torch is registered for arm64-v8a"),
+        ("phone-3", "no program of speed_benchmark_torch is registered for an unknown ABI"),
+    }
+    assert len(answer.rejected) == 8
+
+
+def test_a_relative_baseline_is_the_same_cell_with_its_values_replaced() -> None:
+    answer = expanded(baseline={"precision": "float32"})
+    assert [(cell.is_baseline, cell.baseline_index) for cell in answer.cells] == [
+        (True, None),
+        (True, None),
+        (False, 0),
+        (False, 1),
+    ]
+
+
+def test_an_absolute_baseline_serves_every_cell_of_its_device() -> None:
+    answer = expanded(
+        baseline={"precision": "float32", "format": "torchscript"}, devices=[device("a"), device("b")]
+    )
+    assert [cell.baseline_index for cell in answer.cells] == [None, 0, 0, 0, None, 4, 4, 4]
+
+
+def test_each_baseline_gets_a_twin_that_is_compared_to_it() -> None:
+    answer = expanded(baseline={"precision": "float32"}, aa=True, devices=[device("a"), device("b")])
+    twins = [cell for cell in answer.cells if cell.replica == 2]
+    assert [(twin.index, twin.baseline_index, twin.is_baseline) for twin in twins] == [
+        (1, 0, False),
+        (3, 2, False),
+        (7, 6, False),
+        (9, 8, False),
+    ]
+    assert all(answer.cells[twin.baseline_index or 0].key == twin.key for twin in twins)
+    assert [cell.baseline_index for cell in answer.cells[4:6]] == [0, 2]
+
+
+def test_a_cell_whose_baseline_cannot_run_has_none_and_is_none() -> None:
+    answer = expanded(variants=FOUR[1:], baseline={"precision": "float32"})
+    [orphan] = [cell for cell in answer.cells if cell.variant_id == 3]
+    assert (orphan.baseline_index, orphan.is_baseline) == (None, False)
+
+
+def test_a_flag_can_be_an_axis_and_a_baseline() -> None:
+    answer = expanded(axes={**AXES, "threads": (1, 2)}, baseline={"threads": 1})
+    assert [cell.baseline_index for cell in answer.cells][:4] == [None, 0, None, 2]
+
+
+def test_include_adds_cells_and_fills_in_single_values() -> None:
+    answer = expanded(
+        axes={**AXES, "format": ("lite",)},
+        include=({"precision": "float32", "format": "torchscript", "threads": 4},),
+        settings={"threads": 2},
+    )
+    assert [(cell.variant_id, cell.key["threads"]) for cell in answer.cells] == [(2, 2), (4, 2), (1, 4)]
+    assert answer.cells[2].settings["threads"] == 4
+
+
+def test_include_alone_makes_a_matrix() -> None:
+    full = {"model": "mobilenet_v2", "precision": "float32", "format": "lite", "backend": "cpu"}
+    assert [cell.variant_id for cell in expanded(axes={}, include=(full,)).cells] == [2]
+
+
+def test_include_that_leaves_an_axis_open_is_refused() -> None:
+    answer = refusal(include=({"format": "lite"},))
+    assert answer.message == "include[0]: lacks `precision`"
+
+
+def test_include_of_a_cell_that_is_there_is_refused() -> None:
+    assert "is there already" in refusal(include=({"precision": "float32", "format": "lite"},)).message
+    excluded = {"precision": "float32", "format": "lite"}
+    assert "is there already" in refusal(include=(excluded,), exclude=(excluded,)).message
+
+
+def test_an_unknown_model_is_refused_with_the_one_probably_meant() -> None:
+    answer = refusal(axes={**AXES, "model": ("mobilenetv2",)})
+    assert answer.message == "axes.model: no model `mobilenetv2`"
+    assert answer.hint == "did you mean `mobilenet_v2`?"
+
+
+def test_an_unknown_model_like_no_other_is_refused_with_what_there_is_and_what_builds_it() -> None:
+    answer = refusal(axes={**AXES, "model": ("resnet18",)})
+    assert (
+        answer.hint
+        == "known here: mobilenet_v2; `farm variants build` and `farm variants add` register models"
+    )
+
+
+def test_an_unknown_model_on_an_empty_farm_is_refused_with_what_builds_it() -> None:
+    assert refusal(variants=[]).hint == "`farm variants build` and `farm variants add` register models"
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "hint"),
+    [
+        ("precision", "int8_core", "did you mean `int8-core`?"),
+        ("format", "light", "did you mean `lite`?"),
+        ("backend", "CPU", "did you mean `cpu`?"),
+        ("memory_format", "contigous", "did you mean `contiguous`?"),
+    ],
+)
+def test_an_unknown_value_is_refused_with_the_one_probably_meant(axis: str, value: str, hint: str) -> None:
+    answer = refusal(axes={**AXES, axis: (value,)})
+    assert answer.message == f"axes.{axis}: no {axis} `{value}`"
+    assert answer.hint == hint
+
+
+def test_an_unknown_flag_is_refused_with_the_one_probably_meant() -> None:
+    answer = refusal(settings={"itr": 3})
+    assert answer.message == "settings.itr: `itr` is neither an axis nor a flag of speed_benchmark_torch"
+    assert answer.hint == "did you mean `iter`?"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"iter": "30"}, "settings.iter: `30` is a text, iter takes a whole number"),
+        ({"iter": 30.0}, "settings.iter: `30.0` is a number, iter takes a whole number"),
+        ({"iter": True}, "settings.iter: `True` is true or false, iter takes a whole number"),
+        ({"quick": 1}, "settings.quick: `1` is a whole number, quick takes true or false"),
+        ({"input": 1}, "settings.input: `1` is a whole number, input takes a text"),
+        ({"factor": True}, "settings.factor: `True` is true or false, factor takes a number"),
+        ({"iter": 0}, "settings.iter: iter is 0, at least 1"),
+        ({"model": "x"}, "settings.model: `model` is an axis"),
+    ],
+)
+def test_a_setting_of_the_wrong_kind_is_refused(settings: dict[str, Any], message: str) -> None:
+    assert refusal(settings=settings).message == message
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"axes": {"model": ("mobilenet_v2",)}}, "axes: `precision` is missing"),
+        ({"axes": {}}, "axes: `model` is missing"),
+        ({"axes": {**AXES, "threads": ()}}, "axes.threads: has no values"),
+        ({"axes": {**AXES, "threads": (1, 1)}}, "axes.threads: a value is there twice"),
+        ({"axes": {**AXES, "iter": (1, 2)}, "settings": {"iter": 1}}, "settings.iter: `iter` is an axis too"),
+        ({"exclude": ({"threads": 3},)}, "exclude[0]: no cell of the axes has {threads: 3}"),
+        ({"exclude": ({"precison": "float32"},)}, "exclude[0].precison: `precison` is neither"),
+        ({"baseline": {"precision": "bfloat16"}}, "baseline.precision: no precision `bfloat16`"),
+        ({"baseline": {"threads": 1}}, "baseline: every cell has {threads: 1}"),
+        ({"aa": True}, "aa: an A/A pair is a baseline and its twin"),
+        ({"axes": {**AXES, "iter": tuple(range(1, 300_000))}}, "1199996 cells, at most 1000000"),
+        (
+            {"axes": {**AXES, "iter": tuple(range(1, 60_000))}},
+            "239996 keys are more than a device may have cells, at most 200000",
+        ),
+        ({"axes": {**AXES, "iter": tuple(range(1, 20_000))}, "rounds": 100}, "jobs, at most 1000000"),
+        (
+            {"variants": [variant(1, "mobilenet_v2", "float32", "lite", target="vulkan")]},
+            "none of its cells can run",
+        ),
+    ],
+)
+def test_a_matrix_that_makes_no_sense_is_refused(changed: dict[str, Any], message: str) -> None:
+    assert message in refusal(**changed).message
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    answer = refusal(axes={**AXES, "format": ("lit", "torchscript")}, settings={"itr": 1})
+    assert answer.message.splitlines() == [
+        "2 problems",
+        "axes.format: no format `lit`",
+        "settings.itr: `itr` is neither an axis nor a flag of speed_benchmark_torch",
+    ]
+    assert answer.hint == "axes.format: did you mean `lite`?\nsettings.itr: did you mean `iter`?"
+
+
+def test_a_baseline_that_cannot_run_is_refused_with_the_reason() -> None:
+    answer = refusal(variants=FOUR[1:], baseline={"precision": "float32", "format": "torchscript"})
+    assert "cannot run: no such file of mobilenet_v2 is registered" in answer.message
+    assert answer.hint == "`farm variants build mobilenet_v2 --precision float32 --format torchscript`"
+
+
+def test_a_selector_that_fits_nothing_is_refused() -> None:
+    with pytest.raises(SelectorEmpty, match="virtual: false"):
+        expanded(selectors=({"virtual": (False,)},))
+
+
+def test_a_label_shows_only_what_varies() -> None:
+    cells = expanded(axes={**AXES, "threads": (1, 2)}).cells
+    among = [cell.key for cell in cells]
+    assert label(cells[7].key, among) == "int8-core lite threads=2"
+    assert label(cells[0].key, among, replica=2) == "float32 torchscript threads=1 (A/A)"
+    assert label(cells[0].key, among[:1]) == "mobilenet_v2 float32 torchscript cpu threads=1"
+
+
+def test_a_label_tells_a_target_from_the_backend_of_that_name() -> None:
+    keys = [
+        {"precision": "float32", "backend": name, "memory_format": "contiguous", "target": name}
+        for name in ("cpu", "nnapi")
+    ]
+    assert [label(key, keys) for key in keys] == ["cpu target=cpu", "nnapi target=nnapi"]
+
+
+def test_a_round_is_every_cell_once_in_an_order_of_its_own() -> None:
+    cells = expanded(axes={**AXES, "threads": tuple(range(5))}).cells
+    orders = {
+        tuple(cell.index for cell in round_order(cells, round=round, seed=seed, repeat=repeat))
+        for round in range(3)
+        for seed in range(3)
+        for repeat in range(2)
+    }
+    assert len(orders) == 18
+    assert all(sorted(order) == list(range(20)) for order in orders)
+
+
+def test_the_order_of_a_round_does_not_depend_on_the_order_of_the_cells() -> None:
+    cells = expanded().cells
+    assert round_order(cells[::-1], round=1, seed=2) == round_order(cells, round=1, seed=2)
+
+
+def test_the_order_of_a_round_is_the_same_for_ever() -> None:
+    order = [cell.index for cell in round_order(expanded().cells, round=0, seed=1)]
+    assert order == [3, 1, 2, 0]
+
+
+def test_every_cell_is_first_equally_often() -> None:
+    cells = expanded().cells
+    first = [round_order(cells, round=round, seed=5)[0].index for round in range(2000)]
+    assert all(430 <= first.count(index) <= 570 for index in range(4))

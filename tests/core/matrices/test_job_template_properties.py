@@ -1,0 +1,86 @@
+"""A matrix that is unfolded in pieces comes to what it comes to at once, wherever it is cut."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farm.core.base.ids import DeviceId
+from farm.core.matrices.job_template import Blueprint, Unfolding, blueprint_of
+from farm.core.matrices.matrix import Expansion, label_by, round_order, varying_axes
+from farm.core.matrices.partial_rerun import narrowed
+from farm.store.matrices.lazy_expansion import packed, unpacked
+from tests.core.matrices.test_partial_rerun_properties import expansion
+
+EXPANSIONS = st.builds(expansion, aa=st.booleans(), threads=st.integers(1, 4))
+
+
+def frozen(whole: Expansion, *, rounds: int, seed: int) -> Blueprint:
+    return blueprint_of(
+        whole,
+        rounds=rounds,
+        seed=seed,
+        varying=varying_axes(slot.key for slot in whole.slots),
+        program_by_device={DeviceId("phone-0"): 1, DeviceId("phone-1"): 4, DeviceId("phone-2"): 9},
+    )
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> Expansion:
+    """An expansion in which devices have cells of their own each."""
+    whole = draw(EXPANSIONS)
+    indexes = [cell.index for cell in whole.cells]
+    return narrowed(whole, draw(st.sets(st.sampled_from(indexes), min_size=1)))
+
+
+@given(EXPANSIONS | parts(), st.integers(1, 4), st.integers(0, 2**31), st.data())
+def test_wherever_it_is_cut_its_jobs_are_those_of_the_whole(
+    whole: Expansion, rounds: int, seed: int, data: st.DataObject
+) -> None:
+    blueprint = frozen(whole, rounds=rounds, seed=seed)
+    for part in blueprint.parts:
+        own = [cell for cell in whole.cells if cell.device_id == part.device_id]
+        expected = [
+            (cell.index, round)
+            for round in range(1, rounds + 1)
+            for cell in round_order(own, round=round, seed=seed)
+        ]
+        cuts = data.draw(st.lists(st.integers(0, len(expected)), max_size=6))
+        ends = [0, *sorted(cuts), len(expected)]
+        # Each piece by a process that has seen no other.
+        pieces = [Unfolding(blueprint, part).jobs(start, stop) for start, stop in pairwise(ends)]
+        assert [(job.index, job.round) for piece in pieces for job in piece] == expected
+        going_on = Unfolding(blueprint, part)
+        pieces = [going_on.jobs(start, stop) for start, stop in pairwise(ends)]
+        assert [(job.index, job.round) for piece in pieces for job in piece] == expected
+        assert list(Unfolding(blueprint, part).jobs(0, len(expected) + 9)) == list(
+            Unfolding(blueprint, part).jobs(0, len(expected))
+        )
+
+
+@given(EXPANSIONS | parts(), st.data())
+def test_a_cell_of_a_blueprint_is_that_of_the_expansion_and_comes_with_its_baseline(
+    whole: Expansion, data: st.DataObject
+) -> None:
+    blueprint = frozen(whole, rounds=1, seed=7)
+    varying = varying_axes(slot.key for slot in whole.slots)
+    for part in blueprint.parts:
+        own = {cell.index: cell for cell in whole.cells if cell.device_id == part.device_id}
+        asked = data.draw(st.lists(st.sampled_from(sorted(own)), unique=True))
+        unfolding = Unfolding(blueprint, part)
+        given = list(unfolding.cells(asked))
+        for placed in given:
+            cell = own[placed.index]
+            assert placed.baseline_index == cell.baseline_index
+            assert placed.slot.label == label_by(cell.key, varying, replica=cell.replica)
+            assert (placed.slot.variant_id, placed.slot.backend) == (cell.variant_id, cell.backend)
+            assert list(unfolding.settings(placed.slot).items()) == list(cell.settings.items())
+        baselines = {own[index].baseline_index for index in asked} - {None}
+        assert {placed.index for placed in given} == {*asked, *baselines}
+        assert len(given) == len({placed.index for placed in given})
+
+
+@given(EXPANSIONS | parts(), st.integers(1, 3), st.integers(0, 2**31))
+def test_a_blueprint_survives_being_stored(whole: Expansion, rounds: int, seed: int) -> None:
+    blueprint = frozen(whole, rounds=rounds, seed=seed)
+    assert unpacked(packed(blueprint)) == blueprint

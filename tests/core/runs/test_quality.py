@@ -1,0 +1,193 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from farm.core.devices.condition import Condition, CpuPolicy, Gates, ThermalStatus
+from farm.core.devices.controls import Controls, ControlState
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Judgement, Quality, Reading
+from farm.core.runs.quality import judge, notices
+from farm.core.runs.stats import summary
+
+STEADY = (100, 101, 100, 99, 100)
+SCATTERED = (50, 100, 150, 200, 250)
+
+
+def judged(
+    samples_ns: tuple[int, ...] = STEADY,
+    *,
+    mean_ns: float | None = None,
+    summed: int | None = None,
+    expected: int = 5,
+    actual: str = "cpu",
+    requested: str = "cpu",
+    before: Condition | None = None,
+    after: Condition | None = None,
+    evidence: Evidence | None = None,
+    gates: Gates | None = None,
+    controls: Controls | None = None,
+    noise_limit: float = 0.25,
+) -> Judgement:
+    reading = Reading(
+        samples_ns=samples_ns,
+        mean_ns=mean_ns,
+        expected_samples=expected,
+        summed_samples=summed,
+        actual_backend=actual,
+        accelerator="cpu",
+        proof="Running on CPU",
+    )
+    return judge(
+        reading,
+        summary(reading),
+        requested_backend=requested,
+        evidence=evidence or Evidence(fence=1, before=before, after=after),
+        gates=gates or Gates(),
+        controls=controls,
+        noise_limit=noise_limit,
+    )
+
+
+def test_a_step_of_the_clock_must_disappear_in_the_time() -> None:
+    def timed(ms: int) -> Judgement:
+        reading = Reading(
+            mean_ns=ms * 1e6,
+            expected_samples=1,
+            actual_backend="cpu",
+            accelerator="cpu",
+            proof="",
+            clock_step_ns=10_000_000,
+        )
+        cool, gates = heated(None), Gates()
+        figures = summary(reading)
+        around = Evidence(fence=1, before=cool, after=cool)
+        return judge(
+            reading, figures, requested_backend="cpu", evidence=around, gates=gates, noise_limit=0.25
+        )
+
+    assert timed(500).quality is Quality.VALID
+    assert timed(490).quality is Quality.COARSE
+    assert timed(40).reasons == ("the clock's step of 10.0 ms is 25.0% of the time, at most 2%",)
+
+
+def heated(status: ThermalStatus | None) -> Condition:
+    return Condition(taken_at=datetime(2026, 1, 1, tzinfo=UTC), thermal_status=status)
+
+
+def test_steady_samples_on_a_cool_phone_are_valid() -> None:
+    cool = heated(ThermalStatus.NONE)
+    assert judged(before=cool, after=cool) == Judgement(quality=Quality.VALID)
+
+
+def test_what_a_phone_does_not_report_is_not_held_against_it() -> None:
+    assert judged(before=heated(None), after=None).quality is Quality.VALID
+
+
+def test_another_backend_than_the_requested_one_is_a_fallback_with_its_proof() -> None:
+    answer = judged(requested="vulkan")
+    assert answer.quality is Quality.FALLBACK
+    assert answer.reasons == ("vulkan was asked for, cpu on cpu ran: Running on CPU",)
+
+
+def test_fewer_samples_than_asked_for_are_short() -> None:
+    answer = judged(expected=30)
+    assert answer == Judgement(quality=Quality.SHORT, reasons=("5 samples, 30 were asked for",))
+
+
+def test_a_tools_mean_is_not_short_for_want_of_samples() -> None:
+    assert judged((), mean_ns=1e6, expected=30).quality is Quality.VALID
+
+
+def test_a_tools_mean_of_fewer_runs_than_asked_for_is_short() -> None:
+    answer = judged((), mean_ns=1e6, summed=24, expected=30)
+    assert answer == Judgement(quality=Quality.SHORT, reasons=("24 samples, 30 were asked for",))
+
+
+def test_a_tool_may_do_more_runs_than_it_was_asked_for() -> None:
+    assert judged((), mean_ns=1e6, summed=75, expected=30).quality is Quality.VALID
+
+
+def test_a_phone_that_got_hot_during_the_run_was_throttled() -> None:
+    answer = judged(before=heated(ThermalStatus.NONE), after=heated(ThermalStatus.MODERATE))
+    assert answer.quality is Quality.THROTTLED
+    assert answer.reasons == ("thermal status MODERATE after the run, at most NONE",)
+
+
+def test_a_phone_that_was_hot_before_the_run_was_throttled() -> None:
+    answer = judged(before=heated(ThermalStatus.LIGHT), after=heated(ThermalStatus.NONE))
+    assert answer.reasons == ("thermal status LIGHT before the run, at most NONE",)
+
+
+def test_heat_within_the_gate_is_valid() -> None:
+    warm = heated(ThermalStatus.LIGHT)
+    gates = Gates(max_thermal_status=ThermalStatus.LIGHT)
+    assert judged(before=warm, after=warm, gates=gates).quality is Quality.VALID
+
+
+def test_scatter_over_the_limit_is_noisy_with_both_numbers() -> None:
+    answer = judged(SCATTERED)
+    assert answer.quality is Quality.NOISY
+    assert answer.reasons == ("the middle half of the samples spans 66.7% of their median, at most 25.0%",)
+    assert judged(SCATTERED, noise_limit=0.7).quality is Quality.VALID
+
+
+def test_the_most_serious_finding_names_the_quality_and_all_are_told() -> None:
+    answer = judged(SCATTERED, expected=9, requested="nnapi", after=heated(ThermalStatus.SEVERE))
+    assert answer.quality is Quality.FALLBACK
+    assert len(answer.reasons) == 4
+    assert "samples" in answer.reasons[1]
+    assert "thermal" in answer.reasons[2]
+
+
+def on_mains(before: str | None, after: str | None, *, away_s: float = 0.0) -> Judgement:
+    plugged = [replace(heated(None), plugged=plug) for plug in (before, after)]
+    evidence = Evidence(fence=1, before=plugged[0], after=plugged[1], away_s=away_s)
+    return judged(evidence=evidence, gates=Gates(mains=True))
+
+
+@pytest.mark.fault(47)
+def test_a_run_that_lost_its_charger_is_not_valid_where_mains_is_demanded() -> None:
+    assert on_mains("ac", "usb").quality is Quality.VALID
+    assert on_mains("ac", None).quality is Quality.VALID
+    lost = on_mains("usb", "none")
+    assert lost == Judgement(quality=Quality.UNPLUGGED, reasons=("not plugged in after the run",))
+    assert on_mains("usb", "usb", away_s=4.0).quality is Quality.UNPLUGGED
+    elsewhere = Evidence(fence=1, before=replace(heated(None), plugged="none"), away_s=4.0)
+    assert judged(evidence=elsewhere, gates=Gates()).quality is Quality.VALID
+
+
+@pytest.mark.fault(46)
+def test_a_clock_that_is_limited_after_the_run_is_throttling() -> None:
+    limited = CpuPolicy(name="policy4", max_hz=10**9, hardware_max_hz=2 * 10**9)
+    evidence = Evidence(fence=1, after=replace(heated(None), cpus=(limited,)))
+    answer = judged(evidence=evidence)
+    assert answer.quality is Quality.THROTTLED
+    assert answer.reasons == ("policy4 is limited to 1.00 of 2.00 GHz after the run",)
+
+
+def test_what_was_set_and_did_not_stay_so_is_uncontrolled() -> None:
+    changed = ControlState(name="cores", asked="4-7", held_before="4-7", held_after="4-5")
+    answer = judged(evidence=Evidence(fence=1, controls=(changed,)))
+    assert answer.quality is Quality.UNCONTROLLED
+    assert answer.reasons == ("cores was 4-5 after the run, 4-7 was asked for",)
+
+
+def test_what_gates_could_not_see_is_a_notice() -> None:
+    seen = replace(heated(ThermalStatus.NONE), battery_level_pct=80, battery_c=30.0, storage_free_bytes=2**40)
+    assert notices(seen, Gates()) == ["skin temperature unknown", "CPU clocks unknown"]
+    seen, lenient = replace(seen, skin_c=31.0), Gates(full_clocks=False)
+    assert notices(seen, replace(lenient, mains=True)) == ["plugged in unknown"]
+    assert notices(seen, lenient) == []
+    assert notices(None, Gates()) == ["how the phone was before the run is unknown"]
+
+
+def test_what_an_agent_of_an_earlier_release_did_not_set_is_uncontrolled() -> None:
+    nothing_set = Evidence(fence=1)
+    answer = judged(evidence=nothing_set, controls=Controls(cores="big", governor="performance"))
+    assert answer.quality is Quality.UNCONTROLLED
+    assert answer.reasons == ("the run was not bound to big cores", "clocks and cores were not set: governor")
+    assert judged(evidence=nothing_set, controls=Controls()).quality is Quality.VALID
+    bound = ControlState(name="cores", asked="4-7", held_before="4-7", held_after="4-7")
+    was_set = Evidence(fence=1, controls=(bound,))
+    assert judged(evidence=was_set, controls=Controls(cores="big")).quality is Quality.VALID

@@ -1,0 +1,290 @@
+"""The database itself forbids what must never be, whoever writes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from farm.core.jobs.attempt import LIVE
+from farm.database import tables
+from farm.database.engine import Database
+from farm.database.tables import metadata
+from tests.support.database.sample_rows import (
+    ACCESS_TOKEN,
+    ARTIFACT,
+    ATTEMPT,
+    CELL,
+    CHECK,
+    DEVICE,
+    DIGEST,
+    INCIDENT,
+    JOB,
+    MEASUREMENT,
+    NOW,
+    PHONE,
+    PROGRAM,
+    SERIES,
+    SESSION,
+    add,
+)
+
+Insert = tuple[sa.Table, dict[str, Any]]
+
+FINISHED = {"state": "finished", "outcome": "succeeded", "finished_at": NOW}
+EVIDENCE = {
+    "attempt_id": 1,
+    "report_digest": DIGEST,
+    "counted": True,
+    "body": b"",
+    "body_bytes": 0,
+    "received_at": NOW,
+}
+ALARM = {
+    "kind": "device_silent",
+    "subject": "device",
+    "subject_id": PHONE,
+    "message": "m",
+    "hint": "h",
+    "raised_at": NOW,
+}
+GOLDEN = {
+    "job_id": 1,
+    "device_id": PHONE,
+    "band_key": "Pixel 8",
+    "program_digest": DIGEST,
+    "value_ns": 1.0,
+    "verdict": "in_band",
+    "measured_at": NOW,
+}
+ERRAND = {"device_id": PHONE, "kind": "identify", "asked_by": "ann", "asked_at": NOW}
+SUBMITTED = {
+    "name": "m",
+    "harness": "h",
+    "spec": {},
+    "rounds": 5,
+    "seed": 1,
+    "rejected_count": 0,
+    "created_at": NOW,
+    "submitted_by": "user:ann",
+    "request_key": "k",
+    "request_digest": DIGEST,
+}
+HOST_ROW = {"state": "active", "auto_admit": True, "created_at": NOW}
+
+#: What is broken: the rows before, and the row that must be refused.
+BROKEN: dict[str, Sequence[Insert]] = {
+    "uq_attempts_one_live_per_device": [
+        (tables.jobs, {**JOB, "round": 2}),
+        (tables.attempts, ATTEMPT),
+        (tables.attempts, {**ATTEMPT, "job_id": 2, "fence": 2}),
+    ],
+    "uq_attempts_one_live_per_job": [
+        (tables.attempts, ATTEMPT),
+        (tables.attempts, {**ATTEMPT, "device_id": "phone-2"}),
+    ],
+    "uq_attempts_one_live_per_cpu": [
+        (tables.jobs, {**JOB, "round": 2}),
+        (tables.attempts, {**ATTEMPT, "cpu_domain": "cpu"}),
+        (tables.attempts, {**ATTEMPT, "job_id": 2, "device_id": "phone-2", "cpu_domain": "cpu"}),
+    ],
+    "uq_attempts_device_id_fence": [
+        (tables.attempts, {**ATTEMPT, "state": "lost"}),
+        (tables.attempts, ATTEMPT),
+    ],
+    "uq_sessions_one_live_per_host": [(tables.sessions, {**SESSION, "epoch": 2, "state": "silent"})],
+    "uq_sessions_host_id_epoch": [(tables.sessions, {**SESSION, "state": "closed"})],
+    "uq_hosts_credential_hash": [(tables.hosts, {**HOST_ROW, "host_id": "bench-2", "credential_hash": "x"})],
+    "uq_jobs_one_open_check_per_device": [(tables.jobs, CHECK), (tables.jobs, CHECK)],
+    "uq_jobs_cell_id_round_repeat": [(tables.jobs, JOB)],
+    "uq_matrices_one_per_request": [
+        (tables.matrices, SUBMITTED),
+        (tables.matrices, {**SUBMITTED, "submitted_by": "user:bob"}),
+        (tables.matrices, {**SUBMITTED, "request_key": None}),
+        (tables.matrices, {**SUBMITTED, "request_key": None}),
+        (tables.matrices, SUBMITTED),
+    ],
+    "uq_cells_matrix_id_cell_index": [(tables.cells, {**CELL, "cell_index": 0})],
+    "uq_measurements_one_accepted_per_job": [
+        (tables.attempts, ATTEMPT),
+        (tables.attempts, {**ATTEMPT, "state": "lost", "fence": 2}),
+        (tables.measurements, MEASUREMENT),
+        (tables.measurements, {**MEASUREMENT, "attempt_id": 2}),
+    ],
+    "uq_measurements_attempt_id_parser_version": [
+        (tables.attempts, ATTEMPT),
+        (tables.measurements, MEASUREMENT),
+        (tables.measurements, {**MEASUREMENT, "accepted": False}),
+    ],
+    "uq_evidence_attempt_id_report_digest": [
+        (tables.attempts, ATTEMPT),
+        (tables.evidence, EVIDENCE),
+        (tables.evidence, {**EVIDENCE, "counted": False}),
+    ],
+    "uq_series_series_digest": [(tables.series, SERIES)],
+    "ck_jobs_outcome_exactly_when_finished": [(tables.jobs, {**JOB, "round": 2, "state": "finished"})],
+    "ck_jobs_outcome_exactly_when_finished ": [(tables.jobs, {**JOB, "round": 2, "outcome": "failed"})],
+    "ck_jobs_benchmark_has_cell": [(tables.jobs, {**JOB, "cell_id": None})],
+    "ck_jobs_benchmark_has_cell ": [(tables.jobs, {**CHECK, "cell_id": 1, "matrix_id": 1})],
+    "ck_jobs_state_known": [(tables.jobs, {**JOB, "round": 2, "state": "paused"})],
+    "ck_jobs_kind_known": [(tables.jobs, {**CHECK, "kind": "other"})],
+    "ck_jobs_outcome_known": [(tables.jobs, {**JOB, **FINISHED, "round": 2, "outcome": "fine"})],
+    "ck_attempts_state_known": [(tables.attempts, {**ATTEMPT, "state": "thinking"})],
+    "ck_attempts_outcome_known": [(tables.attempts, {**ATTEMPT, "outcome": "fine"})],
+    "ck_hosts_state_known": [
+        (tables.hosts, {**HOST_ROW, "host_id": "b", "credential_hash": "y", "state": "gone"})
+    ],
+    "ck_hosts_max_runs_some": [
+        (tables.hosts, {**HOST_ROW, "host_id": "b", "credential_hash": "y", "max_runs": 0})
+    ],
+    "ck_sessions_state_known": [(tables.sessions, {**SESSION, "epoch": 2, "state": "gone"})],
+    "ck_devices_presence_known": [(tables.devices, {**DEVICE, "device_id": "p", "presence": "near"})],
+    "ck_devices_health_known": [(tables.devices, {**DEVICE, "device_id": "p", "health": "fine"})],
+    "ck_devices_admin_known": [(tables.devices, {**DEVICE, "device_id": "p", "admin": "maybe"})],
+    "ck_artifacts_digest_is_sha256": [(tables.artifacts, {**ARTIFACT, "digest": "short"})],
+    "ck_evidence_body_until_expired": [
+        (tables.attempts, ATTEMPT),
+        (tables.evidence, {**EVIDENCE, "body": None}),
+    ],
+    "ck_evidence_body_until_expired ": [
+        (tables.attempts, ATTEMPT),
+        (tables.evidence, {**EVIDENCE, "expired_at": NOW, "expired_by": "1 day"}),
+    ],
+    "ck_evidence_expired_by_a_rule": [
+        (tables.attempts, ATTEMPT),
+        (tables.evidence, {**EVIDENCE, "body": None, "expired_at": NOW}),
+    ],
+    "ck_evidence_expired_by_a_rule ": [
+        (tables.attempts, ATTEMPT),
+        (tables.evidence, {**EVIDENCE, "expired_by": "1 day"}),
+    ],
+    "ck_devices_held_by_somebody": [(tables.devices, {**DEVICE, "device_id": "p", "held_until": NOW})],
+    "ck_devices_held_by_somebody ": [(tables.devices, {**DEVICE, "device_id": "p", "held_by": "ann"})],
+    "uq_devices_label": [
+        (tables.devices, {**DEVICE, "device_id": "p", "label": "shelf 1"}),
+        (tables.devices, {**DEVICE, "device_id": "q", "label": "shelf 1"}),
+    ],
+    "ck_errands_kind_known": [(tables.errands, {**ERRAND, "kind": "polish"})],
+    "ck_errands_ends_one_way": [(tables.errands, {**ERRAND, "finished_at": NOW})],
+    "ck_errands_ends_one_way ": [(tables.errands, {**ERRAND, "done": "woke it"})],
+    "uq_errands_one_open_per_kind": [(tables.errands, ERRAND), (tables.errands, ERRAND)],
+    "ck_access_tokens_role_known": [(tables.access_tokens, {**ACCESS_TOKEN, "role": "king"})],
+    "uq_incidents_one_open_per_kind": [(tables.incidents, INCIDENT), (tables.incidents, INCIDENT)],
+    "ck_golden_runs_verdict_known": [(tables.golden_runs, {**GOLDEN, "verdict": "lovely"})],
+    "ck_golden_runs_unfit_says_why": [(tables.golden_runs, {**GOLDEN, "verdict": "unfit"})],
+    "uq_golden_runs_job_id": [(tables.golden_runs, GOLDEN), (tables.golden_runs, GOLDEN)],
+    "ck_alarms_kind_known": [(tables.alarms, {**ALARM, "kind": "boredom"})],
+    "ck_alarms_cleared_by_somebody": [(tables.alarms, {**ALARM, "cleared_at": NOW})],
+    "uq_alarms_one_open_per_kind": [(tables.alarms, ALARM), (tables.alarms, ALARM)],
+    "ck_measurements_quality_known": [
+        (tables.attempts, ATTEMPT),
+        (tables.measurements, {**MEASUREMENT, "quality": "fine"}),
+    ],
+    "ck_measurements_kind_known": [
+        (tables.attempts, ATTEMPT),
+        (tables.measurements, {**MEASUREMENT, "kind": "guess"}),
+    ],
+    "uq_device_facts_device_id_facts_digest": [
+        (tables.device_facts, {"device_id": "p", "facts_digest": "d", "facts": {}, "taken_at": NOW}),
+        (tables.device_facts, {"device_id": "p", "facts_digest": "d", "facts": {}, "taken_at": NOW}),
+    ],
+    "uq_variants_name_digest": [
+        (
+            tables.variants,
+            {
+                "name": "v",
+                "model": "m",
+                "recipe_digest": "r",
+                "digest": DIGEST,
+                "manifest": {},
+                "created_at": NOW,
+            },
+        )
+    ],
+    "uq_programs_harness_abi_digest": [(tables.programs, PROGRAM)],
+    "ck_unfoldings_unfolded_some": [
+        (
+            tables.unfoldings,
+            {
+                "matrix_id": 1,
+                "device_id": PHONE,
+                "jobs": 5,
+                "unfolded": 5,
+                "first_turn": 0,
+                "last_turn": 4,
+            },
+        )
+    ],
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+@pytest.mark.invariant("I1", "I2", "I3", "I4", "I17", "I18")
+def test_the_database_refuses_what_breaks_the_rule(filled: Database, rule: str) -> None:
+    *before, broken = BROKEN[rule]
+
+    def prepare(connection: Connection) -> None:
+        for table, row in before:
+            add(connection, table, row)
+
+    filled.write(prepare)
+    with pytest.raises(IntegrityError) as caught:
+        filled.write(add, *broken)
+    assert named(rule, filled) in str(caught.value.orig), caught.value.orig
+
+
+def named(rule: str, database: Database) -> str:
+    """What the message says: a rule's name, or on SQLite the columns of a unique index."""
+    name = rule.strip()
+    if name.startswith("ck_") or database.engine.dialect.name != "sqlite":
+        return name
+    for table in metadata.tables.values():
+        for item in [*table.indexes, *table.constraints]:
+            if item.name == name:
+                assert isinstance(item, sa.Index | sa.UniqueConstraint)
+                return ", ".join(f"{table.name}.{column.name}" for column in item.columns)
+    raise LookupError(name)
+
+
+def test_every_rule_of_the_schema_is_tried() -> None:
+    uniques = {
+        str(item.name)
+        for table in metadata.tables.values()
+        for item in [*table.indexes, *table.constraints]
+        if isinstance(item, sa.UniqueConstraint | sa.CheckConstraint)
+        or (isinstance(item, sa.Index) and item.unique)
+    }
+    assert uniques == {rule.strip() for rule in BROKEN}
+
+
+@pytest.mark.parametrize("state", LIVE)
+@pytest.mark.invariant("I1")
+def test_every_live_state_holds_the_device(filled: Database, state: str) -> None:
+    filled.write(add, tables.jobs, {**JOB, "round": 2})
+    filled.write(add, tables.attempts, {**ATTEMPT, "state": state})
+    with pytest.raises(IntegrityError):
+        filled.write(add, tables.attempts, {**ATTEMPT, "job_id": 2, "fence": 2})
+
+
+@pytest.mark.parametrize("state", ["finished", "given_back", "lost"])
+def test_an_attempt_that_is_over_holds_nothing(filled: Database, state: str) -> None:
+    filled.write(add, tables.attempts, {**ATTEMPT, "state": state, "cpu_domain": "cpu"})
+    filled.write(add, tables.attempts, {**ATTEMPT, "fence": 2, "cpu_domain": "cpu"})
+
+
+def test_a_closed_session_makes_room_for_the_next(filled: Database) -> None:
+    filled.write(lambda connection: connection.execute(tables.sessions.update().values(state="closed")))
+    filled.write(add, tables.sessions, {**SESSION, "epoch": 2})
+
+
+def test_a_job_may_have_many_measurements_that_are_not_accepted(filled: Database) -> None:
+    for fence in (1, 2):
+        filled.write(add, tables.attempts, {**ATTEMPT, "state": "lost", "fence": fence})
+        filled.write(add, tables.measurements, {**MEASUREMENT, "attempt_id": fence, "accepted": False})
+
+
+def test_a_row_cannot_refer_to_what_does_not_exist(filled: Database) -> None:
+    with pytest.raises(IntegrityError, match=r"(?i)foreign key"):
+        filled.write(add, tables.attempts, {**ATTEMPT, "job_id": 99})

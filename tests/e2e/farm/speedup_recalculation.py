@@ -1,0 +1,149 @@
+"""A speedup table counted again from the raw samples in the database, by the rules as they are written down.
+
+Nothing here is the farm's: the samples are decoded as `farm/core/runs/samples.py` says they are packed, the
+rules are those of the concepts page, and the statistics are the standard library's and SciPy's.
+"""
+
+import json
+import sqlite3
+import statistics
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import t as student_t
+
+_CONFIDENCE = 0.95
+_MIN_ROUNDS = 5
+
+_MEASURED = """
+SELECT m.cell_id, m.round, m.repeat, m.samples, m.quality, c.settings
+FROM measurements m JOIN cells c USING (cell_id) WHERE c.matrix_id = ? AND m.accepted
+"""
+_COMPARED = """
+SELECT candidate.cell_id AS candidate_id, baseline.cell_id AS baseline_id,
+    candidate.device_id, candidate.label AS candidate, baseline.label AS baseline
+FROM cells candidate JOIN cells baseline
+    ON baseline.matrix_id = candidate.matrix_id AND baseline.cell_index = candidate.baseline_index
+WHERE candidate.matrix_id = ?
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """One process start: the median of its samples, and whether it may be compared."""
+
+    value_ns: float
+    valid: bool
+    #: What the farm wrote down about it.
+    quality: str
+
+
+#: By round and repeat.
+Side = Mapping[tuple[int, int], Value]
+
+
+def recounted_rows(database: Path, matrix_id: int) -> list[dict[str, Any]]:
+    """One row a candidate and device, with the names `farm speedups --json` uses."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.row_factory = sqlite3.Row
+        (text,) = connection.execute("SELECT spec FROM matrices WHERE matrix_id = ?", [matrix_id]).fetchone()
+        spec = json.loads(text)
+        side_by_cell: dict[int, dict[tuple[int, int], Value]] = {}
+        for row in connection.execute(_MEASURED, [matrix_id]):
+            value = _value(row, spec["noise_limit"])
+            side_by_cell.setdefault(row["cell_id"], {})[row["round"], row["repeat"]] = value
+        return [
+            {
+                "device": row["device_id"],
+                "baseline": row["baseline"],
+                "candidate": row["candidate"],
+                **_compared(
+                    side_by_cell[row["baseline_id"]],
+                    side_by_cell[row["candidate_id"]],
+                    spec["equivalence_margin"],
+                ),
+            }
+            for row in connection.execute(_COMPARED, [matrix_id])
+        ]
+
+
+def unpacked(blob: bytes) -> list[int]:
+    """Samples in nanoseconds: a version byte, then zlib over zig-zag varints of differences."""
+    assert blob[0] == 1
+    samples, last = [], 0
+    for number in _varints(zlib.decompress(blob[1:])):
+        last += number // 2 if number % 2 == 0 else -(number + 1) // 2
+        samples.append(last)
+    return samples
+
+
+def _varints(data: bytes) -> Iterator[int]:
+    groups: list[int] = []
+    for byte in data:
+        groups.append(byte % 128)
+        if byte < 128:
+            yield sum(group * 128**place for place, group in enumerate(groups))
+            groups = []
+    assert not groups
+
+
+def _value(row: sqlite3.Row, noise_limit: float) -> Value:
+    samples = unpacked(row["samples"])
+    median = statistics.median(samples)
+    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
+    is_complete = len(samples) == json.loads(row["settings"])["iter"]
+    is_quiet = (high - low) / median <= noise_limit
+    return Value(value_ns=median, valid=is_complete and is_quiet, quality=row["quality"])
+
+
+def _compared(baseline: Side, candidate: Side, margin: float) -> dict[str, Any]:
+    blocks = sorted({*baseline, *candidate})
+    usable = {
+        round: (baseline[round, repeat].value_ns, candidate[round, repeat].value_ns)
+        for round, repeat in blocks
+        if _is_valid(baseline, round, repeat) and _is_valid(candidate, round, repeat)
+    }
+    ratios = [before / after for before, after in usable.values()]
+    low, high = _interval(ratios)
+    return {
+        "speedup": statistics.geometric_mean(ratios),
+        "ci_low": low,
+        "ci_high": high,
+        "rounds": len(usable),
+        "excluded": len(blocks) - len(usable),
+        "verdict": _verdict(low, high, margin),
+        "baseline_ns": statistics.geometric_mean([before for before, _ in usable.values()]),
+        "candidate_ns": statistics.geometric_mean([after for _, after in usable.values()]),
+    }
+
+
+def _is_valid(side: Side, round: int, repeat: int) -> bool:
+    value = side.get((round, repeat))
+    if value is None:
+        return False
+    assert value.valid == (value.quality == "valid")
+    return value.valid
+
+
+def _interval(ratios: Sequence[float]) -> tuple[float | None, float | None]:
+    if len(ratios) < _MIN_ROUNDS:
+        return None, None
+    logs = [log(ratio) for ratio in ratios]
+    reach = student_t.ppf((1 + _CONFIDENCE) / 2, len(logs) - 1) * statistics.stdev(logs) / sqrt(len(logs))
+    middle = statistics.fmean(logs)
+    return exp(middle - reach), exp(middle + reach)
+
+
+def _verdict(low: float | None, high: float | None, margin: float) -> str:
+    if low is None or high is None:
+        return "undecided"
+    if 1 / (1 + margin) <= low and high <= 1 + margin:
+        return "same"
+    if low > 1:
+        return "faster"
+    return "slower" if high < 1 else "undecided"

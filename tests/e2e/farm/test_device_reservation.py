@@ -1,0 +1,197 @@
+"""An operator at the command line: takes a phone, works on it with adb, gives it back. All of it is real."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agents.virtual.pool import PhoneHandle
+from farm.core.devices.device import Health
+from tests.support.fakes import matrix_spec, stand_in_model, steady_program
+from tests.support.farm.processes import (
+    AgentProcess,
+    FarmProcess,
+    eventually,
+    running_agent,
+    running_farm,
+    running_phones,
+)
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A farm, an agent and a healthy phone; commands are run as processes, as anna."""
+
+    farm: FarmProcess
+    agent: AgentProcess
+    phone: PhoneHandle
+
+    def command(self, *words: str, stdin: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "farm.cli.shell.main", *words],
+            env=self._environment(variables),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "farm.cli.shell.main", *words],
+            env=self._environment({}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def adb(self, *words: str, stdin: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
+        return self.command("adb", "bench-a", *words, stdin=stdin, **variables)
+
+    def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        return {**os.environ, "FARM_URL": self.farm.url, "FARM_USER": "anna", **variables}
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with (
+        running_phones(1, tmp_path / "phones") as (phone,),
+        running_farm(FarmProcess(tmp_path / "farm")) as farm,
+    ):
+        agent = AgentProcess(farm, tmp_path / "agent", [phone], host="bench-1")
+        with running_agent(agent):
+            farm.await_phones([phone])
+            lab = Lab(farm, agent, phone)
+            assert lab.command("device", "label", phone.serial, "bench-a").returncode == 0
+            yield lab
+
+
+def benchmark(farm: FarmProcess, seconds: float) -> int:
+    """Queue two runs that each take so long."""
+    farm.register_program(steady_program(seconds))
+    for precision in ("float32", "int8-core"):
+        farm.register_model(*stand_in_model(precision))
+    return farm.submit(matrix_spec(rounds=1, settings={"iter": 2}, baseline=None))
+
+
+def test_a_person_takes_a_phone_works_on_it_and_gives_it_back(lab: Lab, tmp_path: Path) -> None:
+    # Long enough for a command to come while the first one runs, on a busy machine too.
+    matrix_id = benchmark(lab.farm, 3.0)
+    with lab.farm.client() as client:
+        eventually(lambda: client.device("bench-a").job_id, "a run begins")
+        held = lab.command("device", "hold", "bench-a", "--for", "1h", "--reason", "a driver to try")
+        assert held.returncode == 0, held.stderr
+        assert "waiting until job" in held.stderr
+        assert "It is yours. Talk to it: farm adb bench-a shell" in held.stderr
+        assert client.device("bench-a").blocked_by == ("held",)
+    works_with_adb(lab, tmp_path)
+    refuses_what_disturbs_others(lab)
+    released = lab.command("device", "release", "bench-a")
+    assert "it is checked first" in released.stderr
+    lab.farm.await_matrix(matrix_id, within_s=60.0)
+    with lab.farm.client() as client:
+        view = client.device("bench-a")
+        assert client.matrix(matrix_id).jobs_by_outcome == {"succeeded": 2}
+        # Newest first: what was measured last came after the check that followed the hold.
+        kinds = [attempt.kind for attempt in view.attempts]
+        assert kinds.index("check") not in (0, len(kinds) - 1)
+        assert view.health is Health.GOOD
+
+
+def works_with_adb(lab: Lab, folder: Path) -> None:
+    """Output, input, files and exit codes are adb's own, whatever else the environment says of phones."""
+    said = lab.adb("shell", "getprop", "ro.serialno", ANDROID_SERIAL="another", ANDROID_ADB_SERVER_PORT="1")
+    assert (said.stdout.strip(), said.returncode) == (lab.phone.serial, 0), said.stderr
+    assert lab.adb("shell", "exit 7").returncode == 7
+    assert lab.adb("shell", "-T", "cat", stdin="by the wire").stdout == "by the wire"
+    (folder / "file").write_text("bytes")
+    assert lab.adb("push", str(folder / "file"), f"{lab.phone.state}/data/pushed").returncode == 0
+    assert (lab.phone.state / "data" / "pushed").read_text() == "bytes"
+
+
+def refuses_what_disturbs_others(lab: Lab) -> None:
+    before = lab.agent.adb_server_pid()
+    for words in (("kill-server",), ("-s", "another", "shell"), ("disconnect",), ()):
+        refused = lab.adb(*words)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr.startswith("error: farm adb does not do that: ")
+    others = lab.adb("shell", "true", FARM_USER="bert")
+    assert others.returncode == 2
+    assert "is held by anna until" in others.stderr
+    assert lab.agent.adb_server_pid() == before
+
+
+def test_adb_without_a_hold_says_how_to_get_one(lab: Lab) -> None:
+    refused = lab.adb("shell", "true")
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "error: bench-a is not held by you, so the farm may use it at any moment\n"
+        "hint: take it out of the pool first: farm device hold bench-a --for 1h\n"
+    )
+
+
+def test_a_hold_ends_by_itself_and_the_phone_is_checked(lab: Lab) -> None:
+    assert lab.command("device", "hold", "bench-a", "--for", "1s").returncode == 0
+    with lab.farm.client() as client:
+        eventually(lambda: client.device("bench-a").held_by is None, "the hold ends")
+        eventually(lambda: client.device("bench-a").blocked_by == (), "the check is passed")
+        assert [attempt.kind for attempt in client.device("bench-a").attempts] == ["check", "check"]
+
+
+def test_adb_for_a_phone_of_another_machine_says_what_to_run_there(lab: Lab) -> None:
+    assert lab.command("device", "hold", "bench-a", "--for", "1h").returncode == 0
+    lab.farm.database.write(
+        lambda connection: connection.exec_driver_sql("UPDATE sessions SET boot_id = 'elsewhere'")
+    )
+    port = lab.farm.database.read(
+        lambda connection: connection.exec_driver_sql("SELECT adb_port FROM hosts").scalar()
+    )
+    refused = lab.adb("shell", "echo 'two words'")
+    assert refused.returncode == 5
+    where = f"adb -P {port} -s {lab.phone.address} shell"
+    assert f"hint: run it there: ssh bench-1 '{where} " in refused.stderr
+
+
+def test_the_cache_of_a_phone_is_freed_by_its_agent(lab: Lab) -> None:
+    done = lab.command("device", "clean", "bench-a", "--json")
+    assert done.returncode == 0, done.stderr
+    # The payload of its check, and the check itself.
+    assert json.loads(done.stdout)["freed_bytes"] > 1024 * 1024
+    again = lab.command("device", "clean", "bench-a", "--json")
+    assert json.loads(again.stdout)["freed_bytes"] == 0
+
+
+def test_a_phone_shows_its_label_while_nothing_runs_on_it(lab: Lab) -> None:
+    matrix_id = benchmark(lab.farm, 0.2)
+    lab.farm.await_matrix(matrix_id, within_s=60.0)
+    asked = lab.start("device", "identify", "bench-a")
+    try:
+        shown = lab.phone.state / "notifications" / "benchfarm"
+        eventually(shown.exists, "the label is shown")
+        assert shown.read_text() == "bench-a\n"
+        with lab.farm.client() as client:
+            assert client.device("bench-a").blocked_by == ("errand",)
+    finally:
+        asked.kill()
+        asked.communicate()
+
+
+def test_an_errand_for_a_phone_that_is_away_stays_asked_for_when_its_person_leaves(lab: Lab) -> None:
+    lab.agent.stop()
+    with lab.start("device", "identify", "bench-a") as asked, lab.farm.client() as client:
+        assert asked.stderr is not None
+        # From here on the command waits.
+        assert asked.stderr.readline() == "bench-a: its agent is asked to identify it\n"
+        asked.send_signal(signal.SIGINT)
+        _, said = asked.communicate(timeout=30)
+        assert asked.returncode == 130
+        assert "It stays asked for until" in said
+        assert client.device("bench-a").errands[0].finished_at is None

@@ -1,0 +1,83 @@
+"""The walk-throughs for engineers and operators are typed as they stand, and print what they say."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agents.virtual.pool import start_phones, stop_phones
+from agents.virtual.state.profile import soc_of
+from tests.e2e.pages.console_page import console, steps
+from tests.support.faults.port_faults import held_port
+
+ROOT = Path(__file__).resolve().parents[3]
+#: What the pages call this machine; a phone's name has it in the middle.
+MACHINE = "desk"
+ENVIRONMENT = {"FARM_PORT": "0", "FARM_USER": "ann"}
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text()
+
+
+def said_here(folder: Path) -> dict[str, str]:
+    """What the pages say of the machine they were written on, and what is so here."""
+    _, soc = soc_of(Path("/proc/cpuinfo").read_text())
+    return {"AMD EPYC": soc, "/home/ann/desk": str(folder), "/home/ann/benchfarm": str(ROOT)}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """The folder of a reader who has a checkout's examples."""
+    folder = tmp_path / "desk"
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    return folder
+
+
+def name_phones(folder: Path) -> Path:
+    """Have virtual phones of a folder bear the names of the pages."""
+    folder.mkdir(parents=True)
+    (folder / "suffix").write_text(MACHINE)
+    return folder
+
+
+@contextmanager
+def phones_on_tcp(folder: Path) -> Iterator[dict[str, str]]:
+    """Two phones, by the addresses that the page has for them."""
+    phones = start_phones(2, name_phones(folder))
+    try:
+        yield {f"10.0.0.2{number}:5555": phone.address for number, phone in enumerate(phones, 1)}
+    finally:
+        stop_phones(folder)
+
+
+# Some 50 runs and two exports of a model: they take ten times as long on a busy machine.
+@pytest.mark.timeout(1500)
+def test_the_engineers_page_is_as_it_says(desk: Path) -> None:
+    name_phones(desk / "farm-data" / "virtual")
+    environment = {**ENVIRONMENT, "FARM_AGENT_HOST": MACHINE}
+    with console(desk, environment=environment, here_by_said=said_here(desk)) as opened:
+        for step in steps(page("engineer.md")):
+            opened.play(step)
+
+
+@pytest.mark.timeout(900)
+def test_the_operators_page_is_as_it_says(desk: Path, tmp_path: Path) -> None:
+    here = {"/home/ann/phones": str(tmp_path / "phones"), **said_here(desk)}
+    with held_port() as port, phones_on_tcp(tmp_path / "phones") as addresses:
+        here |= {"127.0.0.1:8471": f"127.0.0.1:{port}", **addresses}
+        with console(desk, environment=ENVIRONMENT, here_by_said=here) as opened:
+            for step in steps(page("operator.md")):
+                opened.play(step)
+
+
+@pytest.mark.parametrize("name", ["engineer.md", "operator.md"])
+def test_every_file_that_a_walk_through_names_is_there(name: str) -> None:
+    linked = re.findall(r"\]\(([\w./-]+)\)", page(name))
+    named = re.findall(r"\bexamples/[\w.-]+", page(name))
+    assert linked
+    assert [path for path in linked if not (ROOT / "docs" / path).exists()] == []
+    assert [path for path in named if not (ROOT / path).exists()] == []

@@ -1,0 +1,135 @@
+"""ExecuTorch, really run: our runner is compiled against the wheel, and its output read by the adapter."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+
+from farm.core.models.variant import Format
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Outcome, Reading, RunFailure
+from farm.core.runs.plan import RunPlan, SettingValue
+from farm.harness.executorch.executor_runner import ExecutorRunner
+from tests.support.harness.tool_runs import evidence_of, plan_of
+
+BUILD = Path(__file__).parents[3] / "harnesses" / "executor_runner" / "build.py"
+PROGRAMS = Path(__file__).parents[2] / "support" / "models" / "executorch"
+HARNESS = ExecutorRunner()
+#: What torch makes of ones in the network of both programs: a corner, its neighbour, what is further inside.
+EXPECTED = [-0.273721, -0.324802, -0.320519]
+Run = Callable[..., tuple[RunPlan, Evidence]]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        distribution("executorch")
+    except PackageNotFoundError:
+        pytest.skip("executorch is not installed (pip install --no-deps executorch==1.5.1)")
+    if shutil.which("c++") is None:
+        pytest.skip("there is no C++ compiler")
+    out = tmp_path_factory.mktemp("executor_runner")
+    done = subprocess.run([sys.executable, str(BUILD), str(out)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "farm harness add executor_runner" in done.stdout
+    return out
+
+
+@pytest.fixture
+def run(bundle: Path, tmp_path: Path) -> Run:
+    def go(content: bytes, backend: str, *further: str, **settings: SettingValue) -> tuple[RunPlan, Evidence]:
+        model = tmp_path / "model.pte"
+        model.write_bytes(content)
+        plan = plan_of(HARNESS, content, Format.EXECUTORCH, backend, settings)
+        environment = {"LD_LIBRARY_PATH": str(bundle / "lib")}
+        program = bundle / "executor_runner"
+        return plan, evidence_of(
+            plan, program, model, folder=tmp_path, environment=environment, further=further
+        )
+
+    return go
+
+
+def content_of(name: str) -> bytes:
+    return (PROGRAMS / f"{name}.pte").read_bytes()
+
+
+def failure_of(ran: tuple[RunPlan, Evidence]) -> RunFailure:
+    found = HARNESS.parse(*ran)
+    assert isinstance(found, RunFailure), found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "backend", "line"),
+    [
+        ("xnnpack", "xnnpack", "Method uses backend XnnpackBackend"),
+        ("portable", "cpu", "delegate calls: 0"),
+    ],
+)
+def test_a_run_is_read_and_proven_by_the_backend_that_the_method_names(
+    run: Run, name: str, backend: str, line: str
+) -> None:
+    plan, evidence = run(content_of(name), backend, num_executions=12)
+    reading = HARNESS.parse(plan, evidence)
+    assert isinstance(reading, Reading), evidence.stderr
+    assert (reading.expected_samples, reading.summed_samples) == (12, 12)
+    assert evidence.exit is not None
+    assert reading.mean_ns is not None
+    assert 1_000 < reading.mean_ns < evidence.exit.duration_s * 1e9 / 12
+    assert (reading.actual_backend, reading.accelerator) == (backend, "cpu")
+    assert line in reading.proof
+    assert "Threads of the CPU: 1\n" in evidence.stderr
+
+
+def test_a_file_without_the_backend_that_it_was_registered_for_is_no_run_on_it(run: Run) -> None:
+    reading = HARNESS.parse(*run(content_of("portable"), "xnnpack", num_executions=2))
+    assert isinstance(reading, Reading)
+    assert reading.actual_backend == "cpu"
+
+
+@pytest.mark.parametrize("name", ["xnnpack", "portable"])
+@pytest.mark.parametrize("count", [1, 5])
+def test_each_execution_computes_what_torch_does(run: Run, name: str, count: int) -> None:
+    """Memory planned for inputs is used for other tensors: they are given again before each execution."""
+    _, evidence = run(content_of(name), "cpu", num_executions=count)
+    shown = re.search(
+        r"OutputX 0: tensor\(sizes=\[1, 8, 32, 32\], \[([^.]+\.[^\n]+), \.\.\.\]\)", evidence.stdout
+    )
+    assert shown is not None, evidence.stdout
+    values = [float(word) for word in shown[1].split(", ")]
+    assert values == pytest.approx([*EXPECTED, *[EXPECTED[-1]] * 7], abs=1e-4)
+
+
+def test_a_backend_that_it_was_built_without_makes_a_run_unsupported(run: Run) -> None:
+    foreign = content_of("xnnpack").replace(b"XnnpackBackend", b"FoobarbBackend")
+    found = failure_of(run(foreign, "xnnpack"))
+    assert (found.code, found.outcome) == ("run.backend_missing", Outcome.UNSUPPORTED)
+    assert "FoobarbBackend" in (found.line or "")
+
+
+def test_a_flag_that_it_lacks_is_named(run: Run) -> None:
+    found = failure_of(run(content_of("xnnpack"), "xnnpack", "--bogus=1"))
+    assert (found.code, found.outcome) == ("run.unknown_flag", Outcome.UNSUPPORTED)
+    assert "bogus" in found.message
+
+
+@pytest.mark.parametrize("content", [b"no program at all" * 9, None])
+def test_what_is_no_whole_program_cannot_be_read(run: Run, content: bytes | None) -> None:
+    found = failure_of(run(content_of("xnnpack")[:3000] if content is None else content, "xnnpack"))
+    assert (found.code, found.outcome) == ("variant.unreadable", Outcome.FAILED)
+
+
+def test_libraries_that_are_not_beside_it_are_missed_by_name(run: Run, bundle: Path, tmp_path: Path) -> None:
+    plan, _ = run(content_of("xnnpack"), "xnnpack", num_executions=1)
+    alone = evidence_of(
+        plan, bundle / "executor_runner", tmp_path / "model.pte", folder=tmp_path, environment={}
+    )
+    found = HARNESS.parse(plan, alone)
+    assert isinstance(found, RunFailure)
+    assert "libexecutorch" in (found.line or "")

@@ -1,0 +1,156 @@
+"""Access tokens: a name and a role, proven until they expire or are revoked, on both databases."""
+
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+from pydantic import ValidationError
+
+from farm.core.errors import AuthError, Conflict, InvalidInput, NotFound
+from farm.core.operations.event import FarmEvent
+from farm.core.operations.role import LADDER, Caller, Role
+from farm.database.tables import access_tokens, events
+from farm.services.access.refused_requests import TOLD_EVERY, note_refusal
+from farm.services.access.tokens import (
+    authenticate_caller,
+    check_an_admin_can_call,
+    issue_access_token,
+    list_access_views,
+    revoke_access_token,
+)
+from farm.wire.documents.access import AccessRequest, NewAccessTokenView
+from tests.support.farm.service_fixture import FarmRig, HostRig
+
+
+def issue(
+    farm: FarmRig, role: Role = Role.SUBMITTER, *, name: str = "ann", valid_s: int | None = None
+) -> NewAccessTokenView:
+    request = AccessRequest(name=name, role=role, valid_s=valid_s)
+    return farm.write(issue_access_token, request, now=farm.clock.now(), actor="user:root")
+
+
+def caller(farm: FarmRig, token: str) -> Caller:
+    return farm.read(authenticate_caller, token, now=farm.clock.now())
+
+
+def revoke(farm: FarmRig, token_id: str) -> None:
+    farm.write(revoke_access_token, token_id, now=farm.clock.now(), actor="user:root")
+
+
+@pytest.mark.parametrize("role", LADDER)
+def test_a_token_proves_its_name_and_role(farm: FarmRig, role: Role) -> None:
+    token = issue(farm, role).token
+    assert token.startswith("bfu_")
+    assert caller(farm, token) == Caller(name="ann", role=role, is_proven=True)
+
+
+@pytest.mark.parametrize("change", ["x{}", "{}x", "{:.20}", ""])
+def test_nothing_but_the_token_itself_gets_anybody_in(farm: FarmRig, change: str) -> None:
+    token = issue(farm).token
+    with pytest.raises(AuthError):
+        caller(farm, change.format(token))
+
+
+def test_only_the_hash_of_a_token_is_kept(farm: FarmRig) -> None:
+    made = issue(farm)
+    rows = farm.read(lambda connection: connection.execute(sa.select(access_tokens)).all())
+    told = farm.read(lambda connection: connection.execute(sa.select(events)).all())
+    assert made.token not in repr(rows)
+    assert made.token.removeprefix("bfu_") not in repr([*rows, *told])
+    # Nor does what names it in listings get anybody in.
+    with pytest.raises(AuthError):
+        caller(farm, made.token_id)
+
+
+def test_a_token_ends_at_its_time_and_not_before(farm: FarmRig) -> None:
+    token = issue(farm, valid_s=60).token
+    farm.clock.advance(59)
+    caller(farm, token)
+    farm.clock.advance(1)
+    with pytest.raises(AuthError):
+        caller(farm, token)
+
+
+def test_a_revoked_token_is_good_for_nothing_from_then_on(farm: FarmRig) -> None:
+    made, other = issue(farm), issue(farm)
+    revoke(farm, made.token_id)
+    with pytest.raises(AuthError):
+        caller(farm, made.token)
+    assert caller(farm, other.token).name == "ann"
+    with pytest.raises(Conflict):
+        revoke(farm, made.token_id)
+    with pytest.raises(NotFound):
+        revoke(farm, "never made")
+
+
+def test_an_expired_token_is_not_revoked_once_more(farm: FarmRig) -> None:
+    made = issue(farm, valid_s=60)
+    farm.clock.advance(61)
+    with pytest.raises(Conflict, match="expired"):
+        revoke(farm, made.token_id)
+
+
+def test_the_listing_says_who_may_what_and_until_when(farm: FarmRig) -> None:
+    revoked = issue(farm, Role.VIEWER)
+    farm.clock.advance(1)
+    issue(farm, Role.OPERATOR, name="ben", valid_s=60)
+    farm.clock.advance(1)
+    issue(farm, Role.ADMIN, name="cid")
+    revoke(farm, revoked.token_id)
+    farm.clock.advance(60)
+    listed = farm.read(list_access_views, now=farm.clock.now())
+    assert [(view.name, view.role, view.state) for view in listed] == [
+        ("cid", "admin", "open"),
+        ("ben", "operator", "expired"),
+        ("ann", "viewer", "revoked"),
+    ]
+
+
+@pytest.mark.invariant("I17")
+def test_making_and_revoking_are_events_with_their_actor(farm: FarmRig) -> None:
+    made = issue(farm)
+    revoke(farm, made.token_id)
+    query = sa.select(events.c.kind, events.c.actor, events.c.cause).where(
+        events.c.subject == "access_token", events.c.subject_id == made.token_id
+    )
+    told = farm.read(lambda connection: connection.execute(query.order_by(events.c.event_id)).all())
+    assert [tuple(row) for row in told] == [
+        ("access_token_created", "user:root", "submitter ann"),
+        ("access_token_revoked", "user:root", None),
+    ]
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.SUBMITTER, Role.OPERATOR])
+def test_others_may_call_only_once_there_is_an_admin(farm: FarmRig, role: Role) -> None:
+    issue(farm, role)
+    with pytest.raises(InvalidInput) as refused:
+        farm.read(check_an_admin_can_call, now=farm.clock.now())
+    assert "farm token create --role admin" in refused.value.hint
+    admin = issue(farm, Role.ADMIN, valid_s=60)
+    farm.read(check_an_admin_can_call, now=farm.clock.now())
+    farm.clock.advance(60)
+    with pytest.raises(InvalidInput):
+        farm.read(check_an_admin_can_call, now=farm.clock.now())
+    assert admin.role is Role.ADMIN
+
+
+@pytest.mark.parametrize("values", [{"role": "agent"}, {"name": "a b"}, {"name": ""}, {"valid_s": 59}])
+def test_a_token_that_makes_no_sense_is_not_asked_for(values: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        AccessRequest.model_validate({"name": "ann", "role": "viewer", **values})
+
+
+@pytest.mark.invariant("I19")
+def test_a_flood_of_refusals_is_told_once_a_minute_for_each_host(farm: FarmRig) -> None:
+    def refused(host: HostRig) -> None:
+        farm.write(note_refusal, host.host_id, "attempt 7 is another's", now=farm.clock.now())
+
+    first, second = farm.host("bench-1"), farm.host("bench-2")
+    for _ in range(3):
+        refused(first)
+        refused(second)
+        farm.clock.advance(TOLD_EVERY / timedelta(seconds=1) / 3)
+    refused(first)
+    query = sa.select(events.c.actor).where(events.c.kind == FarmEvent.ACCESS_REFUSED)
+    told = farm.read(lambda connection: connection.execute(query).scalars().all())
+    assert sorted(told) == ["agent:bench-1", "agent:bench-1", "agent:bench-2"]

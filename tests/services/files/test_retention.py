@@ -1,0 +1,346 @@
+"""The farm within its limits: what goes first, what never does, and what is written down of it."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from farm.core.base.ids import AttemptId, Digest, digest_of
+from farm.core.errors import ArtifactExpired, ArtifactMissing, FarmBusy, MatrixInvalid
+from farm.core.jobs.attempt import AttemptState
+from farm.core.jobs.deferral import FIRST_PAUSE
+from farm.core.operations.retention import StorageRules
+from farm.core.programs.bundle import single_file
+from farm.services.files.artifacts import get_artifact, keep_upload
+from farm.services.files.builtin_programs import own_digests
+from farm.services.files.programs import list_program_views
+from farm.services.files.registration import list_variants, register_variant
+from farm.services.files.retention import BATCH, Swept, sweep_storage
+from farm.services.jobs.views import attempt_view
+from farm.store.files.artifacts import mark_used
+from farm.store.files.disk_use import free_bytes_inside
+from farm.store.files.programs import put_program
+from farm.store.results.evidence import NewReport, add_reports
+from farm.wire.agents.protocol import Assignment
+from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase
+
+NOTHING = StorageRules(blobs_limit_bytes=0)
+_LATER_S = 2 * 3600.0
+
+
+def sweep(farm: FarmRig, rules: StorageRules = NOTHING) -> Swept:
+    return sweep_storage(farm.database, farm.blobs, rules, farm.clock)
+
+
+def upload(farm: FarmRig, content: bytes) -> Digest:
+    """A file that was sent, as the route does it."""
+    digest = digest_of(content)
+    farm.blobs.put([content], digest)
+    farm.write(keep_upload, farm.blobs, digest, len(content), now=farm.clock.now())
+    return digest
+
+
+def expired(farm: FarmRig) -> set[str]:
+    return {row["digest"] for row in farm.rows("SELECT digest FROM artifacts WHERE expired_at IS NOT NULL")}
+
+
+def events(farm: FarmRig, kind: str) -> list[dict[str, Any]]:
+    return farm.rows("SELECT * FROM events WHERE kind = :kind ORDER BY event_id", kind=kind)
+
+
+def digest_of_variant(farm: FarmRig, precision: str) -> Digest:
+    views = farm.read(list_variants)
+    return next(v.manifest.digest for v in views if v.manifest.recipe.precision == precision)
+
+
+def test_what_was_not_used_for_longest_goes_first_and_no_more_than_must(farm: FarmRig) -> None:
+    files = []
+    for name in (b"a", b"b", b"c"):
+        files.append(upload(farm, name * 100))
+        farm.clock.advance(60)
+    farm.write(mark_used, [files[0]], now=farm.clock.now())
+    farm.clock.advance(_LATER_S)
+    own = int(farm.rows("SELECT sum(size_bytes) AS size FROM artifacts")[0]["size"]) - 300
+    swept = sweep(farm, StorageRules(blobs_limit_bytes=own + 150))
+    assert (swept.artifacts, swept.artifact_bytes) == (2, 200)
+    assert (swept.files, swept.file_bytes) == (2, 200)
+    assert expired(farm) == {files[1], files[2]}
+    assert farm.blobs.size_bytes(files[0]) == 100
+    assert farm.blobs.size_bytes(files[1]) is None
+    assert [event["subject_id"] for event in events(farm, "artifact_expired")] == files[1:]
+    assert sweep(farm, StorageRules(blobs_limit_bytes=own + 150)) == Swept()
+
+
+def test_without_a_limit_nothing_goes(farm: FarmRig) -> None:
+    upload(farm, b"a")
+    farm.clock.advance(10**9)
+    assert sweep(farm, StorageRules()) == Swept()
+
+
+def test_a_file_that_was_just_sent_waits_for_its_registration(farm: FarmRig) -> None:
+    digest = upload(farm, b"a")
+    farm.clock.advance(60)
+    assert sweep(farm) == Swept()
+    farm.clock.advance(_LATER_S)
+    assert sweep(farm).artifacts == 1
+    assert expired(farm) == {digest}
+
+
+def test_the_farms_own_files_stay(farm: FarmRig) -> None:
+    farm.clock.advance(_LATER_S)
+    assert sweep(farm) == Swept()
+    assert all(farm.blobs.size_bytes(digest) for digest in own_digests())
+
+
+@pytest.mark.invariant("I5")
+def test_files_that_an_unfinished_matrix_needs_stay_until_it_ends(farm: FarmRig, host: HostRig) -> None:
+    farm.submit(rounds=2)
+    farm.clock.advance(_LATER_S)
+    assert sweep(farm).artifacts == 0
+    host.run()
+    assert sweep(farm).artifacts == 0, "they were used just now"
+    farm.clock.advance(_LATER_S)
+    assert sweep(farm).artifacts == 2
+    assert len(expired(farm)) == 2
+
+
+def test_a_cell_whose_job_ended_may_be_repeated_and_keeps_its_file(farm: FarmRig, host: HostRig) -> None:
+    farm.submit(rounds=1, devices={"device": "phone-1"}, baseline=None)
+    (assignment,) = host.exchange().assignments
+    host.report(assignment.attempt_id, good_evidence(assignment))
+    farm.clock.advance(_LATER_S)
+    assert sweep(farm).artifacts == 0
+
+
+def test_a_claim_counts_as_use(farm: FarmRig, host: HostRig) -> None:
+    farm.submit(rounds=2, axes=axes("float32"), baseline=None)
+    farm.clock.advance(_LATER_S)
+    claimed_at = farm.clock.now()
+    host.exchange()
+    rows = farm.rows("SELECT used_at FROM artifacts WHERE digest = :d", d=digest_of_variant(farm, "float32"))
+    assert rows[0]["used_at"] == int(claimed_at.timestamp() * 1e6)
+
+
+def axes(precision: str) -> dict[str, str]:
+    return {"model": "mobilenet_v2", "precision": precision, "format": "torchscript", "backend": "cpu"}
+
+
+def test_a_matrix_that_needs_an_expired_file_is_refused_with_what_to_do(farm: FarmRig, host: HostRig) -> None:
+    farm.clock.advance(_LATER_S)
+    assert sweep(farm).artifacts == 2
+    with pytest.raises(MatrixInvalid) as refused:
+        farm.submit(axes=axes("float32"), baseline=None)
+    assert "mobilenet_v2/float32/torchscript expired" in refused.value.message
+    assert "farm variants build mobilenet_v2" in refused.value.hint
+    assert all(view.expired_at is not None for view in farm.read(list_variants))
+
+
+def test_cells_whose_files_are_there_run_beside_those_whose_expired(farm: FarmRig, host: HostRig) -> None:
+    farm.clock.advance(_LATER_S)
+    farm.write(mark_used, [digest_of_variant(farm, "float32")], now=farm.clock.now())
+    assert sweep(farm).artifacts == 1
+    matrix = farm.matrix(farm.submit(baseline=None))
+    assert {cell.variant for cell in matrix.cell_list} == {"mobilenet_v2/float32/torchscript"}
+    (rejected,) = matrix.rejected_list
+    assert "expired" in rejected.reason
+
+
+def test_a_matrix_whose_program_expired_is_refused_with_what_to_do(farm: FarmRig, host: HostRig) -> None:
+    program = upload(farm, b"#!/bin/sh")
+    bundle = single_file("speed_benchmark_torch", program, 9)
+    known = {"harness": "speed_benchmark_torch", "abi": "arm64-v8a", "bundle": bundle}
+    farm.write(put_program, **known, now=farm.clock.now())
+    host.plug_in("arm", abis=("arm64-v8a",))
+    host.earn_health()
+    farm.clock.advance(_LATER_S)
+    farm.write(mark_used, [digest_of_variant(farm, "float32")], now=farm.clock.now())
+    sweep(farm)
+    with pytest.raises(MatrixInvalid) as refused:
+        farm.submit(axes=axes("float32"), baseline=None, devices={"device": "arm"})
+    assert "a file of the arm64-v8a program of speed_benchmark_torch expired" in refused.value.message
+    assert "farm harness add speed_benchmark_torch" in refused.value.hint
+    assert {view.abi: view.expired for view in farm.read(list_program_views)} == {
+        "x86_64": False,
+        "arm64-v8a": True,
+    }
+    farm.submit(axes=axes("float32"), baseline=None, devices={"device": "phone-1"})
+
+
+def test_a_file_that_is_sent_again_is_there_again(farm: FarmRig, host: HostRig) -> None:
+    farm.clock.advance(_LATER_S)
+    sweep(farm)
+    farm.variant("float32")
+    assert digest_of_variant(farm, "float32") not in expired(farm)
+    assert len(events(farm, "artifact_restored")) == 1
+    assert sweep(farm) == Swept()
+    farm.submit(axes=axes("float32"), baseline=None)
+
+
+def test_an_expired_file_cannot_be_registered_until_it_is_sent_again(farm: FarmRig, host: HostRig) -> None:
+    manifest = farm.read(list_variants)[0].manifest
+    farm.clock.advance(_LATER_S)
+    sweep(farm)
+    with pytest.raises(ArtifactMissing, match="uploaded again"):
+        farm.write(register_variant, manifest, farm.blobs, now=farm.clock.now())
+    with pytest.raises(ArtifactExpired):
+        farm.read(get_artifact, manifest.digest)
+
+
+def test_a_farm_that_died_between_mark_and_removal_removes_at_the_next_sweep(farm: FarmRig) -> None:
+    digest = upload(farm, b"left behind")
+    farm.clock.advance(_LATER_S)
+    sweep(farm)
+    farm.blobs.put([b"left behind"], digest)
+    assert sweep(farm, StorageRules()).files == 1
+    assert farm.blobs.size_bytes(digest) is None
+
+
+def test_a_file_nobody_knows_goes_once_it_is_old(farm: FarmRig) -> None:
+    digest = digest_of(b"stray")
+    farm.blobs.put([b"stray"], digest)
+    put_at_s = farm.blobs.path(digest).stat().st_mtime
+    farm.clock.advance(put_at_s - farm.clock.now().timestamp() + 60)
+    assert sweep(farm) == Swept()
+    farm.clock.advance(_LATER_S)
+    assert sweep(farm).files == 1
+    assert farm.blobs.size_bytes(digest) is None
+
+
+def test_an_artifact_whose_file_somebody_removed_is_marked_and_said(farm: FarmRig) -> None:
+    digest = upload(farm, b"a")
+    farm.blobs.path(digest).unlink()
+    assert sweep(farm, StorageRules()).lost == 1
+    assert expired(farm) == {digest}
+    (event,) = events(farm, "artifact_expired")
+    assert event["cause"] == "its file is gone from the disk"
+
+
+def test_an_upload_whose_file_a_sweep_set_aside_takes_it_back_or_is_asked_for_again(farm: FarmRig) -> None:
+    digest = upload(farm, b"twice")
+    farm.clock.advance(_LATER_S)
+    sweep(farm)
+    farm.blobs.put([b"twice"], digest)
+    assert farm.blobs.set_aside(digest)
+    farm.write(keep_upload, farm.blobs, digest, 5, now=farm.clock.now())
+    assert farm.blobs.size_bytes(digest) == 5
+    assert farm.blobs.set_aside(digest)
+    farm.blobs.remove_set_aside()
+    with pytest.raises(FarmBusy):
+        farm.write(keep_upload, farm.blobs, digest, 5, now=farm.clock.now())
+
+
+def test_a_farm_that_starts_again_removes_what_was_set_aside(farm: FarmRig) -> None:
+    digest = upload(farm, b"a")
+    farm.blobs.set_aside(digest)
+    again = type(farm.blobs)(farm.blobs.folder)
+    assert again.take_back(digest) is False
+
+
+def test_more_artifacts_than_one_transaction_takes_all_go(farm: FarmRig) -> None:
+    for number in range(BATCH + 5):
+        upload(farm, b"%d" % number)
+    farm.clock.advance(_LATER_S)
+    assert sweep(farm).artifacts == BATCH + 5
+
+
+def evidence_rows(farm: FarmRig) -> list[dict[str, Any]]:
+    return farm.rows("SELECT * FROM evidence ORDER BY evidence_id")
+
+
+def kept(farm: FarmRig) -> list[int]:
+    return [row["attempt_id"] for row in evidence_rows(farm) if row["body"] is not None]
+
+
+def test_output_goes_after_its_days_and_the_measurement_stays(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit(rounds=2)
+    host.run()
+    before = farm.matrix(matrix_id)
+    farm.clock.advance(timedelta(days=30).total_seconds() + 1)
+    count = len(evidence_rows(farm))
+    swept = sweep(farm, StorageRules(evidence_keep_days=30))
+    assert swept.reports == count
+    assert swept.report_bytes == sum(row["body_bytes"] for row in evidence_rows(farm))
+    assert kept(farm) == []
+    assert farm.matrix(matrix_id) == before
+    (event,) = events(farm, "evidence_expired")
+    assert event["cause"].startswith(f"{count} reports")
+    assert event["cause"].endswith("by the rule of 30 days")
+    view = farm.read(attempt_view, AttemptId(kept_attempt(farm)))
+    assert (view.evidence, view.evidence_expired_by) == (None, "rule of 30 days")
+    assert view.evidence_expired_at == farm.clock.now()
+
+
+def kept_attempt(farm: FarmRig) -> int:
+    attempt_id: int = evidence_rows(farm)[-1]["attempt_id"]
+    return attempt_id
+
+
+def test_output_that_is_younger_than_its_days_stays(farm: FarmRig, host: HostRig) -> None:
+    count = len(evidence_rows(farm))
+    farm.clock.advance(timedelta(days=29).total_seconds())
+    assert sweep(farm, StorageRules(evidence_keep_days=30)).reports == 0
+    assert len(kept(farm)) == count > 0
+
+
+@pytest.mark.invariant("I12")
+def test_output_of_an_unfinished_matrix_stays_whatever_the_rules_say(farm: FarmRig, host: HostRig) -> None:
+    checks = kept(farm)
+    farm.submit(rounds=2)
+    (first, *_) = host.exchange().assignments
+    host.report(first.attempt_id, good_evidence(first))
+    farm.clock.advance(timedelta(days=400).total_seconds())
+    rules = StorageRules(evidence_keep_days=1, evidence_limit_bytes=0)
+    assert sweep(farm, rules).reports == len(checks)
+    assert kept(farm) == [first.attempt_id]
+
+
+def test_output_that_never_counted_goes_first_then_the_oldest(farm: FarmRig, host: HostRig) -> None:
+    farm.submit(rounds=2, devices={"device": "phone-1"})
+    (late,) = host.exchange().assignments
+    host.clean(late)
+    host.exchange([phase(late, AttemptState.GIVEN_BACK, "not ready")])
+    assert not host.report(late.attempt_id, good_evidence(late)).counted
+    farm.clock.advance(FIRST_PAUSE.total_seconds())
+    for assignment in host.exchange().assignments:
+        host.report(assignment.attempt_id, good_evidence(assignment))
+        host.clean(assignment)
+    host.run()
+    rows = evidence_rows(farm)
+    limit_bytes = sum(row["body_bytes"] for row in rows) - 1
+    assert sweep(farm, StorageRules(evidence_limit_bytes=limit_bytes)).reports == 1
+    assert late.attempt_id not in kept(farm)
+    oldest, *others = kept(farm)
+    limit_bytes = sum(row["body_bytes"] for row in evidence_rows(farm) if row["body"] is not None) - 1
+    assert sweep(farm, StorageRules(evidence_limit_bytes=limit_bytes)).reports == 1
+    assert kept(farm) == others
+    assert oldest not in others
+
+
+@pytest.mark.invariant("I4")
+@pytest.mark.fault(33)
+def test_a_report_that_expired_is_still_known_when_it_comes_again(farm: FarmRig, host: HostRig) -> None:
+    farm.submit(rounds=2, devices={"device": "phone-1"})
+    assignments: list[Assignment] = []
+    host.run(lambda each: assignments.append(each) or good_evidence(each))
+    farm.clock.advance(timedelta(days=3).total_seconds())
+    sweep(farm, StorageRules(evidence_keep_days=1))
+    last = assignments[-1]
+    count = len(evidence_rows(farm))
+    assert host.report(last.attempt_id, good_evidence(last)).counted
+    assert len(evidence_rows(farm)) == count
+
+
+@pytest.mark.parametrize("any_database_url", ["sqlite"], indirect=True)
+def test_the_room_of_output_that_went_is_free_for_what_comes(farm: FarmRig, host: HostRig) -> None:
+    attempt_id = AttemptId(kept_attempt(farm))
+    for number in range(60):
+        body = random.Random(number).randbytes(1500)
+        new = NewReport(
+            attempt_id=attempt_id, digest=digest_of(body), body=body, counted=False, at=farm.clock.now()
+        )
+        farm.write(add_reports, [new])
+    free_bytes = farm.read(free_bytes_inside)
+    farm.clock.advance(timedelta(days=3).total_seconds())
+    assert sweep(farm, StorageRules(evidence_keep_days=1)).report_bytes > 90_000
+    assert farm.read(free_bytes_inside) - free_bytes > 80_000

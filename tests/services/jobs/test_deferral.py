@@ -1,0 +1,95 @@
+"""A job that its agent puts off, because its phone is not fit, is tried again after ever longer pauses."""
+
+import pytest
+
+from farm.core.jobs.attempt import AttemptState
+from farm.core.jobs.deferral import FIRST_PAUSE, LONGEST_PAUSE
+from farm.core.jobs.retry import MAX_GIVE_BACKS
+from farm.services.checks.requested import check_now
+from farm.services.jobs.pending_reasons import job_waiting
+from farm.wire.agents.protocol import Assignment
+from farm.wire.documents.devices import Asked
+from tests.support.farm.service_fixture import FarmRig, HostRig, phase
+
+LOW = "battery 9 %, at least 20 %"
+
+
+def submit(farm: FarmRig) -> None:
+    farm.submit(
+        axes={"model": "mobilenet_v2", "precision": "float32", "format": "torchscript", "backend": "cpu"},
+        devices={"device": "phone-1"},
+        baseline=None,
+        rounds=1,
+        gates={"wait_s": 0},
+    )
+
+
+def put_off(host: HostRig, assignment: Assignment, reason: str = LOW) -> tuple[Assignment, ...]:
+    """Give a job back, have the phone cleaned, and see what there is to do at once."""
+    host.exchange([phase(assignment, AttemptState.GIVEN_BACK, reason)])
+    host.clean(assignment)
+    return tuple(host.exchange().assignments)
+
+
+def claimed(farm: FarmRig, host: HostRig, *, after_s: float) -> Assignment:
+    """The next assignment, which comes after a pause of so long and not before."""
+    farm.clock.advance(after_s - 0.5)
+    assert host.exchange().assignments == ()
+    farm.clock.advance(0.5)
+    (assignment,) = host.exchange().assignments
+    return assignment
+
+
+@pytest.mark.fault(47)
+def test_a_phone_that_is_not_fit_is_asked_ever_more_rarely_and_the_job_ends_after_an_hour(
+    farm: FarmRig, host: HostRig
+) -> None:
+    submit(farm)
+    (assignment,) = host.exchange().assignments
+    began_at, pauses_s = farm.clock.now(), [5, 10, 20, 40, 80, 160, *[300] * (MAX_GIVE_BACKS - 7)]
+    for pause_s in pauses_s:
+        assert put_off(host, assignment) == ()
+        assignment = claimed(farm, host, after_s=pause_s)
+    assert (farm.clock.now() - began_at).total_seconds() > 3600
+    assert put_off(host, assignment) == ()
+    (job,) = farm.rows("SELECT outcome, code, message FROM jobs WHERE kind = 'benchmark'")
+    assert (job["outcome"], job["code"]) == ("inconclusive", "job.put_off")
+    assert job["message"] == f"put off {MAX_GIVE_BACKS} times, last because {LOW}"
+
+
+@pytest.mark.fault(47)
+def test_why_a_job_that_was_put_off_waits_says_until_when(farm: FarmRig, host: HostRig) -> None:
+    submit(farm)
+    (assignment,) = host.exchange().assignments
+    until = farm.clock.now() + FIRST_PAUSE
+    put_off(host, assignment)
+    (reason,) = farm.read(job_waiting, assignment.job_id).reasons
+    assert (reason.code, reason.passes, reason.cause) == ("put_off", True, LOW)
+    assert reason.message == f"it was put off once, and may be tried again from {until:%H:%M:%S} UTC on"
+
+
+def test_the_time_that_an_agent_waited_for_the_gates_is_part_of_the_pause(
+    farm: FarmRig, host: HostRig
+) -> None:
+    submit(farm)
+    (assignment,) = host.exchange().assignments
+    farm.clock.advance(LONGEST_PAUSE.total_seconds() / 10)
+    assert len(put_off(host, assignment)) == 1
+
+
+def test_a_check_does_not_wait_for_a_job_that_pauses(farm: FarmRig, host: HostRig) -> None:
+    submit(farm)
+    (assignment,) = host.exchange().assignments
+    assert put_off(host, assignment) == ()
+    farm.write(check_now, "phone-1", Asked(by="ann"), now=farm.clock.now())
+    (check,) = host.exchange().assignments
+    assert check.job_id != assignment.job_id
+
+
+def test_what_the_farm_takes_back_unstarted_is_given_out_again_at_once(farm: FarmRig, host: HostRig) -> None:
+    submit(farm)
+    (assignment,) = host.exchange().assignments
+    host.restart()
+    host.clean(assignment)
+    (again,) = host.exchange().assignments
+    assert again.job_id == assignment.job_id

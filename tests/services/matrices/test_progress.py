@@ -1,0 +1,66 @@
+"""How far a matrix is, and how long it will still take."""
+
+from farm.core.devices.device import Presence
+from farm.services.matrices.views import list_matrix_summaries
+from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence, torch_output
+
+
+def one_round(farm: FarmRig, host: HostRig, seconds: float, *, noisy: bool = False) -> None:
+    """Run what every free phone has next."""
+    farm.clock.advance(seconds)
+    for assignment in host.exchange().assignments:
+        bad = ended(assignment, torch_output([500.0, 1000.0, 1000.0, 1500.0, 2500.0]))
+        host.report(assignment.attempt_id, bad if noisy else good_evidence(assignment))
+        host.clean(assignment)
+
+
+def test_time_left_goes_by_the_pace_of_the_slowest_phone(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit()
+    assert farm.matrix(matrix_id).eta_s is None
+    for _ in range(4):
+        one_round(farm, host, 10)
+    view = farm.matrix(matrix_id)
+    assert (view.eta_s, view.without_eta) == (60.0, ())
+    assert [device.eta_s for device in view.progress] == [60.0, 60.0]
+    farm.clock.advance(4)
+    assert farm.matrix(matrix_id).eta_s == 56.0
+
+
+def test_a_block_that_is_measured_again_adds_its_jobs(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit(devices={"device_id": "phone-1"})
+    one_round(farm, host, 10)
+    one_round(farm, host, 10)
+    assert farm.matrix(matrix_id).eta_s == 80.0
+    one_round(farm, host, 10, noisy=True)
+    assert farm.matrix(matrix_id).eta_s == 90.0
+
+
+def test_a_phone_that_waits_for_a_person_is_left_out_and_named(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit()
+    for _ in range(3):
+        one_round(farm, host, 10)
+    away = host.phones["phone-2"].model_copy(update={"presence": Presence.UNAUTHORIZED})
+    host.phones["phone-2"] = away
+    host.exchange()
+    view = farm.matrix(matrix_id)
+    assert view.without_eta == ("phone-2",)
+    assert view.eta_s is not None
+    (summary,) = farm.read(list_matrix_summaries, now=farm.clock.now())
+    assert (summary.eta_s, summary.without_eta) == (view.eta_s, view.without_eta)
+
+
+def test_a_matrix_whose_phones_all_wait_for_a_person_has_no_time(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit(devices={"device_id": "phone-1"})
+    for _ in range(3):
+        one_round(farm, host, 10)
+    del host.phones["phone-1"]
+    host.exchange()
+    assert farm.matrix(matrix_id).eta_s is None
+
+
+def test_a_finished_matrix_has_nothing_left(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit(rounds=1)
+    host.run()
+    assert farm.matrix(matrix_id).eta_s == 0.0
+    (summary,) = farm.read(list_matrix_summaries, now=farm.clock.now())
+    assert summary.finished_at is not None

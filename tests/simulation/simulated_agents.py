@@ -1,0 +1,326 @@
+"""Agents: lives of the real coordination, with model phones under it and a bad network above."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol, TypeVar, cast
+
+from agents.attempts.active import Hand
+from agents.attempts.attempts import Attempts
+from agents.attempts.backpressure import Pressure
+from agents.attempts.journal import Journal
+from agents.attempts.runner import Runner
+from agents.devices.usb_capacity import UsbRoom
+from agents.farm_api import CALL_DEADLINE_S, FarmApi
+from agents.host.atomic_file import DiskThread
+from agents.link.lease import LeaseWatch
+from agents.link.poll_loop import ExchangeLoop
+from agents.link.replay import Resending
+from agents.outbox.sender import Delivery
+from agents.outbox.spool import Spool
+from agents.upkeep.device_actions import Errands
+from farm.api.http.problems import problem_document
+from farm.client.problem_errors import error_of
+from farm.clock import Clock
+from farm.core.base.ids import AttemptId, HostId, SessionId
+from farm.core.errors import FarmError, FarmUnreachable
+from farm.wire.agents.protocol import (
+    Errand,
+    ErrandReport,
+    Exchange,
+    ExchangeAnswer,
+    ReportAnswer,
+    SessionAnswer,
+    SessionOpening,
+)
+from tests.simulation.device_operations import AdbSide
+from tests.simulation.simulated_devices import ModelPhone
+from tests.simulation.simulated_farm import Process
+
+Value = TypeVar("Value")
+
+
+@dataclass
+class Weather:
+    """What the network between one host and the farm does to calls: shares of them, and seconds."""
+
+    lose_request: float = 0.0
+    lose_answer: float = 0.0
+    double: float = 0.0
+    delay_s: float = 0.05
+    #: How often a request is on its way for much longer than anybody waits.
+    stray: float = 0.0
+
+
+class World(Protocol):
+    """What agents need of the rest."""
+
+    clock: Clock
+    random: Random
+    phones: dict[str, ModelPhone]
+    is_calm: bool
+
+    def spawn(self, work: Awaitable[Any]) -> "asyncio.Task[Any]": ...
+    def reachable(self) -> Process: ...
+    def note(self, text: str) -> None: ...
+
+
+class Network:
+    """Stands where `FarmApi` does; one for each life of an agent."""
+
+    def __init__(self, agent: "Agent", life: "Life") -> None:
+        self._agent = agent
+        self._life = life
+
+    async def open_session(self, opening: SessionOpening) -> SessionAnswer:
+        host = self._agent.host_id
+        return await self._call(lambda: self._farm().open_session(host, opening), CALL_DEADLINE_S)
+
+    async def exchange(self, session_id: SessionId, exchange: Exchange) -> ExchangeAnswer:
+        host = self._agent.host_id
+        deadline_s = CALL_DEADLINE_S + exchange.wait_s
+        return await self._call(lambda: self._farm().exchange(host, session_id, exchange), deadline_s)
+
+    async def report(self, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
+        host = self._agent.host_id
+        return await self._call(lambda: self._farm().report(host, attempt_id, body), 120.0)
+
+    async def reports(self, bodies: Mapping[AttemptId, bytes]) -> dict[AttemptId, ReportAnswer | FarmError]:
+        host = self._agent.host_id
+        answers = await self._call(lambda: self._farm().reports(host, bodies), 120.0)
+        return {each: _as_told(answer) for each, answer in answers.items()}
+
+    def _farm(self) -> Process:
+        return self._agent.world.reachable()
+
+    async def _call(self, handle: Callable[[], Awaitable[Value]], deadline_s: float) -> Value:
+        await self._life.gate()
+        travel = self._agent.world.spawn(self._travel(handle))
+        try:
+            async with asyncio.timeout(deadline_s):
+                answer = await asyncio.shield(travel)
+        except TimeoutError as error:
+            raise FarmUnreachable("no answer in time") from error
+        await self._life.gate()
+        if isinstance(answer, FarmError):
+            raise answer
+        return cast(Value, answer)
+
+    async def _travel(self, handle: Callable[[], Awaitable[Value]]) -> Value | FarmError:
+        """A request's way to the farm, and its answer's way back; lost ones never arrive."""
+        weather, random = self._agent.weather, self._agent.world.random
+        await asyncio.sleep(random.uniform(0.2, 1) * weather.delay_s)
+        if random.random() < weather.lose_request:
+            await asyncio.sleep(CALL_DEADLINE_S * 10)
+        if random.random() < weather.stray:
+            await asyncio.sleep(random.uniform(5, 200))
+        if random.random() < weather.double:
+            self._agent.world.spawn(self._again(handle, random.uniform(0, 90)))
+        answer = await _said(handle)
+        await asyncio.sleep(random.uniform(0.2, 1) * weather.delay_s)
+        if random.random() < weather.lose_answer:
+            await asyncio.sleep(CALL_DEADLINE_S * 10)
+        return answer
+
+    async def _again(self, handle: Callable[[], Awaitable[Value]], later_s: float) -> None:
+        await asyncio.sleep(later_s)
+        await _said(handle)
+
+
+async def _said(handle: Callable[[], Awaitable[Value]]) -> Value | FarmError:
+    try:
+        return await handle()
+    except FarmUnreachable as error:
+        return error
+    except FarmError as error:
+        return _as_told(error)
+
+
+def _as_told(answer: Value | FarmError) -> Value | FarmError:
+    """As it comes out of the wire."""
+    return error_of(problem_document(answer)) if isinstance(answer, FarmError) else answer
+
+
+class Disk:
+    """Stands where `DiskThread` does: the real files, written where the call is made.
+
+    An agent may be killed before any write and after it.
+    """
+
+    def __init__(self, life: "Life") -> None:
+        self._life = life
+
+    async def call(self, action: Callable[..., Value], *arguments: Any) -> Value:
+        await self._life.may_die()
+        result = action(*arguments)
+        await self._life.may_die()
+        return result
+
+
+class Life:
+    """One process of an agent, from its start until it is killed."""
+
+    def __init__(self, agent: "Agent") -> None:
+        self._agent = agent
+        self.is_dead = False
+        self.hand = Hand()
+        self._adb = AdbSide(
+            host=agent.index,
+            phones=agent.world.phones,
+            hand=self.hand,
+            clock=agent.world.clock,
+            random=agent.world.random,
+            gate=self.gate,
+            is_calm=lambda: agent.world.is_calm,
+        )
+        self.spool = Spool(agent.folder / "spool", reserve_bytes=0)
+        self.journal = Journal(agent.folder / "attempts")
+
+    async def gate(self) -> None:
+        """Everything that the world could notice passes here: nothing of a dead or stopped process does."""
+        while not self._agent.is_running.is_set():
+            await self._agent.is_running.wait()
+        if self.is_dead:
+            raise asyncio.CancelledError
+
+    async def may_die(self) -> None:
+        await asyncio.sleep(self._agent.world.random.uniform(0.001, 0.2))
+        await self.gate()
+        if self._agent.world.random.random() < self._agent.frailty:
+            self._agent.kill_soon()
+            await asyncio.Event().wait()
+
+    def stir(self, device_id: str) -> None:
+        self._adb.stir(device_id)
+
+    async def run(self) -> None:
+        world, agent = self._agent.world, self._agent
+        network, disk = cast(FarmApi, Network(agent, self)), cast(DiskThread, Disk(self))
+        async with asyncio.TaskGroup() as tasks:
+            attempts = Attempts(
+                hand=self.hand,
+                runner=cast(Runner, self._adb),
+                # One call at a time, so that reports of two phones often wait together.
+                delivery=Delivery(network, self.spool, disk, world.clock, world.random, at_once=1),
+                journal=self.journal,
+                spool=self.spool,
+                disk=disk,
+                random=world.random,
+                tasks=tasks,
+            )
+            lease = LeaseWatch(
+                hand=self.hand, phones=self._adb.sightings, stop=attempts.cut_short, clock=world.clock
+            )
+            exchange = ExchangeLoop(
+                api=network,
+                attempts=attempts,
+                errands=cast(Errands, ModelErrands(self.hand, tasks, world.random)),
+                hand=self.hand,
+                phones=self._adb.sightings,
+                look_again=self._adb.doubt,
+                # No phone of this world is helped back by its agent.
+                note_leave=lambda devices, at_s: None,
+                prefetch=lambda digests: None,
+                pressure=Pressure(self.hand.changed),
+                usb_room=UsbRoom(self.hand.changed, lasts_s=3600.0),
+                lease=lease,
+                resending=Resending(attempts, agent.folder, disk),
+                clock=world.clock,
+                random=world.random,
+                boot_id="boot",
+                agent_version="simulated",
+                adb_port=lambda: None,
+                ready=lambda: None,
+            )
+            await attempts.recover()
+            for device_id in world.phones:
+                tasks.create_task(self._adb.watch(device_id), name=f"watch {device_id}")
+            tasks.create_task(exchange.run(), name="exchange")
+            tasks.create_task(lease.run(), name="lease")
+
+
+class ModelErrands:
+    """As `agents.upkeep.device_actions`, with errands that always can be done."""
+
+    def __init__(self, hand: Hand, tasks: asyncio.TaskGroup, random: Random) -> None:
+        self._hand, self._tasks, self._random = hand, tasks, random
+        self._in_hand: set[int] = set()
+        self._reports: dict[int, ErrandReport] = {}
+
+    def in_hand(self) -> tuple[int, ...]:
+        return tuple(sorted(self._in_hand))
+
+    def reports(self) -> tuple[ErrandReport, ...]:
+        return tuple(self._reports.values())
+
+    def apply(self, reported: Iterable[ErrandReport], listed: Iterable[Errand]) -> None:
+        listed = list(listed)
+        for report in reported:
+            if report.errand_id not in {errand.errand_id for errand in listed}:
+                self._reports.pop(report.errand_id, None)
+        for errand in listed:
+            is_new = errand.errand_id not in self._in_hand and errand.errand_id not in self._reports
+            if is_new and not self._hand.is_taken(errand.device_id):
+                self._in_hand.add(errand.errand_id)
+                self._hand.on_errand.add(errand.device_id)
+                self._tasks.create_task(self._done(errand))
+
+    async def _done(self, errand: Errand) -> None:
+        await asyncio.sleep(self._random.uniform(0.5, 20))
+        self._reports[errand.errand_id] = ErrandReport(errand_id=errand.errand_id, done="done")
+        self._in_hand.discard(errand.errand_id)
+        self._hand.on_errand.discard(errand.device_id)
+        self._hand.changed.set()
+
+
+@dataclass
+class Agent:
+    """A host with its folder, life after life."""
+
+    world: World
+    index: int
+    host_id: HostId
+    folder: Path
+    weather: Weather = field(default_factory=Weather)
+    #: How often it dies at a write to its disk.
+    frailty: float = 0.0
+    life: Life | None = None
+    _task: "asyncio.Task[None] | None" = None
+
+    def __post_init__(self) -> None:
+        self.is_running = asyncio.Event()
+        self.is_running.set()
+
+    def start(self) -> None:
+        if self.life is None:
+            self.life = Life(self)
+            self._task = self.world.spawn(self._live(self.life))
+            self.world.note(f"{self.host_id} starts")
+
+    async def _live(self, life: Life) -> None:
+        try:
+            await life.run()
+        except asyncio.CancelledError:
+            if not life.is_dead:
+                raise
+
+    def kill(self) -> None:
+        """SIGKILL: what it has not written is gone."""
+        if self.life is not None and self._task is not None:
+            self.world.note(f"{self.host_id} is killed, holding {sorted(self.life.hand.held_by_id)}")
+            self.life.is_dead = True
+            self.life = None
+            self._task.cancel()
+
+    def kill_soon(self) -> None:
+        self.world.spawn(self._kill_now(self.life))
+
+    async def _kill_now(self, life: Life | None) -> None:
+        if self.life is life:
+            self.kill()
+
+    def stir(self, device_id: str) -> None:
+        if self.life is not None:
+            self.life.stir(device_id)

@@ -1,0 +1,166 @@
+"""The farm's processes: up or not, with the real services behind them and the periodic duties."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeVar
+
+from sqlalchemy.engine import Connection
+
+from farm.api.agents.long_poll import answer_if_quiet
+from farm.api.context import Context
+from farm.api.routes.agents import post_exchange, post_session
+from farm.clock import Clock
+from farm.config import FarmConfig
+from farm.core.base.ids import AttemptId, HostId, SessionId
+from farm.core.errors import FarmBusy, FarmError, FarmUnreachable
+from farm.database.clock_skew import ClockCheck
+from farm.database.engine import Database
+from farm.database.notifications import EVERYBODY, Wake
+from farm.services.agents.heartbeats import Call
+from farm.services.periodic.leader_election import Duties, serving_since
+from farm.services.results.evaluation import Arrived
+from farm.services.results.settle import settle, settle_together
+from farm.wire.agents.protocol import Exchange, ExchangeAnswer, ReportAnswer, SessionAnswer, SessionOpening
+from tests.support.farm.service_fixture import FarmRig
+
+Value = TypeVar("Value")
+TICK_S = 10.0
+
+
+class AtOnce(Database):
+    """Carries everything out where it is asked for, so that no thread's pace decides what comes first."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.processes: list[Process] = []
+
+    async def write_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
+        return self.telling(self.write, service, *args, **kwargs)
+
+    async def read_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
+        return self.read(service, *args, **kwargs)
+
+    async def glance_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
+        return self.read(service, *args, **kwargs)
+
+    async def change_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
+        return self.change(service, *args, **kwargs)
+
+    def change(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
+        """A write that every process hears of, as PostgreSQL tells them."""
+
+        def run() -> Value:
+            return self._submit(EVERYBODY, service, *args, **kwargs).result()
+
+        return self.telling(run)
+
+    def telling(self, write: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
+        """Have every process hear whom a write concerns."""
+        told: list[Wake] = []
+        self.on_change = told.append
+        result = write(*args, **kwargs)
+        for wake in told:
+            for process in self.processes:
+                process.context.waiters.wake(wake)
+        return result
+
+
+class NoOtherClock(ClockCheck):
+    """The database server's clock does not leap with ours."""
+
+    def look(self, connection: Connection, clock: Clock) -> bool:
+        return True
+
+
+@dataclass
+class Process:
+    """One life of one farm process."""
+
+    rig: FarmRig
+    database: AtOnce
+    random: Random
+    name: str
+    #: Refuses this share of calls, as a locked database does.
+    busy: float = 0.0
+
+    def __post_init__(self) -> None:
+        now = self.rig.clock.now()
+        self.up_since = now
+        self.is_up = True
+        self.duties = Duties(
+            process=self.name,
+            clock=self.rig.clock,
+            every_s=TICK_S,
+            serving=serving_since(now, every_s=TICK_S),
+            clock_check=NoOtherClock(),
+        )
+        self.context = Context(
+            config=FarmConfig(),
+            database=self.database,
+            blobs=self.rig.blobs,
+            clock=self.rig.clock,
+            started_at=now,
+        )
+
+    def stop(self) -> None:
+        """Killed: whoever is held hears nothing more."""
+        self.is_up = False
+        self.context.waiters.close()
+
+    async def _answered(self, handle: Callable[[], Awaitable[Value]]) -> Value:
+        if not self.is_up:
+            raise FarmUnreachable("nobody listens")
+        if self.random.random() < self.busy:
+            raise FarmBusy("the database is locked")
+        answer = await handle()
+        if not self.is_up:
+            raise FarmUnreachable("it went away")
+        return answer
+
+    async def open_session(self, host: HostId, opening: SessionOpening) -> SessionAnswer:
+        return await self._answered(lambda: post_session(opening, host, self.context))
+
+    async def exchange(self, host: HostId, session: SessionId, said: Exchange) -> ExchangeAnswer:
+        """As `QuietLine`, then the route."""
+        (row,) = self.rig.rows("SELECT credential_hash FROM hosts WHERE host_id = :host", host=host)
+        shown = row["credential_hash"]
+        call = Call(host_id=host, session_id=session, credential_hash=shown, said=said)
+
+        async def answered() -> ExchangeAnswer:
+            quiet = await answer_if_quiet(self.context, call)
+            return quiet or await post_exchange(session, said, host, self.context, shown)
+
+        return await self._answered(answered)
+
+    async def reports(
+        self, host: HostId, bodies: Mapping[AttemptId, bytes]
+    ) -> dict[AttemptId, ReportAnswer | FarmError]:
+        """Those of one call, in one transaction, as `Together` has them settled."""
+
+        async def settled() -> dict[AttemptId, ReportAnswer | FarmError]:
+            now = self.rig.clock.now()
+            arrived = [
+                Arrived(host_id=host, attempt_id=each, body=body, at=now) for each, body in bodies.items()
+            ]
+            return dict(zip(bodies, self.database.change(settle_together, arrived), strict=True))
+
+        return await self._answered(settled)
+
+    async def report(self, host: HostId, attempt: AttemptId, body: bytes) -> ReportAnswer:
+        async def settled() -> ReportAnswer:
+            return self.database.change(settle, host, attempt, body, now=self.rig.clock.now())
+
+        return await self._answered(settled)
+
+    def tick(self) -> None:
+        """The periodic duties, once."""
+        self.database.telling(self.database.write, self.duties.tick)
+
+    async def ticking(self) -> None:
+        """Tick while up, now and then late."""
+        while self.is_up:
+            await asyncio.sleep(self.random.choice([TICK_S, TICK_S, TICK_S, 2 * TICK_S]))
+            if self.is_up:
+                self.tick()

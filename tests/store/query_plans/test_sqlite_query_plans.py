@@ -1,0 +1,290 @@
+"""Hot queries stay index lookups: what SQLite says it would do, for the statements the code really sends."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import AttemptId, CellId, DeviceId, FactsId, HostId, JobId, MatrixId, SessionId
+from farm.core.devices.host_state import SessionState
+from farm.core.jobs.job import JobState
+from farm.core.operations.alarm import AlarmKind, AlarmSubject
+from farm.database.engine import Database
+from farm.store.checks import outcomes, reference_runs
+from farm.store.devices import capacity, devices, pending_cleanups, workload
+from farm.store.hosts import hosts
+from farm.store.jobs import attempts, counts, durations, jobs, pages, queues
+from farm.store.matrices import comparison_pages, equivalent_cells, lazy_expansion, matrices
+from farm.store.operations import alarms, event_history, heartbeats
+from farm.store.results import detail, evidence, measurements, placements, provenance, recurrence
+from farm.store.upkeep import device_actions
+from tests.support.database.sample_rows import DIGEST, NOW
+
+Plan = list[str]
+
+
+def plans(database: Database, query: Callable[[Connection], object]) -> list[Plan]:
+    """How SQLite carries out each statement that `query` sends."""
+
+    def explained(connection: Connection) -> list[Plan]:
+        with sent_by(connection) as sent:
+            query(connection)
+        return [
+            [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values)]
+            for sql, values in sent
+            if not sql.startswith("INSERT")
+        ]
+
+    return database.write(explained)
+
+
+@contextmanager
+def sent_by(connection: Connection) -> Iterator[list[tuple[str, Any]]]:
+    """The statements that go over a connection while the block runs."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(_c: object, _cursor: object, sql: str, values: Any, _context: object, _many: bool) -> None:
+        sent.append((sql, values))
+
+    sa.event.listen(connection, "before_cursor_execute", note)
+    yield sent
+    sa.event.remove(connection, "before_cursor_execute", note)
+
+
+PHONE, HOST, JOB = DeviceId("phone-1"), HostId("bench-1"), JobId(1)
+
+HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
+    "the errands on a host's phones": (
+        lambda c: device_actions.open_errands(c, host_id=HOST),
+        "uq_errands_one_open_per_kind",
+    ),
+    "whether a phone has an errand": (
+        lambda c: devices.list_devices(c, host_id=HOST),
+        "uq_errands_one_open_per_kind",
+    ),
+    "phones of a host that are not cleaned up": (
+        lambda c: pending_cleanups.left_uncleaned(c, HOST),
+        "ix_devices_host_id",
+    ),
+    "CPUs that errands wait for": (device_actions.awaiting_cpus, "uq_errands_one_open_per_kind"),
+    "where series ran last": (
+        lambda c: placements.last_places(c, [DIGEST]),
+        "measurements_1 USING INDEX ix_measurements_series_id",
+    ),
+    "what passes of a cell showed": (
+        lambda c: placements.earlier_runs(c, CellId(1), FactsId(1), DIGEST),
+        "ix_measurements_cell_id",
+    ),
+    "what waits for a phone": (lambda c: workload.count_waiting(c, [PHONE]), "ix_jobs_queue"),
+    "the last attempts on a phone": (
+        lambda c: workload.last_attempts(c, PHONE, limit=10),
+        "attempts_1 (device_id=?)",
+    ),
+    "what happened to a phone": (
+        lambda c: event_history.last_events(c, "device", PHONE, kinds=("device_held",)),
+        "ix_events_subject",
+    ),
+    "the heads of queues": (lambda c: queues.queue_heads(c, [PHONE, DeviceId("phone-2")]), "ix_jobs_queue"),
+    "the checks that wait": (
+        lambda c: queues.queued_checks(c, [PHONE, DeviceId("phone-2")]),
+        "uq_jobs_one_open_check_per_device",
+    ),
+    "what a host needs next": (lambda c: queues.upcoming(c, HOST), "ix_jobs_queue"),
+    "whether a check is open": (
+        lambda c: jobs.add_check(c, PHONE, now=NOW, cause="test"),
+        "uq_jobs_one_open_check_per_device",
+    ),
+    "what a session owns": (
+        lambda c: attempts.live_attempts(c, SessionId(1)),
+        "ix_attempts_session_live",
+    ),
+    "grants nobody started": (
+        lambda c: attempts.unstarted_attempts(c, claimed_before=NOW - timedelta(hours=1)),
+        "_live",
+    ),
+    "how much runs on each host": (capacity.runs_by_host, "_live"),
+    "CPUs on which something runs": (capacity.busy_cpus, "uq_attempts_one_live_per_cpu"),
+    "the tries of a job": (lambda c: attempts.past_tries(c, JOB), "ix_attempts_job_id"),
+    "the last endings on a device": (
+        lambda c: outcomes.endings_since_check(c, PHONE, 5),
+        "attempts_1 (device_id=?)",
+    ),
+    "the reports of an attempt": (
+        lambda c: evidence.digests_by_attempt(c, [AttemptId(1)]),
+        "evidence_1 (attempt_id=?)",
+    ),
+    "the phones of a host": (lambda c: devices.list_devices(c, host_id=HOST), "ix_devices_host_id"),
+    "the phones of hosts": (lambda c: devices.devices_of_hosts(c, [HOST]), "ix_devices_host_id"),
+    "phones that were seen as before": (
+        lambda c: heartbeats.note_seen(c, [HOST], now=NOW),
+        "ix_devices_host_id",
+    ),
+    "whether a job waits for a session's host": (
+        lambda c: heartbeats.standings(c, [SessionId(1)]),
+        "ix_jobs_queue",
+    ),
+    "whether a session's host takes no work": (
+        lambda c: heartbeats.standings(c, [SessionId(1)]),
+        "uq_incidents_one_open_per_kind",
+    ),
+    "the live attempts of phones": (
+        lambda c: devices.list_devices(c, host_id=HOST),
+        "uq_attempts_one_live_per_device",
+    ),
+    "a phone's last checks": (lambda c: outcomes.last_checks(c, PHONE), "ix_jobs_checks"),
+    "a phone's newest check": (lambda c: outcomes.last_check_id(c, PHONE), "ix_jobs_checks"),
+    "the golden runs of a kind": (
+        lambda c: reference_runs.runs_of_kind(c, "Pixel 8", DIGEST, before=NOW),
+        "ix_golden_runs_band",
+    ),
+    "a phone's golden runs": (
+        lambda c: reference_runs.own_runs(c, PHONE, limit=24),
+        "ix_golden_runs_device_id",
+    ),
+    "when a phone could last be used": (
+        lambda c: event_history.left_online_at(c, PHONE),
+        "ix_events_subject",
+    ),
+    "when a series had results": (
+        lambda c: recurrence.results_of(c, [1], since=NOW),
+        "ix_measurements_series_id",
+    ),
+    "an open alarm": (
+        lambda c: alarms.find_open_alarm(c, AlarmKind.DEVICE_SILENT, AlarmSubject.DEVICE, PHONE),
+        "uq_alarms_one_open_per_kind",
+    ),
+    "a host by its credential": (
+        lambda c: hosts.find_host_by_credential(c, "x"),
+        "hosts_2 (credential_hash=?)",
+    ),
+    "a host's session": (lambda c: hosts.current_session(c, HOST), "uq_sessions_one_live_per_host"),
+    "sessions that went quiet": (
+        lambda c: hosts.sessions_beaten_before(c, SessionState.LIVE, NOW),
+        "uq_sessions_one_live_per_host",
+    ),
+    "the jobs of a matrix": (
+        lambda c: pages.list_jobs(c, MatrixId(1), after=7, limit=100),
+        "ix_jobs_matrix_id (matrix_id=? AND state=? AND job_id>?)",
+    ),
+    "the jobs of a page of cells": (
+        lambda c: pages.jobs_of_cells(c, MatrixId(1), 10, 20),
+        "cells_1 (matrix_id=? AND cell_index>? AND cell_index<?)",
+    ),
+    "the cells of a phone": (
+        lambda c: matrices.list_cells(c, MatrixId(1), device_id=PHONE),
+        "ix_cells_of_device (matrix_id=? AND device_id=?)",
+    ),
+    "whether a block was repeated": (
+        lambda c: jobs.has_block(c, CellId(1), round=1, repeat=1),
+        "jobs_1 (cell_id=? AND round=? AND repeat=?)",
+    ),
+    "a page of cells": (
+        lambda c: matrices.page_of_cells(c, MatrixId(1), after=7, limit=100),
+        "cells_1 (matrix_id=? AND cell_index>?)",
+    ),
+    "what is to be unfolded next": (
+        lambda c: lazy_expansion.next_pieces(c, MatrixId(1), jobs=2000),
+        "ix_unfoldings_next (matrix_id=?)",
+    ),
+    "the cells of a matrix": (lambda c: matrices.list_cells(c, MatrixId(1)), "cells_1 (matrix_id=?)"),
+    "what an agent is to stop": (
+        lambda c: attempts.unwanted_attempts(c, SessionId(1)),
+        "ix_attempts_session_live",
+    ),
+    "the jobs that a cancellation ends": (
+        lambda c: jobs.cancel_jobs(c, MatrixId(1), JobState.QUEUED, now=NOW, actor="user"),
+        "ix_jobs_matrix_id",
+    ),
+    "how far a matrix is on its devices": (
+        lambda c: counts.tally_by_device(c, MatrixId(1)),
+        "ix_jobs_matrix_id",
+    ),
+    "when the jobs of a matrix ended": (
+        lambda c: counts.last_ends(c, MatrixId(1), limit=30),
+        "ix_jobs_matrix_id",
+    ),
+    "the queues before a new job": (lambda c: durations.queue_lengths(c, min_priority=0), "ix_jobs_queue"),
+    "the latest runs of a harness": (
+        lambda c: durations.past_runs(c, "h"),
+        "SEARCH measurements USING INTEGER PRIMARY KEY (rowid>?)",
+    ),
+    "the runs of two cells": (
+        lambda c: provenance.runs_of_cells(c, [CellId(1), CellId(2)]),
+        "ix_measurements_cell_id",
+    ),
+    "the order of a block": (
+        lambda c: provenance.fences_by_block(c, MatrixId(1), PHONE),
+        "ix_jobs_matrix_id",
+    ),
+    "one cell": (lambda c: matrices.get_cell(c, CellId(1)), "INTEGER PRIMARY KEY"),
+    "the measurements of a matrix": (
+        lambda c: measurements.accepted_measurements(c, MatrixId(1)),
+        "ix_measurements_cell_id",
+    ),
+    "the measurements of a page of cells": (
+        lambda c: measurements.accepted_of_cells(c, [CellId(1), CellId(2)]),
+        "ix_measurements_cell_id (cell_id=?)",
+    ),
+    "a page of candidates": (
+        lambda c: comparison_pages.page_of_candidates(
+            c, MatrixId(1), comparison_pages.Among(), after=7, limit=100
+        ),
+        "(matrix_id=? AND cell_index>?)",
+    ),
+    "the baselines of a page": (
+        lambda c: matrices.cells_at(c, MatrixId(1), [1, 2]),
+        "(matrix_id=? AND cell_index=?)",
+    ),
+    "the measurement of an attempt": (
+        lambda c: detail.find_reading(c, AttemptId(1)),
+        "measurements_1 (attempt_id=?)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_hot_query_uses_its_index_and_scans_no_table(sqlite_filled: Database, name: str) -> None:
+    query, index = HOT[name]
+    found = plans(sqlite_filled, query)
+    assert any(index in step for plan in found for step in plan), found
+    assert not [step for plan in found for step in plan if is_table_scan(step)], found
+
+
+def is_table_scan(step: str) -> bool:
+    """A scan that no index narrows; a scan of a small partial index is one row for each thing alive, one of
+    a subquery (`anon`) reads what that found."""
+    rows = ("SCAN CONSTANT ROW", "SCAN anon_", "SCAN (subquery")
+    return step.startswith("SCAN") and "INDEX" not in step and not step.startswith(rows)
+
+
+def test_phones_that_a_work_lost_are_found_by_what_was_lost(sqlite_filled: Database) -> None:
+    (plan,) = plans(sqlite_filled, lambda c: equivalent_cells.losses_of(c, MatrixId(1), CellId(1)))
+    assert any("ix_attempts_lost_by_device" in step for step in plan), plan
+    assert not any("ix_jobs_matrix_id" in step for step in plan), plan
+
+
+@pytest.mark.parametrize("look", [queues.queue_heads, queues.queued_checks])
+@pytest.mark.fault(54)
+def test_the_head_of_a_queue_is_found_without_sorting(
+    sqlite_filled: Database, look: Callable[..., object]
+) -> None:
+    (plan,) = plans(sqlite_filled, lambda c: look(c, [PHONE]))
+    assert not any("B-TREE" in step for step in plan), plan
+
+
+def test_what_comes_next_is_found_without_sorting_the_queues(sqlite_filled: Database) -> None:
+    (plan,) = plans(sqlite_filled, lambda c: queues.upcoming(c, HOST))
+    inside = plan[plan.index("CORRELATED SCALAR SUBQUERY 1") :]
+    assert not any("B-TREE" in step for step in inside), plan
+
+
+def test_listing_matrices_takes_a_fixed_number_of_statements(sqlite_filled: Database) -> None:
+    def listing(connection: Connection) -> object:
+        tallies, cells = counts.tallies(connection), matrices.cell_counts(connection)
+        return tallies, cells, matrices.list_matrices(connection)
+
+    assert len(plans(sqlite_filled, listing)) == 3

@@ -1,0 +1,85 @@
+"""An agent's keeper at work on a server, with the watch that it tells."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from agents.adb.client import AdbClient
+from agents.adb.external_server import SharedServer
+from agents.adb.server import AdbServer
+from agents.attempts.active import Hand
+from agents.attempts.backpressure import Pressure
+from agents.devices.adb_supervisor import PING_S, AdbKeeper
+from agents.devices.inventory import Sighting
+from agents.devices.monitor import PhoneWatch
+from farm.clock import SystemClock
+from farm.core.base.ids import DeviceId
+
+
+class _Over(Exception):
+    """The test is, and the tasks that never end by themselves must."""
+
+
+#: Looks at what an agent sees, before it is given up.
+LOOKS = 1500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watching:
+    """What an agent sees."""
+
+    adb: AdbClient
+    watch: PhoneWatch
+    hand: Hand
+
+    async def until(self, phone: str, is_so: Callable[[Sighting | None], bool]) -> Sighting | None:
+        for _ in range(LOOKS):
+            if is_so(found := self.watch.sightings().get(DeviceId(phone))):
+                return found
+            await asyncio.sleep(0.02)
+        pytest.fail(f"{phone} is {found}")
+
+
+@asynccontextmanager
+async def watching(
+    server: AdbServer | SharedServer,
+    *addresses: str,
+    names: Mapping[str, str] | None = None,
+    ping_s: float | None = None,
+) -> AsyncIterator[Watching]:
+    """Follow what the server lists, and keep addresses connected.
+
+    Args:
+        server: the one that lists.
+        addresses: of phones.
+        names: of places.
+        ping_s: how often the keeper looks whether the server answers; None: never.
+    """
+    adb, random, hand = AdbClient(server.port, server.host), Random(1), Hand()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            watch = PhoneWatch(
+                adb=adb, hand=hand, clock=SystemClock(), random=random, tasks=tasks, names=dict(names or {})
+            )
+            keeper = AdbKeeper(
+                server=server,
+                adb=adb,
+                watch=watch,
+                pressure=Pressure(asyncio.Event()),
+                clock=SystemClock(),
+                random=random,
+                ping_s=PING_S if ping_s is None else ping_s,
+            )
+            tasks.create_task(keeper.track())
+            if ping_s is not None:
+                tasks.create_task(keeper.ping())
+            for address in addresses:
+                tasks.create_task(keeper.keep_connected(address))
+            yield Watching(adb=adb, watch=watch, hand=hand)
+            raise _Over
+    except* _Over:
+        pass

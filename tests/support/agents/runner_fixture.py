@@ -1,0 +1,185 @@
+"""A phone that the agent takes for online behind a real adb server, and the runner that works on it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+
+from agents.adb.adbutils_listing import connect
+from agents.adb.client import AdbClient, AdbDevice
+from agents.adb.server import AdbServer
+from agents.adb.shell_v2 import ShellResult
+from agents.adb.smartsocket import smart_socket
+from agents.attempts.active import Hand
+from agents.attempts.artifact_cache import BlobCache
+from agents.attempts.backpressure import Pressure
+from agents.attempts.journal import Entry
+from agents.attempts.runner import Runner
+from agents.devices.adb_supervisor import AdbKeeper
+from agents.devices.monitor import LOOK_S, Phone, PhoneWatch
+from agents.farm_api import FarmApi
+from agents.virtual.pool import PhoneHandle
+from farm.clock import SystemClock
+from farm.core.base.ids import AttemptId, DeviceId, JobId
+from farm.core.errors import DeviceOffline
+from farm.core.jobs.attempt import AttemptState
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.plan import RunPlan
+
+
+class CountingDevice(AdbDevice):
+    """A phone that counts what it was asked."""
+
+    def __init__(self, client: "CountingAdb", serial: str) -> None:
+        super().__init__(client, serial)
+        self._counting = client
+
+    async def shell(self, command: str, *, deadline_s: float, **more: Any) -> ShellResult:
+        self._counting.asked += 1
+        return await super().shell(command, deadline_s=deadline_s, **more)
+
+
+class CountingAdb(AdbClient):
+    """Gives out phones that count together."""
+
+    asked = 0
+
+    def device(self, serial: str) -> CountingDevice:
+        return CountingDevice(self, serial)
+
+
+class _Over(Exception):
+    """The test is, and the tasks that never end by themselves must."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A phone that the agent takes for online, and the runner that works on it."""
+
+    server: AdbServer
+    handle: PhoneHandle
+    hand: Hand
+    watch: PhoneWatch
+    runner: Runner
+    adb: "CountingAdb"
+    #: Makes runners that differ from ours.
+    runner_with: Callable[..., Runner]
+
+    @property
+    def device_id(self) -> DeviceId:
+        return DeviceId(self.handle.serial)
+
+    async def attach(self) -> None:
+        """Have adb connect to the phone, as soon as it listens: it may just be starting anew."""
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    return await connect(self.server.port, self.handle.address)
+                except DeviceOffline:
+                    await asyncio.sleep(0.1)
+
+    async def detach(self) -> None:
+        """Take the phone away, behind the back of the agent."""
+        async with smart_socket(self.server.port) as socket:
+            await socket.request(f"host:disconnect:{self.handle.address}")
+
+    @asynccontextmanager
+    async def kept(self, *further: str, ping_s: float = 0.5) -> AsyncIterator[Pressure]:
+        """Have the agent's own keeper look after server, listing and address, and `further` addresses."""
+        pressure = Pressure(asyncio.Event())
+        keeper = AdbKeeper(
+            server=self.server,
+            adb=self.adb,
+            watch=self.watch,
+            pressure=pressure,
+            clock=SystemClock(),
+            random=Random(1),
+            ping_s=ping_s,
+        )
+        work = [keeper.keep_connected(address) for address in (self.handle.address, *further)]
+        tasks = [asyncio.create_task(each) for each in (keeper.track(), keeper.ping(), *work)]
+        try:
+            yield pressure
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def come_back(self) -> Phone:
+        """Have the agent notice that the phone was away, as soon as adb lists it again."""
+        self.watch.note_states({self.handle.address: "offline"})
+        async with asyncio.timeout(20):
+            async for state_by_serial in self.adb.track_devices():
+                if state_by_serial.get(self.handle.address) == "device":
+                    break
+        self.watch.note_states({self.handle.address: "device"})
+        return await self.phone()
+
+    async def phone(self) -> Phone:
+        async with asyncio.timeout(20):
+            return await self.watch.wait(self.device_id)
+
+    def entry(self, fence: int, script: str) -> Entry:
+        plan = RunPlan(harness="test", backend="cpu", files=(), argv=("sh", "-c", script), timeout_s=20.0)
+        return Entry(
+            attempt_id=AttemptId(fence),
+            job_id=JobId(fence),
+            device_id=self.device_id,
+            fence=fence,
+            plan=plan,
+            phase=AttemptState.MEASURING,
+            draft=Evidence(fence=fence),
+        )
+
+
+@asynccontextmanager
+async def benched(folder: Path, phone: PhoneHandle, *, look_s: float = LOOK_S) -> AsyncIterator[Bench]:
+    """Everything between a plan and a phone, but the keeper: adb's listing is the test's to tell."""
+    clock, random, hand = SystemClock(), Random(1), Hand()
+    blobs = BlobCache(folder / "cache", FarmApi(httpx.AsyncClient()), clock, limit_bytes=0)
+    async with AdbServer(folder / "adb", usb=False) as server:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                adb = CountingAdb(server.port)
+                watch = PhoneWatch(
+                    adb=adb,
+                    hand=hand,
+                    clock=clock,
+                    random=random,
+                    tasks=tasks,
+                    find_key=lambda: "AA:BB",
+                    look_s=look_s,
+                )
+                runner_with = partial(
+                    Runner,
+                    phones=watch,
+                    blobs=blobs,
+                    clock=clock,
+                    random=random,
+                    phone_cache_limit_bytes=2**30,
+                    wait_margin_s=0.5,
+                    stand_by_s=0.1,
+                )
+                bench = Bench(server, phone, hand, watch, runner_with(), adb, runner_with)
+                await bench.attach()
+                watch.note_states({phone.address: "device"})
+                yield bench
+                raise _Over
+        except* _Over:
+            pass
+
+
+async def unheard(phase: object, evidence: Evidence) -> None:
+    """Nobody keeps a journal here."""
+
+
+async def ends_within(task: asyncio.Task[object], seconds: float) -> bool:
+    """Whether it does; 0.5 s is ages for a call that adb refuses, and short of any patience of ours."""
+    ended, _ = await asyncio.wait({task}, timeout=seconds)
+    return bool(ended)

@@ -1,0 +1,99 @@
+"""Programs and model files that stand in for torch where a test is about something else."""
+
+from typing import Any
+
+from farm.core.base.ids import digest_of
+from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
+from tests.support.farm.service_fixture import model_file
+
+#: Where stand-ins note each start, one fencing token a line; a phone's shell has its folder in HOME.
+STARTS = "data/starts"
+
+_START = r"""#!/bin/sh
+# Prints what speed_benchmark_torch prints, without running anything.
+echo "$BENCHFARM_RUN" >>"$HOME/starts"
+for word; do
+  case $word in
+  --iter=*) iter=${word#*=} ;;
+  --model=*) model=${word#*=} ;;
+  esac
+done
+echo "Starting benchmark."
+echo "Running warmup runs."
+echo "Main runs."
+"""
+
+_SAMPLES = r"""
+awk -v iter="$iter" -v base="$base" -v spread="$spread" -v seed="$seed" 'BEGIN {
+  srand(seed)
+  for (i = 0; i < iter; i++) {
+    us = int(base * (1 + spread * (2 * rand() - 1)))
+    total += us
+    printf "PyTorchObserver {\"type\": \"NET\", \"unit\": \"us\", "
+    printf "\"metric\": \"latency\", \"value\": \"%d\"}\n", us
+  }
+  printf "Main run finished. Microseconds per iter: %g. ", total / iter
+  printf "Iters per second: %g\n", iter * 1e6 / total
+}'
+"""
+
+
+def steady_program(seconds: float) -> bytes:
+    """Takes its time, then prints equal samples."""
+    return f"{_START}sleep {seconds}\nbase=1000 spread=0 seed=1\n{_SAMPLES}".encode()
+
+
+def unsteady_program(*, noisy_every: int) -> bytes:
+    """Small files are quick; samples differ from run to run, and scatter wildly in some of them.
+
+    Args:
+        noisy_every: the runs whose fencing token this number divides are too noisy to count.
+    """
+    return (
+        f"{_START}"
+        'base=$(wc -c <"$model") spread=0.02 seed=$BENCHFARM_RUN\n'
+        f"[ $((BENCHFARM_RUN % {noisy_every})) -ne 0 ] || spread=0.9\n"
+        f"{_SAMPLES}"
+    ).encode()
+
+
+def failing_program(script: str) -> bytes:
+    """Starts as others do, then does what the script says."""
+    return f"{_START}{script}\n".encode()
+
+
+def stand_in_model(precision: str) -> tuple[Manifest, bytes]:
+    """A model file that runs nowhere, with its manifest."""
+    content = model_file("torchscript", marker=precision)
+    return _manifest(content, precision), content
+
+
+def matrix_spec(**changes: Any) -> dict[str, Any]:
+    """A matrix of both precisions on every virtual phone, for stand-in programs."""
+    return {
+        "name": "stand-ins",
+        "harness": "speed_benchmark_torch",
+        "axes": {
+            "model": "mobilenet_v2",
+            "precision": ["float32", "int8-core"],
+            "format": "torchscript",
+            "backend": "cpu",
+        },
+        "settings": {"iter": 10},
+        "devices": {"virtual": True},
+        "rounds": 5,
+        "baseline": {"precision": "float32"},
+        **changes,
+    }
+
+
+def _manifest(content: bytes, precision: str) -> Manifest:
+    return Manifest(
+        model="mobilenet_v2",
+        recipe=Recipe(precision=Precision(precision), format=Format.TORCHSCRIPT),
+        digest=digest_of(content),
+        size_bytes=len(content),
+        backends=("cpu",),
+        inputs=(TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),),
+        recipe_digest=digest_of(precision.encode()),
+    )

@@ -1,0 +1,317 @@
+"""A farm without HTTP for tests: a real database, real services, hosts and phones played by the test."""
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from pydantic import SecretStr
+from sqlalchemy.engine import Connection
+
+from farm.blobs.disk import DiskBlobs
+from farm.core.base.ids import AttemptId, HostId, MatrixId, SessionId, digest_of
+from farm.core.devices.device import DeviceFacts, Presence
+from farm.core.errors import Blame, FarmError
+from farm.core.jobs.attempt import AttemptState
+from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
+from farm.core.runs.evidence import Evidence, ExitRecord, Trouble
+from farm.core.runs.plan import RunPlan
+from farm.database.engine import Database, sqlite_url
+from farm.services.access.enrollment import create_join_token, enroll
+from farm.services.agents.exchange import exchange
+from farm.services.agents.sessions import open_session
+from farm.services.files.builtin_programs import register_own_programs
+from farm.services.files.registration import register_artifact, register_variant
+from farm.services.matrices.submit import submit_matrix
+from farm.services.matrices.views import matrix_view
+from farm.services.periodic.reaper import reap
+from farm.services.results.evaluation import Arrived
+from farm.services.results.latest_speedups import list_newest_speedups
+from farm.services.results.settle import settle, settle_together
+from farm.services.results.speedups import list_speedups
+from farm.wire.agents.protocol import (
+    Assignment,
+    AttemptReport,
+    DeviceReport,
+    Enrollment,
+    Exchange,
+    ExchangeAnswer,
+    Report,
+    ReportAnswer,
+    SessionAnswer,
+    SessionOpening,
+)
+from farm.wire.documents.matrices.matrices import MatrixView, SpeedupView, VariantView
+from farm.wire.documents.matrices.matrix import matrix_spec
+from tests.support.database.migrated_database import put_migrated
+from tests.support.fake_clock import FakeClock
+from tests.support.invariants.invariants import check_engine
+
+T = TypeVar("T")
+
+
+@contextmanager
+def checked_rig(folder: Path, url: str | None = None) -> Iterator["FarmRig"]:
+    """A farm that must have kept its promises in the end; on SQLite unless `url` says otherwise."""
+    rig = FarmRig(folder, url)
+    try:
+        yield rig
+        check_engine(rig.database.engine)
+    finally:
+        rig.close()
+
+
+class FarmRig:
+    """A farm's database and services under a clock that the test moves."""
+
+    def __init__(self, folder: Path, url: str | None = None) -> None:
+        self.clock = FakeClock()
+        self.path = folder / "farm.sqlite3"
+        if url is None:
+            put_migrated(self.path)
+        self.database = Database(url or sqlite_url(self.path))
+        self.blobs = DiskBlobs(folder / "blobs")
+        self.up_since = self.clock.now()
+        register_own_programs(self.database, self.blobs, now=self.clock.now())
+
+    def host(self, name: str = "bench-1", *, auto_admit: bool = True) -> "HostRig":
+        """An enrolled host with an open session."""
+        token = self.write(create_join_token, auto_admit=auto_admit, now=self.clock.now())
+        self.write(enroll, Enrollment(host=name, join_token=SecretStr(token)), now=self.clock.now())
+        host = HostRig(self, HostId(name))
+        host.restart()
+        return host
+
+    def variant(
+        self,
+        precision: str = "float32",
+        format: str = "torchscript",
+        model: str = "mobilenet_v2",
+        target: str = "cpu",
+    ) -> VariantView:
+        """A registered variant whose file has the right records and runs nowhere."""
+        content = model_file(format, marker=f"{model}/{precision}/{target}")
+        digest = digest_of(content)
+        self.blobs.put([content], digest)
+        self.write(register_artifact, digest, len(content), now=self.clock.now())
+        manifest = Manifest(
+            model=model,
+            recipe=Recipe(precision=Precision(precision), format=Format(format), target=target),
+            digest=digest,
+            size_bytes=len(content),
+            backends=(target,),
+            inputs=(TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),),
+            recipe_digest=digest_of(f"{model}/{precision}/{format}/{target}".encode()),
+        )
+        return self.write(register_variant, manifest, self.blobs, now=self.clock.now())
+
+    def submit(self, **changes: Any) -> MatrixId:
+        """A matrix of two precisions on every virtual device."""
+        spec = {
+            "name": "test",
+            "harness": "speed_benchmark_torch",
+            "axes": {
+                "model": "mobilenet_v2",
+                "precision": ["float32", "int8-core"],
+                "format": "torchscript",
+                "backend": "cpu",
+            },
+            "settings": {"iter": 5},
+            "devices": {"virtual": True},
+            "rounds": 5,
+            "baseline": {"precision": "float32"},
+            "seed": 7,
+            **changes,
+        }
+        return self.write(submit_matrix, matrix_spec(spec), now=self.clock.now(), actor="user")
+
+    def matrix(self, matrix_id: MatrixId) -> MatrixView:
+        return self.read(matrix_view, matrix_id, now=self.clock.now())
+
+    def speedups(self, matrix_id: MatrixId | None = None) -> list[SpeedupView]:
+        if matrix_id is None:
+            return self.read(list_newest_speedups)
+        return self.read(list_speedups, matrix_id)
+
+    def reap(self) -> None:
+        self.write(reap, now=self.clock.now(), up_since=self.up_since)
+
+    def write(self, service: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        return self.database.write(service, *args, **kwargs)
+
+    def read(self, service: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        return self.database.read(service, *args, **kwargs)
+
+    def rows(self, sql: str, **values: Any) -> list[dict[str, Any]]:
+        """What a query of the test's own finds."""
+
+        def query(connection: Connection) -> list[dict[str, Any]]:
+            return [dict(row) for row in connection.execute(sa.text(sql), values).mappings()]
+
+        return self.read(query)
+
+    def close(self) -> None:
+        self.database.close()
+
+
+class HostRig:
+    """A host whose agent is played by the test."""
+
+    def __init__(self, farm: FarmRig, host_id: HostId) -> None:
+        self.farm = farm
+        self.host_id = host_id
+        self.session_id = SessionId(0)
+        self.seq = 0
+        self.database_epoch = ""
+        self.phones: dict[str, DeviceReport] = {}
+
+    def restart(self, journal: Sequence[AttemptReport] = ()) -> SessionAnswer:
+        """Open a new session, as an agent does when it starts."""
+        opening = SessionOpening(boot_id="boot-1", agent_version="test", attempts=tuple(journal))
+        answer = self.farm.write(open_session, self.host_id, opening, now=self.farm.clock.now())
+        self.session_id, self.seq = answer.session_id, 0
+        self.database_epoch = answer.database_epoch
+        return answer
+
+    def plug_in(self, device_id: str, **facts: Any) -> None:
+        """Attach a phone; the farm sees it at the next exchange."""
+        self.phones[device_id] = phone(device_id, **facts)
+
+    def exchange(self, attempts: Iterable[AttemptReport] = (), *, seq: int | None = None) -> ExchangeAnswer:
+        """One exchange, with all phones as they are."""
+        self.seq += 1
+        said = Exchange(
+            seq=self.seq if seq is None else seq,
+            database_epoch=self.database_epoch,
+            devices=tuple(self.phones.values()),
+            attempts=tuple(attempts),
+        )
+        now = self.farm.clock.now()
+        return self.farm.write(exchange, self.host_id, self.session_id, said, now=now).answer
+
+    def report(self, attempt_id: AttemptId, evidence: Evidence) -> ReportAnswer:
+        """Report an attempt."""
+        return self.report_bytes(attempt_id, report_body(evidence))
+
+    def report_bytes(self, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
+        return self.farm.write(settle, self.host_id, attempt_id, body, now=self.farm.clock.now())
+
+    def report_together(self, reports: Sequence[tuple[AttemptId, bytes]]) -> list[ReportAnswer | FarmError]:
+        """Report attempts whose reports the farm is given at once."""
+        now = self.farm.clock.now()
+        arrived = [
+            Arrived(host_id=self.host_id, attempt_id=attempt_id, body=body, at=now)
+            for attempt_id, body in reports
+        ]
+        return self.farm.write(settle_together, arrived)
+
+    def clean(self, assignment: Assignment) -> None:
+        """Clean the phone up after an attempt; the farm learns of it at the next exchange."""
+        before = self.phones[assignment.device_id]
+        self.phones[assignment.device_id] = before.model_copy(update={"cleaned_fence": assignment.fence})
+
+    def run(self, answer: Callable[[Assignment], Evidence] | None = None, *, limit: int = 1000) -> int:
+        """Exchange, run and report until there is nothing to do; how many attempts that took."""
+        done = 0
+        while assignments := self.exchange().assignments:
+            for assignment in assignments:
+                self.farm.clock.advance(1)
+                self.report(assignment.attempt_id, (answer or good_evidence)(assignment))
+                self.clean(assignment)
+                done += 1
+                if done > limit:
+                    raise AssertionError(f"more than {limit} attempts")
+        return done
+
+    def earn_health(self) -> None:
+        """Run the checks of all phones that are plugged in."""
+        self.run()
+
+
+def phone(device_id: str, *, presence: Presence = Presence.ONLINE, **facts: Any) -> DeviceReport:
+    """A virtual phone as an agent reports it."""
+    known = {
+        "serialno": device_id,
+        "device_model": "virtual phone",
+        "soc": "host CPU",
+        "android": "virtual",
+        "api_level": 34,
+        "abis": ("x86_64",),
+        "work_root": "/tmp/work",
+        "virtual": True,
+        **facts,
+    }
+    return DeviceReport(device_id=device_id, serial=device_id, presence=presence, facts=DeviceFacts(**known))
+
+
+def phase(assignment: Assignment, state: AttemptState, reason: str | None = None) -> AttemptReport:
+    """What an agent says of an attempt it has in hand."""
+    return AttemptReport(attempt_id=assignment.attempt_id, fence=assignment.fence, phase=state, reason=reason)
+
+
+def report_body(evidence: Evidence) -> bytes:
+    """A report's bytes as an agent spools them."""
+    return Report(evidence=evidence).model_dump_json().encode()
+
+
+def plan_of(assignment: Assignment) -> RunPlan:
+    """The plan of a fresh assignment."""
+    if assignment.plan is None:
+        raise AssertionError("the attempt was started already")
+    return assignment.plan
+
+
+def good_evidence(assignment: Assignment, *, sample_us: float = 1000.0) -> Evidence:
+    """Evidence of a run that went well: a check that passes, or a benchmark of equal samples."""
+    plan = plan_of(assignment)
+    if plan.harness == "device_check":
+        size = int(plan.settings["payload_bytes"])
+        stdout = f"shell_exit 7\npayload_sha256 {plan.settings['payload_sha256']}\ncopied_bytes {2 * size}\n"
+        return ended(assignment, stdout, code=23)
+    return ended(assignment, torch_output([sample_us] * int(plan.settings["iter"])))
+
+
+def ended(assignment: Assignment, stdout: str, *, code: int = 0, stderr: str = "") -> Evidence:
+    """Evidence of a run that ended by itself."""
+    return Evidence(
+        fence=assignment.fence,
+        argv=("./program",),
+        exit=ExitRecord(code=code, duration_s=1.0),
+        stdout=stdout,
+        stderr=stderr,
+    )
+
+
+def device_trouble(assignment: Assignment, blame: Blame = Blame.DEVICE) -> Evidence:
+    """Evidence of a phone that went away before the run ended."""
+    trouble = Trouble(
+        code="device.offline", blame=blame, transient=True, message="the phone is gone", hint="look at it"
+    )
+    return Evidence(fence=assignment.fence, trouble=trouble)
+
+
+def torch_output(samples_us: Sequence[float]) -> str:
+    """What speed_benchmark_torch prints, version C."""
+    lines = [
+        "PyTorchObserver "
+        + json.dumps({"type": "NET", "unit": "us", "metric": "latency", "value": f"{us:g}"})
+        for us in samples_us
+    ]
+    mean = sum(samples_us) / len(samples_us)
+    last = f"Main run finished. Microseconds per iter: {mean:g}. Iters per second: {1e6 / mean:g}"
+    return "\n".join(["Starting benchmark.", "Running warmup runs.", "Main runs.", *lines, last]) + "\n"
+
+
+def model_file(format: str, *, marker: str) -> bytes:
+    """A zip with the records of a TorchScript archive."""
+    names = ["data.pkl", "constants.pkl", "code/__torch__.py", "version"]
+    names += ["bytecode.pkl"] if format == "lite" else []
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in names:
+            archive.writestr(zipfile.ZipInfo(f"model/{name}"), f"{marker} {name}")
+    return out.getvalue()

@@ -1,0 +1,104 @@
+"""Plans and outputs of tools that run one model file, for tests; phones and values are invented."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from farm.core.base.ids import Digest
+from farm.core.devices.condition import Gates
+from farm.core.models.variant import Format, Manifest
+from farm.core.programs.bundle import single_file
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Reading, RunFailure
+from farm.core.runs.plan import RunPlan, SettingValue
+from farm.harness.base.adapter import Harness, RunRequest, flag_defaults
+from farm.harness.registry import get_harness
+from tests.support.harness import run_samples as sample
+
+CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
+OUTPUTS = Path(__file__).parent / "outputs"
+FORMAT_BY_HARNESS = {
+    "benchmark_model": Format.TFLITE,
+    "litert-benchmark": Format.TFLITE,
+    "executor_runner": Format.EXECUTORCH,
+    "onnxruntime_perf_test": Format.ONNX,
+    "benchncnn": Format.NCNN,
+    "mnn_benchmark": Format.MNN,
+}
+
+
+def variant(harness: Harness) -> Manifest:
+    found = sample.manifest(backends=tuple(harness.backends))
+    return replace(found, recipe=replace(found.recipe, format=FORMAT_BY_HARNESS[harness.name]))
+
+
+def plan(name: str, backend: str = "cpu", **settings: SettingValue) -> RunPlan:
+    return plan_without(frozenset(), name, backend, **settings)
+
+
+def plan_without(lacks: frozenset[str], name: str, backend: str = "cpu", **settings: SettingValue) -> RunPlan:
+    """The plan for a program that lacks these flags."""
+    harness = get_harness(name)
+    return harness.plan(
+        RunRequest(
+            variant=variant(harness),
+            bundle=single_file(name, Digest("c" * 64), 9_000),
+            backend=backend,
+            settings={**flag_defaults(harness), **settings},
+            lacks=lacks,
+            timeout_s=120.0,
+            gates=Gates(),
+        )
+    )
+
+
+def words(name: str, backend: str = "cpu", **settings: SettingValue) -> list[str]:
+    """The command's arguments, behind the program."""
+    return list(plan(name, backend, **settings).argv[1:])
+
+
+def read(
+    name: str,
+    stdout: str = "",
+    *,
+    backend: str = "cpu",
+    stderr: str = "",
+    code: int = 0,
+    **settings: SettingValue,
+) -> Reading | RunFailure:
+    planned = plan(name, backend, **settings)
+    return get_harness(name).parse(planned, evidence_of(planned, stdout, stderr=stderr, code=code))
+
+
+def evidence_of(planned: RunPlan, stdout: str, *, stderr: str = "", code: int = 0) -> Evidence:
+    return replace(sample.evidence(stdout, code=code, stderr=stderr), argv=planned.argv)
+
+
+def reading(name: str, stdout: str = "", **given: object) -> Reading:
+    found = read(name, stdout, **given)  # type: ignore[arg-type]
+    assert isinstance(found, Reading), found
+    return found
+
+
+def failure(name: str, stdout: str = "", **given: object) -> RunFailure:
+    found = read(name, stdout, **given)  # type: ignore[arg-type]
+    assert isinstance(found, RunFailure), found
+    return found
+
+
+def output(name: str) -> str:
+    """An output of ours, in the form that the tool has."""
+    return next(OUTPUTS.rglob(f"{name}.txt")).read_text()
+
+
+def metrics(found: Reading) -> dict[str, float]:
+    return {metric.name: metric.value for metric in found.metrics}
+
+
+def captured(path: str) -> str:
+    """A capture as a shell would hand it over; the test is skipped where there are none."""
+    file = CAPTURES / path
+    if not file.is_file():
+        pytest.skip("no captures here")
+    return file.read_bytes().decode("utf-8-sig", errors="replace")

@@ -1,0 +1,20 @@
+"""A measurement as speedups see it, without a database."""
+
+from dataclasses import dataclass
+
+from farm.core.base.ids import FactsId
+from farm.core.devices.controls import ControlLevel
+from farm.core.runs.measurement import Quality, SampleKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredValue:
+    """One process start."""
+
+    round: int
+    repeat: int = 0
+    value_ns: float
+    kind: SampleKind
+    quality: Quality
+    facts_id: FactsId | None = None
+    control_level: ControlLevel = ControlLevel.FREE

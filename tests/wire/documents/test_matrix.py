@@ -1,0 +1,198 @@
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.core.devices.condition import Gates, ThermalStatus
+from farm.core.devices.selector import SELECTOR_KEYS
+from farm.core.errors import MatrixInvalid
+from farm.wire.documents.matrices.matrix import (
+    GatesSpec,
+    MatrixSpec,
+    SelectorSpec,
+    matrix_from_text,
+    matrix_spec,
+)
+from farm.wire.documents.matrices.matrix_text import line_of, load_matrix
+
+TEXT = """\
+name: small
+harness: speed_benchmark_torch
+axes:
+  model: mobilenet_v2
+  precision:
+    - float32
+    - int8-core
+devices: {virtual: true}
+"""
+DEMO = Path(__file__).parents[3] / "examples" / "demo.yaml"
+
+
+def refusal(text: str) -> MatrixInvalid:
+    with pytest.raises(MatrixInvalid) as caught:
+        matrix_from_text(text)
+    return caught.value
+
+
+def data(**changed: Any) -> dict[str, Any]:
+    return {"name": "small", "harness": "h", "axes": {}, "devices": "all", **changed}
+
+
+def test_scalars_and_lists_are_the_same_to_an_axis() -> None:
+    plan = matrix_from_text(TEXT).plan()
+    assert plan.axes == {"model": ("mobilenet_v2",), "precision": ("float32", "int8-core")}
+
+
+def test_the_demo_is_a_matrix_with_an_a_a_pair() -> None:
+    plan = matrix_from_text(DEMO.read_text(encoding="utf-8")).plan()
+    assert (plan.rounds, plan.aa) == (5, True)
+    assert plan.selectors == ({"virtual": (True,)},)
+    assert plan.baseline == {"precision": "float32", "format": "torchscript"}
+
+
+def test_a_matrix_survives_json() -> None:
+    spec = matrix_from_text(DEMO.read_text(encoding="utf-8") + "gates: {max_thermal_status: light}\n")
+    again = MatrixSpec.model_validate_json(spec.model_dump_json())
+    assert again.plan() == spec.plan()
+    assert matrix_spec(spec.model_dump(mode="json")).plan() == spec.plan()
+    assert MatrixSpec.model_json_schema()
+
+
+def test_values_keep_their_types() -> None:
+    spec = matrix_spec(data(settings={"a": 1, "b": True, "c": 1.0, "d": "1"}))
+    assert repr(dict(spec.plan().settings)) == "{'a': 1, 'b': True, 'c': 1.0, 'd': '1'}"
+
+
+@pytest.mark.parametrize(
+    ("devices", "selectors"),
+    [
+        ("all", ({},)),
+        ({"soc": "T*"}, ({"soc": ("T*",)},)),
+        ([{"soc": ["a", "b"]}, {"api_level": 34}], ({"soc": ("a", "b")}, {"api_level": (34,)})),
+    ],
+)
+def test_devices_are_all_or_one_selector_or_several(devices: Any, selectors: Any) -> None:
+    assert matrix_spec(data(devices=devices)).plan().selectors == selectors
+
+
+def test_gates_are_those_of_the_core_with_their_defaults() -> None:
+    assert GatesSpec().gates() == Gates()
+    assert list(GatesSpec.model_fields) == [field.name for field in fields(Gates)]
+    gates = matrix_spec(data(gates={"max_thermal_status": "moderate", "max_skin_c": 41})).plan().gates
+    assert (gates.max_thermal_status, gates.max_skin_c) == (ThermalStatus.MODERATE, 41.0)
+
+
+def test_selectors_have_the_keys_of_the_core() -> None:
+    assert tuple(SelectorSpec.model_fields) == SELECTOR_KEYS
+
+
+@pytest.mark.parametrize(
+    ("more", "message", "hint"),
+    [
+        ("sttings: {}", "sttings (line 9): unknown key `sttings`", "did you mean `settings`?"),
+        (
+            "gates:\n  max_skn_c: 3",
+            "gates.max_skn_c (line 10): unknown key `max_skn_c`",
+            "did you mean `max_skin_c`?",
+        ),
+        ("rounds: 101", "rounds (line 9): must be at most 100", None),
+        ("rounds: '5'", "rounds (line 9): must be a whole number", None),
+        ("rounds: yes", "rounds (line 9): must be a whole number", None),
+        ("aa: 1", "aa (line 9): must be true or false", None),
+        ("timeout_s: .inf", "timeout_s (line 9): must be a finite number", None),
+        ("timeout_s: .nan", "timeout_s (line 9): must be a finite number", None),
+        ("settings: {iter: [1]}", "settings.iter (line 9): not a text, a number, true or false", None),
+        ("settings: {iter: .nan}", "settings.iter (line 9): not a finite number", None),
+        ("settings: {iter: 9223372036854775808}", "settings.iter (line 9): the number is too large", None),
+        ("settings:", "settings (line 9): must be a mapping", None),
+        ("exclude: 5", "exclude (line 9): must be a list", None),
+        ("exclude: [{}]", "exclude[0] (line 9)", None),
+        ("include:\n- a: 1\n- [b]", "include[1] (line 11): must be a mapping", None),
+        ("gates: {max_thermal_status: hot}", "gates.max_thermal_status (line 9): not one of Android's", None),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(more: str, message: str, hint: str | None) -> None:
+    answer = refusal(TEXT + more + "\n")
+    assert answer.message.startswith(message)
+    if hint:
+        assert answer.hint == hint
+
+
+def test_a_slip_in_a_selector_is_told_where_it_was_written() -> None:
+    alone = refusal(TEXT.replace("virtual", "virtul"))
+    assert alone.message == "devices.virtul (line 8): unknown key `virtul`"
+    assert alone.hint == "did you mean `virtual`?"
+    listed = refusal(TEXT.replace("{virtual: true}", "[{soc: a}, {virtul: true}]"))
+    assert listed.message.startswith("devices[1].virtul")
+
+
+@pytest.mark.parametrize("axis", ["{}", "[]", "[[a]]", "[{b: c}]", "", "''"])
+def test_an_axis_is_values(axis: str) -> None:
+    answer = refusal(TEXT.replace("mobilenet_v2", axis))
+    assert answer.message.startswith("axes.model (line 4): ")
+
+
+def test_all_problems_are_told_with_their_places() -> None:
+    answer = refusal(TEXT.replace("harness: speed_benchmark_torch\n", "harnes: x\n") + "rounds: 0\n")
+    assert answer.message.splitlines() == [
+        "3 problems",
+        "harness: is missing",
+        "rounds (line 9): must be at least 1",
+        "harnes (line 2): unknown key `harnes`",
+    ]
+    assert answer.hint == "harnes: did you mean `harness`?"
+
+
+@pytest.mark.parametrize("junk", [None, 5, "text", [1], {1: 2}, {"axes": {3: 4}}])
+def test_json_that_is_no_matrix_is_refused(junk: object) -> None:
+    with pytest.raises(MatrixInvalid):
+        matrix_spec(junk)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "a matrix is a mapping"),
+        ("- a", "a matrix is a mapping"),
+        ("a: [1", "line 1, column 6: not YAML"),
+        ("a: 1\nb: 2\na: 3", "line 3, column 1: `a` is there already, in line 1"),
+        ("axes:\n  b: 1\n  b: 2", "line 3, column 3: `b` is there already, in line 2"),
+        ("on: 1", "line 1, column 1: a key is a text"),
+        ("a: &x {b: 1}\nc:\n  <<: *x", "line 3, column 3: a key is a text"),
+        ("a: 2026-01-01", "line 1, column 4: a matrix has no use for a YAML timestamp"),
+        ("a: !!python/object:x {}", "line 1, column 4: a matrix has no use for"),
+        ("a: !!int x", "a value is not what its YAML tag says"),
+        ("a: !!bool x", "a value is not what its YAML tag says"),
+        ("a: " + "9" * 5000, "a value is not what its YAML tag says"),
+        ("a: " + "[" * 3000, "nested too deep"),
+        ("a: \x01", "not YAML"),
+        ("a: 1\n---\nb: 2", "not YAML"),
+        ("a" * 200_001, "200001 characters, at most 200000"),
+    ],
+)
+def test_text_that_is_no_matrix_is_refused_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(MatrixInvalid) as caught:
+        load_matrix(text)
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("name",), 1),
+        (("axes",), 3),
+        (("axes", "precision"), 5),
+        (("axes", "precision", 1), 7),
+        (("axes", "backend"), 3),
+        (("devices", "virtual"), 8),
+        (("rounds",), None),
+        ((), None),
+    ],
+)
+def test_a_place_has_a_line(path: tuple[str | int, ...], line: int | None) -> None:
+    assert line_of(TEXT, path) == line
+
+
+def test_text_that_is_not_yaml_has_no_lines() -> None:
+    assert line_of("a: [", ("a",)) is None
