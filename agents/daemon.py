@@ -18,14 +18,14 @@ from pydantic import ValidationError
 from agents.adb.client import AdbClient
 from agents.adb.server import forbid_adbutils_servers
 from agents.adb.server_selection import Server, asking_key, port_here, server_for
-from agents.attempts.active import Hand
 from agents.attempts.artifact_cache import BlobCache
 from agents.attempts.attempts import Attempts
-from agents.attempts.backpressure import Pressure, watch_disk
 from agents.attempts.journal import Journal
 from agents.attempts.prefetch import Prefetch
 from agents.attempts.runner import Runner
+from agents.devices.active import Hand
 from agents.devices.adb_supervisor import AdbKeeper
+from agents.devices.backpressure import Pressure, watch_disk
 from agents.devices.monitor import PhoneWatch
 from agents.devices.other_adb_servers import ForeignServers, usual_port
 from agents.devices.usb_capacity import UsbRoom, watch_usb_room

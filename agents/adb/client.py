@@ -1,7 +1,7 @@
 """A small asyncio client of the adb server: phones tracked, commands run, files moved, each by a deadline."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
@@ -18,17 +18,13 @@ from farm.core.errors import (
     DeviceUnfit,
     PushFailed,
 )
-from farm.phone.adb.listing import ListedPhone, listed_phones
+from farm.phone.adb.listing import ListedPhone, listed_phones, state_by_serial
 
 OUTPUT_LIMIT_BYTES = 4 * 1024 * 1024
 #: The server answers from memory; it is wedged when it does not within this time.
 SERVER_DEADLINE_S = 5.0
 #: How much longer than its deadline a call may take to find out whom to blame; a sound server needs 1 ms.
 BLAME_DEADLINE_S = 1.0
-
-#: In place of a state word: adb cannot tell phones of one serial number apart, and serves none of them.
-SEVERAL = "several phones of this serial number"
-_OFFLINE = "offline"
 
 
 class AdbClient:
@@ -257,27 +253,6 @@ class AdbDevice:
         except AdbServerDown as down:
             return down
         return error
-
-
-def state_by_serial(text: str) -> dict[str, str]:
-    """The server's listing: a serial, a tab and a state word per line; other lines are dropped."""
-    rows = (line.rstrip("\r").rpartition("\t") for line in text.split("\n"))
-    return states((serial, state) for serial, tab, state in rows if tab)
-
-
-def states(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """State words by name; SEVERAL where phones share one.
-
-    A phone that is plugged in anew may be listed a second time while its old row goes offline.
-    """
-    found: dict[str, str] = {}
-    for serial, state in rows:
-        before = found.get(serial, _OFFLINE)
-        if before == _OFFLINE:
-            found[serial] = state
-        elif state != _OFFLINE:
-            found[serial] = SEVERAL
-    return found
 
 
 def _hasten(deadline: asyncio.Timeout, left_s: float) -> None:

@@ -10,7 +10,7 @@ import structlog
 from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient
 from agents.adb.server_selection import Server
-from agents.attempts.backpressure import Pressure
+from agents.devices.backpressure import Pressure
 from agents.devices.monitor import PhoneWatch
 from agents.host.backoff import Backoff
 from agents.host.usb_port_names import PORT, placed

@@ -8,15 +8,16 @@ from random import Random
 
 import structlog
 
-from agents.adb.client import SEVERAL, AdbClient, AdbDevice
-from agents.attempts.active import Hand
+from agents.adb.client import AdbClient, AdbDevice
 from agents.device.state.state_cache import PhoneMemory
+from agents.devices.active import Hand
 from agents.devices.inventory import Sighting, conflicts, device_id, phones
 from agents.devices.readiness import Admission
 from agents.host.backoff import Backoff
 from farm.clock import Clock
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import DeviceFacts, Presence
+from farm.phone.adb.listing import SEVERAL
 from farm.phone.adb.state import presence
 
 log = structlog.get_logger(__name__)

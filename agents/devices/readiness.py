@@ -5,7 +5,6 @@ from dataclasses import replace
 import structlog
 
 from agents.adb.client import AdbClient, AdbDevice
-from agents.attempts.active import Hand
 from agents.device.control.controls import restore_controls
 from agents.device.run.gates import restore_awake
 from agents.device.run.run_control import RunStatus, clean_run, run_status
@@ -14,6 +13,7 @@ from agents.device.state.facts import read_facts
 from agents.device.state.fencing import read_fence
 from agents.device.state.identity_marker import read_mark
 from agents.device.state.probe import probe
+from agents.devices.active import Hand
 from agents.devices.inventory import Sighting, device_id
 from farm.clock import Clock
 from farm.core.devices.condition import Condition

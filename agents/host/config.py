@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agents.host.data_dir import find_file
+from agents.host.disk_reserve import RESERVE_BYTES
 from agents.host.usb_port_names import phone_names
 from agents.host.usb_power import power_command
-from agents.outbox.spool import RESERVE_BYTES
 from farm.core.base.address import host_and_port
 from farm.core.upkeep.charging import ChargeWindow, charge_window
 from farm.wire.agents.protocol import Name

@@ -64,3 +64,7 @@ class Reserve:
             return self._path.stat().st_size >= self._size_bytes
         except FileNotFoundError:
             return False
+
+
+#: As large as a report may be: two outputs at a plan's limit, escaped.
+RESERVE_BYTES = 64 * 1024 * 1024

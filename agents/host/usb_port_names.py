@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from agents.adb.client import states
 from farm.core.base.address import host_and_port
-from farm.phone.adb.listing import ListedPhone
+from farm.phone.adb.listing import ListedPhone, states
 
 #: adb takes a phone's port for its name, too: `adb -s usb:1-4.2`.
 PORT = "usb:"

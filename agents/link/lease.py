@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from agents.attempts.active import Hand
 from agents.attempts.journal import Entry
+from agents.devices.active import Hand
 from agents.devices.inventory import Sighting
 from farm.clock import Clock
 from farm.core.base.ids import AttemptId, DeviceId

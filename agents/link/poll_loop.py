@@ -8,10 +8,10 @@ from typing import NoReturn
 
 import structlog
 
-from agents.attempts.active import Hand
 from agents.attempts.attempts import Attempts
-from agents.attempts.backpressure import Pressure
 from agents.attempts.reconcile import Decision, Sent, decide
+from agents.devices.active import Hand
+from agents.devices.backpressure import Pressure
 from agents.devices.inventory import Delivered, Sighting, delivered_with, device_reports
 from agents.devices.usb_capacity import UsbRoom
 from agents.farm_api import FarmApi

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agents.host.atomic_file import sweep_temporaries, write_durably
-from agents.host.disk_reserve import Reserve
+from agents.host.disk_reserve import RESERVE_BYTES, Reserve
 from agents.outbox.sent_archive import Shelf
 from farm.core.base.ids import AttemptId
 from farm.core.errors import HostDiskFull
@@ -18,8 +18,6 @@ KEEP = timedelta(days=7)
 KEEP_REFUSED_BYTES = 256 * 1024 * 1024
 #: At some 20 KB for an ordinary report, the results of 25,000 runs.
 KEEP_ACKNOWLEDGED_BYTES = 512 * 1024 * 1024
-#: As large as a report may be: two outputs at a plan's limit, escaped.
-RESERVE_BYTES = 64 * 1024 * 1024
 
 
 class Spool:

@@ -9,8 +9,8 @@ from typing import NoReturn
 import structlog
 
 from agents.adb.client import AdbClient
-from agents.attempts.active import Hand
 from agents.device.control.charging import hold_charge, restore_charge
+from agents.devices.active import Hand
 from agents.devices.inventory import is_usb
 from agents.devices.monitor import Phone, PhoneWatch
 from agents.host.usb_port_names import port_of

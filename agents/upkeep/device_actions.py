@@ -6,10 +6,10 @@ from typing import assert_never
 
 import structlog
 
-from agents.attempts.active import Hand
 from agents.device.control.device_settings import check_settings, set_settings, undo_settings
 from agents.device.control.identify import SHOW_S, identify
 from agents.device.run.cleanup import clean_phone
+from agents.devices.active import Hand
 from agents.devices.inventory import is_usb
 from agents.devices.monitor import Phone, PhoneWatch
 from farm.core.base.units import size_text

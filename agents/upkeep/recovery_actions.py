@@ -4,8 +4,8 @@ import asyncio
 from typing import assert_never
 
 from agents.adb.client import AdbClient
-from agents.attempts.active import Hand
 from agents.device.run.run_control import clean_run
+from agents.devices.active import Hand
 from agents.devices.inventory import Sighting
 from agents.devices.monitor import PhoneWatch
 from agents.host.config import AgentConfig

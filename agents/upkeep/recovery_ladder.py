@@ -8,7 +8,7 @@ from typing import NoReturn
 import structlog
 
 from agents.adb.client import AdbClient
-from agents.attempts.active import Hand
+from agents.devices.active import Hand
 from agents.devices.inventory import Sighting, device_id, is_usb
 from agents.devices.monitor import PhoneWatch
 from agents.host.config import AgentConfig

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 
-from agents.attempts.active import Hand
 from agents.attempts.completion import AWAY_S
 from agents.attempts.journal import Entry
 from agents.attempts.runner import Advance, PutOff, Tell, untold
+from agents.devices.active import Hand
 from agents.devices.inventory import Sighting
 from agents.host.retry import Patience
 from farm.clock import Clock

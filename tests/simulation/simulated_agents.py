@@ -7,11 +7,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol, TypeVar, cast
 
-from agents.attempts.active import Hand
 from agents.attempts.attempts import Attempts
-from agents.attempts.backpressure import Pressure
 from agents.attempts.journal import Journal
 from agents.attempts.runner import Runner
+from agents.devices.active import Hand
+from agents.devices.backpressure import Pressure
 from agents.devices.usb_capacity import UsbRoom
 from agents.farm_api import CALL_DEADLINE_S, FarmApi
 from agents.host.atomic_file import DiskThread

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import value_text
-from farm.core.runs.plan import SettingValue
 
 if TYPE_CHECKING:
     from farm.wire.documents.files.programs import FlagView, HarnessView

@@ -12,9 +12,9 @@ from farm.cli.run.devices import run_selectors
 from farm.cli.run.flags import flag_values
 from farm.cli.run.program import ARGUMENTS_FLAG, registered_program
 from farm.cli.shell.output import err, talk
+from farm.core.base.setting_values import SettingValue
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.models.variant import Manifest
-from farm.core.runs.plan import SettingValue
 
 if TYPE_CHECKING:
     from farm.client.farm_client import FarmClient

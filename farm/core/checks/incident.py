@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from farm.core.base.ids import DeviceId
 from farm.core.checks.reference_run import GOLDEN_CODES
 from farm.core.devices.device import Presence
+from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import AdbdRestarted, Blame, DeviceRebooted
 
 #: Trouble of several phones within this time is one thing.
@@ -20,17 +20,6 @@ QUIET_AFTER = timedelta(minutes=10)
 LASTS_AT_MOST = timedelta(hours=24)
 #: What a phone does of itself; no cable, hub or adb server makes a phone start anew, or slow.
 _OWN_DOING = frozenset({DeviceRebooted.code, AdbdRestarted.code}) | GOLDEN_CODES
-
-
-class IncidentKind(StrEnum):
-    """What hits a host."""
-
-    #: Several of its phones went away or failed at once: a hub, a cable, a server of adb.
-    PHONES_TOGETHER = "phones_together"
-    #: Its agent says that the host takes no new work.
-    PRESSURE = "pressure"
-    #: A USB controller of its takes no further phone; those that are there go on.
-    USB_FULL = "usb_full"
 
 
 #: What an agent says of its host as a whole lasts while it says so, and is about none of the phones.

@@ -87,3 +87,14 @@ def advance_host(state: HostState, event: HostEvent) -> HostState | None:
 def advance_session(state: SessionState, event: SessionEvent) -> SessionState | None:
     """The state after an event; None when the event cannot happen there."""
     return SESSION_TRANSITIONS.get((state, event))
+
+
+class IncidentKind(StrEnum):
+    """What hits a host."""
+
+    #: Several of its phones went away or failed at once: a hub, a cable, a server of adb.
+    PHONES_TOGETHER = "phones_together"
+    #: Its agent says that the host takes no new work.
+    PRESSURE = "pressure"
+    #: A USB controller of its takes no further phone; those that are there go on.
+    USB_FULL = "usb_full"

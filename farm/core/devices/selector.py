@@ -8,10 +8,10 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 
 from farm.core.base.ids import DeviceId, HostId
+from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import close_name
 from farm.core.devices.device import DeviceFacts
 from farm.core.errors import SelectorEmpty
-from farm.core.runs.plan import SettingValue
 
 #: A device must fit every key, by any of the key's values; a selector without keys is all devices.
 Selector = Mapping[str, tuple[SettingValue, ...]]

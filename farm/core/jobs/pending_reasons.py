@@ -6,9 +6,8 @@ from datetime import datetime
 from shlex import quote
 from typing import assert_never
 
-from farm.core.checks.incident import IncidentKind
 from farm.core.devices.device import Blocker, Presence
-from farm.core.devices.host_state import SessionState
+from farm.core.devices.host_state import IncidentKind, SessionState
 from farm.core.devices.remediation import advice, presence_advice, telling_first
 from farm.core.jobs.attempt import AttemptState
 

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import MatrixProblem, close_name, name_hint
-from farm.core.matrices.matrix import BACKEND_AXIS, VARIANT_AXES, Key, KnownHarness, KnownVariant
-from farm.core.models.variant import Format, Precision, Recipe
-from farm.core.runs.plan import SettingValue
+from farm.core.matrices.matrix import Key, KnownHarness, KnownVariant
+from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Format, Precision, Recipe
 
 _Path = tuple[str | int, ...]
 

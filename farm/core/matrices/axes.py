@@ -5,15 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import MatrixProblem, matrix_invalid
 from farm.core.errors import MatrixInvalid
 from farm.core.matrices.allowed_values import Vocabulary
 from farm.core.matrices.matrix import (
-    BACKEND_AXIS,
     MAX_CELLS,
     MAX_JOBS,
     MAX_KEYS,
-    VARIANT_AXES,
     Key,
     KnownHarness,
     MatrixPlan,
@@ -23,8 +22,7 @@ from farm.core.matrices.matrix import (
     key_text,
     required_axes,
 )
-from farm.core.models.variant import Format, Precision, Recipe
-from farm.core.runs.plan import SettingValue
+from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Format, Precision, Recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import MatrixProblem, matrix_invalid
 from farm.core.errors import MatrixInvalid
 from farm.core.matrices.axes import Words, unsaid_values
@@ -15,7 +16,6 @@ from farm.core.matrices.matrix import (
     value_text,
     varying_axes,
 )
-from farm.core.runs.plan import SettingValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,10 @@
 """Whether a phone can run a cell that its harness can."""
 
+from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import KnownDevice
 from farm.core.matrices.matrix import Key, KnownHarness, RejectedCell, Rejection
 from farm.core.programs.selection import abi_to_run
-from farm.core.results.series import non_default_settings
 
 
 def unfit_on(

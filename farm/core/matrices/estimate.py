@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 
 from farm.core.base.ids import Digest
-from farm.core.runs.plan import SettingValue
+from farm.core.base.setting_values import SettingValue
 
 
 class Basis(StrEnum):

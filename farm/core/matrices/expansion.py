@@ -12,7 +12,6 @@ from farm.core.matrices.axes import check_size, checked_words, grid
 from farm.core.matrices.baseline import Baseline, resolved_baseline
 from farm.core.matrices.compatibility import unfit_on
 from farm.core.matrices.matrix import (
-    BACKEND_AXIS,
     Expansion,
     Key,
     KnownHarness,
@@ -24,7 +23,7 @@ from farm.core.matrices.matrix import (
     Slot,
     has_all,
 )
-from farm.core.models.variant import Format, Precision, Recipe, command_for, variant_name
+from farm.core.models.variant import BACKEND_AXIS, Format, Precision, Recipe, command_for, variant_name
 
 #: Of phones that a refusal is about, so many are named.
 _PHONES_TOLD = 10

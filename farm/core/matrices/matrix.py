@@ -7,18 +7,16 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from farm.core.base.ids import DeviceId, VariantId
+from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import Selector
-from farm.core.models.variant import Manifest
-from farm.core.runs.plan import SettingValue
+from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Manifest
 from farm.core.runs.verdict import DEFAULT_MARGIN
 
 #: Value by axis: all of a cell's, or some that pick cells. Besides these axes, every harness flag can be one.
 Key = Mapping[str, SettingValue]
 
-VARIANT_AXES = ("model", "precision", "format", "memory_format", "target")
-BACKEND_AXIS = "backend"
 
 DEFAULT_NOISE_LIMIT = 0.25
 MAX_ROUNDS = 100

@@ -135,3 +135,9 @@ def command_for(model: str, recipe: Recipe) -> str:
     if (recipe.memory_format, recipe.target) != ("contiguous", "cpu"):
         command += f" --memory-format {recipe.memory_format}"
     return command if recipe.target == "cpu" else f"{command} --target {recipe.target}"
+
+
+VARIANT_AXES = ("model", "precision", "format", "memory_format", "target")
+
+
+BACKEND_AXIS = "backend"

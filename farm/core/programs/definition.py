@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from string import Template
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.programs.time_unit import TimeUnit
 from farm.core.runs.measurement import Better
-from farm.core.runs.plan import SettingValue
 
 #: Placeholders of `arguments` besides the flags.
 MODEL_WORD, WORK_WORD, BACKEND_WORD = "model", "work", "backend_arguments"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from farm.core.base.spec_errors import MatrixProblem, name_hint
-from farm.core.matrices.matrix import BACKEND_AXIS, VARIANT_AXES
+from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES
 from farm.core.programs.definition import (
     BACKEND_WORD,
     MODEL_WORD,

@@ -5,19 +5,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 
 from farm.core.base.ids import DeviceId, Digest, digest_of
+from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.models.variant import Recipe
-from farm.core.runs.plan import SettingValue
-
-
-def non_default_settings(
-    settings: Mapping[str, SettingValue], defaults: Mapping[str, SettingValue]
-) -> dict[str, SettingValue]:
-    """The settings that differ from the harness's defaults, in value or in type."""
-    return {
-        name: value
-        for name, value in settings.items()
-        if name not in defaults or (value, type(value)) != (defaults[name], type(defaults[name]))
-    }
 
 
 def series_digest(

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from string import Template
 
 from farm.core.base.ids import AttemptId, Digest
+from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
 from farm.core.devices.controls import Controls
 from farm.core.runs.placement import Placement
 
-SettingValue = str | int | float | bool
 #: The pass that shows which hardware ran.
 SHOWS_PLACEMENT = "placement"
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.bundle import Bundle
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
-from farm.core.runs.plan import PlanFile, RunPlan, SettingValue
+from farm.core.runs.plan import PlanFile, RunPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.bundle import command_words, plan_files
-from farm.core.runs.plan import PlanFile, RunPlan, SettingValue, UncountedPass
+from farm.core.runs.plan import PlanFile, RunPlan, UncountedPass
 from farm.harness.base.adapter import Flag, RunRequest, model_file
 
 

@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from string import Template
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.programs.definition import BACKEND_WORD, MODEL_WORD, WORK_WORD, Definition
-from farm.core.runs.plan import SettingValue
 
 
 def argument_words(

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
-from farm.core.runs.plan import RunPlan, SettingValue
+from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import Flag, RunRequest
 from farm.harness.base.placement_probe import placement_pass, shown_by
 from farm.harness.base.tool_adapter import count_setting, file_refusal, setting, spelled, tool_plan

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from farm.core.runs.plan import SettingValue
+from farm.core.base.setting_values import SettingValue
 from farm.harness.base.adapter import Flag
 
 FLAGS: Mapping[str, Flag] = MappingProxyType(

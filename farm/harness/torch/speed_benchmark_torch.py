@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest, TensorSpec
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, Actual, Placement
-from farm.core.runs.plan import RunPlan, SettingValue
+from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import Flag, RunRequest
 from farm.harness.base.tool_adapter import file_refusal, spelled, tool_plan
 from farm.harness.failures.classification import classify, unreadable

@@ -1,6 +1,7 @@
 """What `adb devices -l` lists: also with what adb tells of itself above, between or below."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from farm.phone.adb.decoding import lines
@@ -71,3 +72,31 @@ def _listed(line: str) -> ListedPhone | None:
         device=tags.get("device"),
         transport_id=int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None,
     )
+
+
+#: In place of a state word: adb cannot tell phones of one serial number apart, and serves none of them.
+SEVERAL = "several phones of this serial number"
+
+
+_OFFLINE = "offline"
+
+
+def state_by_serial(text: str) -> dict[str, str]:
+    """The server's listing: a serial, a tab and a state word per line; other lines are dropped."""
+    rows = (line.rstrip("\r").rpartition("\t") for line in text.split("\n"))
+    return states((serial, state) for serial, tab, state in rows if tab)
+
+
+def states(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """State words by name; SEVERAL where phones share one.
+
+    A phone that is plugged in anew may be listed a second time while its old row goes offline.
+    """
+    found: dict[str, str] = {}
+    for serial, state in rows:
+        before = found.get(serial, _OFFLINE)
+        if before == _OFFLINE:
+            found[serial] = state
+        elif state != _OFFLINE:
+            found[serial] = SEVERAL
+    return found

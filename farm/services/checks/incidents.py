@@ -9,7 +9,6 @@ from farm.core.base.ids import DeviceId, HostId
 from farm.core.checks.incident import (
     SAID_BY_AGENTS,
     WINDOW,
-    IncidentKind,
     Lasting,
     Trouble,
     full_cause,
@@ -18,7 +17,7 @@ from farm.core.checks.incident import (
     may_be_the_hosts,
 )
 from farm.core.devices.device import Admin, Health, Presence
-from farm.core.devices.host_state import HostState, SessionState
+from farm.core.devices.host_state import HostState, IncidentKind, SessionState
 from farm.store.checks import failures, incidents
 from farm.store.checks.incidents import Incident
 from farm.store.checks.outcomes import PastEnding

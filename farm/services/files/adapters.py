@@ -6,11 +6,11 @@ from functools import lru_cache
 
 from sqlalchemy.engine import Connection
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import unknown_harness
 from farm.core.errors import HarnessInvalid
 from farm.core.matrices.matrix import KnownHarness
 from farm.core.models.variant import Manifest
-from farm.core.runs.plan import SettingValue
 from farm.harness.base.adapter import Harness, flag_defaults
 from farm.harness.generic.adapter import GenericHarness
 from farm.harness.registry import get_harness, harness_names

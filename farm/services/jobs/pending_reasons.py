@@ -6,8 +6,8 @@ from shlex import quote
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import JobId, MatrixId
-from farm.core.checks.incident import IncidentKind
 from farm.core.devices.device import Blocker, blockers
+from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import NotFound
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.job import JobKind, JobState

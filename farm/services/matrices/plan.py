@@ -7,11 +7,12 @@ from typing import Literal
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
+from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.selector import KnownDevice, misfit
 from farm.core.matrices.estimate import Basis, Estimate, PastRuns, RunKind
 from farm.core.matrices.matrix import Cell, RejectedCell, label_by
 from farm.core.models.variant import Manifest, variant_name
-from farm.core.results.series import non_default_settings, series_digest
+from farm.core.results.series import series_digest
 from farm.services.devices.views import waiting_reasons
 from farm.services.matrices.expansion import Expanded, expand_here
 from farm.store.devices import devices

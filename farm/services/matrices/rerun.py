@@ -10,13 +10,12 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.idempotency_key import RequestKey
 from farm.core.base.ids import CellId, DeviceId, MatrixId
+from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.errors import Conflict
 from farm.core.matrices.matrix import Cell
 from farm.core.matrices.partial_rerun import comparisons_of, narrowed
 from farm.core.models.variant import variant_name
-from farm.core.results.series import non_default_settings
 from farm.core.runs.measurement import Quality
-from farm.core.runs.plan import SettingValue
 from farm.services.matrices.expansion import Expanded, expand_here, ground_of
 from farm.services.matrices.submit import Prepared, prepared, queue_matrix
 from farm.services.matrices.views import get_matrix

@@ -5,11 +5,12 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId
+from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.controls import Controls, non_default_controls
 from farm.core.jobs.retry import CHRONIC_AFTER, MAX_BLOCKS
 from farm.core.matrices.matrix import round_order
 from farm.core.operations.event import Subject, WorkEvent
-from farm.core.results.series import non_default_settings, series_digest
+from farm.core.results.series import series_digest
 from farm.core.runs.corroboration import corroborated
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Quality, Reading

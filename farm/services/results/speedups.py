@@ -8,13 +8,12 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId, SeriesId
+from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.base.spec_errors import name_hint
 from farm.core.devices.device import DeviceFacts
 from farm.core.errors import NotFound
 from farm.core.results.pairing import paired_rounds
-from farm.core.results.series import non_default_settings
 from farm.core.results.speedup import Speedup, speedup
-from farm.core.runs.plan import SettingValue
 from farm.services.devices.software_updates import builds_of
 from farm.services.devices.views import device_named
 from farm.services.files.adapters import default_of_flags

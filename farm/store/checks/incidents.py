@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
-from farm.core.checks.incident import IncidentKind
+from farm.core.devices.host_state import IncidentKind
 from farm.core.operations.event import FleetEvent, Subject
 from farm.database.tables import incidents
 from farm.store.operations.events import record_event, record_if_moved

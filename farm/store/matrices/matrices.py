@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.idempotency_key import RequestKey
 from farm.core.base.ids import CellId, DeviceId, MatrixId, VariantId
-from farm.core.runs.plan import SettingValue
+from farm.core.base.setting_values import SettingValue
 from farm.database.bulk import insert_rows, is_among
 from farm.database.tables import cells, matrices, variants
 

@@ -12,10 +12,10 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql.dml import ReturningInsert
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, JobId, MatrixId, SeriesId
+from farm.core.base.setting_values import SettingValue
 from farm.core.devices.controls import ControlLevel, ControlState, control_level
 from farm.core.models.variant import Recipe
 from farm.core.runs.measurement import Judgement, Quality, Reading, SampleKind, Summary
-from farm.core.runs.plan import SettingValue
 from farm.core.runs.samples import encode
 from farm.database.bulk import is_among
 from farm.database.tables import cells, measurements, series

@@ -10,10 +10,11 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
+from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Recipe
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Quality
 from farm.core.runs.placement import Placement
-from farm.core.runs.plan import SettingValue, ShownPlacement
+from farm.core.runs.plan import ShownPlacement
 from farm.database.tables import cells, measurements, series
 
 _PLACEMENT = TypeAdapter(Placement)

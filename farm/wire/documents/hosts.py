@@ -6,8 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from farm.core.base.ids import AttemptId, DeviceId, HostId, JobId
-from farm.core.checks.incident import IncidentKind
-from farm.core.devices.host_state import HostState, SessionState
+from farm.core.devices.host_state import HostState, IncidentKind, SessionState
 from farm.wire.base import Count, Wire
 from farm.wire.documents.devices import Asked, DeviceView, EventView
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.adb.client import SEVERAL, state_by_serial
 from agents.adb.shell_v2 import HEADER, Collector, PacketId, packet, stdin_packets
+from farm.phone.adb.listing import SEVERAL, state_by_serial
 
 
 @given(st.binary(max_size=70_000))

@@ -10,10 +10,10 @@ from random import Random
 import httpx
 import pytest
 
-from agents.attempts.active import Hand
 from agents.attempts.attempts import Attempts
 from agents.attempts.journal import Entry, Journal
 from agents.attempts.reconcile import Decision
+from agents.devices.active import Hand
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
 from agents.host.config import AgentConfig

@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agents.adb.client import SEVERAL
 from agents.devices.inventory import Sighting, conflicts, device_id, is_usb, phones
 from agents.host.config import AgentConfig
 from agents.host.usb_port_names import phone_names, placed, port_of
 from farm.core.devices.device import DeviceFacts, Presence
-from farm.phone.adb.listing import ListedPhone
+from farm.phone.adb.listing import SEVERAL, ListedPhone
 
 LEFT, RIGHT = "usb:1-4.2", "usb:1-4.3"
 NAMES = {LEFT: "left", RIGHT: "right"}

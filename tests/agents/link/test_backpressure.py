@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agents.attempts.backpressure import Pressure
+from agents.devices.backpressure import Pressure
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.attempts.active import Hand
+from agents.devices.active import Hand
 from agents.link.lease import STOP_S, Lease, LeaseEndedError, LeaseWatch, overdue
 from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.jobs.attempt import AttemptState

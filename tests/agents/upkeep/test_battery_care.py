@@ -10,8 +10,8 @@ import pytest
 from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer
-from agents.attempts.active import Hand
 from agents.attempts.journal import Entry
+from agents.devices.active import Hand
 from agents.devices.monitor import PhoneWatch
 from agents.upkeep.battery_care import PORTS_FILE, ChargeKeeper
 from agents.virtual.pool import PhoneHandle

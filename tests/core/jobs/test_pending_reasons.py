@@ -5,9 +5,8 @@ from itertools import permutations
 
 import pytest
 
-from farm.core.checks.incident import IncidentKind
 from farm.core.devices.device import Blocker, Presence
-from farm.core.devices.host_state import SessionState
+from farm.core.devices.host_state import IncidentKind, SessionState
 from farm.core.jobs.attempt import LIVE, AttemptState
 from farm.core.jobs.pending_reasons import (
     PASSING,

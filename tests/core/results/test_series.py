@@ -3,8 +3,9 @@ from typing import Any
 import pytest
 
 from farm.core.base.ids import DeviceId, Digest, is_digest
+from farm.core.base.setting_values import non_default_settings
 from farm.core.models.variant import Format, Precision, Recipe
-from farm.core.results.series import non_default_settings, series_digest
+from farm.core.results.series import series_digest
 
 RECIPE = Recipe(precision=Precision.FLOAT32, format=Format.LITE)
 

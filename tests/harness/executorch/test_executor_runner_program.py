@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
-from farm.core.runs.plan import RunPlan, SettingValue
+from farm.core.runs.plan import RunPlan
 from farm.harness.executorch.executor_runner import ExecutorRunner
 from tests.support.harness.tool_runs import evidence_of, plan_of
 

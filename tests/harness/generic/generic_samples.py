@@ -3,10 +3,11 @@
 from typing import Any
 
 from farm.core.base.ids import Digest
+from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
 from farm.core.programs.bundle import single_file
 from farm.core.runs.measurement import Reading, RunFailure
-from farm.core.runs.plan import RunPlan, SettingValue
+from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.generic.adapter import GenericHarness
 from farm.wire.documents.files.harness_definition import harness_definition

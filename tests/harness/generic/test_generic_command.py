@@ -2,7 +2,8 @@
 
 import pytest
 
-from farm.core.runs.plan import SettingValue, filled_argv
+from farm.core.base.setting_values import SettingValue
+from farm.core.runs.plan import filled_argv
 from tests.harness.generic import generic_samples as sample
 
 FLAGS = {

@@ -11,14 +11,6 @@ from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.executorch.output import app_benchmark, executions, inspector_rows
-from farm.harness.foreign.executorch_llm import llm_stats
-from farm.harness.foreign.gatord import gatord_output
-from farm.harness.foreign.litert_run_model import model_runs
-from farm.harness.foreign.loadgen import loadgen_summary
-from farm.harness.foreign.mobile_ai_bench import bench_results
-from farm.harness.foreign.nnpackage_run import package_runs
-from farm.harness.foreign.tvm_tracker import tracker_queues
-from farm.harness.foreign.xctest import measured
 from farm.harness.mnn.output import mnn_output
 from farm.harness.ncnn.output import ncnn_output
 from farm.harness.onnxruntime.output import ort_output
@@ -39,23 +31,15 @@ OUTPUTS = [path.read_text() for path in FILES]
 LINES = sorted({line for text in OUTPUTS for line in text.splitlines() if line})
 PARSERS = [
     app_benchmark,
-    bench_results,
     executions,
-    gatord_output,
     inspector_rows,
     litert_output,
-    llm_stats,
-    loadgen_summary,
-    measured,
     mnn_output,
-    model_runs,
     ncnn_output,
     operator_times,
     ort_output,
-    package_runs,
     plain_lines,
     tflite_output,
-    tracker_queues,
 ]
 NAMES = [name for name in harness_names() if name != "speed_benchmark_torch"]
 #: Figures no tool prints, and forms that Python reads and nobody means.

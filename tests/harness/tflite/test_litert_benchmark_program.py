@@ -9,10 +9,11 @@ import pytest
 
 pytest.importorskip("ai_edge_litert", reason="the extra `litert` is not installed")
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
-from farm.core.runs.plan import RunPlan, SettingValue
+from farm.core.runs.plan import RunPlan
 from farm.harness.tflite.litert_benchmark import LitertBenchmark
 from tests.support.harness.tool_runs import evidence_of, plan_of
 from tests.support.models.tflite_samples import conv_relu

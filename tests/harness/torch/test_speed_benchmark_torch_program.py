@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from farm.core.base.ids import digest_of
+from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
 from farm.core.models.variant import Format, Precision
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
-from farm.core.runs.plan import RunPlan, SettingValue, filled_argv
+from farm.core.runs.plan import RunPlan, filled_argv
 from farm.harness.base.adapter import RunRequest
 from farm.harness.torch.speed_benchmark_torch import FLAGS, SpeedBenchmarkTorch
 from farm.variants.build import BuiltVariant

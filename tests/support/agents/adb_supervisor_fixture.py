@@ -11,9 +11,9 @@ import pytest
 from agents.adb.client import AdbClient
 from agents.adb.external_server import SharedServer
 from agents.adb.server import AdbServer
-from agents.attempts.active import Hand
-from agents.attempts.backpressure import Pressure
+from agents.devices.active import Hand
 from agents.devices.adb_supervisor import PING_S, AdbKeeper
+from agents.devices.backpressure import Pressure
 from agents.devices.inventory import Sighting
 from agents.devices.monitor import PhoneWatch
 from farm.clock import SystemClock

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from farm.core.base.ids import Digest
+from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence, ExitRecord
-from farm.core.runs.plan import RunPlan, SettingValue
+from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.torch.speed_benchmark_torch import FLAGS, SpeedBenchmarkTorch
 

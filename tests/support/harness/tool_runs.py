@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from farm.core.base.ids import digest_of
+from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
 from farm.core.models.variant import Format, Manifest, Precision, Recipe
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence, ExitRecord
-from farm.core.runs.plan import RunPlan, SettingValue, filled_argv
+from farm.core.runs.plan import RunPlan, filled_argv
 from farm.harness.base.adapter import Harness, RunRequest, flag_defaults
 
 

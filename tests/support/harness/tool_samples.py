@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from farm.core.base.ids import Digest
+from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
-from farm.core.runs.plan import RunPlan, SettingValue
+from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import Harness, RunRequest, flag_defaults
 from farm.harness.registry import get_harness
 from tests.support.harness import run_samples as sample

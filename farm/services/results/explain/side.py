@@ -7,8 +7,8 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId
+from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.condition_range import Pair, condition_ranges
-from farm.core.results.series import non_default_settings
 from farm.core.runs.evidence import Evidence
 from farm.services.files.adapters import adapter_of, default_of_flags
 from farm.store.devices import devices

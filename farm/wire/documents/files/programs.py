@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from farm.core.base.ids import Digest
+from farm.core.base.setting_values import SettingValue
 from farm.core.programs.bundle import PLAIN_COMMAND
-from farm.core.runs.plan import SettingValue
 from farm.wire.base import Wire
 
 #: As matrices name it.

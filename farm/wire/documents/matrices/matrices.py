@@ -6,10 +6,10 @@ from typing import Any
 from pydantic import field_validator
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, VariantId, is_digest
+from farm.core.base.setting_values import SettingValue
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.models.variant import WORD_RULE, Manifest, misnamed
 from farm.core.runs.measurement import Outcome, Quality
-from farm.core.runs.plan import SettingValue
 from farm.core.runs.verdict import Verdict
 from farm.wire.base import Wire
 from farm.wire.documents.results.readings import ReadingView

@@ -16,12 +16,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import MatrixProblem, matrix_invalid
 from farm.core.devices.condition import Gates, ThermalStatus, Unknown
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import Selector
 from farm.core.matrices.matrix import DEFAULT_NOISE_LIMIT, MAX_ROUNDS, MatrixPlan
-from farm.core.runs.plan import SettingValue
 from farm.core.runs.verdict import DEFAULT_MARGIN
 from farm.wire.documents.matrices.controls import ControlsSpec
 from farm.wire.documents.matrices.matrix_text import line_of, load_matrix

@@ -3,9 +3,9 @@
 from typing import Any, Literal
 
 from farm.core.base.ids import DeviceId, MatrixId
+from farm.core.base.setting_values import SettingValue
 from farm.core.matrices.estimate import Basis
 from farm.core.matrices.matrix import Rejection
-from farm.core.runs.plan import SettingValue
 from farm.wire.base import Wire
 
 

@@ -3,12 +3,12 @@
 from datetime import datetime
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId
+from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Condition, Gates
 from farm.core.devices.condition_range import ConditionRange
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
 from farm.core.runs.measurement import Metric, Outcome, Quality, SampleKind
-from farm.core.runs.plan import SettingValue
 from farm.wire.base import Wire
 from farm.wire.documents.matrices.matrices import JobView, SpeedupView
 

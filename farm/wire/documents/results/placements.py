@@ -3,10 +3,10 @@
 from datetime import datetime
 
 from farm.core.base.ids import AttemptId, DeviceId, SeriesId
+from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Recipe
 from farm.core.runs.measurement import Quality
 from farm.core.runs.placement import Placement
-from farm.core.runs.plan import SettingValue
 from farm.wire.base import Wire
 
 

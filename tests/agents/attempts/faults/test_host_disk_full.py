@@ -10,12 +10,12 @@ import httpx
 import pytest
 
 from agents.adb.client import AdbClient
-from agents.attempts.active import Hand
 from agents.attempts.artifact_cache import BlobCache
 from agents.attempts.attempts import Attempts
 from agents.attempts.journal import Journal
 from agents.attempts.reconcile import Decision
 from agents.attempts.runner import Runner
+from agents.devices.active import Hand
 from agents.devices.monitor import PhoneWatch
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
