@@ -20,7 +20,6 @@ from agents.adb.server import forbid_adbutils_servers
 from agents.adb.server_selection import Server, asking_key, port_here, server_for
 from agents.attempts.artifact_cache import BlobCache
 from agents.attempts.attempts import Attempts
-from agents.attempts.journal import Journal
 from agents.attempts.prefetch import Prefetch
 from agents.attempts.runner import Runner
 from agents.devices.active import Hand
@@ -40,6 +39,7 @@ from agents.link.lease import LeaseWatch
 from agents.link.poll_loop import ExchangeLoop
 from agents.link.replay import FILE as EPOCH_FILE
 from agents.link.replay import Resending
+from agents.outbox.journal import Journal
 from agents.outbox.sender import Delivery
 from agents.outbox.spool import Spool
 from agents.upkeep.battery_care import ChargeKeeper

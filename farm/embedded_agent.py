@@ -6,10 +6,10 @@ from pathlib import Path
 from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
-from agents.attempts.journal import Journal
 from agents.daemon import run_agent
 from agents.host.config import AgentConfig
 from agents.link.enrollment import find_credential
+from agents.outbox.journal import Journal
 from farm.api.context import Context
 from farm.clock import Clock
 from farm.config import FarmConfig, invalid_setting

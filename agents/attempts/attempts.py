@@ -7,12 +7,12 @@ from random import Random
 
 import structlog
 
-from agents.attempts.journal import Entry, Journal, Phase, new_entry
 from agents.attempts.reconcile import Decision
 from agents.attempts.runner import PutOff, Runner
 from agents.devices.active import Hand, Held
 from agents.host.atomic_file import DiskThread
 from agents.host.backoff import Backoff
+from agents.outbox.journal import Entry, Journal, Phase, new_entry
 from agents.outbox.sender import Delivery
 from agents.outbox.spool import Spool
 from farm.core.base.ids import AttemptId

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 import structlog
 
 from agents.adb.shell_v2 import ShellResult
-from agents.attempts.journal import Entry
 from agents.device.run.collect import CollectedRun, collect_command, collect_run
 from agents.device.run.cpu_affinity import bound_cores
 from agents.device.run.run_control import RunGone, RunStatus, Waited, run_status, wait_run
 from agents.device.state.conditions import read_boot_id
 from agents.devices.monitor import Phone
 from agents.host.retry import Patience
+from agents.outbox.journal import Entry
 from farm.clock import Clock
 from farm.core.devices.controls import CORES, ControlState
 from farm.core.devices.screen_state import SEEN, awake_afterwards

@@ -6,10 +6,10 @@ from string import Template
 
 import structlog
 
-from agents.attempts.journal import Entry
 from agents.device.paths import cache_path, run_folder
 from agents.device.run.diagnostic_pass import collect_part, start_part, wait_part
 from agents.devices.monitor import Phone
+from agents.outbox.journal import Entry
 from farm.core.errors import FarmError, HostError
 from farm.core.runs.evidence import Evidence, PassEvidence, Trouble
 from farm.core.runs.plan import UncountedPass, placeholder_values

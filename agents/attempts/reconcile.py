@@ -1,8 +1,9 @@
 """What an answer of the farm means for the attempts in hand: a pure function."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agents.outbox.journal import InHand
 from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.jobs.attempt import AttemptState
 from farm.wire.agents.protocol import Assignment, Exchange, ExchangeAnswer
@@ -14,16 +15,6 @@ class Sent:
 
     exchange: Exchange
     at_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InHand:
-    """What keeps an assignment from being started: its device is still held, or its fence is old."""
-
-    #: Devices with an attempt in hand, clean-up after it included, or with an errand.
-    busy: frozenset[DeviceId]
-    #: The highest fence this process knows of each device.
-    fence_by_device: Mapping[DeviceId, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

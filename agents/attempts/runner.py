@@ -11,7 +11,6 @@ import structlog
 from agents.attempts.artifact_cache import BlobCache
 from agents.attempts.completion import AWAY_S, WAIT_MARGIN_S, Ending
 from agents.attempts.diagnostic_pass import cut_off, wants_passes, with_passes
-from agents.attempts.journal import Entry, Phase
 from agents.attempts.preparation import Preparation
 from agents.device.paths import cache_path, run_folder
 from agents.device.run.cpu_affinity import asked_cores, cores_to_bind, run_cores
@@ -23,6 +22,7 @@ from agents.device.state.preflight import cached_command, state_by_digest
 from agents.devices.monitor import Phone, PhoneWatch
 from agents.host.backoff import Backoff
 from agents.host.retry import Patience
+from agents.outbox.journal import Entry, Phase
 from farm.clock import Clock
 from farm.core.base.ids import DeviceId
 from farm.core.devices.condition import closed_gates

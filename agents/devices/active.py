@@ -3,8 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from agents.attempts.journal import Entry
-from agents.attempts.reconcile import InHand
+from agents.outbox.journal import Entry, InHand
 from farm.core.base.ids import AttemptId, DeviceId, Digest
 from farm.core.jobs.attempt import AttemptState
 from farm.wire.agents.protocol import AttemptReport

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
-from agents.attempts.journal import Journal
 from agents.farm_api import FarmApi, farm_client
 from agents.host.atomic_file import write_durably
 from agents.host.config import KEPT, AgentConfig, KeptSettings, find_kept
 from agents.host.data_dir import find_file
 from agents.host.instance_lock import host_lock
+from agents.outbox.journal import Journal
 from agents.outbox.spool import Spool
 from farm.clock import Clock
 from farm.core.base.ids import HostId

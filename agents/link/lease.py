@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from agents.attempts.journal import Entry
 from agents.devices.active import Hand
 from agents.devices.inventory import Sighting
+from agents.outbox.journal import Entry
 from farm.clock import Clock
 from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.errors import HostError

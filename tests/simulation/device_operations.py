@@ -11,11 +11,11 @@ from dataclasses import replace
 from random import Random
 
 from agents.attempts.completion import AWAY_S
-from agents.attempts.journal import Entry
 from agents.attempts.runner import Advance, PutOff, Tell, untold
 from agents.devices.active import Hand
 from agents.devices.inventory import Sighting
 from agents.host.retry import Patience
+from agents.outbox.journal import Entry
 from farm.clock import Clock
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence

@@ -8,7 +8,6 @@ from random import Random
 from typing import Any, Protocol, TypeVar, cast
 
 from agents.attempts.attempts import Attempts
-from agents.attempts.journal import Journal
 from agents.attempts.runner import Runner
 from agents.devices.active import Hand
 from agents.devices.backpressure import Pressure
@@ -18,6 +17,7 @@ from agents.host.atomic_file import DiskThread
 from agents.link.lease import LeaseWatch
 from agents.link.poll_loop import ExchangeLoop
 from agents.link.replay import Resending
+from agents.outbox.journal import Journal
 from agents.outbox.sender import Delivery
 from agents.outbox.spool import Spool
 from agents.upkeep.device_actions import Errands

@@ -11,13 +11,13 @@ import httpx
 import pytest
 
 from agents.attempts.attempts import Attempts
-from agents.attempts.journal import Entry, Journal
 from agents.attempts.reconcile import Decision
 from agents.devices.active import Hand
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
 from agents.host.config import AgentConfig
 from agents.link.lease import LeaseEndedError
+from agents.outbox.journal import Entry, Journal
 from agents.outbox.sender import Delivery
 from agents.outbox.spool import Spool
 from agents.virtual.pool import PhoneHandle

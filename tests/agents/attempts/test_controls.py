@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.attempts.journal import Entry
 from agents.attempts.runner import PutOff
 from agents.device.control.controls import set_controls
+from agents.outbox.journal import Entry
 from agents.virtual.pool import PhoneHandle
 from agents.virtual.state.faults import Faults, set_faults
 from agents.virtual.state.sysfs import set_clock_limit, set_clusters

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.attempts.journal import Entry, Phase
 from agents.attempts.runner import PutOff
 from agents.device.paths import work_folder
 from agents.device.run.diagnostic_pass import part_folder, start_part
+from agents.outbox.journal import Entry, Phase
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import UncountedPass

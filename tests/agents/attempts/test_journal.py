@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agents.attempts.journal import Journal, new_entry
+from agents.outbox.journal import Journal, new_entry
 from farm.core.base.ids import AttemptId, Digest
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence

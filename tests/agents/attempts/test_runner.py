@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.attempts.journal import Phase
 from agents.device.run.gates import keep_awake
 from agents.device.run.run_control import start_run
 from agents.device.state.conditions import read_condition
+from agents.outbox.journal import Phase
 from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
 from farm.clock import SystemClock
 from farm.core.devices.controls import Controls

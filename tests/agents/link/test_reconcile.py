@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.attempts.reconcile import Decision, InHand, Sent, decide
+from agents.attempts.reconcile import Decision, Sent, decide
+from agents.outbox.journal import InHand
 from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.jobs.attempt import AttemptState
 from farm.wire.agents.protocol import Assignment, AttemptReport, Exchange, ExchangeAnswer

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from agents.attempts.journal import Journal
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
+from agents.outbox.journal import Journal
 from agents.outbox.sender import Delivery
 from agents.outbox.spool import Spool
 from farm.core.base.ids import AttemptId

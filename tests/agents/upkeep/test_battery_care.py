@@ -10,9 +10,9 @@ import pytest
 from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer
-from agents.attempts.journal import Entry
 from agents.devices.active import Hand
 from agents.devices.monitor import PhoneWatch
+from agents.outbox.journal import Entry
 from agents.upkeep.battery_care import PORTS_FILE, ChargeKeeper
 from agents.virtual.pool import PhoneHandle
 from agents.virtual.state.faults import Faults, set_faults

@@ -1,5 +1,5 @@
 """Fixtures of the tests that run speed_benchmark_torch."""
 
-from tests.support.models.variant_fixtures import variants
+from tests.support.models.variant_fixtures import further_variants, variants
 
-__all__ = ["variants"]
+__all__ = ["further_variants", "variants"]

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from agents.attempts.journal import Entry
 from agents.devices.inventory import Sighting
+from agents.outbox.journal import Entry
 from farm.core.base.ids import AttemptId, DeviceId, JobId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Presence

@@ -17,13 +17,13 @@ from agents.adb.server import AdbServer
 from agents.adb.shell_v2 import ShellResult
 from agents.adb.smartsocket import smart_socket
 from agents.attempts.artifact_cache import BlobCache
-from agents.attempts.journal import Entry
 from agents.attempts.runner import Runner
 from agents.devices.active import Hand
 from agents.devices.adb_supervisor import AdbKeeper
 from agents.devices.backpressure import Pressure
 from agents.devices.monitor import LOOK_S, Phone, PhoneWatch
 from agents.farm_api import FarmApi
+from agents.outbox.journal import Entry
 from agents.virtual.pool import PhoneHandle
 from farm.clock import SystemClock
 from farm.core.base.ids import AttemptId, DeviceId, JobId

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agents.attempts.journal import Entry, Phase
 from agents.attempts.runner import PutOff, Runner
 from agents.device.run.supervisor import supervisor_file
 from agents.device.state.conditions import read_condition
+from agents.outbox.journal import Entry, Phase
 from agents.virtual.state.faults import Counted, FaultBox, Faults, set_faults
 from farm.clock import SystemClock
 from farm.core.base.ids import digest_of

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.attempts.journal import Entry
 from agents.device.run.run_control import clean_run, start_run
 from agents.device.run.supervisor import PhoneNotClean, supervisor_file
+from agents.outbox.journal import Entry
 from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
 from agents.virtual.state.tmpfs_storage import find_obstacle
 from farm.core.base.ids import digest_of

@@ -12,13 +12,13 @@ import pytest
 from agents.adb.client import AdbClient
 from agents.attempts.artifact_cache import BlobCache
 from agents.attempts.attempts import Attempts
-from agents.attempts.journal import Journal
 from agents.attempts.reconcile import Decision
 from agents.attempts.runner import Runner
 from agents.devices.active import Hand
 from agents.devices.monitor import PhoneWatch
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
+from agents.outbox.journal import Journal
 from agents.outbox.sender import Delivery
 from agents.outbox.spool import Spool
 from farm.core.base.ids import AttemptId

@@ -1,5 +1,6 @@
 """What the agent has in hand, on disk, so that its next life can go on where this one was killed."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,3 +98,13 @@ class Journal:
             with suppress(HostDiskFull), disk_errors_named(path):
                 path.replace(path.with_suffix(".unreadable"))
             return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InHand:
+    """What keeps an assignment from being started: its device is still held, or its fence is old."""
+
+    #: Devices with an attempt in hand, clean-up after it included, or with an errand.
+    busy: frozenset[DeviceId]
+    #: The highest fence this process knows of each device.
+    fence_by_device: Mapping[DeviceId, int]
