@@ -17,8 +17,8 @@ HEAD = """\
 # Events
 
 Each change of state on the farm writes one row to `events` in the same transaction: when, who (`user:ann`,
-`agent:bench-1`, `farm`), what happened (its kind) to which subject, from which state to which, and why. Replayed
-in order, the events give the states that the tables have.
+`agent:bench-1`, `farm`), what happened (its kind) to which subject, from which state to which, and why.
+Replayed in order, the events give the states that the tables have.
 
     farm events --follow                                  new events as they happen
     farm events --subject device:pixel-8 --since 2d       the history of a device
