@@ -105,7 +105,7 @@ def test_the_image_has_what_the_project_needs_and_nothing_else() -> None:
     copied = set(re.findall(r"^COPY (?:.* )?\./?(\w+)?$", DOCKERFILE, re.MULTILINE)) - {""}
     assert copied == {"agents", "farm", "harnesses", "migrations"}
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().split() if line.startswith("!")}
-    assert allowed == copied | {"pyproject.toml", "README.md"}
+    assert allowed == copied | {"LICENSE", "pyproject.toml", "README.md"}
     assert all((ROOT / each).exists() for each in allowed)
     assert re.search(r"^USER benchfarm$", DOCKERFILE, re.MULTILINE)
 
