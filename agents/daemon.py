@@ -17,43 +17,49 @@ from pydantic import ValidationError
 
 from agents.adb.client import AdbClient
 from agents.adb.server import forbid_adbutils_servers
-from agents.adb.server_selection import Server, asking_key, port_here, server_for
-from agents.attempts.artifact_cache import BlobCache
-from agents.attempts.attempts import Attempts
-from agents.attempts.prefetch import Prefetch
-from agents.attempts.runner import Runner
-from agents.devices.active import Hand
-from agents.devices.adb_supervisor import AdbKeeper
-from agents.devices.backpressure import Pressure, watch_disk
-from agents.devices.monitor import PhoneWatch
-from agents.devices.other_adb_servers import ForeignServers, usual_port
-from agents.devices.usb_capacity import UsbRoom, watch_usb_room
+from agents.adb.server_selection import SelectedServer, find_key_fingerprint, find_local_port, select_server
+from agents.attempts.artifact_cache import ArtifactCache
+from agents.attempts.attempts import AttemptController
+from agents.attempts.prefetch import ArtifactPrefetcher
+from agents.attempts.runner import AttemptRunner
+from agents.devices.active import ActiveAttempts
+from agents.devices.adb_supervisor import AdbSupervisor
+from agents.devices.backpressure import Backpressure, watch_disk
+from agents.devices.monitor import DeviceMonitor
+from agents.devices.other_adb_servers import OtherServerMonitor, default_adb_port
+from agents.devices.usb_capacity import UsbCapacity, watch_usb_capacity
 from agents.farm_api import FarmApi, farm_client
 from agents.host.atomic_file import DiskThread, remove_durably
 from agents.host.backoff import Backoff
 from agents.host.config import AgentConfig, agent_config
 from agents.host.instance_lock import host_lock
 from agents.host.process import host_boot_id
-from agents.link.enrollment import Credential, check_way_in, enroll, find_credential, put_aside
-from agents.link.lease import LeaseWatch
+from agents.link.enrollment import (
+    Credential,
+    archive_previous_enrollment,
+    check_can_enroll,
+    enroll,
+    find_credential,
+)
+from agents.link.lease import LeaseMonitor
 from agents.link.poll_loop import ExchangeLoop
 from agents.link.replay import FILE as EPOCH_FILE
-from agents.link.replay import Resending
-from agents.outbox.journal import Journal
-from agents.outbox.sender import Delivery
+from agents.link.replay import ReportReplay
+from agents.outbox.journal import AttemptJournal
+from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
-from agents.upkeep.battery_care import ChargeKeeper
-from agents.upkeep.device_actions import Errands
-from agents.upkeep.recovery_ladder import Ladder, rules_for
-from agents.upkeep.recovery_state import ClimbMemory
+from agents.upkeep.battery_care import BatteryCare
+from agents.upkeep.device_actions import DeviceActionRunner
+from agents.upkeep.recovery_ladder import RecoveryLadder, recovery_rules
+from agents.upkeep.recovery_state import RecoveryStateStore
 from farm import __version__
 from farm.clock import Clock, HostClock
-from farm.core.errors import AuthError, Blame, Conflict, FarmError, FarmTrouble
+from farm.core.errors import AuthError, Blame, Conflict, FarmError, FarmFault
 from farm.logconfig import configure_logging
 
 log = structlog.get_logger(__name__)
 
-Ready = Callable[[], None]
+ReadyCallback = Callable[[], None]
 #: After a life of ours whose folder was lost, the farm frees its name within this time.
 NAME_FREE_S = 60.0
 
@@ -61,22 +67,22 @@ _EXIT_BY_BLAME = {Blame.USER: 2, Blame.VARIANT: 3, Blame.DEVICE: 4, Blame.HOST: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class AgentRuntime:
     """What one life of the agent has at hand, all of it given back at its end."""
 
     config: AgentConfig
     clock: Clock
     random: Random
-    ready: Ready
-    server: Server
+    ready: ReadyCallback
+    server: SelectedServer
     api: FarmApi
     disk: DiskThread
-    journal: Journal
+    journal: AttemptJournal
     spool: Spool
 
 
 async def run_agent(
-    config: AgentConfig, clock: Clock, *, ready: Ready = lambda: None, random: Random | None = None
+    config: AgentConfig, clock: Clock, *, ready: ReadyCallback = lambda: None, random: Random | None = None
 ) -> None:
     """Look after this host's phones until cancelled. Runs on phones go on without us, for the next life.
 
@@ -93,31 +99,31 @@ async def run_agent(
         AdbServerDown: adb's server does not start.
         FarmError: the farm will not talk to this agent, and trying again would not help.
     """
-    check_way_in(config)
+    check_can_enroll(config)
     forbid_adbutils_servers(os.environ)
     with host_lock(config.data_dir):
-        async with _host(config, clock, ready, random or Random()) as host:
-            credential = find_credential(config.data_dir) or await _enrolled(host)
+        async with _open_runtime(config, clock, ready, random or Random()) as host:
+            credential = find_credential(config.data_dir) or await _enroll_with_retry(host)
             try:
-                await _live(host, credential)
+                await _run_tasks(host, credential)
             except AuthError:
                 if config.join_token_value() is None:
                     raise
                 # The farm was made anew, say, and its operator gave us a token for it.
-                await _live(host, await _enrolled(host))
+                await _run_tasks(host, await _enroll_with_retry(host))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """`farm-agent`: run one agent in this process; always leaves by SystemExit."""
-    arguments = flags().parse_args(argv)
+    arguments = argument_parser().parse_args(argv)
     configure_logging()
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     try:
         run_until_signalled(agent_config(**given))
     except ValidationError as error:
-        _fail(2, f"the settings make no sense: {error}", "farm-agent --help names them all")
+        _exit_with_error(2, f"the settings make no sense: {error}", "farm-agent --help names them all")
     except FarmError as error:
-        _fail(_EXIT_BY_BLAME[error.blame], error.message, error.hint)
+        _exit_with_error(_EXIT_BY_BLAME[error.blame], error.message, error.hint)
     sys.exit(0)
 
 
@@ -127,14 +133,16 @@ def run_until_signalled(config: AgentConfig) -> None:
 
 
 @asynccontextmanager
-async def _host(config: AgentConfig, clock: Clock, ready: Ready, random: Random) -> AsyncIterator[Host]:
+async def _open_runtime(
+    config: AgentConfig, clock: Clock, ready: ReadyCallback, random: Random
+) -> AsyncIterator[AgentRuntime]:
     disk = DiskThread()
     try:
         async with (
-            server_for(config) as server,
+            select_server(config) as server,
             farm_client(config.farm_url) as http,
         ):
-            yield Host(
+            yield AgentRuntime(
                 config=config,
                 clock=clock,
                 random=random,
@@ -142,33 +150,33 @@ async def _host(config: AgentConfig, clock: Clock, ready: Ready, random: Random)
                 server=server,
                 api=FarmApi(http),
                 disk=disk,
-                journal=Journal(config.data_dir / "attempts"),
+                journal=AttemptJournal(config.data_dir / "attempts"),
                 spool=Spool(config.data_dir / "spool", reserve_bytes=config.reserve_bytes),
             )
     finally:
         await asyncio.to_thread(disk.close)
 
 
-async def _enrolled(host: Host) -> Credential:
+async def _enroll_with_retry(host: AgentRuntime) -> Credential:
     """Enroll, however long the farm is away; what is left of another enrolment is put aside."""
     backoff = Backoff(host.random, first_s=0.25, cap_s=10.0)
     began_s = host.clock.monotonic()
     while True:
         try:
             credential = await enroll(host.config, host.api)
-        except (FarmTrouble, Conflict) as error:
+        except (FarmFault, Conflict) as error:
             if isinstance(error, Conflict) and host.clock.monotonic() - began_s > NAME_FREE_S:
                 raise
             log.info("not_enrolled_yet", code=error.code, reason=error.message)
             await asyncio.sleep(backoff.next_s())
         else:
             log.info("host_enrolled", host_id=credential.host_id)
-            await host.disk.call(put_aside, host.journal, host.spool, host.clock)
+            await host.disk.call(archive_previous_enrollment, host.journal, host.spool, host.clock)
             await host.disk.call(remove_durably, host.config.data_dir / EPOCH_FILE)
             return credential
 
 
-async def _live(host: Host, credential: Credential) -> None:
+async def _run_tasks(host: AgentRuntime, credential: Credential) -> None:
     host.api.use_credential(credential.secret)
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -179,33 +187,37 @@ async def _live(host: Host, credential: Credential) -> None:
         raise error from group
 
 
-async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
+async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
     """Put the parts together and set them going; what was in hand is known before any phone is looked at."""
-    config, clock, random, hand = host.config, host.clock, host.random, Hand()
-    pressure = Pressure(hand.changed)
-    usb_room = UsbRoom(hand.changed, lasts_s=config.usb_full_s)
+    config, clock, random, hand = host.config, host.clock, host.random, ActiveAttempts()
+    pressure = Backpressure(hand.changed)
+    usb_capacity = UsbCapacity(hand.changed, lasts_s=config.usb_full_s)
     adb = AdbClient(host.server.port, host.server.host)
-    key, names = partial(asking_key, host.server), config.phone_names
-    watch = PhoneWatch(adb=adb, hand=hand, clock=clock, random=random, tasks=tasks, find_key=key, names=names)
-    blobs = BlobCache(
+    key, names = partial(find_key_fingerprint, host.server), config.device_names
+    watch = DeviceMonitor(
+        adb=adb, hand=hand, clock=clock, random=random, tasks=tasks, find_key=key, names=names
+    )
+    blobs = ArtifactCache(
         config.data_dir / "cache",
         host.api,
         clock,
         limit_bytes=config.cache_limit_bytes,
         in_hand=hand.digests,
     )
-    prefetch = Prefetch(blobs=blobs, is_disturbing=lambda: bool(watch.measuring_domains()), tasks=tasks)
-    attempts = Attempts(
+    prefetch = ArtifactPrefetcher(
+        blobs=blobs, is_disturbing=lambda: bool(watch.measured_cpu_domains()), tasks=tasks
+    )
+    attempts = AttemptController(
         hand=hand,
-        runner=Runner(
+        runner=AttemptRunner(
             phones=watch,
             blobs=blobs,
             clock=clock,
             random=random,
-            phone_cache_limit_bytes=config.phone_cache_limit_bytes,
+            device_cache_limit_bytes=config.device_cache_limit_bytes,
             max_pushes=config.max_pushes,
         ),
-        delivery=Delivery(host.api, host.spool, host.disk, clock, random),
+        delivery=ReportDelivery(host.api, host.spool, host.disk, clock, random),
         journal=host.journal,
         spool=host.spool,
         disk=host.disk,
@@ -213,48 +225,48 @@ async def _start(host: Host, tasks: asyncio.TaskGroup) -> None:
         tasks=tasks,
         is_more=lambda: prefetch.is_more,
     )
-    lease = LeaseWatch(hand=hand, phones=watch.sightings, stop=attempts.cut_short, clock=clock)
-    rules, boot_id = rules_for(config), host_boot_id()
-    memory = ClimbMemory(config.data_dir, host.disk, clock, host_boot_id=boot_id)
-    ladder = Ladder(
+    lease = LeaseMonitor(hand=hand, phones=watch.observations, stop=attempts.cut_short, clock=clock)
+    rules, boot_id = recovery_rules(config), host_boot_id()
+    memory = RecoveryStateStore(config.data_dir, host.disk, clock, host_boot_id=boot_id)
+    ladder = RecoveryLadder(
         adb=adb, watch=watch, hand=hand, clock=clock, tasks=tasks, memory=memory, rules=rules, config=config
     )
     exchange = ExchangeLoop(
         api=host.api,
         attempts=attempts,
-        errands=Errands(hand=hand, phones=watch, tasks=tasks),
+        device_actions=DeviceActionRunner(hand=hand, phones=watch, tasks=tasks),
         hand=hand,
-        phones=ladder.sightings,
-        note_leave=ladder.note_leave,
-        look_again=watch.doubt,
-        prefetch=prefetch.want,
+        phones=ladder.observations,
+        record_permission=ladder.record_permission,
+        look_again=watch.reprobe,
+        prefetch=prefetch.prefetch,
         pressure=pressure,
-        usb_room=usb_room,
+        usb_capacity=usb_capacity,
         lease=lease,
-        resending=Resending(attempts, config.data_dir, host.disk),
+        replay=ReportReplay(attempts, config.data_dir, host.disk),
         clock=clock,
         random=random,
         boot_id=boot_id,
         agent_version=__version__,
-        adb_port=lambda: port_here(host.server),
+        adb_port=lambda: find_local_port(host.server),
         ready=host.ready,
-        wants_setup=config.set_up_phones,
+        wants_provisioning=config.provision_devices,
     )
-    keeper = AdbKeeper(
+    keeper = AdbSupervisor(
         server=host.server, adb=adb, watch=watch, pressure=pressure, clock=clock, random=random
     )
     await attempts.recover()
     await ladder.recall()
     tasks.create_task(watch_disk(host.spool, host.disk, pressure), name="watch disk")
-    tasks.create_task(watch_usb_room(config, usb_room, clock), name="watch usb controllers")
+    tasks.create_task(watch_usb_capacity(config, usb_capacity, clock), name="watch usb controllers")
     tasks.create_task(keeper.track(), name="track phones")
     tasks.create_task(keeper.ping(), name="ping adb")
     if config.adb_usb and config.adb_server is None:
-        foreign = ForeignServers(ours=adb, port=usual_port(os.environ), watch=watch)
+        foreign = OtherServerMonitor(ours=adb, port=default_adb_port(os.environ), watch=watch)
         tasks.create_task(foreign.run(), name="foreign adb servers")
     for address in config.adb_connect:
         tasks.create_task(keeper.keep_connected(address), name=f"connect {address}")
-    charging = ChargeKeeper(
+    charging = BatteryCare(
         adb=adb,
         watch=watch,
         hand=hand,
@@ -287,7 +299,7 @@ async def _until_signalled(config: AgentConfig) -> None:
         log.info("agent_stopped")
 
 
-def _fail(code: int, message: str, hint: str) -> NoReturn:
+def _exit_with_error(code: int, message: str, hint: str) -> NoReturn:
     sys.stderr.write(f"farm-agent: {message}\nhint: {hint}\n")
     sys.exit(code)
 
@@ -296,7 +308,7 @@ if __name__ == "__main__":
     main()
 
 
-def flags() -> argparse.ArgumentParser:
+def argument_parser() -> argparse.ArgumentParser:
     """What may be said there; every flag is a setting, too."""
     parser = argparse.ArgumentParser(
         prog="farm-agent",

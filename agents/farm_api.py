@@ -12,7 +12,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from farm.client.problem_errors import error_of
 from farm.core.base.address import is_loopback
 from farm.core.base.ids import AttemptId, Digest, SessionId
-from farm.core.errors import AuthError, FarmError, FarmTrouble, FarmUnreachable
+from farm.core.errors import AuthError, FarmError, FarmFault, FarmUnreachable
 from farm.wire.agents.protocol import (
     Enrollment,
     EnrollmentAnswer,
@@ -22,7 +22,7 @@ from farm.wire.agents.protocol import (
     SessionAnswer,
     SessionOpening,
 )
-from farm.wire.agents.report_batch import ReportOutcome, ReportOutcomes, packed
+from farm.wire.agents.report_batch import ReportOutcome, ReportOutcomes, pack_reports
 from farm.wire.base import Problem
 
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -48,7 +48,7 @@ class FarmApi:
     """The agent's side of the farm.
 
     Every call raises FarmUnreachable when nobody answers in time, AuthError for a credential that is not
-    accepted, FarmTrouble for what may pass, and otherwise the error the farm names.
+    accepted, FarmFault for what may pass, and otherwise the error the farm names.
     """
 
     def __init__(self, http: httpx.AsyncClient) -> None:
@@ -62,15 +62,17 @@ class FarmApi:
         """Trade a join token for a credential."""
         body = enrollment.model_dump(mode="json")
         body["join_token"] = enrollment.join_token.get_secret_value()
-        return await self._called(EnrollmentAnswer, "/agent/enroll", json=body)
+        return await self._request_model(EnrollmentAnswer, "/agent/enroll", json=body)
 
     async def open_session(self, opening: SessionOpening) -> SessionAnswer:
         """Begin a session; older ones of this host are fenced."""
-        return await self._called(SessionAnswer, "/agent/sessions", json=opening.model_dump(mode="json"))
+        return await self._request_model(
+            SessionAnswer, "/agent/sessions", json=opening.model_dump(mode="json")
+        )
 
     async def exchange(self, session_id: SessionId, exchange: Exchange) -> ExchangeAnswer:
         """The loop call; may take `wait_s` longer than others."""
-        return await self._called(
+        return await self._request_model(
             ExchangeAnswer,
             f"/agent/sessions/{session_id}/exchange",
             content=exchange.model_dump_json().encode(),
@@ -80,18 +82,18 @@ class FarmApi:
     async def report(self, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
         """Send evidence, exactly the bytes of the spool."""
         path = f"/agent/attempts/{attempt_id}/report"
-        return await self._called(ReportAnswer, path, content=body, deadline_s=REPORT_DEADLINE_S)
+        return await self._request_model(ReportAnswer, path, content=body, deadline_s=REPORT_DEADLINE_S)
 
     async def reports(self, bodies: Mapping[AttemptId, bytes]) -> dict[AttemptId, ReportAnswer | FarmError]:
         """Send several in one call; for each its answer, or what `report` would have raised."""
-        outcomes = await self._called(
+        outcomes = await self._request_model(
             ReportOutcomes,
             "/agent/attempts/reports",
-            content=packed(list(bodies.items())),
+            content=pack_reports(list(bodies.items())),
             deadline_s=REPORT_DEADLINE_S,
         )
         if [each.attempt_id for each in outcomes.reports] != list(bodies):
-            raise FarmTrouble("the farm answered other reports than it was sent")
+            raise FarmFault("the farm answered other reports than it was sent")
         return {each.attempt_id: _outcome(each) for each in outcomes.reports}
 
     @asynccontextmanager
@@ -103,7 +105,7 @@ class FarmApi:
                 is_rest = response.status_code == httpx.codes.PARTIAL_CONTENT and offset_bytes > 0
                 if response.status_code != httpx.codes.OK and not is_rest:
                     await response.aread()
-                    refusal = _refusal(response)
+                    refusal = _response_error(response)
                     if response.status_code >= 500:
                         # Said by a farm, or a proxy before it, that starts anew: what is here stays good.
                         raise FarmUnreachable(refusal.message) from refusal
@@ -112,7 +114,7 @@ class FarmApi:
                 chunks = response.aiter_bytes()
                 yield BlobBody(offset_bytes=offset_bytes if is_rest else 0, chunks=chunks)
 
-    async def _called(
+    async def _request_model(
         self,
         kind: type[Answer],
         path: str,
@@ -151,14 +153,14 @@ def _transport_errors() -> Iterator[None]:
 
 def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
     if response.status_code != httpx.codes.OK:
-        raise _refusal(response)
+        raise _response_error(response)
     try:
         return kind.model_validate_json(response.content)
     except ValidationError as error:
-        raise FarmTrouble(f"the farm answered something that is not a {kind.__name__}: {error}") from error
+        raise FarmFault(f"the farm answered something that is not a {kind.__name__}: {error}") from error
 
 
-def _refusal(response: httpx.Response) -> FarmError:
+def _response_error(response: httpx.Response) -> FarmError:
     """The error of a response that is not 200.
 
     Only a problem document is the farm's own word; the rest was said by something in between, and may pass.
@@ -167,21 +169,21 @@ def _refusal(response: httpx.Response) -> FarmError:
     try:
         named = error_of(Problem.model_validate_json(response.content))
     except ValidationError:
-        named = FarmTrouble(f"HTTP {status}: {response.text[:200]}")
-    return _heeding_status(named, status)
+        named = FarmFault(f"HTTP {status}: {response.text[:200]}")
+    return _apply_status(named, status)
 
 
 def _outcome(outcome: ReportOutcome) -> ReportAnswer | FarmError:
     if outcome.answer is not None:
         return outcome.answer
     if outcome.problem is not None:
-        return _heeding_status(error_of(outcome.problem), outcome.problem.status)
-    return FarmTrouble(f"the farm says nothing of the report of {outcome.attempt_id}")
+        return _apply_status(error_of(outcome.problem), outcome.problem.status)
+    return FarmFault(f"the farm says nothing of the report of {outcome.attempt_id}")
 
 
-def _heeding_status(named: FarmError, status: int) -> FarmError:
+def _apply_status(named: FarmError, status: int) -> FarmError:
     if status == httpx.codes.UNAUTHORIZED and not isinstance(named, AuthError):
         return AuthError(named.message)
-    if (status >= 500 or status in _TRANSIENT_STATUSES) and not isinstance(named, FarmTrouble):
-        return FarmTrouble(named.message, hint=named.hint)
+    if (status >= 500 or status in _TRANSIENT_STATUSES) and not isinstance(named, FarmFault):
+        return FarmFault(named.message, hint=named.hint)
     return named

@@ -62,7 +62,7 @@ class Plan:
     wide_devices: int
     wide_cells: int
     idle_agents: int
-    beat_s: float
+    heartbeat_s: float
     idle_s: float
 
 
@@ -81,7 +81,7 @@ FULL = Plan(
     wide_devices=200,
     wide_cells=1_000_000,
     idle_agents=1000,
-    beat_s=10.0,
+    heartbeat_s=10.0,
     idle_s=30.0,
 )
 QUICK = Plan(
@@ -99,7 +99,7 @@ QUICK = Plan(
     wide_devices=2,
     wide_cells=4000,
     idle_agents=3,
-    beat_s=1.0,
+    heartbeat_s=1.0,
     idle_s=1.0,
 )
 
@@ -192,11 +192,11 @@ def submitted(plan: Plan, farms: Farms) -> None:
 
 def idled(plan: Plan, farms: Farms) -> None:
     """Agents that wait."""
-    print(f"\n{plan.idle_agents} idle agents at a beat of {plan.beat_s:g} s, for {plan.idle_s:g} s")
+    print(f"\n{plan.idle_agents} idle agents at a beat of {plan.heartbeat_s:g} s, for {plan.idle_s:g} s")
     for name, rig in farms.each("idle"):
         time.sleep(min(1.0, plan.idle_s))
         before = memory_bytes(rig.farm_pid)
-        found = idle(rig, plan.idle_agents, beat_s=plan.beat_s, for_s=plan.idle_s)
+        found = idle(rig, plan.idle_agents, heartbeat_s=plan.heartbeat_s, for_s=plan.idle_s)
         more = (found.memory_bytes - before) / 1e6
         print(f"  {name:<11} {more:.0f} MB more, {100 * found.cpu_share:.1f} % of a core", flush=True)
 

@@ -24,7 +24,7 @@ from machine import cpu_s, machine_facts
 from program import register_model, scripted_program, submit
 from rig import Rig, rig, talk
 
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from farm.clock import SystemClock
 from farm.wire.documents.matrices.matrices import AttemptView
@@ -113,7 +113,7 @@ def load(bench: Rig, size: Size) -> Load:
     )
 
 
-def others_per_s(bench: Rig, size: Size, odd: PhoneHandle, *, hangs: bool) -> float:
+def others_per_s(bench: Rig, size: Size, odd: VirtualDeviceHandle, *, hangs: bool) -> float:
     """The throughput of all phones but the odd one, which works, too, or hangs from within its first job."""
     bench.await_idle()
     began = SystemClock().now()

@@ -32,9 +32,9 @@ class Idle:
     cpu_share: float
 
 
-def idle(rig: FarmRig, agents: int, *, beat_s: float, for_s: float) -> Idle:
+def idle(rig: FarmRig, agents: int, *, heartbeat_s: float, for_s: float) -> Idle:
     """Connect so many agents that have no phones, and look at the farm's process while they beat."""
-    calls = rig.database.write(_enrolled, agents, beat_s)
+    calls = rig.database.write(_enrolled, agents, heartbeat_s)
     return asyncio.run(_idle(rig, calls, for_s))
 
 
@@ -65,11 +65,13 @@ def memory_bytes(pid: int) -> int:
 class _Caller:
     """One agent's loop over one connection."""
 
-    def __init__(self, credential: str, session_id: int, *, starts_after_s: float, beat_s: float) -> None:
+    def __init__(
+        self, credential: str, session_id: int, *, starts_after_s: float, heartbeat_s: float
+    ) -> None:
         self._credential = credential
         self._session_id = session_id
         self._starts_after_s = starts_after_s
-        self._beat_s = beat_s
+        self._heartbeat_s = heartbeat_s
         self._seq = 0
         #: It was answered once, and has asked again.
         self.held = asyncio.Event()
@@ -80,7 +82,7 @@ class _Caller:
         reader, writer = await asyncio.open_connection(host, port)
         while True:
             self._seq += 1
-            body = Exchange(seq=self._seq, wait_s=self._beat_s).model_dump_json()
+            body = Exchange(seq=self._seq, wait_s=self._heartbeat_s).model_dump_json()
             writer.write(
                 f"POST /api/v1/agent/sessions/{self._session_id}/exchange HTTP/1.1\r\nHost: {host}:{port}\r\n"
                 f"Authorization: Bearer {self._credential}\r\nContent-Type: application/json\r\n"
@@ -97,7 +99,7 @@ class _Caller:
                 raise RuntimeError(answer.decode(errors="replace"))
 
 
-def _enrolled(connection: Connection, agents: int, beat_s: float) -> list[_Caller]:
+def _enrolled(connection: Connection, agents: int, heartbeat_s: float) -> list[_Caller]:
     now = SystemClock().now()
     callers = []
     for number in range(agents):
@@ -106,7 +108,9 @@ def _enrolled(connection: Connection, agents: int, beat_s: float) -> list[_Calle
         answer = enroll(connection, Enrollment(host=host, join_token=token), now=now)
         opening = SessionOpening(boot_id="boot", agent_version="benchmark")
         session = open_session(connection, host, opening, now=now)
-        starts_after_s = beat_s * number / agents
-        caller = _Caller(answer.credential, session.session_id, starts_after_s=starts_after_s, beat_s=beat_s)
+        starts_after_s = heartbeat_s * number / agents
+        caller = _Caller(
+            answer.credential, session.session_id, starts_after_s=starts_after_s, heartbeat_s=heartbeat_s
+        )
         callers.append(caller)
     return callers

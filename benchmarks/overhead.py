@@ -22,7 +22,7 @@ from machine import machine_facts
 from program import register_model, samples_us, submit, working_program
 from rig import Rig, rig, talk
 
-from agents.adb.server import shipped_adb
+from agents.adb.server import bundled_adb
 from farm.wire.documents.matrices.matrices import AttemptView
 
 AIM = 1.05
@@ -98,7 +98,7 @@ def _through_the_farm(bench: Rig, jobs: int) -> Block:
 def _hand(bench: Rig, program: bytes, run: AttemptView) -> Hand:
     """Push the program by hand, and take the farm's command line with that program in it."""
     (phone,) = bench.phones
-    adb = (str(shipped_adb()), "-P", str(bench.adb_port), "-s", phone.address)
+    adb = (str(bundled_adb()), "-P", str(bench.adb_port), "-s", phone.address)
     assert run.evidence is not None
     argv = run.evidence["argv"]
     assert isinstance(argv, list)

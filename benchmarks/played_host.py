@@ -11,7 +11,7 @@ from program import ITERATIONS
 
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.wire.agents.protocol import Report
-from farm.wire.agents.report_batch import packed
+from farm.wire.agents.report_batch import pack_reports
 
 #: What the program of a benchmark prints; a small report, as quick programs make them.
 _OUTPUT = (
@@ -58,7 +58,7 @@ class PlayedHost:
     def run_all_together(self, assignments: Sequence[dict[str, Any]]) -> int:
         """As `run_all`, in one call: as an agent does whose runs end at the same time."""
         reports = [(assignment["attempt_id"], _report(assignment)) for assignment in assignments]
-        outcomes = self._send("/attempts/reports", packed(reports))["reports"]
+        outcomes = self._send("/attempts/reports", pack_reports(reports))["reports"]
         if bad := [outcome for outcome in outcomes if outcome["answer"] is None]:
             raise RuntimeError(f"not taken: {bad}")
         for assignment in assignments:

@@ -22,12 +22,12 @@ from machine import machine_facts
 
 from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient, AdbDevice
-from agents.adb.server import AdbServer, shipped_adb
+from agents.adb.server import AdbServer, bundled_adb
 from agents.adb.shell_v2 import ShellResult
 from agents.device.files.device_cache import ensure_cached
 from agents.device.paths import cache_folder
 from agents.device.state.facts import read_facts
-from agents.virtual.pool import start_phones, stop_phones
+from agents.virtual.pool import start_devices, stop_devices
 from farm.core.base.ids import Digest, digest_of
 from farm.core.runs.plan import PlanFile
 
@@ -88,7 +88,7 @@ class Bench:
     async def by_hand(self) -> float:
         """How long `adb push` takes, process start included."""
         await self._forget()
-        adb = [str(shipped_adb()), "-P", str(self.client.port), "-s", self.address]
+        adb = [str(bundled_adb()), "-P", str(self.client.port), "-s", self.address]
         remote = f"{cache_folder(self.work_root)}/by-hand"
         began_s = time.monotonic()
         push = await asyncio.create_subprocess_exec(
@@ -115,7 +115,7 @@ class Bench:
 
 async def measure(folder: Path, *, size_bytes: int, pairs: int) -> Found:
     """Push in turn, each arm first in half of the pairs."""
-    (phone,) = await asyncio.to_thread(start_phones, 1, folder / "phones")
+    (phone,) = await asyncio.to_thread(start_devices, 1, folder / "phones")
     try:
         async with AdbServer(folder / "adb", usb=False) as server:
             await connect(server.port, phone.address)
@@ -131,7 +131,7 @@ async def measure(folder: Path, *, size_bytes: int, pairs: int) -> Found:
             await bench.by_agent()
             return Found(by_hand_s=by_hand_s, by_agent=by_agent, warm=await bench.by_agent(cold=False))
     finally:
-        await asyncio.to_thread(stop_phones, folder / "phones")
+        await asyncio.to_thread(stop_devices, folder / "phones")
 
 
 async def _bench(client: AdbClient, address: str, source: Path, size_bytes: int) -> Bench:

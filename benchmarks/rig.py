@@ -18,20 +18,20 @@ from typing import NoReturn, TypeVar
 from pydantic import SecretStr
 from sqlalchemy.engine import Connection
 
-from agents.adb.server import find_record, is_server
+from agents.adb.server import find_record, is_our_server
 from agents.host.process import command_line, end_process, start_ticks
 from agents.virtual.device import TICK_S
-from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
+from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from agents.virtual.processes import journal
 from farm.blobs.disk import DiskBlobs
-from farm.cli.farm.process import log_tail, stop
+from farm.cli.farm.process import log_tail, stop_process
 from farm.cli.farm.readiness import is_ready
-from farm.cli.shell.address import ANNOUNCEMENT
+from farm.cli.shell.address import ANNOUNCEMENT_FILE
 from farm.client.farm_client import FarmClient
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.core.base.ids import Digest, MatrixId, digest_of
-from farm.core.errors import FarmTrouble
+from farm.core.errors import FarmFault
 from farm.core.jobs.job import JobState
 from farm.core.programs.bundle import single_file
 from farm.database.connect import open_database
@@ -75,7 +75,7 @@ class FarmRig:
 class Rig(FarmRig):
     """Everything runs, the phones have passed their checks, and nothing is queued."""
 
-    phones: Sequence[PhoneHandle]
+    phones: Sequence[VirtualDeviceHandle]
     adb_port: int
     agent_pid: int
 
@@ -152,18 +152,18 @@ def eventually(
     """What `look` finds as soon as that is something true.
 
     Raises:
-        FarmTrouble: it found nothing in time.
+        FarmFault: it found nothing in time.
     """
     deadline_s = time.monotonic() + within_s
     while not (found := look()):
         if time.monotonic() > deadline_s:
-            raise FarmTrouble(f"within {within_s:g} s it did not come to this: {what}")
+            raise FarmFault(f"within {within_s:g} s it did not come to this: {what}")
         time.sleep(every_s)
     return found
 
 
 @contextmanager
-def _rig(folder: Path, phones: Sequence[PhoneHandle]) -> Iterator[Rig]:
+def _rig(folder: Path, phones: Sequence[VirtualDeviceHandle]) -> Iterator[Rig]:
     with ExitStack() as stack:
         alone = stack.enter_context(farm_rig(folder / "farm"))
         agent = stack.enter_context(_agent(folder / "agent", alone.url, alone.join_token(), phones))
@@ -204,7 +204,7 @@ def farm_rig(folder: Path, database_url: str | None = None) -> Iterator[FarmRig]
 
 @contextmanager
 def _agent(
-    folder: Path, url: str, token: str, phones: Sequence[PhoneHandle]
+    folder: Path, url: str, token: str, phones: Sequence[VirtualDeviceHandle]
 ) -> "Iterator[subprocess.Popen[bytes]]":
     folder.mkdir()
     (folder / "join-token").write_text(token)
@@ -235,26 +235,26 @@ def _process(
                 start_new_session=True,
             )
         yield child
-    except FarmTrouble:
+    except FarmFault:
         sys.stderr.write(f"{log_tail(log)}\n")
         raise
     finally:
         if child is not None:
-            stop(child)
+            stop_process(child)
 
 
 @contextmanager
-def _phones(count: int, folder: Path, *, scripted: bool) -> Iterator[list[PhoneHandle]]:
+def _phones(count: int, folder: Path, *, scripted: bool) -> Iterator[list[VirtualDeviceHandle]]:
     # Each looks at every process of the machine at each tick: a hundred of them would do little else.
     tick_s = max(TICK_S, 0.01 * count)
     try:
         with _uninterrupted():
-            phones = start_phones(count, folder, shared_cpu=not scripted, tick_s=tick_s)
+            phones = start_devices(count, folder, shared_cpu=not scripted, tick_s=tick_s)
         yield phones
     finally:
-        stop_phones(folder)
+        stop_devices(folder)
         for path in folder.glob(f"*/{journal.FILE}"):
-            for pid, ticks in journal.open_entries(path):
+            for pid, ticks in journal.open_runs(path):
                 end_process(pid, partial(_is_process, ticks), deadline_s=1.0, signals=(signal.SIGKILL,))
 
 
@@ -295,9 +295,9 @@ def interrupted_by_sigterm() -> Iterator[None]:
 
 def _announced(farm: "subprocess.Popen[bytes]", folder: Path) -> str | None:
     if farm.poll() is not None:
-        raise FarmTrouble(f"the farm ended with exit code {farm.returncode}")
+        raise FarmFault(f"the farm ended with exit code {farm.returncode}")
     try:
-        said: Mapping[str, object] = json.loads((folder / ANNOUNCEMENT).read_text())
+        said: Mapping[str, object] = json.loads((folder / ANNOUNCEMENT_FILE).read_text())
     except FileNotFoundError:
         return None
     return str(said["url"])
@@ -311,7 +311,7 @@ def _adb_port(folder: Path) -> int | None:
 def _end_adb_server(folder: Path) -> None:
     record = find_record(folder)
     if record is not None:
-        end_process(record.pid, lambda pid: is_server(command_line(pid), record.port), deadline_s=5.0)
+        end_process(record.pid, lambda pid: is_our_server(command_line(pid), record.port), deadline_s=5.0)
 
 
 def _is_process(ticks: int, pid: int) -> bool:

@@ -13,7 +13,7 @@ from played_host import PlayedHost
 from program import register_model, submit, submit_wide
 from rig import FarmRig
 
-from farm.store.matrices.lazy_expansion import left_of
+from farm.store.matrices.lazy_expansion import remaining_jobs
 
 #: Of the host that works on meanwhile.
 _BUSY_PHONES = 10
@@ -65,7 +65,7 @@ def wide_matrix(rig: FarmRig, *, devices: int, cells: int, before_s: float) -> W
         matrix_id = submit_wide(rig, keys=cells // devices, host="wide")
         answered_s = time.perf_counter() - began_s
         # Not over HTTP: the farm is to be busy with the matrix alone.
-        while rig.database.read(left_of, matrix_id):
+        while rig.database.read(remaining_jobs, matrix_id):
             time.sleep(0.1)
         queued_s = time.perf_counter() - began_s
         cpu_us = 1e6 * (cpu_s(rig.farm_pid) - cpu_before_s) / cells

@@ -11,10 +11,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from farm.core.base.address import host_and_port, is_loopback, web_address
 from farm.core.base.database_url import postgres_url
-from farm.core.base.validation_messages import must_be
+from farm.core.base.validation_messages import constraint_message
 from farm.core.checks.check_schedule import CheckRules
 from farm.core.errors import InvalidInput
-from farm.core.jobs.timeouts import Patience
+from farm.core.jobs.timeouts import AgentTimeouts
 from farm.core.operations.alarm import AlarmRules
 from farm.core.operations.retention import StorageRules
 
@@ -119,9 +119,9 @@ class FarmConfig(BaseSettings):
         return value
 
     @property
-    def patience(self) -> Patience:
+    def patience(self) -> AgentTimeouts:
         """How long it is before somebody counts as gone."""
-        return Patience(
+        return AgentTimeouts(
             silent_after=timedelta(seconds=self.silent_after_s),
             lost_after=timedelta(seconds=self.lost_after_s),
             start_within=timedelta(seconds=self.start_within_s),
@@ -193,7 +193,7 @@ def invalid_setting(error: ValidationError, prefix: str) -> InvalidInput:
     text = ",".join(map(str, value)) if isinstance(value, tuple) else value
     if first["loc"][0] in _SECRETS:
         text = "..."
-    said = must_be(first["type"], first["msg"], first.get("ctx", {}))
+    said = constraint_message(first["type"], first["msg"], first.get("ctx", {}))
     if first["type"] == "string_pattern_mismatch":
         said = "blanks, `/` and control characters have no place in it"
     return InvalidInput(f"{name}={text}: {said}", hint=f"correct {name}, or the option that stands for it")

@@ -18,11 +18,11 @@ import structlog
 from fastapi import FastAPI
 
 from agents.host.config import AgentConfig
-from agents.virtual.pool import start_phones, stop_phones
+from agents.virtual.pool import start_devices, stop_devices
 from farm.api.agents_app import create_agents_app
 from farm.api.app import create_app
 from farm.api.context import Context
-from farm.api.http.server import listening, serving, url_of
+from farm.api.http.server import bind_socket, serve, url_of
 from farm.clock import Clock, SystemClock
 from farm.config import FarmConfig
 from farm.core.base.address import host_and_port, web_address
@@ -30,15 +30,15 @@ from farm.core.base.ids import DeviceId
 from farm.core.errors import InvalidInput
 from farm.database.connect import check_server, open_database
 from farm.database.migrate import upgrade
-from farm.database.startup_retry import outlasting_busy
-from farm.embedded_agent import agent_config, phones_left_running, run_embedded_agent, with_phones
+from farm.database.startup_retry import retry_while_busy
+from farm.embedded_agent import agent_config, devices_left_running, run_embedded_agent, with_virtual_devices
 from farm.services.access.tokens import check_an_admin_can_call
 from farm.services.files.sweeper import Sweeper
-from farm.services.operations.alarm_notifier import AlarmTeller
-from farm.services.operations.alarm_scan import AlarmRounds
-from farm.services.periodic.leader_election import Duties, serving_since
-from farm.services.periodic.periodic_scan import Rounds
-from farm.ticks import reminding, sweeping, ticking
+from farm.services.operations.alarm_notifier import AlarmNotifier
+from farm.services.operations.alarm_scan import AlarmScan
+from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
+from farm.services.periodic.periodic_scan import PeriodicScan
+from farm.ticks import run_periodic_tasks, run_reminders, run_sweeps
 
 _log = structlog.get_logger(__name__)
 
@@ -67,25 +67,25 @@ def run(options: UpOptions) -> list[DeviceId]:
     Raises:
         InvalidInput: others could call and no admin has a token, an address is taken, the data folder cannot
             be used or another farm uses it, or a setting of the agent cannot be.
-        FarmTrouble: the database is away, or the log says what kept the farm from starting.
+        FarmFault: the database is away, or the log says what kept the farm from starting.
         SchemaMismatch: the database is a newer release's.
     """
     config = options.config
     make_data_folder(config.data_dir)
-    outlasting_busy(partial(check_server, config))
+    retry_while_busy(partial(check_server, config))
     with contextlib.ExitStack() as stack:
         stack.enter_context(data_folder_lock(config.data_dir))
-        outlasting_busy(partial(_prepare_database, config, SystemClock()))
-        listeners = stack.enter_context(_listening(config))
+        retry_while_busy(partial(_prepare_database, config, SystemClock()))
+        listeners = stack.enter_context(_bind_sockets(config))
         # Before anything is started that would have to be stopped.
         agent = agent_config(config, _url_here(listeners.people)) if options.agent else None
         options = replace(options, config=_with_port(config, listeners.agents))
         asyncio.run(_serve(options, agent, listeners, SystemClock()))
-        return phones_left_running(agent) if agent else []
+        return devices_left_running(agent) if agent else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Listeners:
+class _ListeningSockets:
     """Where the farm is called: by everybody, and by agents of other machines alone."""
 
     people: socket.socket
@@ -93,16 +93,16 @@ class _Listeners:
 
 
 @contextlib.contextmanager
-def _listening(config: FarmConfig) -> Iterator[_Listeners]:
+def _bind_sockets(config: FarmConfig) -> Iterator[_ListeningSockets]:
     with contextlib.ExitStack() as stack:
         hint = "another program has the port: choose one with --port, or 0 for any"
-        people = stack.enter_context(listening(config.bind, config.port, hint=hint))
+        people = stack.enter_context(bind_socket(config.bind, config.port, hint=hint))
         if config.agents_bind is None:
-            yield _Listeners(people=people, agents=None)
+            yield _ListeningSockets(people=people, agents=None)
             return
         hint = "give --agents-on an address of this machine, or 0.0.0.0 for all of them, and a free port"
-        agents = stack.enter_context(listening(*host_and_port(config.agents_bind), hint=hint))
-        yield _Listeners(people=people, agents=agents)
+        agents = stack.enter_context(bind_socket(*host_and_port(config.agents_bind), hint=hint))
+        yield _ListeningSockets(people=people, agents=agents)
 
 
 def _with_port(config: FarmConfig, agents: socket.socket | None) -> FarmConfig:
@@ -112,22 +112,22 @@ def _with_port(config: FarmConfig, agents: socket.socket | None) -> FarmConfig:
 
 
 async def _serve(
-    options: UpOptions, agent: AgentConfig | None, listeners: "_Listeners", clock: Clock
+    options: UpOptions, agent: AgentConfig | None, listeners: "_ListeningSockets", clock: Clock
 ) -> None:
     app = create_app(options.config, clock)
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with contextlib.AsyncExitStack() as stack:
-        servers = [await stack.enter_async_context(serving(app, listeners.people))]
+        servers = [await stack.enter_async_context(serve(app, listeners.people))]
         if listeners.agents is not None:
             agents_app = create_agents_app(context_of(app))
-            server = serving(agents_app, listeners.agents, lifespan=False)
+            server = serve(agents_app, listeners.agents, lifespan=False)
             servers.append(await stack.enter_async_context(server))
-        beside = _beside(options, agent, app, _url_here(listeners.people), clock)
+        beside = _background_tasks(options, agent, app, _url_here(listeners.people), clock)
         tasks = await stack.enter_async_context(beside)
-        await _first(stopping.wait(), *servers, *tasks)
-        context_of(app).waiters.close()
+        await _wait_for_first(stopping.wait(), *servers, *tasks)
+        context_of(app).held_exchanges.close()
 
 
 def context_of(app: FastAPI) -> Context:
@@ -137,25 +137,25 @@ def context_of(app: FastAPI) -> Context:
 
 
 @contextlib.asynccontextmanager
-async def _beside(
+async def _background_tasks(
     options: UpOptions, agent: AgentConfig | None, app: FastAPI, url: str, clock: Clock
 ) -> AsyncIterator[list[asyncio.Task[None]]]:
     """What runs beside the API: ticks, phones, the agent. Yields the tasks whose end is the farm's end."""
     context = context_of(app)
     folder = options.config.data_dir
     sweep = Sweeper(context.database, context.blobs, options.config.storage_rules, clock)
-    duties = _duties(options.config, context)
-    tell = AlarmTeller(context.database, options.config.alarm_argv, clock)
+    duties = _periodic_leader(options.config, context)
+    tell = AlarmNotifier(context.database, options.config.alarm_argv, clock)
     async with (
-        ticking(context.database, duties),
-        sweeping(tell, every_s=duties.every_s, whenever=lambda: bool(tell.command) and duties.are_held),
-        sweeping(sweep, every_s=options.config.sweep_every_s, whenever=lambda: duties.are_held),
-        reminding(context.to_unfold, every_s=duties.every_s, whenever=lambda: duties.are_held),
+        run_periodic_tasks(context.database, duties),
+        run_sweeps(tell, every_s=duties.every_s, should_run=lambda: bool(tell.command) and duties.is_leader),
+        run_sweeps(sweep, every_s=options.config.sweep_every_s, should_run=lambda: duties.is_leader),
+        run_reminders(context.to_expand, every_s=duties.every_s, should_run=lambda: duties.is_leader),
     ):
-        addresses = await asyncio.to_thread(_phones, options.virtual, folder / "virtual")
+        addresses = await asyncio.to_thread(_virtual_devices, options.virtual, folder / "virtual")
         tasks: list[asyncio.Task[None]] = []
         if agent is not None:
-            own = with_phones(agent, addresses)
+            own = with_virtual_devices(agent, addresses)
             tasks.append(asyncio.create_task(run_embedded_agent(own, context, clock)))
         _announce(folder, url)
         options.announce(url, options.config.agents_url)
@@ -166,22 +166,22 @@ async def _beside(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await asyncio.to_thread(stop_phones, folder / "virtual")
+            await asyncio.to_thread(stop_devices, folder / "virtual")
 
 
-def _duties(config: FarmConfig, context: Context) -> Duties:
-    return Duties(
+def _periodic_leader(config: FarmConfig, context: Context) -> PeriodicLeader:
+    return PeriodicLeader(
         process=context.database.process,
         clock=context.clock,
         every_s=config.reap_every_s,
-        serving=serving_since(context.started_at, every_s=config.reap_every_s),
+        serving=serving_period_since(context.started_at, every_s=config.reap_every_s),
         patience=config.patience,
         clock_check=context.clock_check,
-        rounds=Rounds(checks=config.check_rules, alarms=AlarmRounds(rules=config.alarm_rules)),
+        rounds=PeriodicScan(checks=config.check_rules, alarms=AlarmScan(rules=config.alarm_rules)),
     )
 
 
-async def _first(stopped: Coroutine[Any, Any, object], *others: asyncio.Task[None]) -> None:
+async def _wait_for_first(stopped: Coroutine[Any, Any, object], *others: asyncio.Task[None]) -> None:
     """Wait for the order to stop, or for something that should not end; its error is raised."""
     waiting = asyncio.create_task(stopped)
     done, _ = await asyncio.wait([waiting, *others], return_when=asyncio.FIRST_COMPLETED)
@@ -190,8 +190,8 @@ async def _first(stopped: Coroutine[Any, Any, object], *others: asyncio.Task[Non
         task.result()
 
 
-def _phones(count: int, folder: Path) -> tuple[str, ...]:
-    return tuple(phone.address for phone in start_phones(count, folder)) if count else ()
+def _virtual_devices(count: int, folder: Path) -> tuple[str, ...]:
+    return tuple(phone.address for phone in start_devices(count, folder)) if count else ()
 
 
 def _announce(folder: Path, url: str) -> None:
@@ -239,7 +239,7 @@ def data_folder_lock(folder: Path) -> Iterator[None]:
         InvalidInput: another farm runs there.
     """
     with (folder / LOCK).open("w") as lock:
-        if not any(_locks(lock, wait_s) for wait_s in (0.0, *[_LOCK_TRY_S] * _LOCK_TRIES)):
+        if not any(_try_lock(lock, wait_s) for wait_s in (0.0, *[_LOCK_TRY_S] * _LOCK_TRIES)):
             raise InvalidInput(
                 f"a farm already runs in {folder}",
                 hint="stop that one first, or name another folder: --data",
@@ -247,7 +247,7 @@ def data_folder_lock(folder: Path) -> Iterator[None]:
         yield
 
 
-def _locks(lock: TextIO, wait_s: float) -> bool:
+def _try_lock(lock: TextIO, wait_s: float) -> bool:
     time.sleep(wait_s)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

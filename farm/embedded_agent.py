@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 from agents.daemon import run_agent
 from agents.host.config import AgentConfig
 from agents.link.enrollment import find_credential
-from agents.outbox.journal import Journal
+from agents.outbox.journal import AttemptJournal
 from farm.api.context import Context
 from farm.clock import Clock
 from farm.config import FarmConfig, invalid_setting
@@ -34,7 +34,7 @@ def agent_config(config: FarmConfig, url: str) -> AgentConfig:
         raise invalid_setting(error, "FARM_AGENT_") from error
 
 
-def with_phones(own: AgentConfig, addresses: tuple[str, ...]) -> AgentConfig:
+def with_virtual_devices(own: AgentConfig, addresses: tuple[str, ...]) -> AgentConfig:
     """Have the agent look after virtual phones, too.
 
     Phones on USB stay the operator's choice: FARM_AGENT_ADB_USB says so where only virtual ones are used.
@@ -56,9 +56,9 @@ async def run_embedded_agent(own: AgentConfig, context: Context, clock: Clock) -
     await run_agent(own, clock, ready=lambda: token_file.unlink(missing_ok=True))
 
 
-def phones_left_running(own: AgentConfig) -> list[DeviceId]:
+def devices_left_running(own: AgentConfig) -> list[DeviceId]:
     """The phones on which a run goes on now that the agent has ended."""
-    entries = Journal(own.data_dir / "attempts").entries()
+    entries = AttemptJournal(own.data_dir / "attempts").entries()
     return [entry.device_id for entry in entries if entry.phase is AttemptState.MEASURING]
 
 

@@ -10,16 +10,16 @@ import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from farm.core.errors import FarmError
-from farm.core.jobs.leader_lease import Turn
+from farm.core.jobs.leader_lease import LeaseDecision
 from farm.database.engine import Database
-from farm.services.periodic.leader_election import Duties
+from farm.services.periodic.leader_election import PeriodicLeader
 
 _log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def sweeping(
-    sweep: Callable[[], object], *, every_s: float, whenever: Callable[[], bool] = lambda: True
+async def run_sweeps(
+    sweep: Callable[[], object], *, every_s: float, should_run: Callable[[], bool] = lambda: True
 ) -> AsyncIterator[None]:
     """Have the limits of storage enforced while the block runs, on a thread of its own: disks are slow.
 
@@ -28,7 +28,7 @@ async def sweeping(
     """
 
     async def tick() -> None:
-        if not whenever():
+        if not should_run():
             return
         try:
             await asyncio.to_thread(sweep)
@@ -40,8 +40,8 @@ async def sweeping(
 
 
 @asynccontextmanager
-async def reminding(
-    asked: asyncio.Event, *, every_s: float, whenever: Callable[[], bool]
+async def run_reminders(
+    asked: asyncio.Event, *, every_s: float, should_run: Callable[[], bool]
 ) -> AsyncIterator[None]:
     """Have somebody look for what another life of the farm left half done, while the block runs.
 
@@ -50,7 +50,7 @@ async def reminding(
     """
 
     async def tick() -> None:
-        if whenever():
+        if should_run():
             asked.set()
 
     async with _every(every_s, tick):
@@ -58,15 +58,15 @@ async def reminding(
 
 
 @asynccontextmanager
-async def ticking(database: Database, duties: Duties) -> AsyncIterator[None]:
+async def run_periodic_tasks(database: Database, duties: PeriodicLeader) -> AsyncIterator[None]:
     """Run the periodic duties while the block runs."""
 
     async def tick() -> None:
         try:
             whose = await database.write_async(duties.tick)
-            if whose is Turn.TAKEN:
+            if whose is LeaseDecision.TAKEN:
                 # Events tell operators; a farm that starts has nothing to say about it.
-                _log.debug("duty_taken", process=duties.process)
+                _log.debug("leader_lease_acquired", process=duties.process)
         except FarmError as error:
             # A busy database: the next tick finds the same work.
             _log.warning("tick_failed", code=error.code, message=error.message)

@@ -28,7 +28,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListedDevice:
+class ListingRow:
     """One row of `adb devices -l`."""
 
     serial: str
@@ -56,10 +56,10 @@ async def connect(
 
 async def list_devices(
     port: int, *, host: str = LOOPBACK, deadline_s: float = LIST_DEADLINE_S
-) -> list[ListedDevice]:
+) -> list[ListingRow]:
     """Every phone the server has a row for. Raises as `connect` does, but DeviceOffline."""
     rows = await _ask(host, port, deadline_s, lambda client: client.list(extended=True))
-    return [ListedDevice(serial=row.serial, state=row.state, tags=dict(row.tags)) for row in rows]
+    return [ListingRow(serial=row.serial, state=row.state, tags=dict(row.tags)) for row in rows]
 
 
 async def _ask(host: str, port: int, deadline_s: float, call: Callable[[adbutils.AdbClient], Value]) -> Value:

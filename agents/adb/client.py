@@ -6,8 +6,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from pathlib import Path
 
 from agents.adb import sync
-from agents.adb.shell_v2 import Collector, ShellResult, read_head, read_result, stdin_packets
-from agents.adb.smartsocket import LOOPBACK, Garbled, Refused, SmartSocket, smart_socket
+from agents.adb.shell_v2 import OutputCollector, ShellResult, read_packet_header, read_result, stdin_packets
+from agents.adb.smartsocket import LOOPBACK, AdbProtocolError, AdbRequestFailed, SmartSocket, smart_socket
 from agents.adb.sync import FileStat
 from farm.core.errors import (
     AdbServerDown,
@@ -18,7 +18,7 @@ from farm.core.errors import (
     DeviceUnfit,
     PushFailed,
 )
-from farm.phone.adb.listing import ListedPhone, listed_phones, state_by_serial
+from farm.phone.adb.listing import AdbDeviceRow, adb_device_rows, state_by_serial
 
 OUTPUT_LIMIT_BYTES = 4 * 1024 * 1024
 #: The server answers from memory; it is wedged when it does not within this time.
@@ -53,8 +53,8 @@ class AdbClient:
         Raises:
             AdbServerDown: it does not answer in time, or something else listens there.
         """
-        with _server_errors(self.address):
-            async with asyncio.timeout(deadline_s), self._asking("host:version") as socket:
+        with _translate_server_errors(self.address):
+            async with asyncio.timeout(deadline_s), self._query("host:version") as socket:
                 return int(await socket.read_block(), 16)
 
     async def devices(self, deadline_s: float = SERVER_DEADLINE_S) -> dict[str, str]:
@@ -63,15 +63,15 @@ class AdbClient:
         Raises:
             AdbServerDown: the server does not answer in time, or something else listens there.
         """
-        with _server_errors(self.address):
-            async with asyncio.timeout(deadline_s), self._asking("host:devices") as socket:
+        with _translate_server_errors(self.address):
+            async with asyncio.timeout(deadline_s), self._query("host:devices") as socket:
                 return state_by_serial((await socket.read_block()).decode(errors="replace"))
 
-    async def listed(self, deadline_s: float = SERVER_DEADLINE_S) -> tuple[ListedPhone, ...]:
+    async def listed(self, deadline_s: float = SERVER_DEADLINE_S) -> tuple[AdbDeviceRow, ...]:
         """Every phone with where it is plugged in, now. Raises as `devices`."""
-        with _server_errors(self.address):
-            async with asyncio.timeout(deadline_s), self._asking("host:devices-l") as socket:
-                return listed_phones((await socket.read_block()).decode(errors="replace"))
+        with _translate_server_errors(self.address):
+            async with asyncio.timeout(deadline_s), self._query("host:devices-l") as socket:
+                return adb_device_rows((await socket.read_block()).decode(errors="replace"))
 
     async def track_devices(self) -> AsyncIterator[dict[str, str]]:
         """The state word of every phone by serial: now, and again at each change, for ever.
@@ -79,7 +79,7 @@ class AdbClient:
         Raises:
             AdbServerDown: the server is not there, or went away. A wedged one is silent: ask `version` too.
         """
-        with _server_errors(self.address):
+        with _translate_server_errors(self.address):
             async with self.connection() as socket:
                 async with asyncio.timeout(SERVER_DEADLINE_S):
                     await socket.request("host:track-devices")
@@ -87,7 +87,7 @@ class AdbClient:
                     yield state_by_serial((await socket.read_block()).decode(errors="replace"))
 
     @asynccontextmanager
-    async def _asking(self, service: str) -> AsyncIterator[SmartSocket]:
+    async def _query(self, service: str) -> AsyncIterator[SmartSocket]:
         async with self.connection() as socket:
             await socket.request(service)
             yield socket
@@ -138,7 +138,7 @@ class AdbDevice:
         async with self._call(f"shell {command[:60]!r}", deadline_s) as deadline:
 
             async def said() -> ShellResult:
-                return await self._shell(command, stdin, Collector(limit_bytes), deadline, talk_s)
+                return await self._shell(command, stdin, OutputCollector(limit_bytes), deadline, talk_s)
 
             try:
                 return await said()
@@ -151,7 +151,7 @@ class AdbDevice:
         self,
         command: str,
         stdin: bytes,
-        collector: Collector,
+        collector: OutputCollector,
         deadline: asyncio.Timeout,
         talk_s: float | None,
     ) -> ShellResult:
@@ -159,9 +159,9 @@ class AdbDevice:
             raise DeviceUnfit(f"{self.serial} has no shell v2")
         async with self._service(f"shell,v2,raw:{command}") as socket:
             socket.write(stdin_packets(stdin))
-            first = await read_head(socket)
+            first = await read_packet_header(socket)
             if talk_s is not None:
-                _hasten(deadline, talk_s)
+                _shorten_deadline(deadline, talk_s)
             return await read_result(socket, collector, first)
 
     async def push(self, source: Path, remote: str, *, mode: int, deadline_s: float) -> int:
@@ -176,7 +176,7 @@ class AdbDevice:
                 try:
                     async with self._service("sync:") as socket:
                         return await sync.send(socket, content, remote, mode)
-                except Refused as error:
+                except AdbRequestFailed as error:
                     raise PushFailed(f"{self.serial} did not take {remote}: {error}") from error
 
     async def read(self, remote: str, *, limit_bytes: int, deadline_s: float) -> bytes:
@@ -225,7 +225,7 @@ class AdbDevice:
     async def _reach(self, socket: SmartSocket, service: str) -> None:
         try:
             await socket.request(service)
-        except Refused as error:
+        except AdbRequestFailed as error:
             raise DeviceOffline(f"{self.serial}: {error}") from error
 
     @asynccontextmanager
@@ -239,7 +239,7 @@ class AdbDevice:
             raise await self._unless_server_down(
                 DeviceTimeout(f"{what}: no end within {deadline_s:g} s")
             ) from error
-        except (Refused, Garbled, UnicodeError) as error:
+        except (AdbRequestFailed, AdbProtocolError, UnicodeError) as error:
             raise DeviceProtocol(f"{what}: {error}") from error
         except (OSError, EOFError) as error:
             raise await self._unless_server_down(
@@ -255,7 +255,7 @@ class AdbDevice:
         return error
 
 
-def _hasten(deadline: asyncio.Timeout, left_s: float) -> None:
+def _shorten_deadline(deadline: asyncio.Timeout, left_s: float) -> None:
     """Have a deadline come no later than so."""
     end_s = asyncio.get_running_loop().time() + left_s
     if (before_s := deadline.when()) is None or end_s < before_s:
@@ -263,9 +263,9 @@ def _hasten(deadline: asyncio.Timeout, left_s: float) -> None:
 
 
 @contextmanager
-def _server_errors(address: str) -> Iterator[None]:
+def _translate_server_errors(address: str) -> Iterator[None]:
     """The edge of every call on the server itself."""
     try:
         yield
-    except (OSError, EOFError, Refused, Garbled, ValueError) as error:
+    except (OSError, EOFError, AdbRequestFailed, AdbProtocolError, ValueError) as error:
         raise AdbServerDown(f"the adb server at {address} does not answer: {error!r}") from error

@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 PROTOCOL_VERSION = 41
 
 
-class SharedServer:
+class ExternalServer:
     """Stands where a server of our own would; it may go away, and is waited for."""
 
     def __init__(self, host: str, port: int) -> None:

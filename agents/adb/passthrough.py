@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import NoReturn
 
 from agents.adb.client import AdbClient
-from agents.adb.server import shipped_adb
+from agents.adb.server import bundled_adb
 from farm.core.errors import AdbServerDown, FarmError
 
 _VERSION = re.compile(r"Android Debug Bridge version \d+\.\d+\.(\d+)")
-_HOST_TROUBLE = 5
+_EXIT_HOST_FAULT = 5
 
 
 def main(argv: Sequence[str]) -> NoReturn:
     """Check the server, then run adb in place of this process."""
     port, serial, *words = argv
-    binary = shipped_adb()
+    binary = bundled_adb()
     try:
         check_server(binary, int(port))
     except FarmError as error:
         sys.stderr.write(f"error: {error.message}\nhint: {error.hint}\n")
-        sys.exit(_HOST_TROUBLE)
-    os.execve(binary, [str(binary), "-P", port, "-s", serial, *words], plain_environment(os.environ))
+        sys.exit(_EXIT_HOST_FAULT)
+    os.execve(binary, [str(binary), "-P", port, "-s", serial, *words], environment_without_adb(os.environ))
 
 
 def check_server(binary: Path, port: int) -> None:
@@ -48,7 +48,7 @@ def check_server(binary: Path, port: int) -> None:
         )
 
 
-def plain_environment(outer: Mapping[str, str]) -> dict[str, str]:
+def environment_without_adb(outer: Mapping[str, str]) -> dict[str, str]:
     """The environment without what would point adb at another phone or server."""
     return {name: value for name, value in outer.items() if not name.startswith(("ADB_", "ANDROID_"))}
 

@@ -30,7 +30,7 @@ STOP_DEADLINE_S = 5.0
 POLL_S = 0.01
 _STARTS = 3
 _RECORD = "adb-server.json"
-_OURS = ("ADB_", "ANDROID_ADB_", "ANDROID_SERIAL", "ADBUTILS_")
+_ADB_VARIABLE_PREFIXES = ("ADB_", "ANDROID_ADB_", "ANDROID_SERIAL", "ADBUTILS_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +107,9 @@ class AdbServer:
             AdbServerDown: it does not come up; its log is named.
         """
         await self.stop()
-        for folder in (self._folder / "tmp", own_home(self._folder)):
+        for folder in (self._folder / "tmp", key_home(self._folder)):
             folder.mkdir(parents=True, exist_ok=True)
-        left = await self._end_orphan()
+        left = await self._end_orphaned_server()
         self._port = self._port or left
         for _ in range(_STARTS):
             if not self._port or not _is_free(self._port):
@@ -123,7 +123,7 @@ class AdbServer:
         """End the server by its pid, by force when it does not go; nothing happens when it does not run."""
         process, self._process = self._process, None
         if process is not None:
-            await _end(process)
+            await _terminate(process)
             record = find_record(self._folder)
             # While we waited for its end, `start` may have written down another.
             if record is not None and record.pid == process.pid:
@@ -139,7 +139,7 @@ class AdbServer:
         try:
             async with asyncio.timeout(START_DEADLINE_S):
                 while self.alive():
-                    if await _answers(client):
+                    if await _is_responding(client):
                         # Something else may have taken the port and answer in our server's stead.
                         return self.alive()
                     await asyncio.sleep(POLL_S)
@@ -148,7 +148,7 @@ class AdbServer:
         return False
 
     async def _spawn(self) -> None:
-        arguments = [str(self._adb or shipped_adb()), "-P", str(self._port), "server", "nodaemon"]
+        arguments = [str(self._adb or bundled_adb()), "-P", str(self._port), "server", "nodaemon"]
         environment = server_environment(os.environ, self._folder, self._usb, self._vendor_keys)
         with self._log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
@@ -175,7 +175,7 @@ class AdbServer:
             log.warning("adb_server_not_recorded", reason=str(error))
             draft.unlink(missing_ok=True)
 
-    async def _end_orphan(self) -> int:
+    async def _end_orphaned_server(self) -> int:
         """End the recorded server if it still runs; gives its port, 0 when there is no record."""
         record = find_record(self._folder)
         if record is None:
@@ -183,7 +183,7 @@ class AdbServer:
         await asyncio.to_thread(
             end_process,
             record.pid,
-            lambda pid: is_server(command_line(pid), record.port),
+            lambda pid: is_our_server(command_line(pid), record.port),
             deadline_s=STOP_DEADLINE_S,
         )
         return record.port
@@ -198,12 +198,12 @@ def find_record(folder: Path) -> ServerRecord | None:
         return None
 
 
-def is_server(arguments: list[str], port: int) -> bool:
+def is_our_server(arguments: list[str], port: int) -> bool:
     """Whether a command line is that of an adb server of ours on the port; pids are used again by others."""
     return arguments[1:] == ["-P", str(port), "server", "nodaemon"]
 
 
-def own_home(folder: Path) -> Path:
+def key_home(folder: Path) -> Path:
     """Where a server without USB keeps its key."""
     return folder / "home"
 
@@ -212,17 +212,17 @@ def server_environment(
     outer: Mapping[str, str], folder: Path, usb: bool, vendor_keys: str | None
 ) -> dict[str, str]:
     """The environment of the server: ours, with every adb setting of the operator's replaced."""
-    kept = {name: value for name, value in outer.items() if not name.startswith(_OURS)}
+    kept = {name: value for name, value in outer.items() if not name.startswith(_ADB_VARIABLE_PREFIXES)}
     settings = {"ADB_MDNS": "0", "ADB_EMU": "0", "ADB_REJECT_KILL_SERVER": "1", "TMPDIR": str(folder / "tmp")}
     if not usb:
         # Its key is made below HOME: phones without authorization need none of the operator's.
-        settings |= {"ADB_USB": "0", "HOME": str(own_home(folder))}
+        settings |= {"ADB_USB": "0", "HOME": str(key_home(folder))}
     if keys := vendor_keys or outer.get("ADB_VENDOR_KEYS"):
         settings["ADB_VENDOR_KEYS"] = keys
     return {"HOME": str(Path.home()), **kept, **settings}
 
 
-def shipped_adb() -> Path:
+def bundled_adb() -> Path:
     """The binary inside adbutils. `adbutils.adb_path()` alone prefers any adb on PATH, of any version."""
     binary = Path(adbutils.__file__).parent / "binaries" / "adb"
     return binary if binary.exists() else Path(adbutils.adb_path())
@@ -232,12 +232,12 @@ def forbid_adbutils_servers(environment: MutableMapping[str, str]) -> None:
     """Keep adbutils from starting servers; call it once in the composition root, with `os.environ`.
 
     adbutils runs `ADB start-server` on the environment's port when nobody answers on the client's. Given a
-    binary that does nothing instead, it fails as it should. `shipped_adb` does not look at the environment.
+    binary that does nothing instead, it fails as it should. `bundled_adb` does not look at the environment.
     """
     environment["ADBUTILS_ADB_PATH"] = shutil.which("false") or "/bin/false"
 
 
-async def _answers(client: AdbClient) -> bool:
+async def _is_responding(client: AdbClient) -> bool:
     try:
         await client.version()
     except AdbServerDown:
@@ -245,7 +245,7 @@ async def _answers(client: AdbClient) -> bool:
     return True
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _terminate(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         process.terminate()
         # One that was stopped hears of nothing before it goes on.

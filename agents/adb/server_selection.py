@@ -2,7 +2,7 @@
 
 import os
 
-from agents.adb.external_server import SharedServer
+from agents.adb.external_server import ExternalServer
 from agents.adb.key import find_fingerprint
 from agents.adb.server import AdbServer
 from agents.host.config import AgentConfig
@@ -10,17 +10,17 @@ from farm.core.base.address import host_and_port, is_loopback
 from farm.core.errors import InvalidInput
 
 #: Both are started, stopped and asked for their address in the same way.
-Server = AdbServer | SharedServer
+SelectedServer = AdbServer | ExternalServer
 
 
-def server_for(config: AgentConfig) -> Server:
+def select_server(config: AgentConfig) -> SelectedServer:
     """The server that the settings name; nothing is started yet.
 
     Raises:
         InvalidInput: the key that phones are to be shown cannot be read.
     """
     if config.adb_server is not None:
-        return SharedServer(*host_and_port(config.adb_server))
+        return ExternalServer(*host_and_port(config.adb_server))
     if config.adb_key is not None and not os.access(config.adb_key, os.R_OK):
         # adb would pass it over without a word, and every phone would ask its owner.
         raise InvalidInput(f"the key {config.adb_key} cannot be read", hint="set or unset FARM_AGENT_ADB_KEY")
@@ -28,11 +28,11 @@ def server_for(config: AgentConfig) -> Server:
     return AdbServer(config.data_dir / "adb", usb=config.adb_usb, vendor_keys=keys)
 
 
-def asking_key(server: Server) -> str | None:
+def find_key_fingerprint(server: SelectedServer) -> str | None:
     """The fingerprint that a phone shows when it asks its owner about us; None where nobody knows it."""
     return find_fingerprint(server.public_key) if server.public_key is not None else None
 
 
-def port_here(server: Server) -> int | None:
+def find_local_port(server: SelectedServer) -> int | None:
     """Where people on this machine reach the server, too; None when it is on another one."""
     return server.port if is_loopback(server.host) else None

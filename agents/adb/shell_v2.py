@@ -44,7 +44,7 @@ def stdin_packets(data: bytes) -> bytes:
     return b"".join(packet(PacketId.STDIN, part) for part in parts) + packet(PacketId.CLOSE_STDIN)
 
 
-class Collector:
+class OutputCollector:
     """Gathers output up to a limit per stream and counts the rest."""
 
     def __init__(self, limit_bytes: int) -> None:
@@ -70,13 +70,13 @@ class Collector:
         )
 
 
-async def read_head(socket: SmartSocket) -> tuple[int, int]:
+async def read_packet_header(socket: SmartSocket) -> tuple[int, int]:
     """Kind and length of the next packet."""
     kind, length = HEADER.unpack(await socket.read_exactly(HEADER.size))
     return kind, length
 
 
-async def read_result(socket: SmartSocket, collector: Collector, head: tuple[int, int]) -> ShellResult:
+async def read_result(socket: SmartSocket, collector: OutputCollector, head: tuple[int, int]) -> ShellResult:
     """What a command says from the packet on that has this head."""
     while True:
         kind, length = head
@@ -84,4 +84,4 @@ async def read_result(socket: SmartSocket, collector: Collector, head: tuple[int
         if kind == PacketId.EXIT and length == 1:
             return collector.result(data[0])
         collector.add(kind, data)
-        head = await read_head(socket)
+        head = await read_packet_header(socket)

@@ -10,11 +10,11 @@ READ_BUFFER_BYTES = 1024 * 1024
 REQUEST_LIMIT_BYTES = 0xFFFF
 
 
-class Refused(Exception):
+class AdbRequestFailed(Exception):
     """The server, or the phone behind it, answered FAIL; the text is its reason, for people."""
 
 
-class Garbled(Exception):
+class AdbProtocolError(Exception):
     """The answer is not of the protocol."""
 
 
@@ -29,13 +29,15 @@ class SmartSocket:
         """Ask for a service and wait for OKAY."""
         payload = service.encode()
         if len(payload) > REQUEST_LIMIT_BYTES:
-            raise Refused(f"{len(payload)} bytes are too long for one request, at most {REQUEST_LIMIT_BYTES}")
+            raise AdbRequestFailed(
+                f"{len(payload)} bytes are too long for one request, at most {REQUEST_LIMIT_BYTES}"
+            )
         self.write(b"%04x" % len(payload) + payload)
         status = await self.read_exactly(4)
         if status == b"FAIL":
-            raise Refused((await self.read_block()).decode(errors="replace"))
+            raise AdbRequestFailed((await self.read_block()).decode(errors="replace"))
         if status != b"OKAY":
-            raise Garbled(f"{status!r} where OKAY or FAIL belongs")
+            raise AdbProtocolError(f"{status!r} where OKAY or FAIL belongs")
 
     async def read_block(self) -> bytes:
         """A block with its length before it, in four hexadecimal digits."""
@@ -43,7 +45,7 @@ class SmartSocket:
         try:
             return await self.read_exactly(int(digits, 16))
         except ValueError as error:
-            raise Garbled(f"{digits!r} where a length belongs") from error
+            raise AdbProtocolError(f"{digits!r} where a length belongs") from error
 
     async def read_exactly(self, count: int) -> bytes:
         """`count` bytes, or EOFError (asyncio.IncompleteReadError)."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from agents.adb.smartsocket import Garbled, Refused, SmartSocket
-from agents.host.io_pool import in_file_thread
+from agents.adb.smartsocket import AdbProtocolError, AdbRequestFailed, SmartSocket
+from agents.host.io_pool import run_in_io_pool
 from farm.core.errors import HostError
 
 CHUNK_BYTES = 64 * 1024
@@ -59,7 +59,7 @@ async def read_stat_v2(socket: SmartSocket, remote: str) -> FileStat | None:
     if error in _ABSENT:
         return None
     if error:
-        raise Refused(f"{remote}: {os.strerror(error)}")
+        raise AdbRequestFailed(f"{remote}: {os.strerror(error)}")
     return FileStat(mode=mode, size_bytes=size, modified_s=modified)
 
 
@@ -82,9 +82,9 @@ async def send(socket: SmartSocket, source: BinaryIO, remote: str, mode: int) ->
         sent = await _send_content(socket, source, remote, mode)
     except ConnectionError:
         # A phone that refuses may close before all is sent; its reason waits to be read.
-        await _read_verdict(socket)
+        await _read_status(socket)
         raise
-    await _read_verdict(socket)
+    await _read_status(socket)
     return sent
 
 
@@ -102,33 +102,33 @@ async def _send_content(socket: SmartSocket, source: BinaryIO, remote: str, mode
 
 async def _read_block(source: BinaryIO) -> bytes:
     try:
-        return await in_file_thread(source.read, READ_BYTES)
+        return await run_in_io_pool(source.read, READ_BYTES)
     except OSError as error:
         raise HostError(f"the file to push cannot be read: {error}") from error
 
 
-async def _read_verdict(socket: SmartSocket) -> None:
+async def _read_status(socket: SmartSocket) -> None:
     name, length = RECORD.unpack(await socket.read_exactly(RECORD.size))
     await _answer(socket, name, b"OKAY", length)
 
 
 async def _answer(socket: SmartSocket, name: bytes, expected: bytes, length: int) -> bytes:
     if name not in (expected, b"FAIL") or length > READ_BYTES:
-        raise Garbled(f"{name!r} with length {length} where {expected!r} belongs")
+        raise AdbProtocolError(f"{name!r} with length {length} where {expected!r} belongs")
     payload = await socket.read_exactly(length)
     if name == b"FAIL":
-        raise Refused(payload.decode(errors="replace"))
+        raise AdbRequestFailed(payload.decode(errors="replace"))
     return payload
 
 
 async def _expect(socket: SmartSocket, expected: bytes) -> None:
     if (name := await socket.read_exactly(4)) != expected:
-        raise Garbled(f"{name!r} where {expected!r} belongs")
+        raise AdbProtocolError(f"{name!r} where {expected!r} belongs")
 
 
 async def open_source(source: Path) -> BinaryIO:
     """Open a local file for reading, off the event loop."""
     try:
-        return await in_file_thread(source.open, "rb")
+        return await run_in_io_pool(source.open, "rb")
     except OSError as error:
         raise HostError(f"the file to push cannot be opened: {error}") from error

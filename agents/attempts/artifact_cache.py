@@ -12,11 +12,11 @@ from typing import BinaryIO
 import structlog
 
 from agents.farm_api import FarmApi
-from agents.host.atomic_file import TEMPORARY_SUFFIX, disk_errors_named, sweep_temporaries, sync_folder
-from agents.host.io_pool import in_file_thread
+from agents.host.atomic_file import TEMPORARY_SUFFIX, sweep_temporaries, sync_folder, translate_disk_errors
+from agents.host.io_pool import run_in_io_pool
 from farm.clock import Clock
 from farm.core.base.ids import Digest, is_digest
-from farm.core.errors import ArtifactMissing, FarmTrouble, FarmUnreachable, Forbidden, HostDiskFull, NotFound
+from farm.core.errors import ArtifactMissing, FarmFault, FarmUnreachable, Forbidden, HostDiskFull, NotFound
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +27,7 @@ _TICK_S = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Cached:
+class _CachedArtifact:
     """A file of the cache."""
 
     digest: Digest
@@ -35,7 +35,7 @@ class _Cached:
     used_s: float
 
 
-class BlobCache:
+class ArtifactCache:
     """Files named by their digest, within a limit: the least recently used go first.
 
     Invariant: a file that `fetch` names had that digest when this process last looked, and stays while an
@@ -72,11 +72,11 @@ class BlobCache:
         self._verified: set[Digest] = set()
         self._lock_by_digest: defaultdict[Digest, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    def distrust(self, digests: Iterable[Digest]) -> None:
+    def invalidate(self, digests: Iterable[Digest]) -> None:
         """Have files looked at again before `fetch` names them: one of them was found damaged."""
         self._verified.difference_update(digests)
 
-    def expect(self, digests: Iterable[Digest]) -> None:
+    def pin(self, digests: Iterable[Digest]) -> None:
         """Keep these as if they were in hand, until others are expected: jobs that come next need them."""
         self._expected = frozenset(digests)
 
@@ -84,17 +84,17 @@ class BlobCache:
         """The path of an artifact's bytes on this host; callers that ask at once share one download.
 
         Raises:
-            FarmTrouble: the farm does not answer, sends other bytes, or has lost what its plan names.
+            FarmFault: the farm does not answer, sends other bytes, or has lost what its plan names.
             HostDiskFull: no room.
         """
         path = self._folder / digest
         async with self._lock_by_digest[digest]:
-            if not await in_file_thread(self._is_good, path, digest):
+            if not await run_in_io_pool(self._is_good, path, digest):
                 await self._download_with_room(path, digest)
                 await self._trim(self._limit_bytes)
             self._verified.add(digest)
             used_s = self._next_use_s()
-            await in_file_thread(os.utime, path, (used_s, used_s))
+            await run_in_io_pool(os.utime, path, (used_s, used_s))
         return path
 
     def _is_good(self, path: Path, digest: Digest) -> bool:
@@ -118,35 +118,35 @@ class BlobCache:
                 found = await self._receive(part, digest)
         except (NotFound, ArtifactMissing, Forbidden) as error:
             # The farm named it, so that it is missing is nobody's mistake but the farm's.
-            raise FarmTrouble(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
+            raise FarmFault(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
         except FarmUnreachable:
             keep = part.stat().st_size > 0
             raise
         except TimeoutError as error:
             keep = True
-            raise FarmTrouble(f"artifact {digest[:12]} took over {FETCH_DEADLINE_S:g} s") from error
+            raise FarmFault(f"artifact {digest[:12]} took over {FETCH_DEADLINE_S:g} s") from error
         else:
             if found != digest:
-                raise FarmTrouble(f"the farm sent other bytes ({found[:12]}) for artifact {digest[:12]}")
-            await in_file_thread(_settle, part, path)
+                raise FarmFault(f"the farm sent other bytes ({found[:12]}) for artifact {digest[:12]}")
+            await run_in_io_pool(_finish_download, part, path)
         finally:
             if not keep:
                 part.unlink(missing_ok=True)
 
     async def _receive(self, part: Path, digest: Digest) -> str:
-        with disk_errors_named(part), await in_file_thread(part.open, "a+b") as stream:
-            there_bytes = await in_file_thread(stream.seek, 0, os.SEEK_END)
+        with translate_disk_errors(part), await run_in_io_pool(part.open, "a+b") as stream:
+            there_bytes = await run_in_io_pool(stream.seek, 0, os.SEEK_END)
             async with self._api.blob(digest, offset_bytes=there_bytes) as body:
                 running = hashlib.sha256()
                 if there_bytes:
-                    await in_file_thread(_cut_to, stream, body.offset_bytes, running)
+                    await run_in_io_pool(_truncate_to, stream, body.offset_bytes, running)
 
                 def take(chunk: bytes) -> None:
                     stream.write(chunk)
                     running.update(chunk)
 
                 async for chunk in body.chunks:
-                    await in_file_thread(take, chunk)
+                    await run_in_io_pool(take, chunk)
         return running.hexdigest()
 
     def _next_use_s(self) -> float:
@@ -156,7 +156,7 @@ class BlobCache:
 
     async def _trim(self, limit_bytes: int) -> int:
         """Remove what nobody needs, least recently used first, until the rest is within a limit; how much."""
-        cached = sorted(await in_file_thread(self._cached), key=lambda file: file.used_s)
+        cached = sorted(await run_in_io_pool(self._cached), key=lambda file: file.used_s)
         excess_bytes = sum(file.size_bytes for file in cached) - limit_bytes
         freed_bytes = 0
         for file in cached:
@@ -167,7 +167,7 @@ class BlobCache:
             if not lock.locked() and file.digest not in self._needed():
                 async with lock:
                     self._verified.discard(file.digest)
-                    await in_file_thread(_remove, self._folder / file.digest)
+                    await run_in_io_pool(_remove, self._folder / file.digest)
                 freed_bytes += file.size_bytes
         if freed_bytes:
             log.info("host_cache_trimmed", freed_bytes=freed_bytes)
@@ -176,10 +176,10 @@ class BlobCache:
     def _needed(self) -> frozenset[Digest]:
         return self._expected.union(self._in_hand())
 
-    def _cached(self) -> list[_Cached]:
+    def _cached(self) -> list[_CachedArtifact]:
         files = [(path, path.stat()) for path in self._folder.iterdir() if is_digest(path.name)]
         return [
-            _Cached(digest=Digest(path.name), size_bytes=state.st_size, used_s=state.st_mtime)
+            _CachedArtifact(digest=Digest(path.name), size_bytes=state.st_size, used_s=state.st_mtime)
             for path, state in files
         ]
 
@@ -190,7 +190,7 @@ def file_digest(path: Path) -> Digest:
         return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
 
 
-def _cut_to(stream: BinaryIO, size_bytes: int, running: "hashlib._Hash") -> None:
+def _truncate_to(stream: BinaryIO, size_bytes: int, running: "hashlib._Hash") -> None:
     """Keep the first bytes of a file, to go on after them, and count them in its digest."""
     stream.truncate(size_bytes)
     stream.seek(0)
@@ -202,8 +202,8 @@ def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _settle(part: Path, path: Path) -> None:
-    with disk_errors_named(path):
+def _finish_download(part: Path, path: Path) -> None:
+    with translate_disk_errors(path):
         descriptor = os.open(part, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -6,15 +6,15 @@ import structlog
 
 from agents.adb.shell_v2 import ShellResult
 from agents.device.run.collect import CollectedRun, collect_command, collect_run
-from agents.device.run.cpu_affinity import bound_cores
-from agents.device.run.run_control import RunGone, RunStatus, Waited, run_status, wait_run
+from agents.device.run.cpu_affinity import actual_affinity
+from agents.device.run.run_control import RunLost, RunStatus, RunWait, run_status, wait_run
 from agents.device.state.conditions import read_boot_id
-from agents.devices.monitor import Phone
-from agents.host.retry import Patience
-from agents.outbox.journal import Entry
+from agents.devices.monitor import OnlineDevice
+from agents.host.retry import TransportRetry
+from agents.outbox.journal import JournalRecord
 from farm.clock import Clock
 from farm.core.devices.controls import CORES, ControlState
-from farm.core.devices.screen_state import SEEN, awake_afterwards
+from farm.core.devices.screen_state import OBSERVED_CONTROLS, with_screen_after
 from farm.core.errors import (
     AdbdRestarted,
     ControlImpossible,
@@ -25,7 +25,7 @@ from farm.core.errors import (
     DeviceTimeout,
 )
 from farm.core.runs.evidence import Evidence
-from farm.phone.settings.control_state import held_afterwards
+from farm.phone.settings.control_state import with_read_back
 
 log = structlog.get_logger(__name__)
 
@@ -34,24 +34,24 @@ WAIT_MARGIN_S = 60.0
 #: A phone that is away may come back within this time before its attempt is called lost (FAULTS 1 to 3).
 AWAY_S = 90.0
 #: For a phone whose services hang, to say what a run left.
-_UNASKED_DEADLINE_S = 30.0
+_PROBE_DEADLINE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class RunCompletion:
     """Brings runs of one agent to their end."""
 
     clock: Clock
-    patience: Patience
+    patience: TransportRetry
     wait_margin_s: float = WAIT_MARGIN_S
     away_s: float = AWAY_S
 
-    async def finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
+    async def finished(self, entry: JournalRecord, phone: OnlineDevice, draft: Evidence) -> Evidence:
         """The draft with what the run left, once it has ended.
 
         Raises:
             DeviceLost: the phone stayed away too long.
-            DeviceRebooted, AdbdRestarted, RunGone: the run is gone, by whose doing.
+            DeviceRebooted, AdbdRestarted, RunLost: the run is gone, by whose doing.
             DeviceError: the phone was too slow, or talks nonsense.
             AdbServerDown: our server was away too long.
         """
@@ -63,10 +63,10 @@ class Ending:
                 f"{self.away_s:g} s: {error.message}"
             ) from error
 
-    async def _finished(self, entry: Entry, phone: Phone, draft: Evidence) -> Evidence:
+    async def _finished(self, entry: JournalRecord, phone: OnlineDevice, draft: Evidence) -> Evidence:
         try:
             waited = await self._end(entry, phone, draft)
-        except RunGone as error:
+        except RunLost as error:
             raise await self._cause(error, phone, draft) from error
         said: ShellResult | None = waited.said
         finished_at = self.clock.now()
@@ -86,7 +86,7 @@ class Ending:
 
         ended_s = self.clock.monotonic()
         collected = await self.patience.call(collect, away_s=self.away_s)
-        phone.memory.note_after(collected.after, ended_s)
+        phone.memory.record_after_run(collected.after, ended_s)
         return replace(
             draft,
             exit=collected.exit,
@@ -100,13 +100,13 @@ class Ending:
             controls=_controls(phone, draft, collected),
         )
 
-    async def _cause(self, error: RunGone, phone: Phone, draft: Evidence) -> DeviceError:
+    async def _cause(self, error: RunLost, phone: OnlineDevice, draft: Evidence) -> DeviceError:
         """Who ended a run that left no record."""
         device, before = phone.device, draft.before
         boot_id = await self.patience.call(lambda: read_boot_id(device), away_s=self.away_s)
-        return whose_doing(error, before.boot_id if before else None, boot_id)
+        return attribute_lost_run(error, before.boot_id if before else None, boot_id)
 
-    async def _end(self, entry: Entry, phone: Phone, draft: Evidence) -> Waited:
+    async def _end(self, entry: JournalRecord, phone: OnlineDevice, draft: Evidence) -> RunWait:
         """Wait until the run has ended; what the phone says of it, and of itself."""
         device, work_root, fence = phone.device, phone.facts.work_root, entry.fence
         try:
@@ -117,7 +117,9 @@ class Ending:
                 deadline_s=entry.plan.timeout_s + self.wait_margin_s,
                 grace_s=self.away_s,
                 then=collect_command(
-                    work_root, fence, with_controls=any(state.name not in SEEN for state in draft.controls)
+                    work_root,
+                    fence,
+                    with_controls=any(state.name not in OBSERVED_CONTROLS for state in draft.controls),
                 ),
             )
         except DeviceTimeout as error:
@@ -127,32 +129,33 @@ class Ending:
             log.warning("condition_unread", code=error.code, reason=error.message)
         said = await device.shell(
             collect_command(work_root, fence, with_condition=False, with_controls=True),
-            deadline_s=_UNASKED_DEADLINE_S,
+            deadline_s=_PROBE_DEADLINE_S,
         )
-        return Waited(said=said, away_s=0.0)
+        return RunWait(said=said, away_s=0.0)
 
 
-def _controls(phone: Phone, draft: Evidence, collected: CollectedRun) -> tuple[ControlState, ...]:
+def _controls(phone: OnlineDevice, draft: Evidence, collected: CollectedRun) -> tuple[ControlState, ...]:
     """What was set, as it was read back around the run.
 
     Raises:
         ControlImpossible: the run could not be bound to its cores, and did not begin.
     """
     online = collected.after.online_cores if collected.after else ()
-    read_back = awake_afterwards(held_afterwards(draft.controls, collected.held), collected.after)
+    read_back = with_screen_after(with_read_back(draft.controls, collected.held), collected.after)
     states = [
-        bound_cores(state, collected.cores, online) if state.name == CORES else state for state in read_back
+        actual_affinity(state, collected.cores, online) if state.name == CORES else state
+        for state in read_back
     ]
     for state in states:
-        if state.name == CORES and state.held_before != state.asked:
-            held = state.held_before or "none that it tells"
+        if state.name == CORES and state.actual_before != state.asked:
+            held = state.actual_before or "none that it tells"
             raise ControlImpossible(
                 f"{phone.device.serial} binds no run to cores {state.asked}: it is bound to {held}"
             )
     return tuple(states)
 
 
-def whose_doing(gone: RunGone, boot_id_before: str | None, boot_id: str | None) -> DeviceError:
+def attribute_lost_run(gone: RunLost, boot_id_before: str | None, boot_id: str | None) -> DeviceError:
     """What happened to a run that left no record, by the phone's boots and whether it was away.
 
     In the same boot, a run that goes with the connection went with adbd: init ends what that had started.

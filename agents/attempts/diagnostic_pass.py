@@ -8,11 +8,11 @@ import structlog
 
 from agents.device.paths import cache_path, run_folder
 from agents.device.run.diagnostic_pass import collect_part, start_part, wait_part
-from agents.devices.monitor import Phone
-from agents.outbox.journal import Entry
+from agents.devices.monitor import OnlineDevice
+from agents.outbox.journal import JournalRecord
 from farm.core.errors import FarmError, HostError
-from farm.core.runs.evidence import Evidence, PassEvidence, Trouble
-from farm.core.runs.plan import UncountedPass, placeholder_values
+from farm.core.runs.evidence import Evidence, PassEvidence, RunError
+from farm.core.runs.plan import DiagnosticPass, placeholder_values
 
 log = structlog.get_logger(__name__)
 
@@ -21,49 +21,49 @@ _MARGIN_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
+class _PassCommand:
     argv: tuple[str, ...]
     env: Mapping[str, str]
 
 
-def wants_passes(entry: Entry, evidence: Evidence) -> bool:
+def should_run_passes(entry: JournalRecord, evidence: Evidence) -> bool:
     """Only after a run that ended well: another one has nothing to be explained."""
     ended = evidence.exit
     is_well = evidence.trouble is None and ended is not None and ended.code == 0 and not ended.timed_out
     return is_well and len(evidence.passes) < len(entry.plan.passes)
 
 
-def cut_off(entry: Entry, evidence: Evidence) -> Evidence:
+def mark_passes_interrupted(entry: JournalRecord, evidence: Evidence) -> Evidence:
     """What an earlier life had of a run that had ended, when it was killed in a pass."""
     missing = entry.plan.passes[len(evidence.passes) :][:1]
     error = HostError("the agent was restarted during the pass")
-    lost = tuple(PassEvidence(name=each.name, trouble=_trouble(error)) for each in missing)
+    lost = tuple(PassEvidence(name=each.name, trouble=_run_error(error)) for each in missing)
     return replace(evidence, passes=(*evidence.passes, *lost))
 
 
-async def with_passes(entry: Entry, phone: Phone, evidence: Evidence) -> Evidence:
+async def run_passes(entry: JournalRecord, phone: OnlineDevice, evidence: Evidence) -> Evidence:
     """The evidence with what came of each pass of the plan, in order; never raises for a phone's doing.
 
     Call it once the run's own evidence is safe. After a pass in which the phone went away there is no other.
     """
     done: list[PassEvidence] = []
     for each in entry.plan.passes:
-        found = await _carried_out(entry, phone, each)
+        found = await _run_pass(entry, phone, each)
         done.append(found)
         if found.trouble is not None:
             log.warning("pass_failed", name=each.name, code=found.trouble.code, reason=found.trouble.message)
             break
     # The phone is not as it was right after the run.
-    phone.memory.forget_after()
+    phone.memory.forget_after_run()
     return replace(evidence, passes=tuple(done))
 
 
-async def _carried_out(entry: Entry, phone: Phone, wanted: UncountedPass) -> PassEvidence:
+async def _run_pass(entry: JournalRecord, phone: OnlineDevice, wanted: DiagnosticPass) -> PassEvidence:
     part = f"pass.{wanted.name}"
     device, work_root, fence = phone.device, phone.facts.work_root, entry.fence
     argv: tuple[str, ...] = ()
     try:
-        call = _filled(entry, phone, wanted)
+        call = _pass_command(entry, phone, wanted)
         argv = call.argv
         await start_part(
             device,
@@ -78,7 +78,7 @@ async def _carried_out(entry: Entry, phone: Phone, wanted: UncountedPass) -> Pas
         await wait_part(device, work_root, fence, part, timeout_s=wanted.timeout_s + _MARGIN_S)
         left = await collect_part(device, work_root, fence, part, log_filters=wanted.log_filters)
     except FarmError as error:
-        return PassEvidence(name=wanted.name, argv=argv, trouble=_trouble(error))
+        return PassEvidence(name=wanted.name, argv=argv, trouble=_run_error(error))
     return PassEvidence(
         name=wanted.name,
         argv=argv,
@@ -90,12 +90,12 @@ async def _carried_out(entry: Entry, phone: Phone, wanted: UncountedPass) -> Pas
     )
 
 
-def _filled(entry: Entry, phone: Phone, wanted: UncountedPass) -> _Call:
+def _pass_command(entry: JournalRecord, phone: OnlineDevice, wanted: DiagnosticPass) -> _PassCommand:
     work_root = phone.facts.work_root
     paths = {file.name: cache_path(work_root, file.digest) for file in entry.plan.files}
     values = placeholder_values(work=run_folder(work_root, entry.fence), path_by_name=paths)
     try:
-        return _Call(
+        return _PassCommand(
             argv=tuple(Template(word).substitute(values) for word in wanted.argv),
             env={name: Template(value).substitute(values) for name, value in wanted.env.items()},
         )
@@ -103,8 +103,8 @@ def _filled(entry: Entry, phone: Phone, wanted: UncountedPass) -> _Call:
         raise FarmError(f"the pass has a placeholder that nothing fills: {error}") from error
 
 
-def _trouble(error: FarmError) -> Trouble:
-    return Trouble(
+def _run_error(error: FarmError) -> RunError:
+    return RunError(
         code=error.code,
         blame=error.blame,
         transient=error.transient,

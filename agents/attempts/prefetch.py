@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from agents.attempts.artifact_cache import BlobCache
+from agents.attempts.artifact_cache import ArtifactCache
 from farm.core.base.ids import Digest
 from farm.core.errors import FarmError
 
 log = structlog.get_logger(__name__)
 
 
-class Prefetch:
+class ArtifactPrefetcher:
     """Brings artifacts into the host's cache, one at a time, never while that disturbs a measurement."""
 
     def __init__(
-        self, *, blobs: BlobCache, is_disturbing: Callable[[], bool], tasks: asyncio.TaskGroup
+        self, *, blobs: ArtifactCache, is_disturbing: Callable[[], bool], tasks: asyncio.TaskGroup
     ) -> None:
         """`is_disturbing` tells whether something is measured on this host's own CPU."""
         self._blobs = blobs
@@ -26,10 +26,10 @@ class Prefetch:
         #: Whether the farm's last answer named any: there is more to do for a phone of this host.
         self.is_more = False
 
-    def want(self, digests: Iterable[Digest]) -> None:
+    def prefetch(self, digests: Iterable[Digest]) -> None:
         """Keep these, and fetch them unless a fetch is under way; every answer names them anew."""
         digests = tuple(digests)
-        self._blobs.expect(digests)
+        self._blobs.pin(digests)
         self.is_more = bool(digests)
         if self._fetching is None or self._fetching.done():
             self._fetching = self._tasks.create_task(self._fetch(digests), name="prefetch")

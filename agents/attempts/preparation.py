@@ -10,24 +10,37 @@ from shlex import quote
 
 import structlog
 
-from agents.attempts.artifact_cache import BlobCache
+from agents.attempts.artifact_cache import ArtifactCache
 from agents.device.control.controls import restore_controls, set_controls
-from agents.device.files.cache_eviction import make_room
+from agents.device.files.cache_eviction import evict_files
 from agents.device.files.device_cache import CacheResult, ensure_cached
-from agents.device.files.lru_order import mark_used
-from agents.device.files.verified_push import SHELL_DEADLINE_S, LocalCopyDamaged
+from agents.device.files.lru_order import touch_used
+from agents.device.files.verified_push import SHELL_DEADLINE_S, LocalCopyCorrupted
 from agents.device.paths import cache_folder, cache_path
-from agents.device.run.gates import Tell, keep_awake, restore_awake, untold, wait_for_gates
+from agents.device.run.gates import (
+    WaitCallback,
+    ignore_wait,
+    keep_device_awake,
+    restore_screen_state,
+    wait_for_gates,
+)
 from agents.device.run.supervisor import ensure_supervisor, supervisor_file
-from agents.device.state.preflight import Look, look
-from agents.devices.monitor import Phone
-from agents.host.retry import Patience
+from agents.device.state.preflight import Preflight, read_preflight
+from agents.devices.monitor import OnlineDevice
+from agents.host.retry import TransportRetry
 from farm.clock import Clock
 from farm.core.base.ids import Digest
 from farm.core.devices.condition import Condition, closed_gates
-from farm.core.devices.controls import Controls, ControlState, CoreKind, Screen, unheld, unset
-from farm.core.devices.screen_state import awake_states
-from farm.core.errors import ControlImpossible, FarmTrouble
+from farm.core.devices.controls import (
+    Controls,
+    ControlState,
+    CoreKind,
+    Screen,
+    control_deviations,
+    missing_controls,
+)
+from farm.core.devices.screen_state import screen_controls
+from farm.core.errors import ControlImpossible, FarmFault
 from farm.core.runs.plan import PlanFile, RunPlan
 
 log = structlog.get_logger(__name__)
@@ -39,7 +52,7 @@ FARM_AWAY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class PreparedDevice:
     """How a phone is before a run."""
 
     path_by_name: dict[str, str]
@@ -53,44 +66,46 @@ class Ready:
     controls: tuple[ControlState, ...] = ()
 
 
-class Preparation:
+class DevicePreparation:
     """Prepares phones with as few questions as will do: one, where all that is needed is there and known."""
 
     def __init__(
         self,
         *,
-        blobs: BlobCache,
+        blobs: ArtifactCache,
         clock: Clock,
         random: Random,
-        phone_cache_limit_bytes: int,
+        device_cache_limit_bytes: int,
         max_pushes: int | None = None,
     ) -> None:
         self._blobs = blobs
         # Dies with the process, and so does all that waits for it.
         self._pushing = nullcontext() if max_pushes is None else asyncio.Semaphore(max_pushes)
-        self._phone_cache_limit_bytes = phone_cache_limit_bytes
+        self._device_cache_limit_bytes = device_cache_limit_bytes
         self._clock = clock
-        self._patience = Patience(clock, random)
+        self._patience = TransportRetry(clock, random)
 
-    async def prepare(self, phone: Phone, plan: RunPlan, fence: int, tell: Tell = untold) -> Ready:
+    async def prepare(
+        self, phone: OnlineDevice, plan: RunPlan, fence: int, tell: WaitCallback = ignore_wait
+    ) -> PreparedDevice:
         """See to everything that a run needs; its gates are waited for.
 
         Raises:
             FarmError: as `ensure_cached` does, or the farm does not give out a file.
         """
         await self._wake(phone, plan.controls)
-        async with phone.memory.looking:
-            seen = phone.memory.take_look(self._clock.monotonic()) or await self._look(phone)
+        async with phone.memory.preflight_lock:
+            seen = phone.memory.take_preflight(self._clock.monotonic()) or await self._look(phone)
         pushed_bytes, is_fit = 0, not closed_gates(seen.condition, plan.gates, plan.controls)
-        if not self._has_all(phone, plan, seen):
+        if not self._has_all_files(phone, plan, seen):
             async with self._pushing:
-                pushed_bytes, is_fit = await self._bring(phone, plan, fence), False
+                pushed_bytes, is_fit = await self._ensure_files(phone, plan, fence), False
         if _needs_waking(seen.condition, plan.controls):
             # Somebody has pressed its button since, or changed its settings, or the note had no room.
             await self._wake(phone, plan.controls, again=True)
         if is_fit:
-            return await self._set(phone, plan, fence, _ready(phone, plan, fence, seen.condition))
-        phone.memory.note_used(plan.files, fence)
+            return await self._set(phone, plan, fence, _prepared_device(phone, plan, fence, seen.condition))
+        phone.memory.record_use(plan.files, fence)
         paths = _path_by_name(phone, plan)
         ready = await wait_for_gates(
             phone.device,
@@ -101,30 +116,34 @@ class Preparation:
             tell=tell,
             controls=plan.controls,
         )
-        found = Ready(
+        found = PreparedDevice(
             path_by_name=paths,
             pushed_bytes=pushed_bytes,
             condition=ready.condition,
             waited_s=ready.waited_s,
             shut=ready.shut,
-            controls=_awake(phone, plan, ready.condition),
+            controls=_screen_states(phone, plan, ready.condition),
         )
         return found if found.shut else await self._set(phone, plan, fence, found)
 
-    def find_ready(self, phone: Phone, plan: RunPlan, fence: int) -> Ready | None:
+    def find_prepared(self, phone: OnlineDevice, plan: RunPlan, fence: int) -> PreparedDevice | None:
         """A phone that is known to be ready as it is; None where it has to be asked, or given something."""
         memory = phone.memory
-        if memory.kept_as != _kept_as(plan.controls) or plan.controls.need_root or memory.looking.locked():
+        if (
+            memory.lasting_controls != _lasting_controls(plan.controls)
+            or plan.controls.needs_root
+            or memory.preflight_lock.locked()
+        ):
             return None
-        seen = memory.find_look(self._clock.monotonic())
+        seen = memory.find_preflight(self._clock.monotonic())
         if seen is None or closed_gates(seen.condition, plan.gates, plan.controls):
             return None
-        if not self._has_all(phone, plan, seen):
+        if not self._has_all_files(phone, plan, seen):
             return None
-        memory.take_look(self._clock.monotonic())
-        return _ready(phone, plan, fence, seen.condition)
+        memory.take_preflight(self._clock.monotonic())
+        return _prepared_device(phone, plan, fence, seen.condition)
 
-    async def look_ahead(self, phone: Phone, is_free: Callable[[], bool]) -> None:
+    async def preflight_next(self, phone: OnlineDevice, is_free: Callable[[], bool]) -> None:
         """Look at a phone that has just become free, for the run that is about to come.
 
         A run that comes meanwhile waits for that; one that was quicker looks for itself, and we do not; nor
@@ -133,112 +152,116 @@ class Preparation:
         Raises:
             DeviceError: the phone went away, or was too slow.
         """
-        async with phone.memory.looking:
-            if is_free() and phone.memory.find_look(self._clock.monotonic()) is None:
-                phone.memory.note_look(await self._look(phone), self._clock.monotonic())
+        async with phone.memory.preflight_lock:
+            if is_free() and phone.memory.find_preflight(self._clock.monotonic()) is None:
+                phone.memory.store_preflight(await self._look(phone), self._clock.monotonic())
 
-    async def let_sleep(self, phone: Phone) -> None:
+    async def restore_screen(self, phone: OnlineDevice) -> None:
         """Put the screen back as it was found.
 
         Raises:
             DeviceError: the phone went away, or was too slow.
         """
         async with phone.memory.screen:
-            phone.memory.kept_as = None
-            await restore_awake(phone.device, phone.facts.work_root)
+            phone.memory.lasting_controls = None
+            await restore_screen_state(phone.device, phone.facts.work_root)
 
-    async def _wake(self, phone: Phone, controls: Controls, *, again: bool = False) -> None:
+    async def _wake(self, phone: OnlineDevice, controls: Controls, *, again: bool = False) -> None:
         async with phone.memory.screen:
-            if again or phone.memory.kept_as != _kept_as(controls):
+            if again or phone.memory.lasting_controls != _lasting_controls(controls):
                 if phone.memory.is_awake and not again:
-                    await restore_awake(phone.device, phone.facts.work_root)
-                phone.memory.found_as = await keep_awake(phone.device, phone.facts.work_root, controls)
-                phone.memory.kept_as = _kept_as(controls)
+                    await restore_screen_state(phone.device, phone.facts.work_root)
+                phone.memory.screen_found = await keep_device_awake(
+                    phone.device, phone.facts.work_root, controls
+                )
+                phone.memory.lasting_controls = _lasting_controls(controls)
 
-    async def _set(self, phone: Phone, plan: RunPlan, fence: int, ready: Ready) -> Ready:
+    async def _set(
+        self, phone: OnlineDevice, plan: RunPlan, fence: int, ready: PreparedDevice
+    ) -> PreparedDevice:
         """Set what needs root, last of all; a phone that does not keep to it is not ready.
 
         Raises:
             ControlImpossible: it has nothing of that kind, which waiting does not change.
         """
-        if not plan.controls.need_root:
+        if not plan.controls.needs_root:
             return ready
         states = await set_controls(phone.device, phone.facts.work_root, fence, plan.controls)
-        lacking = unset(replace(plan.controls, cores=CoreKind.ANY), states)
-        if not (gaps := [*lacking, *unheld(states)]):
+        lacking = missing_controls(replace(plan.controls, cores=CoreKind.ANY), states)
+        if not (gaps := [*lacking, *control_deviations(states)]):
             return replace(ready, controls=(*ready.controls, *states))
         await restore_controls(phone.device, phone.facts.work_root)
         if lacking or any(state.problem for state in states):
             raise ControlImpossible(f"{phone.device.serial}: {'; '.join(gaps)}")
         return replace(ready, shut=tuple(gaps))
 
-    async def _look(self, phone: Phone) -> Look:
-        return await look(phone.device, phone.facts.work_root, self._clock.now())
+    async def _look(self, phone: OnlineDevice) -> Preflight:
+        return await read_preflight(phone.device, phone.facts.work_root, self._clock.now())
 
-    def _has_all(self, phone: Phone, plan: RunPlan, seen: Look) -> bool:
+    def _has_all_files(self, phone: OnlineDevice, plan: RunPlan, seen: Preflight) -> bool:
         """Whether every file is there and right, and there is the room that the gates want."""
         free_bytes = seen.condition.storage_free_bytes
         is_short = free_bytes is not None and free_bytes < plan.gates.min_storage_bytes
         files = (*plan.files, supervisor_file())
         return not is_short and phone.memory.holds(files, seen, self._clock.monotonic())
 
-    async def _bring(self, phone: Phone, plan: RunPlan, fence: int) -> int:
+    async def _ensure_files(self, phone: OnlineDevice, plan: RunPlan, fence: int) -> int:
         """Have all digests computed on the phone, and push what is missing; gives the bytes pushed."""
         device, work_root = phone.device, phone.facts.work_root
         began_s = self._clock.monotonic()
         supervisor = await ensure_supervisor(device, work_root)
         await self._mark_used(phone)
-        await make_room(
+        await evict_files(
             device,
             work_root,
             plan.files,
             min_free_bytes=plan.gates.min_storage_bytes,
-            cache_limit_bytes=self._phone_cache_limit_bytes,
+            cache_limit_bytes=self._device_cache_limit_bytes,
         )
         cached = await self._cached(phone, plan.files, fence)
         for found in (supervisor, cached):
-            phone.memory.note_verified(found.state_by_digest, began_s)
+            phone.memory.record_verified(found.state_by_digest, began_s)
         return cached.pushed_bytes
 
-    async def _mark_used(self, phone: Phone) -> None:
+    async def _mark_used(self, phone: OnlineDevice) -> None:
         """Write down on the phone by which runs files were used since they were last looked at."""
         folder = quote(cache_folder(phone.facts.work_root))
-        for fence, digests in phone.memory.take_uses().items():
-            command = f"cd {folder} && set -- {' '.join(digests)} && {mark_used(_ALL_OF_THEM, fence)}"
+        for fence, digests in phone.memory.take_recorded_uses().items():
+            command = f"cd {folder} && set -- {' '.join(digests)} && {touch_used(_ALL_OF_THEM, fence)}"
             await phone.device.shell(command, deadline_s=SHELL_DEADLINE_S)
 
-    async def _cached(self, phone: Phone, files: Sequence[PlanFile], fence: int) -> CacheResult:
+    async def _cached(self, phone: OnlineDevice, files: Sequence[PlanFile], fence: int) -> CacheResult:
         """The plan's files on the phone; a copy that was damaged on this host is fetched anew, once."""
         device, work_root = phone.device, phone.facts.work_root
         try:
             return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
-        except LocalCopyDamaged as error:
+        except LocalCopyCorrupted as error:
             log.warning("host_copy_damaged", reason=error.message, hint=error.hint)
-        self._blobs.distrust(file.digest for file in files)
+        self._blobs.invalidate(file.digest for file in files)
         return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
 
     async def _local_path(self, digest: Digest) -> Path:
         return await self._patience.call(
-            lambda: self._blobs.fetch(digest), away_s=FARM_AWAY_S, away=(FarmTrouble,)
+            lambda: self._blobs.fetch(digest), away_s=FARM_AWAY_S, away=(FarmFault,)
         )
 
 
-def _ready(phone: Phone, plan: RunPlan, fence: int, condition: Condition) -> Ready:
+def _prepared_device(phone: OnlineDevice, plan: RunPlan, fence: int, condition: Condition) -> PreparedDevice:
     """A phone that needs nothing more for the run."""
-    phone.memory.note_used(plan.files, fence)
+    phone.memory.record_use(plan.files, fence)
     paths = _path_by_name(phone, plan)
-    return Ready(
+    return PreparedDevice(
         path_by_name=paths,
         pushed_bytes=0,
         condition=condition,
         waited_s=0.0,
         shut=(),
-        controls=_awake(phone, plan, condition),
+        controls=_screen_states(phone, plan, condition),
     )
 
 
-def _awake(phone: Phone, plan: RunPlan, condition: Condition) -> tuple[ControlState, ...]:
-    return tuple(awake_states(plan.controls, phone.memory.found_as, condition))
+def _screen_states(phone: OnlineDevice, plan: RunPlan, condition: Condition) -> tuple[ControlState, ...]:
+    return tuple(screen_controls(plan.controls, phone.memory.screen_found, condition))
 
 
 def _needs_waking(condition: Condition, controls: Controls) -> bool:
@@ -246,10 +269,10 @@ def _needs_waking(condition: Condition, controls: Controls) -> bool:
     return is_off or (controls.stay_awake and condition.stay_awake is False)
 
 
-def _kept_as(controls: Controls) -> tuple[bool, Screen]:
+def _lasting_controls(controls: Controls) -> tuple[bool, Screen]:
     """What of them holds over several runs."""
     return controls.stay_awake, controls.screen
 
 
-def _path_by_name(phone: Phone, plan: RunPlan) -> dict[str, str]:
+def _path_by_name(phone: OnlineDevice, plan: RunPlan) -> dict[str, str]:
     return {file.name: cache_path(phone.facts.work_root, file.digest) for file in plan.files}

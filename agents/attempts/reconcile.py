@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.outbox.journal import InHand
+from agents.outbox.journal import StartBlockers
 from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.jobs.attempt import AttemptState
 from farm.wire.agents.protocol import Assignment, Exchange, ExchangeAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentExchange:
     """The exchange that is being answered, and when it went out on the monotonic clock."""
 
     exchange: Exchange
@@ -18,7 +18,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class AttemptDecision:
     """What to do now."""
 
     start: tuple[Assignment, ...] = ()
@@ -28,25 +28,29 @@ class Decision:
     forget: tuple[AttemptId, ...] = ()
 
 
-def decide(sent: Sent, answer: ExchangeAnswer, in_hand: InHand, *, now_s: float) -> Decision:
+def reconcile(
+    sent: SentExchange, answer: ExchangeAnswer, in_hand: StartBlockers, *, now_s: float
+) -> AttemptDecision:
     """Compare the full list in the answer with what the exchange said was in hand.
 
     An answer to another exchange changes nothing. An attempt that was not named in the exchange is never
     stopped: the farm could not have known.
     """
     if answer.seq != sent.exchange.seq:
-        return Decision()
+        return AttemptDecision()
     wanted = {assignment.attempt_id for assignment in answer.assignments}
     unwanted = [report for report in sent.exchange.attempts if report.attempt_id not in wanted]
     in_time = now_s - sent.at_s <= answer.start_within_s
-    return Decision(
-        start=startable(answer.assignments, in_hand) if in_time else (),
+    return AttemptDecision(
+        start=startable_assignments(answer.assignments, in_hand) if in_time else (),
         stop=tuple(report.attempt_id for report in unwanted if _is_stoppable(report.phase)),
-        forget=tuple(report.attempt_id for report in unwanted if report.phase is AttemptState.GIVEN_BACK),
+        forget=tuple(report.attempt_id for report in unwanted if report.phase is AttemptState.RETURNED),
     )
 
 
-def startable(assignments: Sequence[Assignment], in_hand: InHand) -> tuple[Assignment, ...]:
+def startable_assignments(
+    assignments: Sequence[Assignment], in_hand: StartBlockers
+) -> tuple[Assignment, ...]:
     """The assignments that can begin: with a plan, on a free device, with a fence higher than any before.
 
     The fence keeps an attempt from being run again that this agent had already finished when the answer to an

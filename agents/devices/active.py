@@ -3,17 +3,17 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from agents.outbox.journal import Entry, InHand
+from agents.outbox.journal import JournalRecord, StartBlockers
 from farm.core.base.ids import AttemptId, DeviceId, Digest
 from farm.core.jobs.attempt import AttemptState
 from farm.wire.agents.protocol import AttemptReport
 
 
 @dataclass(slots=True, kw_only=True)
-class Held:
+class ActiveAttempt:
     """One attempt in hand; let go when its phone is clean *and* the farm knows how it ended."""
 
-    entry: Entry
+    entry: JournalRecord
     task: asyncio.Task[None] | None = None
     #: What keeps its run from beginning, in words.
     waiting_for: str | None = None
@@ -29,10 +29,10 @@ class Held:
 
 
 @dataclass(slots=True, kw_only=True)
-class Hand:
+class ActiveAttempts:
     """All attempts in hand by id. Changed by the event loop's thread only."""
 
-    held_by_id: dict[AttemptId, Held] = field(default_factory=dict)
+    attempt_by_id: dict[AttemptId, ActiveAttempt] = field(default_factory=dict)
     #: The highest fence that this process had in hand, or that the phone knows.
     fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
     #: Everything of runs up to this fence is gone from the phone.
@@ -44,66 +44,66 @@ class Hand:
     #: What is so of the charging of phones whose batteries are looked after, in words.
     charging_by_device: dict[DeviceId, str] = field(default_factory=dict)
     #: Phones on which an operator's errand is being done.
-    on_errand: set[DeviceId] = field(default_factory=set)
+    on_device_action: set[DeviceId] = field(default_factory=set)
     #: Set when the farm should hear of something at once.
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def take(self, entry: Entry) -> Held:
+    def take(self, entry: JournalRecord) -> ActiveAttempt:
         """Hold one more attempt."""
-        held = Held(entry=entry)
-        self.held_by_id[entry.attempt_id] = held
-        self.note_fence(entry.device_id, entry.fence)
+        held = ActiveAttempt(entry=entry)
+        self.attempt_by_id[entry.attempt_id] = held
+        self.record_fence(entry.device_id, entry.fence)
         return held
 
-    def note_fence(self, device_id: DeviceId, fence: int) -> None:
+    def record_fence(self, device_id: DeviceId, fence: int) -> None:
         """A fence was given: whatever the farm's database says, none up to it is good for a new run."""
         known = self.fence_by_device.get(device_id, 0)
         self.fence_by_device[device_id] = max(fence, known)
 
-    def note_cleaned(self, device_id: DeviceId, fence: int) -> None:
+    def record_cleaned(self, device_id: DeviceId, fence: int) -> None:
         """A phone holds nothing of runs up to `fence` any more."""
         self.unclean_by_device.pop(device_id, None)
         if fence > self.cleaned_fence_by_device.get(device_id, -1):
             self.cleaned_fence_by_device[device_id] = fence
             self.changed.set()
 
-    def note_unclean(self, device_id: DeviceId, reason: str) -> None:
+    def record_unclean(self, device_id: DeviceId, reason: str) -> None:
         """A phone cannot be cleaned, and somebody should see to it."""
         if device_id not in self.unclean_by_device:
             self.changed.set()
         self.unclean_by_device[device_id] = reason
 
-    def wants_cleaned(self, device_id: DeviceId, fence: int) -> bool:
+    def request_cleanup(self, device_id: DeviceId, fence: int) -> bool:
         """Note up to where the farm wants a phone cleaned; whether somebody has yet to begin with that."""
-        if self.is_taken(device_id) or fence <= self.cleaned_fence_by_device.get(device_id, 0):
+        if self.is_busy(device_id) or fence <= self.cleaned_fence_by_device.get(device_id, 0):
             return False
         self.fence_to_clean_by_device[device_id] = fence
         return True
 
     def holds(self, device_id: DeviceId) -> bool:
         """Whether an attempt on the phone is in hand, its clean-up included."""
-        return any(held.entry.device_id == device_id for held in self.held_by_id.values())
+        return any(held.entry.device_id == device_id for held in self.attempt_by_id.values())
 
-    def is_taken(self, device_id: DeviceId) -> bool:
+    def is_busy(self, device_id: DeviceId) -> bool:
         """Whether nothing else may be begun on the phone."""
-        return device_id in self.on_errand or self.holds(device_id)
+        return device_id in self.on_device_action or self.holds(device_id)
 
     def digests(self) -> set[Digest]:
         """The files that attempts in hand need on this host, or may need once more."""
-        return {file.digest for held in self.held_by_id.values() for file in held.entry.plan.files}
+        return {file.digest for held in self.attempt_by_id.values() for file in held.entry.plan.files}
 
     def measuring(self) -> set[DeviceId]:
         """The phones that must be left in peace."""
         return {
             held.entry.device_id
-            for held in self.held_by_id.values()
+            for held in self.attempt_by_id.values()
             if held.entry.phase is AttemptState.MEASURING
         }
 
-    def is_stirring(self) -> bool:
+    def has_pending_news(self) -> bool:
         """Whether there will be something new to say of an attempt in a moment."""
-        settled = (AttemptState.MEASURING, AttemptState.GIVEN_BACK)
-        return any(held.entry.phase not in settled for held in self.held_by_id.values())
+        settled = (AttemptState.MEASURING, AttemptState.RETURNED)
+        return any(held.entry.phase not in settled for held in self.attempt_by_id.values())
 
     def reports(self) -> tuple[AttemptReport, ...]:
         """What the farm is told of attempts; not those it has given up already."""
@@ -116,13 +116,14 @@ class Hand:
                 reason=held.entry.reason,
                 waiting_for=held.waiting_for if held.entry.phase is AttemptState.PREPARING else None,
             )
-            for held in self.held_by_id.values()
+            for held in self.attempt_by_id.values()
             if not held.stopping and not held.acknowledged
         )
 
-    def in_hand(self) -> InHand:
+    def in_hand(self) -> StartBlockers:
         """What keeps assignments from being started."""
-        return InHand(
-            busy=frozenset(held.entry.device_id for held in self.held_by_id.values()) | self.on_errand,
+        return StartBlockers(
+            busy=frozenset(held.entry.device_id for held in self.attempt_by_id.values())
+            | self.on_device_action,
             fence_by_device=dict(self.fence_by_device),
         )

@@ -9,11 +9,11 @@ import structlog
 
 from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient
-from agents.adb.server_selection import Server
-from agents.devices.backpressure import Pressure
-from agents.devices.monitor import PhoneWatch
+from agents.adb.server_selection import SelectedServer
+from agents.devices.backpressure import Backpressure
+from agents.devices.monitor import DeviceMonitor
 from agents.host.backoff import Backoff
-from agents.host.usb_port_names import PORT, placed
+from agents.host.usb_port_names import USB_PREFIX, states_by_port
 from farm.clock import Clock
 from farm.core.errors import AdbServerDown, FarmError
 
@@ -21,23 +21,25 @@ log = structlog.get_logger(__name__)
 
 PING_S = 5.0
 #: Pings without an answer in a row, after which the server counts as wedged.
-PINGS_MISSED = 3
+MAX_MISSED_PINGS = 3
 #: A server that was started again more often than this within that time is not to be relied on.
-RESTARTS = 5
-RESTARTS_WITHIN_S = 600.0
-_CRASH_LOOP = f"adb's server had to be started more than {RESTARTS} times in {RESTARTS_WITHIN_S / 60:g} min"
+MAX_RESTARTS = 5
+RESTART_WINDOW_S = 600.0
+_CRASH_LOOP = (
+    f"adb's server had to be started more than {MAX_RESTARTS} times in {RESTART_WINDOW_S / 60:g} min"
+)
 
 
-class AdbKeeper:
+class AdbSupervisor:
     """Looks after one adb server; runs on phones do not notice when it is restarted."""
 
     def __init__(
         self,
         *,
-        server: Server,
+        server: SelectedServer,
         adb: AdbClient,
-        watch: PhoneWatch,
-        pressure: Pressure,
+        watch: DeviceMonitor,
+        pressure: Backpressure,
         clock: Clock,
         random: Random,
         ping_s: float = PING_S,
@@ -66,7 +68,7 @@ class AdbKeeper:
             except TimeoutError:
                 # `ping` has said why.
                 pass
-            self._watch.note_server_down()
+            self._watch.record_server_down()
             await asyncio.sleep(backoff.next_s())
             await self._restart()
 
@@ -76,7 +78,7 @@ class AdbKeeper:
                 async for state_by_serial in self._adb.track_devices():
                     found = await self._placed(state_by_serial)
                     backoff.reset()
-                    self._note_trouble(None)
+                    self._record_server_fault(None)
                     self._note(found)
         finally:
             self._listening = None
@@ -86,16 +88,16 @@ class AdbKeeper:
         missed = 0
         while True:
             await asyncio.sleep(self._ping_s)
-            self._note_trouble(self._trouble)
+            self._record_server_fault(self._trouble)
             try:
                 await self._adb.version(self._ping_s)
             except AdbServerDown:
                 missed += 1
             else:
                 missed = 0
-            if missed >= PINGS_MISSED:
+            if missed >= MAX_MISSED_PINGS:
                 log.error("adb_server_wedged", pid=self._server.pid)
-                self._note_trouble("adb's server does not answer")
+                self._record_server_fault("adb's server does not answer")
                 missed = 0
                 await self._server.stop()
                 self._stop_listening()
@@ -130,12 +132,12 @@ class AdbKeeper:
     async def _placed(self, state_by_serial: dict[str, str]) -> dict[str, str]:
         """The listing by ports where these have names: only the long one tells them."""
         names = self._watch.names
-        if not any(place.startswith(PORT) for place in names):
+        if not any(place.startswith(USB_PREFIX) for place in names):
             return state_by_serial
-        return placed(await self._adb.listed(), names)
+        return states_by_port(await self._adb.listed(), names)
 
     def _note(self, state_by_serial: dict[str, str]) -> None:
-        self._watch.note_states(state_by_serial)
+        self._watch.apply_listing(state_by_serial)
         self._relisted.set()
         self._relisted = asyncio.Event()
 
@@ -144,23 +146,23 @@ class AdbKeeper:
             await self._server.start()
         except AdbServerDown as error:
             log.warning("adb_server_not_started", reason=error.message, hint=error.hint)
-            self._note_trouble("adb's server does not start")
+            self._record_server_fault("adb's server does not start")
             return
         self._adb.port = self._server.port
         self._restarted_s.append(self._clock.monotonic())
         log.info("adb_server_started", port=self._server.port)
 
-    def _note_trouble(self, trouble: str | None) -> None:
+    def _record_server_fault(self, trouble: str | None) -> None:
         """Keep new work from this host while the server is in trouble, and while it was all too lately."""
         self._trouble = trouble
-        self._restarted_s = recent(self._restarted_s, self._clock.monotonic())
-        is_loop = len(self._restarted_s) > RESTARTS
+        self._restarted_s = recent_restarts(self._restarted_s, self._clock.monotonic())
+        is_loop = len(self._restarted_s) > MAX_RESTARTS
         self._pressure.note("adb", trouble or (_CRASH_LOOP if is_loop else None))
 
 
-def recent(restarted_s: Iterable[float], now_s: float) -> list[float]:
+def recent_restarts(restarted_s: Iterable[float], now_s: float) -> list[float]:
     """The restarts that still count."""
-    return [at_s for at_s in restarted_s if now_s - at_s <= RESTARTS_WITHIN_S]
+    return [at_s for at_s in restarted_s if now_s - at_s <= RESTART_WINDOW_S]
 
 
 async def _wait_within(event: asyncio.Event, seconds: float) -> None:

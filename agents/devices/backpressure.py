@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 DISK_S = 10.0
 
 
-class Pressure:
+class Backpressure:
     """Reasons by what they are about, in memory: whoever composes an exchange waits for nothing.
 
     A reason has no figures that change: another text is another incident of the host.
@@ -43,7 +43,7 @@ class Pressure:
         return "; ".join(self._reason_by_subject.values())[:500] or None
 
 
-async def watch_disk(spool: Spool, disk: DiskThread, pressure: Pressure) -> NoReturn:
+async def watch_disk(spool: Spool, disk: DiskThread, pressure: Backpressure) -> NoReturn:
     """Look now and then whether there is room for evidence."""
     while True:
         pressure.note("disk", await disk.call(spool.shortage))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agents.host.usb_port_names import PORT
+from agents.host.usb_port_names import USB_PREFIX
 from farm.core.base.address import is_loopback
 from farm.core.base.ids import DeviceId
 from farm.core.devices.condition import Condition
@@ -17,7 +17,7 @@ _NAME_LIMIT = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class TransportObservation:
     """One adb transport, as far as it is known.
 
     Invariant: an ONLINE sighting has facts and a boot id.
@@ -43,10 +43,10 @@ class Sighting:
     @property
     def is_tcp(self) -> bool:
         """Whether adb reaches it over TCP: its serial is host:port then."""
-        return ":" in self.serial and not self.serial.startswith(PORT)
+        return ":" in self.serial and not self.serial.startswith(USB_PREFIX)
 
     @property
-    def is_within_reach_of_others(self) -> bool:
+    def is_reachable_elsewhere(self) -> bool:
         """Whether adb of another machine could reach the phone: it is on TCP, and not on our loopback.
 
         Phones that adb found by mDNS have names like `adb-SERIAL._adb-tls-connect._tcp`.
@@ -57,147 +57,147 @@ class Sighting:
 
 def is_usb(serial: str) -> bool:
     """Whether adb reaches a phone over a cable, by what it calls the transport."""
-    return serial.startswith(PORT) or (":" not in serial and "._tcp" not in serial)
+    return serial.startswith(USB_PREFIX) or (":" not in serial and "._tcp" not in serial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class DeliveredState:
     """What the farm knows of a device in the present session."""
 
     facts: DeviceFacts | None = None
     condition: Condition | None = None
 
 
-def device_id(sighting: Sighting) -> DeviceId | None:
+def device_id(observation: TransportObservation) -> DeviceId | None:
     """Who the phone is: its ro.serialno, or for a USB phone that never answered what adb read off the bus.
 
     None for a TCP transport that was never identified: host:port says nothing of the phone. Where a place has
     a name, that is who is there.
     """
-    if sighting.name is not None:
-        return as_name(sighting.name)
-    if sighting.facts is not None and sighting.facts.serialno:
-        return as_name(sighting.facts.serialno)
-    return None if sighting.is_tcp else as_name(sighting.serial)
+    if observation.name is not None:
+        return to_wire_name(observation.name)
+    if observation.facts is not None and observation.facts.serialno:
+        return to_wire_name(observation.facts.serialno)
+    return None if observation.is_tcp else to_wire_name(observation.serial)
 
 
-def as_name(text: str) -> DeviceId | None:
+def to_wire_name(text: str) -> DeviceId | None:
     """Text as the wire takes names; None when nothing is left of it."""
     name = _NOT_IN_A_NAME.sub("-", text.strip())[:_NAME_LIMIT]
     return DeviceId(name) if name else None
 
 
-def phones(sightings: Iterable[Sighting]) -> dict[DeviceId, Sighting]:
+def select_transports(observations: Iterable[TransportObservation]) -> dict[DeviceId, TransportObservation]:
     """Each phone with the transport to use: online before others, USB before TCP.
 
     Where two phones claim one identity, none of them is online: nobody could say which one a measurement came
     from.
     """
-    found: dict[DeviceId, list[Sighting]] = {}
-    for sighting in sightings:
-        if (identity := device_id(sighting)) is not None:
-            found.setdefault(identity, []).append(sighting)
-    return {identity: _merged(group) for identity, group in found.items()}
+    found: dict[DeviceId, list[TransportObservation]] = {}
+    for observation in observations:
+        if (identity := device_id(observation)) is not None:
+            found.setdefault(identity, []).append(observation)
+    return {identity: _merge_observations(group) for identity, group in found.items()}
 
 
-def conflicts(sightings: Iterable[Sighting]) -> dict[DeviceId, tuple[str, ...]]:
+def find_conflicts(observations: Iterable[TransportObservation]) -> dict[DeviceId, tuple[str, ...]]:
     """Identities that two phones claim, with the transports they claim them on.
 
     One USB and one TCP transport are one phone while their boot ids agree. Two on TCP, a name and an address
     say, are one when they show the same mark too: virtual phones of one host share a boot id until one
     reboots. Two on USB never are: phones of a careless maker share a serial number.
     """
-    found: dict[DeviceId, list[Sighting]] = {}
-    for sighting in sightings:
-        identity = device_id(sighting)
-        if identity is not None and sighting.presence is Presence.ONLINE:
-            found.setdefault(identity, []).append(sighting)
+    found: dict[DeviceId, list[TransportObservation]] = {}
+    for observation in observations:
+        identity = device_id(observation)
+        if identity is not None and observation.presence is Presence.ONLINE:
+            found.setdefault(identity, []).append(observation)
     return {
-        identity: tuple(sorted(sighting.serial for sighting in group))
+        identity: tuple(sorted(observation.serial for observation in group))
         for identity, group in found.items()
-        if not _is_one_phone(group)
+        if not _is_one_device(group)
     }
 
 
-def _is_one_phone(group: Sequence[Sighting]) -> bool:
-    boots = {sighting.boot_id for sighting in group}
-    on_tcp = [sighting for sighting in group if sighting.is_tcp]
-    marks = {sighting.mark for sighting in on_tcp}
+def _is_one_device(group: Sequence[TransportObservation]) -> bool:
+    boots = {observation.boot_id for observation in group}
+    on_tcp = [observation for observation in group if observation.is_tcp]
+    marks = {observation.mark for observation in on_tcp}
     is_one_on_tcp = len(on_tcp) < 2 or (len(marks) == 1 and None not in marks)
     return len(boots) == 1 and is_one_on_tcp and len(group) - len(on_tcp) < 2
 
 
 def device_reports(
-    phone_by_id: Mapping[DeviceId, Sighting],
+    device_by_id: Mapping[DeviceId, TransportObservation],
     cleaned_fence_by_id: Mapping[DeviceId, int],
-    delivered_by_id: Mapping[DeviceId, Delivered],
+    delivered_by_device: Mapping[DeviceId, DeliveredState],
     *,
     known_fence_by_id: Mapping[DeviceId, int] | None = None,
-    wants_setup: bool = False,
+    wants_provisioning: bool = False,
 ) -> tuple[DeviceReport, ...]:
     """All phones for the next exchange; facts and conditions only where the farm does not have them yet.
 
-    `wants_setup` is said of each phone with its facts.
+    `wants_provisioning` is said of each phone with its facts.
     """
-    nothing = Delivered()
+    nothing = DeliveredState()
     known_fences = known_fence_by_id or {}
     return tuple(
-        _report(
+        _device_report(
             identity,
-            sighting,
+            observation,
             cleaned_fence_by_id.get(identity, 0),
-            delivered_by_id.get(identity, nothing),
+            delivered_by_device.get(identity, nothing),
             known_fence=known_fences.get(identity, 0),
-            wants_setup=wants_setup,
+            wants_provisioning=wants_provisioning,
         )
-        for identity, sighting in sorted(phone_by_id.items())
+        for identity, observation in sorted(device_by_id.items())
     )
 
 
-def delivered_with(
-    before: Mapping[DeviceId, Delivered], reports: Sequence[DeviceReport], wanted: Iterable[DeviceId]
-) -> dict[DeviceId, Delivered]:
+def update_delivered(
+    before: Mapping[DeviceId, DeliveredState], reports: Sequence[DeviceReport], wanted: Iterable[DeviceId]
+) -> dict[DeviceId, DeliveredState]:
     """What the farm knows after it answered an exchange with these reports and asked for these facts."""
     known = dict(before)
     for report in reports:
         identity = DeviceId(report.device_id)
-        old = known.get(identity, Delivered())
-        known[identity] = Delivered(
+        old = known.get(identity, DeliveredState())
+        known[identity] = DeliveredState(
             facts=report.facts or old.facts, condition=report.condition or old.condition
         )
     for identity in wanted:
-        known[identity] = replace(known.get(identity, Delivered()), facts=None)
+        known[identity] = replace(known.get(identity, DeliveredState()), facts=None)
     return known
 
 
-def _merged(group: Sequence[Sighting]) -> Sighting:
+def _merge_observations(group: Sequence[TransportObservation]) -> TransportObservation:
     best = min(group, key=lambda each: (each.presence is not Presence.ONLINE, each.is_tcp, each.serial))
-    rivals = next(iter(conflicts(group).values()), ())
+    rivals = next(iter(find_conflicts(group).values()), ())
     if not rivals:
         return best
     detail = f"several phones say they are this one: {', '.join(rivals)}"
     return replace(best, presence=Presence.OFFLINE, detail=detail, claimants=rivals)
 
 
-def _report(
+def _device_report(
     identity: DeviceId,
-    sighting: Sighting,
+    observation: TransportObservation,
     cleaned_fence: int,
-    delivered: Delivered,
+    delivered: DeliveredState,
     *,
     known_fence: int,
-    wants_setup: bool,
+    wants_provisioning: bool,
 ) -> DeviceReport:
     return DeviceReport(
         device_id=identity,
-        serial=sighting.serial[:256],
-        presence=sighting.presence,
-        detail=sighting.detail,
-        facts=sighting.facts if sighting.facts != delivered.facts else None,
-        condition=sighting.condition if sighting.condition != delivered.condition else None,
-        recovery=sighting.recovery,
-        wants_setup=wants_setup and sighting.facts is not None,
-        claimants=sighting.claimants[:100],
+        serial=observation.serial[:256],
+        presence=observation.presence,
+        detail=observation.detail,
+        facts=observation.facts if observation.facts != delivered.facts else None,
+        condition=observation.condition if observation.condition != delivered.condition else None,
+        recovery=observation.recovery,
+        wants_provisioning=wants_provisioning and observation.facts is not None,
+        claimants=observation.claimants[:100],
         cleaned_fence=cleaned_fence,
         known_fence=max(known_fence, cleaned_fence),
     )

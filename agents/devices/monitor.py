@@ -9,10 +9,10 @@ from random import Random
 import structlog
 
 from agents.adb.client import AdbClient, AdbDevice
-from agents.device.state.state_cache import PhoneMemory
-from agents.devices.active import Hand
-from agents.devices.inventory import Sighting, conflicts, device_id, phones
-from agents.devices.readiness import Admission
+from agents.device.state.state_cache import DeviceStateCache
+from agents.devices.active import ActiveAttempts
+from agents.devices.inventory import TransportObservation, device_id, find_conflicts, select_transports
+from agents.devices.readiness import DeviceReadiness
 from agents.host.backoff import Backoff
 from farm.clock import Clock
 from farm.core.base.ids import DeviceId
@@ -23,35 +23,35 @@ from farm.phone.adb.state import presence
 log = structlog.get_logger(__name__)
 
 #: Between looks at a phone that has nothing to do.
-LOOK_S = 60.0
+CONDITION_INTERVAL_S = 60.0
 _REACHABLE = "device"
 _SERVER_DOWN = "adb server down"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phone:
+class OnlineDevice:
     """A phone that can be used now."""
 
     device: AdbDevice
     facts: DeviceFacts
     boot_id: str | None
-    memory: PhoneMemory
+    memory: DeviceStateCache
 
 
 @dataclass(slots=True, kw_only=True)
-class Transport:
+class TransportTask:
     """One row of adb's listing, with the task that looks after it."""
 
-    sighting: Sighting
+    observation: TransportObservation
     #: adb's word for its state, and how often that changed: a blip must not be missed.
     state: str = ""
     changes: int = 0
-    stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    activity: asyncio.Event = field(default_factory=asyncio.Event)
     #: As long as it is online without a break: a phone that was away may come back another.
-    phone: Phone | None = None
+    phone: OnlineDevice | None = None
 
 
-class PhoneWatch:
+class DeviceMonitor:
     """All transports adb lists, each looked after in a task of its own: a bad phone holds up no other.
 
     Invariant: a phone is probed again after each change of its transport, before it counts as online.
@@ -61,13 +61,13 @@ class PhoneWatch:
         self,
         *,
         adb: AdbClient,
-        hand: Hand,
+        hand: ActiveAttempts,
         clock: Clock,
         random: Random,
         tasks: asyncio.TaskGroup,
         find_key: Callable[[], str | None] = lambda: None,
         names: Mapping[str, str] | None = None,
-        look_s: float = LOOK_S,
+        look_s: float = CONDITION_INTERVAL_S,
     ) -> None:
         """`find_key` gives the fingerprint that phones show when they ask their owners about us.
 
@@ -79,18 +79,18 @@ class PhoneWatch:
         self._adb = adb
         self._hand = hand
         self._random = random
-        self._admission = Admission(adb=adb, hand=hand, clock=clock)
+        self._admission = DeviceReadiness(adb=adb, hand=hand, clock=clock)
         self._clock = clock
         self._tasks = tasks
-        self._transport_by_serial: dict[str, Transport] = {}
+        self._transport_by_serial: dict[str, TransportTask] = {}
         self._arrival = asyncio.Event()
         self._conflicts: Mapping[DeviceId, tuple[str, ...]] = {}
-        self._held_elsewhere: tuple[Sighting, ...] = ()
+        self._held_elsewhere: tuple[TransportObservation, ...] = ()
 
-    def sightings(self) -> dict[DeviceId, Sighting]:
+    def observations(self) -> dict[DeviceId, TransportObservation]:
         """Every phone adb lists, with the transport to use."""
         # Where our server lists such a phone too, and cannot use it, the other says more of why.
-        found = phones([*self._held_elsewhere, *self.transports()])
+        found = select_transports([*self._held_elsewhere, *self.transports()])
         for identity, reason in self._hand.unclean_by_device.items():
             if identity in found and found[identity].presence is Presence.ONLINE:
                 found[identity] = replace(found[identity], detail=reason)
@@ -99,183 +99,186 @@ class PhoneWatch:
                 found[identity] = replace(found[identity], condition=replace(condition, charging_note=note))
         return found
 
-    def note_unclean(self, identity: DeviceId, reason: str) -> None:
+    def record_unclean(self, identity: DeviceId, reason: str) -> None:
         """Show, with an online phone, why it cannot be cleaned; until it is clean."""
-        self._hand.note_unclean(identity, reason)
+        self._hand.record_unclean(identity, reason)
 
-    def find(self, identity: DeviceId) -> Phone | None:
+    def find(self, identity: DeviceId) -> OnlineDevice | None:
         """A phone that is online."""
-        sighting = self.sightings().get(identity)
-        if sighting is None or sighting.presence is not Presence.ONLINE or sighting.facts is None:
+        observation = self.observations().get(identity)
+        if observation is None or observation.presence is not Presence.ONLINE or observation.facts is None:
             return None
-        transport = self._transport_by_serial[sighting.serial]
+        transport = self._transport_by_serial[observation.serial]
         if transport.phone is None:
-            transport.phone = Phone(
-                device=self._adb.device(sighting.serial),
-                facts=sighting.facts,
-                boot_id=sighting.boot_id,
-                memory=PhoneMemory(),
+            transport.phone = OnlineDevice(
+                device=self._adb.device(observation.serial),
+                facts=observation.facts,
+                boot_id=observation.boot_id,
+                memory=DeviceStateCache(),
             )
         return transport.phone
 
-    async def wait(self, identity: DeviceId) -> Phone:
+    async def wait(self, identity: DeviceId) -> OnlineDevice:
         """The phone as soon as it is online, however long that takes."""
         while (phone := self.find(identity)) is None:
             await self._arrival.wait()
         return phone
 
-    def doubt(self, identity: DeviceId) -> None:
+    def reprobe(self, identity: DeviceId) -> None:
         """Have an online phone probed anew: it may be hung, or has something left of a run."""
-        sighting = self.sightings().get(identity)
-        if sighting is not None and sighting.presence is Presence.ONLINE:
-            self._transport_by_serial[sighting.serial].stirred.set()
+        observation = self.observations().get(identity)
+        if observation is not None and observation.presence is Presence.ONLINE:
+            self._transport_by_serial[observation.serial].activity.set()
 
-    def ask_anew(self, identity: DeviceId) -> None:
+    def probe_again(self, identity: DeviceId) -> None:
         """Have a phone probed now that adb lists as there, and that may be waiting for its turn."""
-        sighting = self.sightings().get(identity)
-        if sighting is not None and sighting.serial in self._transport_by_serial:
-            self._transport_by_serial[sighting.serial].stirred.set()
+        observation = self.observations().get(identity)
+        if observation is not None and observation.serial in self._transport_by_serial:
+            self._transport_by_serial[observation.serial].activity.set()
 
     @property
-    def is_blind(self) -> bool:
+    def is_server_down(self) -> bool:
         """Whether nothing is known of any phone, because adb's server is away."""
         return any(each.state == _SERVER_DOWN for each in self._transport_by_serial.values())
 
-    def mendable(self) -> dict[DeviceId, Sighting]:
+    def recoverable_devices(self) -> dict[DeviceId, TransportObservation]:
         """The phones whose state is their own: not those that another server holds, or two claim to be."""
         ours = {serial for serial, each in self._transport_by_serial.items() if each.state}
         return {
-            identity: sighting
-            for identity, sighting in self.sightings().items()
-            if sighting.serial in ours and not sighting.claimants
+            identity: observation
+            for identity, observation in self.observations().items()
+            if observation.serial in ours and not observation.claimants
         }
 
-    def note_states(self, state_by_serial: Mapping[str, str]) -> None:
+    def apply_listing(self, state_by_serial: Mapping[str, str]) -> None:
         """Apply a listing of adb: complete, so what it leaves out is gone."""
         for serial, state in state_by_serial.items():
-            self._note_state(self._transport(serial), state)
+            self._apply_state(self._transport(serial), state)
         for serial in self._transport_by_serial.keys() - state_by_serial.keys():
             # Its task stays for the next time: a phone that comes and goes is the same transport.
-            self._note_state(self._transport_by_serial[serial], "")
+            self._apply_state(self._transport_by_serial[serial], "")
 
-    def note_held(self, serials: Iterable[str], detail: str) -> None:
+    def record_claimed(self, serials: Iterable[str], detail: str) -> None:
         """Show phones that another adb server holds, for the given reason, in place of those noted before."""
         before = self._presences()
         self._held_elsewhere = tuple(
-            Sighting(serial=serial, presence=Presence.OFFLINE, detail=detail) for serial in sorted(serials)
+            TransportObservation(serial=serial, presence=Presence.OFFLINE, detail=detail)
+            for serial in sorted(serials)
         )
-        self._tell_of_changes(before)
+        self._log_changes(before)
 
-    def note_server_down(self) -> None:
+    def record_server_down(self) -> None:
         """Nothing is known of any phone until adb's server is back."""
         for transport in self._transport_by_serial.values():
             if transport.state:
-                self._note_state(transport, _SERVER_DOWN)
+                self._apply_state(transport, _SERVER_DOWN)
 
-    def transports(self) -> list[Sighting]:
+    def transports(self) -> list[TransportObservation]:
         """Every row of adb's listing, phones on two of them twice."""
-        return [each.sighting for each in self._transport_by_serial.values() if each.state]
+        return [each.observation for each in self._transport_by_serial.values() if each.state]
 
-    def _transport(self, serial: str) -> Transport:
+    def _transport(self, serial: str) -> TransportTask:
         transport = self._transport_by_serial.get(serial)
         if transport is None:
-            seen = Sighting(serial=serial, presence=Presence.ABSENT, name=self.names.get(serial))
-            transport = Transport(sighting=seen)
+            seen = TransportObservation(serial=serial, presence=Presence.ABSENT, name=self.names.get(serial))
+            transport = TransportTask(observation=seen)
             self._transport_by_serial[serial] = transport
             self._tasks.create_task(self._look_after(transport), name=f"watch {serial}")
         return transport
 
-    def _note_state(self, transport: Transport, state: str) -> None:
+    def _apply_state(self, transport: TransportTask, state: str) -> None:
         if state == transport.state:
             return
         before = self._presences()
         transport.state = state
         transport.changes += 1
         transport.phone = None
-        transport.stirred.set()
+        transport.activity.set()
         now = presence(state or None)
         detail = f"adb says: {state}"
         if now is Presence.UNAUTHORIZED and (key := self._find_key()) is not None:
             detail = f"{detail}; allow the key {key} on its screen"
-        serial = transport.sighting.serial
+        serial = transport.observation.serial
         claimants = (serial, serial) if state == SEVERAL else ()
-        transport.sighting = replace(transport.sighting, presence=now, detail=detail, claimants=claimants)
-        self._tell_of_changes(before)
+        transport.observation = replace(
+            transport.observation, presence=now, detail=detail, claimants=claimants
+        )
+        self._log_changes(before)
 
-    async def _look_after(self, transport: Transport) -> None:
+    async def _look_after(self, transport: TransportTask) -> None:
         """Probe the phone whenever its transport changed, and with back-off while it does not answer."""
         backoff = Backoff(self._random, cap_s=60.0)
         while True:
-            transport.stirred.clear()
+            transport.activity.clear()
             if transport.state != _REACHABLE:
-                await transport.stirred.wait()
+                await transport.activity.wait()
                 continue
             changes = transport.changes
-            sighting = await self._admission.look(transport.sighting)
+            observation = await self._admission.look(transport.observation)
             if transport.changes == changes:
-                self._see(transport, sighting)
+                self._see(transport, observation)
                 await self._stay(transport, backoff)
             # However often it comes and goes, and whatever it says, it is asked once in a second at most.
             await asyncio.sleep(1.0)
 
-    async def _stay(self, transport: Transport, backoff: Backoff) -> None:
+    async def _stay(self, transport: TransportTask, backoff: Backoff) -> None:
         """Wait until the phone must be probed again; have a look at a healthy one now and then."""
-        if transport.sighting.presence is not Presence.ONLINE:
-            await _stirred_within(transport, backoff.next_s())
+        if transport.observation.presence is not Presence.ONLINE:
+            await _wait_for_activity(transport, backoff.next_s())
             return
         backoff.reset()
-        while not await _stirred_within(transport, self._look_s):
-            if self._may_look(transport.sighting):
-                condition = await self._admission.condition(transport.sighting)
-                if condition is None or condition.boot_id != transport.sighting.boot_id:
+        while not await _wait_for_activity(transport, self._look_s):
+            if self._may_look(transport.observation):
+                condition = await self._admission.condition(transport.observation)
+                if condition is None or condition.boot_id != transport.observation.boot_id:
                     return
-                transport.sighting = replace(transport.sighting, condition=condition)
+                transport.observation = replace(transport.observation, condition=condition)
 
-    def _may_look(self, sighting: Sighting) -> bool:
+    def _may_look(self, observation: TransportObservation) -> bool:
         """Whether a look disturbs nobody: nothing runs here, nor is measured on the same CPU."""
-        identity = device_id(sighting)
+        identity = device_id(observation)
         if identity is None or self._hand.holds(identity):
             return False
-        domain = sighting.facts.cpu_domain if sighting.facts else None
-        return domain is None or domain not in self.measuring_domains()
+        domain = observation.facts.cpu_domain if observation.facts else None
+        return domain is None or domain not in self.measured_cpu_domains()
 
-    def measuring_domains(self) -> set[str]:
+    def measured_cpu_domains(self) -> set[str]:
         """The CPUs that are being measured and have other users on this host."""
-        known = self.sightings()
+        known = self.observations()
         facts = [known[identity].facts for identity in self._hand.measuring() if identity in known]
         return {each.cpu_domain for each in facts if each is not None and each.cpu_domain is not None}
 
-    def _see(self, transport: Transport, sighting: Sighting) -> None:
+    def _see(self, transport: TransportTask, observation: TransportObservation) -> None:
         before = self._presences()
-        transport.sighting = sighting
+        transport.observation = observation
         transport.phone = None
-        self._tell_of_changes(before)
+        self._log_changes(before)
 
     def _presences(self) -> dict[DeviceId, Presence]:
-        return {identity: sighting.presence for identity, sighting in self.sightings().items()}
+        return {identity: observation.presence for identity, observation in self.observations().items()}
 
-    def _tell_of_changes(self, before: Mapping[DeviceId, Presence]) -> None:
-        after = self.sightings()
+    def _log_changes(self, before: Mapping[DeviceId, Presence]) -> None:
+        after = self.observations()
         for identity in before.keys() | after.keys():
             now = after[identity].presence if identity in after else Presence.ABSENT
             if now is not before.get(identity, Presence.ABSENT):
                 detail = after[identity].detail if identity in after else None
                 log.info("presence_changed", device_id=identity, presence=now, detail=detail)
                 self._hand.changed.set()
-        self._tell_of_conflicts()
+        self._log_conflicts()
         self._arrival.set()
         self._arrival = asyncio.Event()
 
-    def _tell_of_conflicts(self) -> None:
-        found = conflicts(self.transports())
+    def _log_conflicts(self) -> None:
+        found = find_conflicts(self.transports())
         for identity, serials in found.items():
             if self._conflicts.get(identity) != serials:
                 log.error("identity_claimed_twice", device_id=identity, serials=serials)
         self._conflicts = found
 
 
-async def _stirred_within(transport: Transport, seconds: float) -> bool:
+async def _wait_for_activity(transport: TransportTask, seconds: float) -> bool:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            return await transport.stirred.wait()
+            return await transport.activity.wait()
     return False

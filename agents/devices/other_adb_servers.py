@@ -7,24 +7,24 @@ from typing import NoReturn
 import structlog
 
 from agents.adb.client import AdbClient
-from agents.devices.monitor import PhoneWatch
+from agents.devices.monitor import DeviceMonitor
 from farm.core.errors import AdbServerDown
 
 log = structlog.get_logger(__name__)
 
 #: Where adb's server listens unless it is told otherwise.
-USUAL_PORT = 5037
-LOOK_S = 60.0
+DEFAULT_ADB_PORT = 5037
+CHECK_INTERVAL_S = 60.0
 _REACHABLE = "device"
 
 
-def usual_port(environment: Mapping[str, str]) -> int:
+def default_adb_port(environment: Mapping[str, str]) -> int:
     """Where adb commands of this environment expect a server, and start one."""
     port = environment.get("ANDROID_ADB_SERVER_PORT", "")
-    return int(port) if port.isdecimal() and 0 < int(port) < 65536 else USUAL_PORT
+    return int(port) if port.isdecimal() and 0 < int(port) < 65536 else DEFAULT_ADB_PORT
 
 
-def held_by_other(ours: Mapping[str, str], theirs: Mapping[str, str]) -> frozenset[str]:
+def find_claimed_devices(ours: Mapping[str, str], theirs: Mapping[str, str]) -> frozenset[str]:
     """The phones on USB that another server lists and ours cannot use, by two listings of adb.
 
     A USB phone is claimed by one server only. On TCP it takes any number, and emulators attach themselves.
@@ -33,7 +33,7 @@ def held_by_other(ours: Mapping[str, str], theirs: Mapping[str, str]) -> frozens
     return frozenset(serial for serial in on_usb if ours.get(serial) != _REACHABLE)
 
 
-def explanation(port: int) -> str:
+def claimed_device_hint(port: int) -> str:
     """What is the matter with such a phone, and what helps."""
     return (
         f"another adb server on this machine (port {port}) holds it: end that one "
@@ -41,10 +41,12 @@ def explanation(port: int) -> str:
     )
 
 
-class ForeignServers:
+class OtherServerMonitor:
     """Asks the server that this machine's adb commands use, where there is one; never starts it."""
 
-    def __init__(self, *, ours: AdbClient, port: int, watch: PhoneWatch, every_s: float = LOOK_S) -> None:
+    def __init__(
+        self, *, ours: AdbClient, port: int, watch: DeviceMonitor, every_s: float = CHECK_INTERVAL_S
+    ) -> None:
         self._ours = ours
         self._port = port
         self._watch = watch
@@ -58,7 +60,7 @@ class ForeignServers:
             if held != self._held:
                 self._held = held
                 log.warning("phones_held_by_other_server", port=self._port, serials=sorted(held))
-                self._watch.note_held(held, explanation(self._port))
+                self._watch.record_claimed(held, claimed_device_hint(self._port))
             await asyncio.sleep(self._every_s)
 
     async def _look(self) -> frozenset[str]:
@@ -69,6 +71,6 @@ class ForeignServers:
         except AdbServerDown:
             return frozenset()
         try:
-            return held_by_other(await self._ours.devices(), theirs)
+            return find_claimed_devices(await self._ours.devices(), theirs)
         except AdbServerDown:
             return self._held

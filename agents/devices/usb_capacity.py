@@ -11,7 +11,7 @@ from agents.host.config import AgentConfig
 from agents.host.kernel_log import KernelLog, find_kernel_log, wants_kernel_log
 from farm.clock import Clock
 from farm.phone.adb.kernel_log import UsbRefusal, usb_refusals
-from farm.wire.agents.protocol import MOST_CONTROLLERS, FullController
+from farm.wire.agents.protocol import MAX_CONTROLLERS, FullController
 
 log = structlog.get_logger(__name__)
 
@@ -20,7 +20,7 @@ USB_DEVICES = Path("/sys/bus/usb/devices")
 _ROOT_HUB = "usb{}"
 
 
-class UsbRoom:
+class UsbCapacity:
     """Full controllers by name, in memory. What runs on phones that are there goes on: nothing is stopped.
 
     Invariant: what the kernel said first of a controller is what is told for as long as it lasts, so that the
@@ -55,7 +55,7 @@ class UsbRoom:
     @property
     def full(self) -> tuple[FullController, ...]:
         """The full ones, by name."""
-        found = sorted(self._said_by_controller.items())[:MOST_CONTROLLERS]
+        found = sorted(self._said_by_controller.items())[:MAX_CONTROLLERS]
         return tuple(FullController(controller=controller, said=said) for controller, said in found)
 
     def _see(self, controller: str, said: str, at_s: float) -> None:
@@ -66,8 +66,8 @@ class UsbRoom:
             self._changed.set()
 
 
-async def watch_usb_room(
-    config: AgentConfig, room: UsbRoom, clock: Clock, devices: Path = USB_DEVICES
+async def watch_usb_capacity(
+    config: AgentConfig, room: UsbCapacity, clock: Clock, devices: Path = USB_DEVICES
 ) -> None:
     """Look at the kernel's log now and then, for ever; ends where there is none to look at."""
     if not wants_kernel_log(config):
@@ -79,7 +79,7 @@ async def watch_usb_room(
     await _watch(kernel_log, room, clock, devices)
 
 
-async def _watch(kernel_log: KernelLog, room: UsbRoom, clock: Clock, devices: Path) -> NoReturn:
+async def _watch(kernel_log: KernelLog, room: UsbCapacity, clock: Clock, devices: Path) -> NoReturn:
     is_first, told = True, ""
     while True:
         text, was_read = "", True
@@ -91,13 +91,13 @@ async def _watch(kernel_log: KernelLog, room: UsbRoom, clock: Clock, devices: Pa
             if str(error) != told:
                 log.warning("kernel_log_not_read", source=kernel_log.name, reason=str(error))
                 told = str(error)
-        refusals = list(with_controllers(usb_refusals(text), devices))
+        refusals = list(name_controllers(usb_refusals(text), devices))
         room.note(refusals, now_s=clock.monotonic(), is_first=is_first)
         is_first = is_first and not was_read
         await asyncio.sleep(kernel_log.every_s)
 
 
-def with_controllers(
+def name_controllers(
     refusals: Iterable[UsbRefusal], devices: Path = USB_DEVICES
 ) -> Iterator[tuple[str, UsbRefusal]]:
     """Each with the name of its controller: of the one that has the bus, where the line names a port."""

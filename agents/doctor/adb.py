@@ -8,16 +8,16 @@ from pathlib import Path
 
 from agents.adb.client import AdbClient
 from agents.adb.external_server import PROTOCOL_VERSION, version_hint
-from agents.devices.other_adb_servers import held_by_other
-from agents.doctor.processes import Process, named, read_listener
+from agents.devices.other_adb_servers import find_claimed_devices
+from agents.doctor.processes import ProcessInfo, find_listener, process_text
 from farm.core.errors import AdbServerDown
-from farm.core.operations.diagnostic import Finding, ok, problem, warning
+from farm.core.operations.diagnostic import Diagnostic, ok, problem, warning
 
 _DEADLINE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class AdbVersionProbe:
     """What `adb version` came to."""
 
     binary: Path
@@ -28,7 +28,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class KeyProbe:
     """A private key that phones may know."""
 
     path: Path
@@ -37,7 +37,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerProbe:
     """An adb server, or what stands in its place."""
 
     address: str
@@ -45,24 +45,26 @@ class Server:
     version: int | None = None
     state_by_serial: Mapping[str, str]
     #: None for one on another machine, or of another user.
-    process: Process | None = None
+    process: ProcessInfo | None = None
 
 
-def read_answer(binary: Path) -> Answered:
+def probe_adb_version(binary: Path) -> AdbVersionProbe:
     """Run `adb version`, which starts no server."""
     try:
         done = subprocess.run(
             [binary, "version"], capture_output=True, text=True, timeout=_DEADLINE_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Answered(binary=binary, version=None, error=str(error))
+        return AdbVersionProbe(binary=binary, version=None, error=str(error))
     said = done.stdout.strip().splitlines()
     if done.returncode or not said:
-        return Answered(binary=binary, version=None, error=done.stderr.strip() or f"exit {done.returncode}")
-    return Answered(binary=binary, version=said[0])
+        return AdbVersionProbe(
+            binary=binary, version=None, error=done.stderr.strip() or f"exit {done.returncode}"
+        )
+    return AdbVersionProbe(binary=binary, version=said[0])
 
 
-def check_answer(answer: Answered) -> Finding:
+def check_adb_version(answer: AdbVersionProbe) -> Diagnostic:
     """Whether the agent can start a server."""
     if answer.version is None:
         return problem(
@@ -73,14 +75,14 @@ def check_answer(answer: Answered) -> Finding:
     return ok("adb", f"{answer.version} ({answer.binary})")
 
 
-def read_key(path: Path) -> Key:
+def probe_key(path: Path) -> KeyProbe:
     """Look at a key; nothing of it is read."""
-    return Key(path=path, is_there=path.exists(), is_readable=os.access(path, os.R_OK))
+    return KeyProbe(path=path, is_there=path.exists(), is_readable=os.access(path, os.R_OK))
 
 
-def check_keys(own: Key, shared: Key | None) -> list[Finding]:
+def check_keys(own: KeyProbe, shared: KeyProbe | None) -> list[Diagnostic]:
     """Which keys phones are shown: the operator's, and one that a lab shares over its hosts."""
-    found: list[Finding] = []
+    found: list[Diagnostic] = []
     if not own.is_there:
         hint = "unlock each phone and accept it, or share a key that the phones know: FARM_AGENT_ADB_KEY"
         found.append(warning("keys", f"there is no {own.path} yet; adb makes one that no phone knows", hint))
@@ -97,18 +99,18 @@ def check_keys(own: Key, shared: Key | None) -> list[Finding]:
     return found
 
 
-async def read_server(host: str, port: int, *, is_here: bool = True) -> Server:
+async def probe_server(host: str, port: int, *, is_here: bool = True) -> ServerProbe:
     """Ask a server; none is started."""
     client = AdbClient(port, host)
-    process = read_listener(port) if is_here else None
+    process = find_listener(port) if is_here else None
     try:
         version, listing = await client.version(), await client.devices()
     except AdbServerDown:
-        return Server(address=client.address, state_by_serial={}, process=process)
-    return Server(address=client.address, version=version, state_by_serial=listing, process=process)
+        return ServerProbe(address=client.address, state_by_serial={}, process=process)
+    return ServerProbe(address=client.address, version=version, state_by_serial=listing, process=process)
 
 
-def check_shared_server(server: Server) -> Finding:
+def check_external_server(server: ServerProbe) -> Diagnostic:
     """Whether the server can be used that FARM_AGENT_ADB_SERVER names."""
     if server.version is None:
         return problem(
@@ -121,16 +123,18 @@ def check_shared_server(server: Server) -> Finding:
     return ok("adb server", f"the one at {server.address} is shared")
 
 
-def check_usual_server(usual: Server, ours: Server | None) -> Finding:
+def check_default_server(usual: ServerProbe, ours: ServerProbe | None) -> Diagnostic:
     """Whether the server that adb commands use has phones that the agent should have."""
     if usual.version is None:
         return ok("adb server", f"none but the agent's is in the way ({usual.address} is silent)")
-    held = held_by_other(ours.state_by_serial if ours else {}, usual.state_by_serial)
+    held = find_claimed_devices(ours.state_by_serial if ours else {}, usual.state_by_serial)
     if not held:
-        return ok("adb server", f"the one at {usual.address} ({named(usual.process)}) holds no phone on USB")
+        return ok(
+            "adb server", f"the one at {usual.address} ({process_text(usual.process)}) holds no phone on USB"
+        )
     return problem(
         "adb server",
-        f"the one at {usual.address} ({named(usual.process)}) holds {', '.join(sorted(held))}",
+        f"the one at {usual.address} ({process_text(usual.process)}) holds {', '.join(sorted(held))}",
         f"adb -P {usual.address.rpartition(':')[2]} kill-server, or share it: "
         f"FARM_AGENT_ADB_SERVER={usual.address}",
     )

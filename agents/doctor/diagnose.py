@@ -3,18 +3,18 @@
 import os
 from pathlib import Path
 
-from agents.adb.server import find_record, is_server, own_home, shipped_adb
-from agents.devices.other_adb_servers import usual_port
+from agents.adb.server import bundled_adb, find_record, is_our_server, key_home
+from agents.devices.other_adb_servers import default_adb_port
 from agents.doctor import adb, farm_connectivity, kernel, machine, usb
 from agents.host.config import AgentConfig
 from agents.host.kernel_log import wants_kernel_log
 from agents.host.process import command_line
-from agents.link.enrollment import CREDENTIAL, find_credential
+from agents.link.enrollment import CREDENTIAL_FILE, find_credential
 from farm.core.base.address import host_and_port, is_loopback
-from farm.core.operations.diagnostic import Finding
+from farm.core.operations.diagnostic import Diagnostic
 
 
-async def examine_agent(config: AgentConfig, *, has_farm: bool = True) -> list[Finding]:
+async def diagnose_agent(config: AgentConfig, *, has_farm: bool = True) -> list[Diagnostic]:
     """Look this machine over with an agent's settings; starts nothing, changes nothing.
 
     Args:
@@ -22,12 +22,12 @@ async def examine_agent(config: AgentConfig, *, has_farm: bool = True) -> list[F
         has_farm: False when its farm is known not to run, as that of an embedded agent.
     """
     folder = config.data_dir
-    secret = folder / CREDENTIAL
+    secret = folder / CREDENTIAL_FILE
     return [
-        *machine.check_folder(machine.read_folder(folder), "FARM_AGENT_DATA_DIR"),
+        *machine.check_folder(machine.probe_folder(folder), "FARM_AGENT_DATA_DIR"),
         *machine.check_private_file(secret, machine.read_mode(secret)),
         machine.check_file_limit(machine.read_file_limit()),
-        adb.check_answer(adb.read_answer(shipped_adb())),
+        adb.check_adb_version(adb.probe_adb_version(bundled_adb())),
         *_keys(config),
         *await _servers(config),
         *([kernel.check_kernel_log(kernel.read_refusals(config))] if wants_kernel_log(config) else []),
@@ -35,37 +35,39 @@ async def examine_agent(config: AgentConfig, *, has_farm: bool = True) -> list[F
     ]
 
 
-def _keys(config: AgentConfig) -> list[Finding]:
+def _keys(config: AgentConfig) -> list[Diagnostic]:
     if config.adb_server is not None:
         # Its keys are those of whoever started it.
         return []
-    shared = None if config.adb_key is None else adb.read_key(config.adb_key)
+    shared = None if config.adb_key is None else adb.probe_key(config.adb_key)
     # A server without USB is for phones that ask for none, as virtual ones: it does not touch the operator's.
-    home = Path.home() if config.adb_usb else own_home(config.data_dir / "adb")
-    return adb.check_keys(adb.read_key(home / ".android" / "adbkey"), shared)
+    home = Path.home() if config.adb_usb else key_home(config.data_dir / "adb")
+    return adb.check_keys(adb.probe_key(home / ".android" / "adbkey"), shared)
 
 
-async def _farm(config: AgentConfig) -> list[Finding]:
+async def _farm(config: AgentConfig) -> list[Diagnostic]:
     credential = find_credential(config.data_dir)
     if credential is None:
-        return [farm_connectivity.not_joined(config.host)]
-    return farm_connectivity.check_link(await farm_connectivity.read_link(config.farm_url, credential.secret))
+        return [farm_connectivity.report_not_enrolled(config.host)]
+    return farm_connectivity.check_farm_connectivity(
+        await farm_connectivity.probe_farm(config.farm_url, credential.secret)
+    )
 
 
-async def _servers(config: AgentConfig) -> list[Finding]:
+async def _servers(config: AgentConfig) -> list[Diagnostic]:
     if config.adb_server is not None:
         host, port = host_and_port(config.adb_server)
-        server = await adb.read_server(host, port, is_here=is_loopback(host))
-        return [adb.check_shared_server(server)]
+        server = await adb.probe_server(host, port, is_here=is_loopback(host))
+        return [adb.check_external_server(server)]
     if not config.adb_usb:
         return []
     own = find_record(config.data_dir / "adb")
-    if own is not None and not is_server(command_line(own.pid), own.port):
+    if own is not None and not is_our_server(command_line(own.pid), own.port):
         own = None
-    ours = None if own is None else await adb.read_server("127.0.0.1", own.port)
-    usual = await adb.read_server("127.0.0.1", usual_port(os.environ))
-    phones = usb.read_usb_phones()
+    ours = None if own is None else await adb.probe_server("127.0.0.1", own.port)
+    usual = await adb.probe_server("127.0.0.1", default_adb_port(os.environ))
+    phones = usb.read_usb_devices()
     return [
-        adb.check_usual_server(usual, ours),
+        adb.check_default_server(usual, ours),
         *usb.check_usb(phones, None if own is None else own.pid),
     ]

@@ -9,18 +9,18 @@ import httpx
 from pydantic import SecretStr
 
 from agents.farm_api import farm_client
-from farm.core.operations.diagnostic import Finding, ok, problem, warning
+from farm.core.operations.diagnostic import Diagnostic, ok, problem, warning
 
 #: HTTP dates are whole seconds, and the answer took a while.
 _SKEW_S = 5.0
 #: No artifact: the empty file's digest begins otherwise.
-_NOTHING = "/api/v1/blobs/" + "0" * 64
+_UNKNOWN_BLOB = "/api/v1/blobs/" + "0" * 64
 
 _HOW_TO_JOIN = "`farm token create` on the farm's machine, `farm agent join URL` here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class FarmProbe:
     """What came of asking the farm whether it is well, and whether it knows us."""
 
     url: str
@@ -33,24 +33,24 @@ class Link:
     is_known: bool = True
 
 
-def not_joined(host: str) -> Finding:
+def report_not_enrolled(host: str) -> Diagnostic:
     """What there is to say of a host without a credential."""
     return warning("farm", f"{host} has not joined a farm yet", _HOW_TO_JOIN)
 
 
-async def read_link(
+async def probe_farm(
     url: str, credential: SecretStr, now: Callable[[], datetime] = lambda: datetime.now(UTC)
-) -> Link:
+) -> FarmProbe:
     """Ask the farm; nothing is changed there."""
     try:
         async with farm_client(url) as http:
             answer = await http.get("/api/v1/health")
             arrived_at = now()
             headers = {"Authorization": f"Bearer {credential.get_secret_value()}"}
-            known = await http.head(_NOTHING, headers=headers)
+            known = await http.head(_UNKNOWN_BLOB, headers=headers)
     except httpx.HTTPError as error:
-        return Link(url=url, error=str(error) or type(error).__name__)
-    return Link(
+        return FarmProbe(url=url, error=str(error) or type(error).__name__)
+    return FarmProbe(
         url=url,
         status=answer.status_code,
         skew_s=_skew_s(answer.headers.get("date"), arrived_at),
@@ -58,7 +58,7 @@ async def read_link(
     )
 
 
-def check_link(link: Link) -> list[Finding]:
+def check_farm_connectivity(link: FarmProbe) -> list[Diagnostic]:
     """Whether the agent can work for that farm."""
     if link.error is not None:
         hint = (
@@ -75,13 +75,13 @@ def check_link(link: Link) -> list[Finding]:
     return [*found, *_check_skew(link.skew_s)]
 
 
-def _check_skew(skew_s: float | None) -> list[Finding]:
+def _check_skew(skew_s: float | None) -> list[Diagnostic]:
     if skew_s is None:
         return []
     if abs(skew_s) > _SKEW_S:
         way = "ahead of" if skew_s > 0 else "behind"
-        sentence = f"the farm's clock is {abs(skew_s):.0f} s {way} this one"
-        return [warning("clock", sentence, "run an NTP client on both; times in reports are off until then")]
+        message = f"the farm's clock is {abs(skew_s):.0f} s {way} this one"
+        return [warning("clock", message, "run an NTP client on both; times in reports are off until then")]
     return [ok("clock", "this clock and the farm's agree within a few seconds")]
 
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm.core.base.units import size_text
-from farm.core.operations.diagnostic import Finding, ok, problem, warning
+from farm.core.operations.diagnostic import Diagnostic, ok, problem, warning
 
-_LITTLE_BYTES, _TOO_LITTLE_BYTES = 5_000_000_000, 1_000_000_000
+_LOW_SPACE_BYTES, _MIN_SPACE_BYTES = 5_000_000_000, 1_000_000_000
 #: Phones, connections and files of one process; a hundred phones need some thousands.
-_FILES = 4096
+_MIN_OPEN_FILES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
+class FolderProbe:
     """A folder of ours, or the place where it would be made."""
 
     path: Path
@@ -26,10 +26,10 @@ class Folder:
     free_bytes: int
 
 
-def read_folder(path: Path) -> Folder:
+def probe_folder(path: Path) -> FolderProbe:
     """Look at a folder, or at what is nearest above it when it is missing."""
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
-    return Folder(
+    return FolderProbe(
         path=path,
         is_there=there == path,
         is_writable=there.is_dir() and os.access(there, os.W_OK | os.X_OK),
@@ -38,7 +38,7 @@ def read_folder(path: Path) -> Folder:
     )
 
 
-def check_folder(folder: Folder, variable: str) -> list[Finding]:
+def check_folder(folder: FolderProbe, variable: str) -> list[Diagnostic]:
     """Whether a data folder can be used; `variable` is the setting that names it."""
     free = f"{size_text(folder.free_bytes)} free"
     subject = "data folder"
@@ -50,9 +50,9 @@ def check_folder(folder: Folder, variable: str) -> list[Finding]:
         hint = f"chmod o-w {folder.path}"
         return [problem(subject, f"anybody on this machine may write to {folder.path}", hint)]
     said = f"{folder.path}: {'' if folder.is_there else 'not made yet, '}{free}"
-    if folder.free_bytes < _TOO_LITTLE_BYTES:
+    if folder.free_bytes < _MIN_SPACE_BYTES:
         return [problem(subject, said, f"free space there, or name a larger disk with {variable}")]
-    if folder.free_bytes < _LITTLE_BYTES:
+    if folder.free_bytes < _LOW_SPACE_BYTES:
         return [warning(subject, said, "models and evidence need some gigabytes: free space soon")]
     return [ok(subject, said)]
 
@@ -62,14 +62,14 @@ def read_file_limit() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
-def check_file_limit(limit: int) -> Finding:
+def check_file_limit(limit: int) -> Diagnostic:
     """Whether that is enough for many phones."""
-    if limit == resource.RLIM_INFINITY or limit >= _FILES:
+    if limit == resource.RLIM_INFINITY or limit >= _MIN_OPEN_FILES:
         return ok("limits", f"a process may open {'any number of' if limit < 0 else limit} files")
     return warning(
         "limits",
         f"a process may open {limit} files only",
-        f"raise it for many phones: ulimit -n {_FILES}, or LimitNOFILE={_FILES} in the unit",
+        f"raise it: ulimit -n {_MIN_OPEN_FILES}, or LimitNOFILE={_MIN_OPEN_FILES} in the unit",
     )
 
 
@@ -81,7 +81,7 @@ def read_mode(path: Path) -> int | None:
         return None
 
 
-def check_private_file(path: Path, mode: int | None) -> list[Finding]:
+def check_private_file(path: Path, mode: int | None) -> list[Diagnostic]:
     """Whether a secret is its owner's alone; nothing is said of one that is not there."""
     if mode is None:
         return []

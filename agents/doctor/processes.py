@@ -10,7 +10,7 @@ _LISTENS = "0A"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class ProcessInfo:
     """One process, by its command line."""
 
     pid: int
@@ -18,23 +18,23 @@ class Process:
 
 
 #: One that is there, of a user whose processes we may not look into.
-UNSEEN = Process(pid=0, command="")
+UNKNOWN_PROCESS = ProcessInfo(pid=0, command="")
 
 
-def read_listener(port: int, proc: Path = PROC) -> Process | None:
+def find_listener(port: int, proc: Path = PROC) -> ProcessInfo | None:
     """The process that listens on a TCP port; None when none does."""
     inodes = {f"socket:[{inode}]" for inode in _listening_inodes(port, proc)}
-    return next(_with_open(inodes, proc), UNSEEN) if inodes else None
+    return next(_processes_with_open(inodes, proc), UNKNOWN_PROCESS) if inodes else None
 
 
-def read_users(path: Path, proc: Path = PROC) -> list[Process]:
+def find_file_users(path: Path, proc: Path = PROC) -> list[ProcessInfo]:
     """The processes that have a file open."""
-    return list(_with_open({str(path)}, proc))
+    return list(_processes_with_open({str(path)}, proc))
 
 
-def named(process: Process | None) -> str:
+def process_text(process: ProcessInfo | None) -> str:
     """A process as people know it; another user's can often not be seen."""
-    if process is None or process == UNSEEN:
+    if process is None or process == UNKNOWN_PROCESS:
         return "a process of another user"
     return f"pid {process.pid}: {process.command[:80]}"
 
@@ -50,13 +50,13 @@ def _listening_inodes(port: int, proc: Path) -> Iterator[str]:
                 yield fields[9]
 
 
-def _with_open(targets: set[str], proc: Path) -> Iterator[Process]:
+def _processes_with_open(targets: set[str], proc: Path) -> Iterator[ProcessInfo]:
     for folder in proc.glob("[0-9]*"):
         try:
             is_one = any(str(link.readlink()) in targets for link in (folder / "fd").iterdir())
             if is_one:
                 words = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
-                yield Process(pid=int(folder.name), command=words.decode(errors="replace").strip())
+                yield ProcessInfo(pid=int(folder.name), command=words.decode(errors="replace").strip())
         except OSError:
             # It ended, or is another user's.
             continue

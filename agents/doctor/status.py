@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.adb.server import find_record, is_server
+from agents.adb.server import find_record, is_our_server
 from agents.host.config import AgentConfig
 from agents.host.instance_lock import find_holder
 from agents.host.process import command_line
@@ -12,7 +12,7 @@ from agents.link.enrollment import find_credential
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldAttempt:
+class AttemptStatus:
     """One attempt in hand."""
 
     attempt_id: int
@@ -32,7 +32,7 @@ class AgentStatus:
     pid: int | None
     #: Where its adb server listens; None when none runs.
     adb_server: str | None
-    attempts: tuple[HeldAttempt, ...]
+    attempts: tuple[AttemptStatus, ...]
     #: Reports that the farm does not have yet.
     waiting_reports: int
 
@@ -41,7 +41,7 @@ def agent_status(config: AgentConfig) -> AgentStatus:
     """Look; nothing is asked of farm, adb or phones."""
     folder = config.data_dir
     # Journal and Spool tidy their folders up, which is for the agent alone to do.
-    held = (_held(path) for path in (folder / "attempts").glob("*.json"))
+    held = (_attempt_status(path) for path in (folder / "attempts").glob("*.json"))
     return AgentStatus(
         host=config.host,
         farm_url=config.farm_url,
@@ -54,10 +54,10 @@ def agent_status(config: AgentConfig) -> AgentStatus:
     )
 
 
-def _held(path: Path) -> HeldAttempt | None:
+def _attempt_status(path: Path) -> AttemptStatus | None:
     try:
         fields = json.loads(path.read_bytes())
-        return HeldAttempt(
+        return AttemptStatus(
             attempt_id=int(fields["attempt_id"]),
             device_id=str(fields["device_id"]),
             phase=str(fields["phase"]),
@@ -69,6 +69,6 @@ def _held(path: Path) -> HeldAttempt | None:
 
 def _own_server(folder: Path) -> str | None:
     record = find_record(folder)
-    if record is None or not is_server(command_line(record.pid), record.port):
+    if record is None or not is_our_server(command_line(record.pid), record.port):
         return None
     return f"127.0.0.1:{record.port}"

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.doctor.processes import PROC, Process, named, read_users
-from farm.core.operations.diagnostic import Finding, ok, problem, warning
+from agents.doctor.processes import PROC, ProcessInfo, find_file_users, process_text
+from farm.core.operations.diagnostic import Diagnostic, ok, problem, warning
 
 #: Class, subclass and protocol of adb's interface (AOSP: adb.h, ADB_CLASS and following).
 _ADB_INTERFACE = ("ff", "42", "01")
@@ -14,7 +14,7 @@ _SUBJECT = "usb"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsbPhone:
+class UsbDevice:
     """A USB device that offers adb."""
 
     #: Where it is plugged in, e.g. `1-2.3`.
@@ -24,23 +24,25 @@ class UsbPhone:
     node: Path
     #: Whether this user may open it; None when there is no node.
     is_openable: bool | None
-    users: tuple[Process, ...] = ()
+    users: tuple[ProcessInfo, ...] = ()
 
 
-def read_usb_phones(sys: Path = Path("/sys"), dev: Path = Path("/dev"), proc: Path = PROC) -> list[UsbPhone]:
+def read_usb_devices(
+    sys: Path = Path("/sys"), dev: Path = Path("/dev"), proc: Path = PROC
+) -> list[UsbDevice]:
     """Every USB device with an adb interface."""
     folders = {interface.parent / interface.name.partition(":")[0] for interface in _adb_interfaces(sys)}
-    return [_phone(folder, dev, proc) for folder in sorted(folders)]
+    return [_usb_device(folder, dev, proc) for folder in sorted(folders)]
 
 
-def check_usb(phones: Sequence[UsbPhone], own_server_pid: int | None) -> list[Finding]:
+def check_usb(phones: Sequence[UsbDevice], own_server_pid: int | None) -> list[Diagnostic]:
     """Which phones can be used by the agent of this machine, and what keeps it from the others."""
     if not phones:
         return [ok(_SUBJECT, "no phone on USB offers adb")]
     return [_check(phone, own_server_pid) for phone in phones]
 
 
-def _check(phone: UsbPhone, own_server_pid: int | None) -> Finding:
+def _check(phone: UsbDevice, own_server_pid: int | None) -> Diagnostic:
     name = f"{phone.serial} ({phone.name}, USB {phone.path})"
     if phone.is_openable is None:
         return problem(
@@ -56,7 +58,7 @@ def _check(phone: UsbPhone, own_server_pid: int | None) -> Finding:
     if others:
         return warning(
             _SUBJECT,
-            f"{name} is held by {'; '.join(map(named, others))}",
+            f"{name} is held by {'; '.join(map(process_text, others))}",
             "end that adb server, or have the agent share it (FARM_AGENT_ADB_SERVER=127.0.0.1:PORT)",
         )
     return ok(_SUBJECT, f"{name} can be opened")
@@ -69,16 +71,16 @@ def _adb_interfaces(sys: Path) -> Iterator[Path]:
             yield interface
 
 
-def _phone(folder: Path, dev: Path, proc: Path) -> UsbPhone:
+def _usb_device(folder: Path, dev: Path, proc: Path) -> UsbDevice:
     bus, number = (int(_text(folder / name) or 0) for name in ("busnum", "devnum"))
     node = dev / "bus" / "usb" / f"{bus:03d}" / f"{number:03d}"
-    return UsbPhone(
+    return UsbDevice(
         path=folder.name,
         serial=_text(folder / "serial") or "no serial number",
         name=" ".join(filter(None, (_text(folder / "manufacturer"), _text(folder / "product")))) or "unnamed",
         node=node,
         is_openable=os.access(node, os.R_OK | os.W_OK) if node.exists() else None,
-        users=tuple(read_users(node, proc)),
+        users=tuple(find_file_users(node, proc)),
     )
 
 

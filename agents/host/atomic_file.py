@@ -17,14 +17,14 @@ Value = TypeVar("Value")
 TEMPORARY_SUFFIX = ".tmp"
 
 
-def write_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+def write_file_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Put `data` at `path`; on return it is on the disk, name included.
 
     Raises:
         HostDiskFull: no space is left, and the old content stays.
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-    with disk_errors_named(path):
+    with translate_disk_errors(path):
         try:
             _write_synced(temporary, data, mode)
         except OSError:
@@ -65,7 +65,7 @@ def sweep_temporaries(folder: Path) -> None:
 
 
 @contextmanager
-def disk_errors_named(path: Path) -> Iterator[None]:
+def translate_disk_errors(path: Path) -> Iterator[None]:
     """Translate a full disk into an error of the tree."""
     try:
         yield

@@ -9,14 +9,14 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agents.host.data_dir import find_file
 from agents.host.disk_reserve import RESERVE_BYTES
-from agents.host.usb_port_names import phone_names
+from agents.host.usb_port_names import device_names
 from agents.host.usb_power import power_command
 from farm.core.base.address import host_and_port
 from farm.core.upkeep.charging import ChargeWindow, charge_window
 from farm.wire.agents.protocol import Name
 
 #: In the data folder, written by joining.
-KEPT = "settings.json"
+SAVED_SETTINGS_FILE = "settings.json"
 
 
 class AgentConfig(BaseSettings):
@@ -44,9 +44,9 @@ class AgentConfig(BaseSettings):
     #: The host's cache of artifacts is trimmed to this, least recently used first.
     cache_limit_bytes: Annotated[int, Field(gt=0)] = 20 * 1024**3
     #: So is the cache of each phone, before a run that needs more.
-    phone_cache_limit_bytes: Annotated[int, Field(gt=0)] = 8 * 1024**3
+    device_cache_limit_bytes: Annotated[int, Field(gt=0)] = 8 * 1024**3
     #: Phones that go by where they are plugged in, as `1-4.2=left`, for want of serial numbers of their own.
-    phone_names: Annotated[dict[str, Name], NoDecode] = Field(default_factory=dict)
+    device_names: Annotated[dict[str, Name], NoDecode] = Field(default_factory=dict)
     #: To how many phones files are brought at the same time; None: to as many as want some.
     max_pushes: Annotated[int, Field(gt=0)] | None = None
     #: Keep batteries between two levels, such as `40-80`; None: phones charge as they like.
@@ -56,9 +56,9 @@ class AgentConfig(BaseSettings):
     #: Restart phones that nothing gentler brings back, while nobody is at work on them.
     reboot: bool = False
     #: How patient that is: every wait of the ladder times this.
-    recovery_patience: Annotated[float, Field(gt=0, le=100)] = 1.0
+    recovery_timeout_factor: Annotated[float, Field(gt=0, le=100)] = 1.0
     #: Have the farm set up phones that nobody looked at yet: their settings are changed without a question.
-    set_up_phones: bool = False
+    provision_devices: bool = False
     #: Where the kernel's lines can be read that tell of a full USB controller; None: where they usually are.
     kernel_log: Path | None = None
     #: For so long after the kernel said so last, a USB controller counts as full.
@@ -83,10 +83,10 @@ class AgentConfig(BaseSettings):
     def _is_address(cls, value: str | None) -> str | None:
         return None if value is None else _address(value)
 
-    @field_validator("phone_names", mode="before")
+    @field_validator("device_names", mode="before")
     @classmethod
     def _are_names(cls, value: Any) -> Any:
-        return phone_names(value) if isinstance(value, str) else value
+        return device_names(value) if isinstance(value, str) else value
 
     @field_validator("charge_window", mode="before")
     @classmethod
@@ -120,7 +120,7 @@ class AgentConfig(BaseSettings):
         return SecretStr(self.join_token_file.read_text(encoding="utf-8").strip())
 
 
-class KeptSettings(BaseModel):
+class SavedSettings(BaseModel):
     """What joining a farm keeps for every later run."""
 
     model_config = ConfigDict(frozen=True)
@@ -129,15 +129,15 @@ class KeptSettings(BaseModel):
     host: Name
 
 
-def find_kept(data_dir: Path) -> KeptSettings | None:
+def find_saved_settings(data_dir: Path) -> SavedSettings | None:
     """What an earlier `farm agent join` kept; None when there is nothing, or nonsense.
 
     Raises:
         InvalidInput: it is another user's.
     """
-    kept = find_file(data_dir / KEPT)
+    kept = find_file(data_dir / SAVED_SETTINGS_FILE)
     try:
-        return None if kept is None else KeptSettings.model_validate_json(kept)
+        return None if kept is None else SavedSettings.model_validate_json(kept)
     except ValidationError:
         return None
 
@@ -150,7 +150,7 @@ def agent_config(**given: Any) -> AgentConfig:
         InvalidInput: the data folder is another user's.
     """
     config = AgentConfig(**given)
-    kept = find_kept(config.data_dir)
+    kept = find_saved_settings(config.data_dir)
     if kept is None:
         return config
     unset = {name: value for name, value in kept if name not in config.model_fields_set}

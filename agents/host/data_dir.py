@@ -7,13 +7,13 @@ from pathlib import Path
 from farm.core.errors import InvalidInput
 
 
-def make_folder(data_dir: Path) -> None:
+def make_data_dir(data_dir: Path) -> None:
     """Make the folder, where it is missing.
 
     Raises:
         InvalidInput: this user cannot.
     """
-    with unusable_named(data_dir):
+    with translate_folder_errors(data_dir):
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
@@ -23,7 +23,7 @@ def find_file(path: Path) -> bytes | None:
     Raises:
         InvalidInput: this user may not read it. That is not the same as missing: the agent has joined, say.
     """
-    with unusable_named(path.parent):
+    with translate_folder_errors(path.parent):
         try:
             return path.read_bytes()
         except FileNotFoundError:
@@ -31,7 +31,7 @@ def find_file(path: Path) -> bytes | None:
 
 
 @contextmanager
-def unusable_named(data_dir: Path) -> Iterator[None]:
+def translate_folder_errors(data_dir: Path) -> Iterator[None]:
     """Translate what the system refuses in the folder into an error of the tree."""
     try:
         yield

@@ -8,7 +8,7 @@ from farm.core.base.units import size_text
 from farm.core.errors import HostDiskFull
 
 
-class Reserve:
+class DiskReserve:
     """A file of nothing, of which space can be had when there is none left. Blocking: for the disk thread.
 
     File systems that compress, or share blocks, may keep less back than its size says.

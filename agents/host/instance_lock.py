@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agents.host.data_dir import make_folder, unusable_named
+from agents.host.data_dir import make_data_dir, translate_folder_errors
 from farm.core.errors import HostError
 
 _FILE = "agent.lock"
@@ -28,8 +28,8 @@ def host_lock(data_dir: Path) -> Iterator[None]:
         AgentRunningError: at once, when somebody else holds it.
         InvalidInput: this user cannot use the folder.
     """
-    make_folder(data_dir)
-    with unusable_named(data_dir):
+    make_data_dir(data_dir)
+    with translate_folder_errors(data_dir):
         descriptor = os.open(data_dir / _FILE, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _lock(descriptor, data_dir)

@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 THREADS = 8
 
 
-async def in_file_thread(action: Callable[[*Arguments], Value], *arguments: *Arguments) -> Value:
+async def run_in_io_pool(action: Callable[[*Arguments], Value], *arguments: *Arguments) -> Value:
     """Run a blocking call on a file; raises what it raises."""
     return await asyncio.get_running_loop().run_in_executor(_pool(), action, *arguments)
 

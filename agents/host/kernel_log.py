@@ -19,7 +19,7 @@ _LOOK_BYTES = 4 * 1024 * 1024
 _RECORD_BYTES = 8192
 _JOURNAL_S = 10.0
 #: Members of systemd-journal and adm may read it, others get an empty one.
-_JOURNAL = ("journalctl", "--dmesg", "--quiet", "--no-pager", "--output=short-monotonic")
+_JOURNALCTL = ("journalctl", "--dmesg", "--quiet", "--no-pager", "--output=short-monotonic")
 
 
 class KernelLog(Protocol):
@@ -38,7 +38,7 @@ class KernelLog(Protocol):
         """
 
 
-class Kmsg:
+class KmsgLog:
     """The kernel's own buffer, which keeps some thousands of lines."""
 
     every_s = 5.0
@@ -98,7 +98,7 @@ class LogFile:
         return whole.decode(errors="replace")
 
 
-class Journal:
+class JournaldLog:
     """What journald keeps of it: a program of its own has to be run for each look."""
 
     name = "journalctl --dmesg"
@@ -108,7 +108,7 @@ class Journal:
         self._last: str | None = None
 
     def read(self) -> str:
-        found = _journal()
+        found = _read_journald()
         known = found.index(self._last) + 1 if self._last in found else 0
         self._last = found[-1] if found else self._last
         return "\n".join(found[known:])
@@ -120,12 +120,12 @@ def find_kernel_log(config: AgentConfig) -> KernelLog | None:
     An agent without phones on USB of this machine reads one only where its settings name one.
     """
     if config.kernel_log is not None:
-        return _named(config.kernel_log)
+        return _open_log(config.kernel_log)
     if not wants_kernel_log(config):
         return None
     with suppress(OSError):
-        return Kmsg()
-    return Journal() if _has_journal() else None
+        return KmsgLog()
+    return JournaldLog() if _has_journal() else None
 
 
 def wants_kernel_log(config: AgentConfig) -> bool:
@@ -136,11 +136,11 @@ def wants_kernel_log(config: AgentConfig) -> bool:
     return config.adb_usb and (server is None or is_loopback(host_and_port(server)[0]))
 
 
-def _named(path: Path) -> KernelLog | None:
+def _open_log(path: Path) -> KernelLog | None:
     try:
         mode = path.stat().st_mode
         # To open a pipe that nobody writes to would take for ever.
-        return Kmsg(path) if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) else LogFile(path)
+        return KmsgLog(path) if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) else LogFile(path)
     except FileNotFoundError:
         return LogFile(path)
     except OSError:
@@ -149,20 +149,20 @@ def _named(path: Path) -> KernelLog | None:
 
 def _has_journal() -> bool:
     try:
-        return shutil.which(_JOURNAL[0]) is not None and bool(_journal(lines=1))
+        return shutil.which(_JOURNALCTL[0]) is not None and bool(_read_journald(lines=1))
     except OSError:
         return False
 
 
-def _journal(lines: int = _FIRST_LINES) -> list[str]:
+def _read_journald(lines: int = _FIRST_LINES) -> list[str]:
     try:
         done = subprocess.run(
-            [*_JOURNAL, f"--lines={lines}"],
+            [*_JOURNALCTL, f"--lines={lines}"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_JOURNAL_S,
             check=True,
         )
     except subprocess.SubprocessError as error:
-        raise OSError(f"{_JOURNAL[0]}: {error}") from error
+        raise OSError(f"{_JOURNALCTL[0]}: {error}") from error
     return done.stdout.decode(errors="replace").splitlines()

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-ENDING = (signal.SIGTERM, signal.SIGKILL)
+TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGKILL)
 
 
 def command_line(pid: int) -> list[str]:
@@ -35,7 +35,11 @@ def stat_fields(pid: int) -> list[str]:
 
 
 def end_process(
-    pid: int, is_ours: Callable[[int], bool], *, deadline_s: float, signals: Sequence[signal.Signals] = ENDING
+    pid: int,
+    is_ours: Callable[[int], bool],
+    *,
+    deadline_s: float,
+    signals: Sequence[signal.Signals] = TERMINATION_SIGNALS,
 ) -> bool:
     """Send a process each signal in turn until it is gone, and tell whether it is; blocks.
 

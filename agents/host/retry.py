@@ -12,10 +12,10 @@ from farm.core.errors import AdbServerDown, DeviceOffline, DeviceProtocol, FarmE
 Value = TypeVar("Value")
 
 #: What a phone says, or what is said for it, while it or adb's server is away.
-PHONE_AWAY: tuple[type[FarmError], ...] = (DeviceOffline, DeviceProtocol, AdbServerDown)
+DEVICE_AWAY: tuple[type[FarmError], ...] = (DeviceOffline, DeviceProtocol, AdbServerDown)
 
 
-class Patience:
+class TransportRetry:
     """Waits a little longer after each failure, up to 5 s."""
 
     def __init__(self, clock: Clock, random: Random) -> None:
@@ -27,7 +27,7 @@ class Patience:
         call: Callable[[], Awaitable[Value]],
         *,
         away_s: float,
-        away: tuple[type[FarmError], ...] = PHONE_AWAY,
+        away: tuple[type[FarmError], ...] = DEVICE_AWAY,
     ) -> Value:
         """The value of a call that may be repeated.
 

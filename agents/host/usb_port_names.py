@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterable, Mapping
 
 from farm.core.base.address import host_and_port
-from farm.phone.adb.listing import ListedPhone, states
+from farm.phone.adb.listing import AdbDeviceRow, states
 
 #: adb takes a phone's port for its name, too: `adb -s usb:1-4.2`.
-PORT = "usb:"
+USB_PREFIX = "usb:"
 _USB_PATH = re.compile(r"\d{1,4}-\d{1,4}(?:\.\d{1,4}){0,8}", re.ASCII)
 
 
-def phone_names(text: str) -> dict[str, str]:
+def device_names(text: str) -> dict[str, str]:
     """Names by what adb calls a place, from `1-4.2=left,10.0.0.5:5555=right`.
 
     Raises:
@@ -22,33 +22,33 @@ def phone_names(text: str) -> dict[str, str]:
         place, equals, name = (piece.strip() for piece in part.partition("="))
         if not equals or not name:
             raise ValueError(f"{part!r} is not PLACE=NAME, such as 1-4.2=bench-left")
-        found[_adb_name(place)] = name
+        found[_adb_port_name(place)] = name
     if len(found) != len(set(found.values())) or len(found) != text.count("="):
         raise ValueError("each place has one name, and each name one place")
     return found
 
 
-def placed(rows: Iterable[ListedPhone], names: Mapping[str, str]) -> dict[str, str]:
+def states_by_port(rows: Iterable[AdbDeviceRow], names: Mapping[str, str]) -> dict[str, str]:
     """State words by what adb is to be asked with: the port where that has a name, or else the serial."""
-    return states((_place(row, names), row.state) for row in rows)
+    return states((_port_or_serial(row, names), row.state) for row in rows)
 
 
-def port_of(name: str, rows: Iterable[ListedPhone]) -> str | None:
+def find_port(name: str, rows: Iterable[AdbDeviceRow]) -> str | None:
     """Where a phone is plugged in, `1-4.2`, by what adb is asked with; None where adb does not tell."""
-    if name.startswith(PORT):
-        return name.removeprefix(PORT)
+    if name.startswith(USB_PREFIX):
+        return name.removeprefix(USB_PREFIX)
     return next((row.usb_path for row in rows if row.serial == name), None)
 
 
-def _place(row: ListedPhone, names: Mapping[str, str]) -> str:
-    port = f"{PORT}{row.usb_path}"
+def _port_or_serial(row: AdbDeviceRow, names: Mapping[str, str]) -> str:
+    port = f"{USB_PREFIX}{row.usb_path}"
     return port if port in names else row.serial
 
 
-def _adb_name(place: str) -> str:
-    path = place.removeprefix(PORT)
+def _adb_port_name(place: str) -> str:
+    path = place.removeprefix(USB_PREFIX)
     if _USB_PATH.fullmatch(path) is not None:
-        return f"{PORT}{path}"
+        return f"{USB_PREFIX}{path}"
     if host_and_port(place)[1] == 0:
         raise ValueError(f"{place!r} is neither a USB path, such as 1-4.2, nor HOST:PORT")
     return place

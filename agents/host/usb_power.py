@@ -31,7 +31,7 @@ def power_command(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
+class UsbPort:
     """Where a phone is plugged in."""
 
     serial: str
@@ -39,7 +39,7 @@ class Port:
     usb_path: str | None
 
 
-async def switch_power(command: Sequence[str], port: Port, action: str) -> None:
+async def switch_power(command: Sequence[str], port: UsbPort, action: str) -> None:
     """Run the command for one phone and wait for its end.
 
     Raises:

@@ -7,18 +7,18 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from agents.farm_api import FarmApi, farm_client
-from agents.host.atomic_file import write_durably
-from agents.host.config import KEPT, AgentConfig, KeptSettings, find_kept
+from agents.host.atomic_file import write_file_durably
+from agents.host.config import SAVED_SETTINGS_FILE, AgentConfig, SavedSettings, find_saved_settings
 from agents.host.data_dir import find_file
 from agents.host.instance_lock import host_lock
-from agents.outbox.journal import Journal
+from agents.outbox.journal import AttemptJournal
 from agents.outbox.spool import Spool
 from farm.clock import Clock
 from farm.core.base.ids import HostId
 from farm.core.errors import AuthError, FarmUnreachable
 from farm.wire.agents.protocol import Enrollment, EnrollmentAnswer
 
-CREDENTIAL = "credential.json"
+CREDENTIAL_FILE = "credential.json"
 _HINT = (
     "`farm token create` on the farm's machine makes a join token; `farm agent join URL` here takes it, "
     "or FARM_AGENT_JOIN_TOKEN_FILE"
@@ -39,17 +39,17 @@ async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
 
     Raises:
         AuthError: there is no token, or the farm does not take it.
-        FarmTrouble: the farm does not answer.
+        FarmFault: the farm does not answer.
     """
     token = _join_token(config)
     try:
         answer = await api.enroll(Enrollment(host=config.host, join_token=token))
     except AuthError as error:
         raise AuthError(f"the farm did not take the join token: {error.message}", hint=_HINT) from error
-    return _kept(config.data_dir, answer)
+    return _save_credential(config.data_dir, answer)
 
 
-def check_way_in(config: AgentConfig) -> None:
+def check_can_enroll(config: AgentConfig) -> None:
     """Raises AuthError where there is neither credential nor join token, before anything is started."""
     if find_credential(config.data_dir) is None:
         _join_token(config)
@@ -61,7 +61,7 @@ def find_credential(data_dir: Path) -> Credential | None:
     Raises:
         InvalidInput: there is one, of another user.
     """
-    kept = find_file(data_dir / CREDENTIAL)
+    kept = find_file(data_dir / CREDENTIAL_FILE)
     try:
         return None if kept is None else Credential.model_validate_json(kept)
     except ValidationError:
@@ -75,25 +75,25 @@ def _join_token(config: AgentConfig) -> SecretStr:
     return token
 
 
-def _kept(data_dir: Path, answer: EnrollmentAnswer) -> Credential:
+def _save_credential(data_dir: Path, answer: EnrollmentAnswer) -> Credential:
     fields = {"host_id": answer.host_id, "secret": answer.credential}
-    write_durably(data_dir / CREDENTIAL, json.dumps(fields).encode(), mode=0o600)
+    write_file_durably(data_dir / CREDENTIAL_FILE, json.dumps(fields).encode(), mode=0o600)
     return Credential(host_id=answer.host_id, secret=SecretStr(answer.credential))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class EnrollmentResult:
     """How joining ended."""
 
     host_id: HostId
     farm_url: str
     #: The farm and name this folder had before.
-    replaced: KeptSettings | None
+    replaced: SavedSettings | None
     #: Attempts of the former enrolment that will never be reported.
-    put_aside: int
+    archived_attempts: int
 
 
-async def join(config: AgentConfig, clock: Clock) -> Joined:
+async def join(config: AgentConfig, clock: Clock) -> EnrollmentResult:
     """Enroll this host and keep credential, farm and name in the data folder, for its owner alone.
 
     Raises:
@@ -104,26 +104,26 @@ async def join(config: AgentConfig, clock: Clock) -> Joined:
         InvalidInput: this user cannot use the data folder.
     """
     with host_lock(config.data_dir):
-        replaced = find_kept(config.data_dir)
+        replaced = find_saved_settings(config.data_dir)
         before = find_credential(config.data_dir)
         async with farm_client(config.farm_url) as http:
             api = FarmApi(http)
             # Only to the farm that it is of: it shows that we are who had the name.
             if before is not None and replaced is not None and replaced.farm_url == config.farm_url:
                 api.use_credential(before.secret)
-            credential = await _enrolled(config, api)
-        kept = KeptSettings(farm_url=config.farm_url, host=credential.host_id)
-        write_durably(config.data_dir / KEPT, kept.model_dump_json().encode(), mode=0o600)
-        journal, spool = Journal(config.data_dir / "attempts"), Spool(config.data_dir / "spool")
-        return Joined(
+            credential = await _enroll_host(config, api)
+        kept = SavedSettings(farm_url=config.farm_url, host=credential.host_id)
+        write_file_durably(config.data_dir / SAVED_SETTINGS_FILE, kept.model_dump_json().encode(), mode=0o600)
+        journal, spool = AttemptJournal(config.data_dir / "attempts"), Spool(config.data_dir / "spool")
+        return EnrollmentResult(
             host_id=credential.host_id,
             farm_url=config.farm_url,
             replaced=replaced,
-            put_aside=put_aside(journal, spool, clock),
+            archived_attempts=archive_previous_enrollment(journal, spool, clock),
         )
 
 
-def put_aside(journal: Journal, spool: Spool, clock: Clock) -> int:
+def archive_previous_enrollment(journal: AttemptJournal, spool: Spool, clock: Clock) -> int:
     """Take what is left of another enrolment out of the way; gives how many attempts that were.
 
     The numbers of attempts mean something else to another farm. Evidence is kept, as a refused report is.
@@ -136,7 +136,7 @@ def put_aside(journal: Journal, spool: Spool, clock: Clock) -> int:
     return len({*waiting, *(entry.attempt_id for entry in entries)})
 
 
-async def _enrolled(config: AgentConfig, api: FarmApi) -> Credential:
+async def _enroll_host(config: AgentConfig, api: FarmApi) -> Credential:
     try:
         return await enroll(config, api)
     except FarmUnreachable as error:

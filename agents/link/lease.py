@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from agents.devices.active import Hand
-from agents.devices.inventory import Sighting
-from agents.outbox.journal import Entry
+from agents.devices.active import ActiveAttempts
+from agents.devices.inventory import TransportObservation
+from agents.outbox.journal import JournalRecord
 from farm.clock import Clock
 from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.errors import HostError
@@ -42,8 +42,12 @@ class Lease:
         return self.asked_at_s + self.lost_after_s - min(STOP_S, self.lost_after_s * _STOP_SHARE)
 
 
-def overdue(
-    entries: Iterable[Entry], phone_by_id: Mapping[DeviceId, Sighting], lease: Lease, *, now_s: float
+def overdue_attempts(
+    entries: Iterable[JournalRecord],
+    device_by_id: Mapping[DeviceId, TransportObservation],
+    lease: Lease,
+    *,
+    now_s: float,
 ) -> list[AttemptId]:
     """Attempts that must stop by themselves: on phones that other hosts can reach.
 
@@ -52,18 +56,18 @@ def overdue(
     """
     if now_s < lease.stop_at_s:
         return []
-    shared = {device_id for device_id, phone in phone_by_id.items() if phone.is_within_reach_of_others}
+    shared = {device_id for device_id, phone in device_by_id.items() if phone.is_reachable_elsewhere}
     return [entry.attempt_id for entry in entries if entry.device_id in shared and entry.phase in _UNDER_WAY]
 
 
-class LeaseWatch:
+class LeaseMonitor:
     """Stops what must not go on. Before the first answer nothing is known of a lease, nor stopped."""
 
     def __init__(
         self,
         *,
-        hand: Hand,
-        phones: Callable[[], Mapping[DeviceId, Sighting]],
+        hand: ActiveAttempts,
+        phones: Callable[[], Mapping[DeviceId, TransportObservation]],
         stop: Callable[[AttemptId, LeaseEndedError], None],
         clock: Clock,
     ) -> None:
@@ -89,7 +93,7 @@ class LeaseWatch:
         if (lease := self._lease) is None:
             return
         now_s = self._clock.monotonic()
-        entries = [held.entry for held in self._hand.held_by_id.values() if not held.stopping]
-        for attempt_id in overdue(entries, self._phones(), lease, now_s=now_s):
+        entries = [held.entry for held in self._hand.attempt_by_id.values() if not held.stopping]
+        for attempt_id in overdue_attempts(entries, self._phones(), lease, now_s=now_s):
             silent_s = now_s - lease.asked_at_s
             self._stop(attempt_id, LeaseEndedError(f"the farm has not answered for {silent_s:.0f} s"))

@@ -8,20 +8,20 @@ from typing import NoReturn
 
 import structlog
 
-from agents.attempts.attempts import Attempts
-from agents.attempts.reconcile import Decision, Sent, decide
-from agents.devices.active import Hand
-from agents.devices.backpressure import Pressure
-from agents.devices.inventory import Delivered, Sighting, delivered_with, device_reports
-from agents.devices.usb_capacity import UsbRoom
+from agents.attempts.attempts import AttemptController
+from agents.attempts.reconcile import AttemptDecision, SentExchange, reconcile
+from agents.devices.active import ActiveAttempts
+from agents.devices.backpressure import Backpressure
+from agents.devices.inventory import DeliveredState, TransportObservation, device_reports, update_delivered
+from agents.devices.usb_capacity import UsbCapacity
 from agents.farm_api import FarmApi
 from agents.host.backoff import Backoff
-from agents.link.lease import LeaseWatch
-from agents.link.replay import Resending
-from agents.upkeep.device_actions import Errands
+from agents.link.lease import LeaseMonitor
+from agents.link.replay import ReportReplay
+from agents.upkeep.device_actions import DeviceActionRunner
 from farm.clock import Clock
 from farm.core.base.ids import DeviceId, Digest
-from farm.core.errors import AuthError, FarmError, FarmTrouble, Forbidden, NotFound, SessionFenced
+from farm.core.errors import AuthError, FarmError, FarmFault, Forbidden, NotFound, SessionFenced
 from farm.wire.agents.protocol import Exchange, ExchangeAnswer, SessionAnswer, SessionOpening
 
 log = structlog.get_logger(__name__)
@@ -29,12 +29,12 @@ log = structlog.get_logger(__name__)
 #: How long the farm may hold a call. It ends sooner from our side whenever something changed here.
 WAIT_S = 5.0
 #: Between exchanges when the farm answered at once and there was nothing in it.
-PACE_S = 1.0
+MIN_INTERVAL_S = 1.0
 #: A call that would be dropped this soon is not made: it costs the farm as much as one that is answered.
 SOON_S = 0.2
 #: So many calls in a row may be dropped: phones that come and go faster than the farm answers, as thirty of
 #: them do on a loose hub, must not keep this host from hearing anything.
-DROPS = 4
+MAX_DROPPED_CALLS = 4
 
 
 class ExchangeLoop:
@@ -48,39 +48,39 @@ class ExchangeLoop:
         self,
         *,
         api: FarmApi,
-        attempts: Attempts,
-        errands: Errands,
-        hand: Hand,
-        phones: Callable[[], Mapping[DeviceId, Sighting]],
+        attempts: AttemptController,
+        device_actions: DeviceActionRunner,
+        hand: ActiveAttempts,
+        phones: Callable[[], Mapping[DeviceId, TransportObservation]],
         look_again: Callable[[DeviceId], None],
-        note_leave: Callable[[Collection[DeviceId], float], None],
+        record_permission: Callable[[Collection[DeviceId], float], None],
         prefetch: Callable[[Iterable[Digest]], None],
-        pressure: Pressure,
-        usb_room: UsbRoom,
-        lease: LeaseWatch,
-        resending: Resending,
+        pressure: Backpressure,
+        usb_capacity: UsbCapacity,
+        lease: LeaseMonitor,
+        replay: ReportReplay,
         clock: Clock,
         random: Random,
         boot_id: str,
         agent_version: str,
         adb_port: Callable[[], int | None],
         ready: Callable[[], None],
-        wants_setup: bool = False,
+        wants_provisioning: bool = False,
     ) -> None:
-        """`wants_setup`: the farm is to set up phones that nobody looked at yet."""
-        self._wants_setup = wants_setup
+        """`wants_provisioning`: the farm is to set up phones that nobody looked at yet."""
+        self._wants_setup = wants_provisioning
         self._api = api
         self._attempts = attempts
-        self._errands = errands
+        self._errands = device_actions
         self._hand = hand
         self._phones = phones
         self._look_again = look_again
-        self._note_leave = note_leave
+        self._note_leave = record_permission
         self._prefetch = prefetch
         self._pressure = pressure
-        self._usb_room = usb_room
+        self._usb_capacity = usb_capacity
         self._lease = lease
-        self._resending = resending
+        self._replay = replay
         self._database_epoch = ""
         self._clock = clock
         self._random = random
@@ -101,8 +101,8 @@ class ExchangeLoop:
             session = await self._open_session()
             log.info("session_opened", session_id=session.session_id, epoch=session.epoch)
             self._database_epoch = session.database_epoch
-            self._attempts.obey(session.orders)
-            await self._resending.heed(session)
+            self._attempts.apply_orders(session.orders)
+            await self._replay.apply_session(session)
             began_s = self._clock.monotonic()
             try:
                 await self._exchange_until_fenced(session)
@@ -129,20 +129,20 @@ class ExchangeLoop:
             )
             try:
                 return await self._api.open_session(opening)
-            except FarmTrouble as error:
+            except FarmFault as error:
                 log.info("farm_unreachable", code=error.code, reason=error.message)
                 await asyncio.sleep(backoff.next_s())
 
     async def _exchange_until_fenced(self, session: SessionAnswer) -> NoReturn:
-        backoff = Backoff(self._random, first_s=0.25, cap_s=min(10.0, session.beat_s))
-        delivered: Mapping[DeviceId, Delivered] = {}
+        backoff = Backoff(self._random, first_s=0.25, cap_s=min(10.0, session.heartbeat_s))
+        delivered: Mapping[DeviceId, DeliveredState] = {}
         seq = dropped = 0
         while True:
             seq += 1
-            wait_s = min(WAIT_S, session.beat_s / 2) if dropped < DROPS else 0.0
+            wait_s = min(WAIT_S, session.heartbeat_s / 2) if dropped < MAX_DROPPED_CALLS else 0.0
             sent = self._compose(seq, wait_s, delivered)
             try:
-                answer = await self._answer_unless_changed(session, sent.exchange)
+                answer = await self._exchange_unless_changed(session, sent.exchange)
             except (SessionFenced, NotFound, AuthError, Forbidden):
                 raise
             except FarmError as error:
@@ -152,12 +152,12 @@ class ExchangeLoop:
             backoff.reset()
             dropped = dropped + 1 if answer is None else 0
             if answer is not None:
-                self._ready_once()
+                self._report_ready_once()
                 self._lease.note(sent.at_s, answer.lost_after_s)
-                delivered = delivered_with(delivered, sent.exchange.devices, answer.facts_wanted)
+                delivered = update_delivered(delivered, sent.exchange.devices, answer.facts_wanted)
                 await self._act(sent, answer)
 
-    def _compose(self, seq: int, wait_s: float, delivered: Mapping[DeviceId, Delivered]) -> Sent:
+    def _compose(self, seq: int, wait_s: float, delivered: Mapping[DeviceId, DeliveredState]) -> SentExchange:
         self._hand.changed.clear()
         exchange = Exchange(
             seq=seq,
@@ -168,17 +168,17 @@ class ExchangeLoop:
                 self._hand.cleaned_fence_by_device,
                 delivered,
                 known_fence_by_id=self._hand.fence_by_device,
-                wants_setup=self._wants_setup,
+                wants_provisioning=self._wants_setup,
             ),
             attempts=self._hand.reports(),
-            errands=self._errands.reports(),
-            errands_in_hand=self._errands.in_hand(),
+            device_actions=self._errands.reports(),
+            device_actions_in_progress=self._errands.in_hand(),
             pressure=self._pressure.reason,
-            full_controllers=self._usb_room.full,
+            full_controllers=self._usb_capacity.full,
         )
-        return Sent(exchange=exchange, at_s=self._clock.monotonic())
+        return SentExchange(exchange=exchange, at_s=self._clock.monotonic())
 
-    async def _answer_unless_changed(
+    async def _exchange_unless_changed(
         self, session: SessionAnswer, exchange: Exchange
     ) -> ExchangeAnswer | None:
         """The answer; None when something changed here first, and the call was dropped.
@@ -197,26 +197,26 @@ class ExchangeLoop:
             await asyncio.wait((call, change))
         return None if call.cancelled() else call.result()
 
-    def _ready_once(self) -> None:
+    def _report_ready_once(self) -> None:
         ready, self._ready = self._ready, lambda: None
         ready()
 
-    async def _act(self, sent: Sent, answer: ExchangeAnswer) -> None:
+    async def _act(self, sent: SentExchange, answer: ExchangeAnswer) -> None:
         now_s = self._clock.monotonic()
-        decision = decide(sent, answer, self._hand.in_hand(), now_s=now_s)
+        decision = reconcile(sent, answer, self._hand.in_hand(), now_s=now_s)
         self._attempts.apply(decision)
         if answer.seq == sent.exchange.seq:
-            self._errands.apply(sent.exchange.errands, answer.errands)
+            self._errands.apply(sent.exchange.device_actions, answer.device_actions)
         for phone in answer.clean_ups:
-            if self._hand.wants_cleaned(phone.device_id, phone.fence):
+            if self._hand.request_cleanup(phone.device_id, phone.fence):
                 self._look_again(phone.device_id)
         self._note_leave(answer.may_recover, sent.at_s)
         self._prefetch(answer.prefetch)
         # A farm that answers at once with nothing new must not be asked as fast as we can.
-        await self._pause(PACE_S - (now_s - sent.at_s) if decision == Decision() else 0.0)
+        await self._pause(MIN_INTERVAL_S - (now_s - sent.at_s) if decision == AttemptDecision() else 0.0)
 
     async def _pause(self, seconds: float) -> None:
         """Wait before the next call, until something changed here; longer where that is about to happen."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(seconds, SOON_S if self._hand.is_stirring() else 0.0)):
+            async with asyncio.timeout(max(seconds, SOON_S if self._hand.has_pending_news() else 0.0)):
                 await self._hand.changed.wait()

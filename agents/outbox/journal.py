@@ -9,7 +9,12 @@ from typing import Literal
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from agents.host.atomic_file import disk_errors_named, remove_durably, sweep_temporaries, write_durably
+from agents.host.atomic_file import (
+    remove_durably,
+    sweep_temporaries,
+    translate_disk_errors,
+    write_file_durably,
+)
 from farm.core.base.ids import AttemptId, DeviceId, JobId
 from farm.core.errors import HostDiskFull
 from farm.core.jobs.attempt import AttemptState
@@ -21,17 +26,17 @@ log = structlog.get_logger(__name__)
 
 #: What an attempt in hand can be; how it ends is the farm's to say. `reporting` is never journaled: that its
 #: evidence is in the spool says as much.
-Phase = Literal[
+AttemptPhase = Literal[
     AttemptState.CLAIMED,
     AttemptState.PREPARING,
     AttemptState.MEASURING,
     AttemptState.REPORTING,
-    AttemptState.GIVEN_BACK,
+    AttemptState.RETURNED,
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class JournalRecord:
     """One attempt in hand.
 
     Invariant: `measuring` is on disk before anything of the run starts on the phone, so that an entry in an
@@ -43,19 +48,19 @@ class Entry:
     device_id: DeviceId
     fence: int
     plan: RunPlan
-    phase: Phase = AttemptState.CLAIMED
+    phase: AttemptPhase = AttemptState.CLAIMED
     #: Why it was given back.
     reason: str | None = None
     #: Evidence as far as it goes.
     draft: Evidence
 
 
-_ENTRY = TypeAdapter(Entry)
+_RECORD = TypeAdapter(JournalRecord)
 
 
-def new_entry(assignment: Assignment, plan: RunPlan) -> Entry:
+def new_journal_record(assignment: Assignment, plan: RunPlan) -> JournalRecord:
     """An attempt as the farm hands it out."""
-    return Entry(
+    return JournalRecord(
         attempt_id=assignment.attempt_id,
         job_id=assignment.job_id,
         device_id=assignment.device_id,
@@ -65,7 +70,7 @@ def new_entry(assignment: Assignment, plan: RunPlan) -> Entry:
     )
 
 
-class Journal:
+class AttemptJournal:
     """One file per attempt, replaced as a whole at each change of phase. Blocking: for the disk thread."""
 
     def __init__(self, folder: Path) -> None:
@@ -73,14 +78,14 @@ class Journal:
         sweep_temporaries(folder)
         self._folder = folder
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalRecord]:
         """All attempts in hand, oldest fence first; a file that cannot be read is put aside."""
         found = [self._read(path) for path in self._folder.glob("*.json")]
         return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.fence)
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: JournalRecord) -> None:
         """Record an attempt as it stands; raises HostDiskFull."""
-        write_durably(self._path(entry.attempt_id), _ENTRY.dump_json(entry))
+        write_file_durably(self._path(entry.attempt_id), _RECORD.dump_json(entry))
 
     def remove(self, attempt_id: AttemptId) -> None:
         """Forget an attempt for good."""
@@ -89,19 +94,19 @@ class Journal:
     def _path(self, attempt_id: AttemptId) -> Path:
         return self._folder / f"{attempt_id}.json"
 
-    def _read(self, path: Path) -> Entry | None:
+    def _read(self, path: Path) -> JournalRecord | None:
         try:
-            return _ENTRY.validate_json(path.read_bytes())
+            return _RECORD.validate_json(path.read_bytes())
         except ValidationError:
             log.exception("journal_entry_unreadable", path=str(path))
             # Where there is no room for another name it is looked at, and left out, at each start.
-            with suppress(HostDiskFull), disk_errors_named(path):
+            with suppress(HostDiskFull), translate_disk_errors(path):
                 path.replace(path.with_suffix(".unreadable"))
             return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InHand:
+class StartBlockers:
     """What keeps an assignment from being started: its device is still held, or its fence is old."""
 
     #: Devices with an attempt in hand, clean-up after it included, or with an errand.

@@ -15,26 +15,28 @@ from farm.clock import Clock
 from farm.core.base.ids import AttemptId
 from farm.core.errors import AuthError, Blame, FarmError, FarmUnreachable
 from farm.wire.agents.protocol import ReportAnswer
-from farm.wire.agents.report_batch import MOST_REPORTS
+from farm.wire.agents.report_batch import MAX_REPORTS
 
 log = structlog.get_logger(__name__)
 
 #: Calls on their way at once: after the farm was away there may be hundreds of reports, of megabytes each.
-AT_ONCE = 4
+MAX_CONCURRENT_CALLS = 4
 #: Of several in one call; a larger one goes alone.
-MOST_BYTES = 4 * 1024 * 1024
+MAX_BATCH_BYTES = 4 * 1024 * 1024
 
 _Answer = ReportAnswer | None
 
 
-class Sending:
+class ReportSender:
     """Sends each report that is asked for, and tells each asker what the farm said to theirs.
 
     A farm that refuses a call with several for good, because it is of an earlier release, is sent one report
     a call from then on: what it says of a call with several is never taken for what it says of a report.
     """
 
-    def __init__(self, api: FarmApi, spool: Spool, disk: DiskThread, *, at_once: int = AT_ONCE) -> None:
+    def __init__(
+        self, api: FarmApi, spool: Spool, disk: DiskThread, *, at_once: int = MAX_CONCURRENT_CALLS
+    ) -> None:
         self._api = api
         self._spool = spool
         self._disk = disk
@@ -60,7 +62,7 @@ class Sending:
         """Send a report, and of those that wait with it as many as go in one call."""
         asked = {first: self._waiting.pop(first)}
         try:
-            for bodies in await self._taken_along(first, asked):
+            for bodies in await self._batch_with(first, asked):
                 if len(bodies) > 1 and await self._send_several(bodies, asked):
                     continue
                 for attempt_id, body in bodies.items():
@@ -69,25 +71,25 @@ class Sending:
             for answer in asked.values():
                 if not answer.done():
                     # Whoever sent it was stopped on the way.
-                    _tell(answer, FarmUnreachable("the report was not sent to its end"))
+                    _resolve(answer, FarmUnreachable("the report was not sent to its end"))
 
-    async def _taken_along(
+    async def _batch_with(
         self, first: AttemptId, asked: dict[AttemptId, asyncio.Future[_Answer]]
     ) -> list[dict[AttemptId, bytes]]:
         """The bytes of a report and of those that go with it; apart, one that is too large to go along."""
         together: dict[AttemptId, bytes] = {}
-        left_bytes = MOST_BYTES
+        left_bytes = MAX_BATCH_BYTES
         taken: AttemptId | None = first
         while taken is not None:
             body = await self._disk.call(self._spool.find, taken)
             if body is None:
-                _tell(asked[taken], None)
+                _resolve(asked[taken], None)
             elif together and len(body) > left_bytes:
                 return [together, {taken: body}]
             else:
                 together[taken] = body
                 left_bytes -= len(body)
-            takes_more = self._takes_several and len(together) < MOST_REPORTS
+            takes_more = self._takes_several and len(together) < MAX_REPORTS
             taken = next(iter(self._waiting), None) if takes_more else None
             if taken is not None:
                 asked[taken] = self._waiting.pop(taken)
@@ -106,17 +108,17 @@ class Sending:
                 return False
             answers = dict.fromkeys(bodies, error)
         for attempt_id, answer in answers.items():
-            _tell(asked[attempt_id], answer)
+            _resolve(asked[attempt_id], answer)
         return True
 
     async def _send_alone(self, attempt_id: AttemptId, body: bytes, answer: asyncio.Future[_Answer]) -> None:
         try:
-            _tell(answer, await self._api.report(attempt_id, body))
+            _resolve(answer, await self._api.report(attempt_id, body))
         except FarmError as error:
-            _tell(answer, error)
+            _resolve(answer, error)
 
 
-def _tell(asked: asyncio.Future[_Answer], answer: _Answer | FarmError) -> None:
+def _resolve(asked: asyncio.Future[_Answer], answer: _Answer | FarmError) -> None:
     if isinstance(answer, FarmError):
         asked.set_exception(answer)
         # Read here: the asker may be gone.
@@ -136,7 +138,7 @@ def is_final(error: FarmError) -> bool:
     return is_farms_word and is_about_what_was_sent and not isinstance(error, AuthError)
 
 
-class Delivery:
+class ReportDelivery:
     """Delivers one report at a time for each attempt; any number of attempts at once."""
 
     def __init__(
@@ -147,26 +149,26 @@ class Delivery:
         clock: Clock,
         random: Random,
         *,
-        at_once: int = AT_ONCE,
+        at_once: int = MAX_CONCURRENT_CALLS,
     ) -> None:
         """`at_once`: calls on their way together; what waits for its turn goes along with the next one."""
         self._spool = spool
         self._disk = disk
         self._clock = clock
         self._random = random
-        self._sending = Sending(api, spool, disk, at_once=at_once)
+        self._sending = ReportSender(api, spool, disk, at_once=at_once)
 
     async def deliver(self, attempt_id: AttemptId) -> None:
         """Send the attempt's report, always the same bytes; on return it no longer waits."""
         backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
         while True:
             try:
-                return await self._deliver_now(attempt_id)
+                return await self._deliver_once(attempt_id)
             except FarmError as error:
                 log.info("report_delayed", attempt_id=attempt_id, code=error.code, reason=error.message)
                 await asyncio.sleep(backoff.next_s())
 
-    async def _deliver_now(self, attempt_id: AttemptId) -> None:
+    async def _deliver_once(self, attempt_id: AttemptId) -> None:
         """Raises FarmError while it waits: the farm could not be told, or it cannot be put aside."""
         try:
             answer = await self._sending.sent(attempt_id)

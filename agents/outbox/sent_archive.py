@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agents.host.atomic_file import disk_errors_named, sync_folder
+from agents.host.atomic_file import sync_folder, translate_disk_errors
 from farm.core.base.ids import AttemptId
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class _Kept:
+class _ArchivedReport:
     """A file of a shelf, by age."""
 
     since_s: float
@@ -19,7 +19,7 @@ class _Kept:
     size_bytes: int = field(compare=False)
 
 
-class Shelf:
+class SentArchive:
     """A folder of reports within a size and an age: the oldest go first. Blocking: for the disk thread.
 
     Invariant: what is kept is known without looking at the folder, which may hold thousands of files.
@@ -31,7 +31,7 @@ class Shelf:
         self._folder = folder
         self._keep = keep
         self._limit_bytes = limit_bytes
-        self._kept = sorted(_kept(path) for path in folder.glob("*.json") if path.stem.isdigit())
+        self._kept = sorted(_archived_report(path) for path in folder.glob("*.json") if path.stem.isdigit())
         self._size_bytes = sum(each.size_bytes for each in self._kept)
 
     def ids(self) -> list[AttemptId]:
@@ -50,10 +50,10 @@ class Shelf:
         if source.exists():
             if target.exists():
                 self._forget(attempt_id)
-            with disk_errors_named(target):
+            with translate_disk_errors(target):
                 os.utime(source, (now.timestamp(), now.timestamp()))
                 source.replace(target)
-            added = _kept(target)
+            added = _archived_report(target)
             insort(self._kept, added)
             self._size_bytes += added.size_bytes
         self._trim(now)
@@ -67,7 +67,7 @@ class Shelf:
         source = self._path(attempt_id)
         if not source.exists():
             return False
-        with disk_errors_named(target):
+        with translate_disk_errors(target):
             source.replace(target)
         self._forget(attempt_id)
         sync_folder(target.parent)
@@ -97,6 +97,6 @@ class Shelf:
         return self._folder / f"{attempt_id}.json"
 
 
-def _kept(path: Path) -> _Kept:
+def _archived_report(path: Path) -> _ArchivedReport:
     state = path.stat()
-    return _Kept(state.st_mtime, AttemptId(int(path.stem)), state.st_size)
+    return _ArchivedReport(state.st_mtime, AttemptId(int(path.stem)), state.st_size)

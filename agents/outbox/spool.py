@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from agents.host.atomic_file import sweep_temporaries, write_durably
-from agents.host.disk_reserve import RESERVE_BYTES, Reserve
-from agents.outbox.sent_archive import Shelf
+from agents.host.atomic_file import sweep_temporaries, write_file_durably
+from agents.host.disk_reserve import RESERVE_BYTES, DiskReserve
+from agents.outbox.sent_archive import SentArchive
 from farm.core.base.ids import AttemptId
 from farm.core.errors import HostDiskFull
 
@@ -31,10 +31,12 @@ class Spool:
     def __init__(self, folder: Path, *, reserve_bytes: int = RESERVE_BYTES) -> None:
         """Open a folder, which is made when missing; `reserve_bytes` of its disk are kept for evidence."""
         self._folder = folder
-        self._refused = Shelf(folder / "refused", keep=KEEP, limit_bytes=KEEP_REFUSED_BYTES)
-        self._acknowledged = Shelf(folder / "acknowledged", keep=KEEP, limit_bytes=KEEP_ACKNOWLEDGED_BYTES)
+        self._refused = SentArchive(folder / "refused", keep=KEEP, limit_bytes=KEEP_REFUSED_BYTES)
+        self._acknowledged = SentArchive(
+            folder / "acknowledged", keep=KEEP, limit_bytes=KEEP_ACKNOWLEDGED_BYTES
+        )
         sweep_temporaries(folder)
-        self._reserve = Reserve(folder / "reserve", reserve_bytes)
+        self._reserve = DiskReserve(folder / "reserve", reserve_bytes)
         #: Whether what was tried last found no room, though there are bytes.
         self._is_full = False
 
@@ -48,7 +50,7 @@ class Spool:
         """
         while not self._path(attempt_id).exists():
             try:
-                self._noting(partial(write_durably, self._path(attempt_id), body), len(body))
+                self._noting(partial(write_file_durably, self._path(attempt_id), body), len(body))
             except HostDiskFull:
                 if not (self._acknowledged.drop_oldest() or self._refused.drop_oldest() or self._release()):
                     raise
@@ -77,7 +79,7 @@ class Spool:
         """Attempts whose reports the farm had, and that are still kept; the oldest first."""
         return self._acknowledged.ids()
 
-    def send_again(self, attempt_id: AttemptId) -> bool:
+    def resend(self, attempt_id: AttemptId) -> bool:
         """Have a report that was acknowledged wait once more; False when it is not kept any more.
 
         Raises:

@@ -9,26 +9,26 @@ from typing import NoReturn
 import structlog
 
 from agents.adb.client import AdbClient
-from agents.device.control.charging import hold_charge, restore_charge
-from agents.devices.active import Hand
+from agents.device.control.charging import pause_charging, resume_charging
+from agents.devices.active import ActiveAttempts
 from agents.devices.inventory import is_usb
-from agents.devices.monitor import Phone, PhoneWatch
-from agents.host.usb_port_names import port_of
-from agents.host.usb_power import Port, switch_power
-from agents.upkeep.powered_off_ports import keep_ports, switch_on_left
+from agents.devices.monitor import DeviceMonitor, OnlineDevice
+from agents.host.usb_port_names import find_port
+from agents.host.usb_power import UsbPort, switch_power
+from agents.upkeep.powered_off_ports import restore_ports, save_ports
 from farm.core.base.ids import DeviceId
 from farm.core.devices.condition import Gates
 from farm.core.devices.device import Presence
 from farm.core.errors import FarmError, HostError
-from farm.core.upkeep.charging import ChargeWindow, wants_charge
+from farm.core.upkeep.charging import ChargeWindow, should_charge
 
 log = structlog.get_logger(__name__)
 
 INTERVAL_S = 20.0
 #: For all phones together, when the agent ends.
 _RESTORE_S = 15.0
-_NO_WAY = "cannot be kept from charging: no root with a switch we know, and no FARM_AGENT_POWER_COMMAND"
-_NO_DATA = "cannot be kept from charging: with its port's power off it is gone from adb, too"
+_CANNOT_PAUSE = "cannot be kept from charging: no root with a switch we know, and no FARM_AGENT_POWER_COMMAND"
+_PORT_CUTS_DATA = "cannot be kept from charging: with its port's power off it is gone from adb, too"
 
 
 #: In the agent's folder: the ports that are off, for the next life after a kill.
@@ -36,15 +36,15 @@ PORTS_FILE = "ports-off.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
+class _PausedCharging:
     """A phone that is kept from charging."""
 
     serial: str
     #: Where the power of its port is off.
-    port: Port | None = None
+    port: UsbPort | None = None
 
 
-class ChargeKeeper:
+class BatteryCare:
     """Looks at all phones every now and then; one that is being measured is left in peace.
 
     Invariant: what is held is written down on the phone, or its port is switched on at our end; so a phone
@@ -55,8 +55,8 @@ class ChargeKeeper:
         self,
         *,
         adb: AdbClient,
-        watch: PhoneWatch,
-        hand: Hand,
+        watch: DeviceMonitor,
+        hand: ActiveAttempts,
         window: ChargeWindow | None,
         power: Sequence[str] | None,
         folder: Path,
@@ -69,9 +69,9 @@ class ChargeKeeper:
         self._power = power
         self._ports_file = folder / PORTS_FILE
         self._interval_s = interval_s
-        self._held: dict[DeviceId, _Held] = {}
+        self._held: dict[DeviceId, _PausedCharging] = {}
         #: Of an earlier life, and could not be switched on.
-        self._left: tuple[Port, ...] = ()
+        self._left: tuple[UsbPort, ...] = ()
         #: The boots in which phones were met.
         self._met: dict[DeviceId, str | None] = {}
         #: Phones whose port takes their data along.
@@ -79,76 +79,76 @@ class ChargeKeeper:
 
     async def run(self) -> NoReturn:
         """Look after batteries until cancelled; then have all phones charge again."""
-        self._left = await switch_on_left(self._ports_file, self._power)
+        self._left = await restore_ports(self._ports_file, self._power)
         try:
             while True:
                 await self.look()
                 await asyncio.sleep(self._interval_s)
         finally:
-            await self._let_go_of_all()
+            await self._release_all()
 
     async def look(self) -> None:
         """See to every phone once; a slow one holds up no other."""
-        here = self._watch.sightings()
+        here = self._watch.observations()
         at_hand = [
             identity
-            for identity, sighting in here.items()
-            if sighting.presence is Presence.ONLINE and identity not in self._hand.measuring()
+            for identity, observation in here.items()
+            if observation.presence is Presence.ONLINE and identity not in self._hand.measuring()
         ]
         gone = [identity for identity, held in self._held.items() if held.port and identity not in here]
-        await asyncio.gather(*map(self._see_to, at_hand), *map(self._bring_back, gone))
+        await asyncio.gather(*map(self._care_for, at_hand), *map(self._restore_port, gone))
 
-    async def _see_to(self, identity: DeviceId) -> None:
+    async def _care_for(self, identity: DeviceId) -> None:
         phone = self._watch.find(identity)
-        if phone is None or identity in self._hand.on_errand:
+        if phone is None or identity in self._hand.on_device_action:
             return
         try:
             if identity not in self._met or self._met[identity] != phone.boot_id:
-                await self._meet(identity, phone)
+                await self._undo_leftovers(identity, phone)
             await self._decide(identity, phone)
         except FarmError as error:
             log.info("charging_not_seen_to", device_id=identity, code=error.code, reason=error.message)
 
-    async def _meet(self, identity: DeviceId, phone: Phone) -> None:
+    async def _undo_leftovers(self, identity: DeviceId, phone: OnlineDevice) -> None:
         """Undo what an earlier life, or we before the phone went away, may have left."""
-        if not await restore_charge(phone.device, phone.facts.work_root):
+        if not await resume_charging(phone.device, phone.facts.work_root):
             raise HostError(f"{identity} does not go on charging")
         if (held := self._held.get(identity)) is None or held.port is None:
             self._held.pop(identity, None)
         self._met[identity] = phone.boot_id
 
-    async def _decide(self, identity: DeviceId, phone: Phone) -> None:
-        condition = self._watch.sightings()[identity].condition
+    async def _decide(self, identity: DeviceId, phone: OnlineDevice) -> None:
+        condition = self._watch.observations()[identity].condition
         level = condition.battery_level_pct if condition else None
         is_held = identity in self._held
-        charge = wants_charge(self._window, level, is_held=is_held, gates=self._gates(identity))
+        charge = should_charge(self._window, level, is_held=is_held, gates=self._gates(identity))
         if charge and is_held:
             await self._let_go(identity)
             self._note(identity, f"charges again since {level} %")
-        elif not charge and not is_held and not self._hand.is_taken(identity):
+        elif not charge and not is_held and not self._hand.is_busy(identity):
             # Nothing may begin on a phone that is about to lose its charger.
-            self._hand.on_errand.add(identity)
+            self._hand.on_device_action.add(identity)
             try:
                 await self._hold(identity, phone, level)
             finally:
-                self._hand.on_errand.discard(identity)
+                self._hand.on_device_action.discard(identity)
                 self._hand.changed.set()
 
-    async def _hold(self, identity: DeviceId, phone: Phone, level_pct: int | None) -> None:
+    async def _hold(self, identity: DeviceId, phone: OnlineDevice, level_pct: int | None) -> None:
         assert self._window is not None
         until = f"kept from charging at {level_pct} %, until {self._window.low_pct} %"
         serial = phone.device.serial
-        path = await self._hold_by_root(identity, phone, self._window) if phone.facts.root else None
+        path = await self._pause_by_root(identity, phone, self._window) if phone.facts.root else None
         if path is not None:
             self._note(identity, f"{until}, by {path}")
         elif self._power is None or not is_usb(serial):
-            self._note(identity, _NO_WAY)
+            self._note(identity, _CANNOT_PAUSE)
         elif identity in self._unholdable:
-            self._note(identity, _NO_DATA)
+            self._note(identity, _PORT_CUTS_DATA)
         else:
-            port = Port(serial=serial, usb_path=port_of(serial, await self._adb.listed()))
-            self._held[identity] = _Held(serial=serial, port=port)
-            await self._keep_ports()
+            port = UsbPort(serial=serial, usb_path=find_port(serial, await self._adb.listed()))
+            self._held[identity] = _PausedCharging(serial=serial, port=port)
+            await self._save_ports()
             try:
                 await switch_power(self._power, port, "off")
             except FarmError:
@@ -157,20 +157,22 @@ class ChargeKeeper:
                 raise
             self._note(identity, f"{until}, by the power of its port")
 
-    async def _hold_by_root(self, identity: DeviceId, phone: Phone, window: ChargeWindow) -> str | None:
+    async def _pause_by_root(
+        self, identity: DeviceId, phone: OnlineDevice, window: ChargeWindow
+    ) -> str | None:
         # Before it is: whoever ends us meanwhile lets go of it, too.
-        self._held[identity] = _Held(serial=phone.device.serial)
-        path = await hold_charge(phone.device, phone.facts.work_root, window)
+        self._held[identity] = _PausedCharging(serial=phone.device.serial)
+        path = await pause_charging(phone.device, phone.facts.work_root, window)
         if path is None:
             del self._held[identity]
         return path
 
-    async def _bring_back(self, identity: DeviceId) -> None:
+    async def _restore_port(self, identity: DeviceId) -> None:
         """A port that takes the phone's data along is no way to hold it."""
         self._unholdable.add(identity)
         try:
             await self._let_go(identity)
-            self._note(identity, _NO_DATA)
+            self._note(identity, _PORT_CUTS_DATA)
         except FarmError as error:
             log.warning("port_stays_off", device_id=identity, code=error.code, reason=error.message)
 
@@ -178,12 +180,12 @@ class ChargeKeeper:
         held, phone = self._held[identity], self._watch.find(identity)
         if held.port is not None and self._power is not None:
             await switch_power(self._power, held.port, "on")
-        elif phone is not None and not await restore_charge(phone.device, phone.facts.work_root):
+        elif phone is not None and not await resume_charging(phone.device, phone.facts.work_root):
             raise HostError(f"{identity} does not go on charging")
         del self._held[identity]
-        await self._keep_ports()
+        await self._save_ports()
 
-    async def _let_go_of_all(self) -> None:
+    async def _release_all(self) -> None:
         try:
             async with asyncio.timeout(_RESTORE_S):
                 found = await asyncio.gather(*map(self._let_go, list(self._held)), return_exceptions=True)
@@ -194,15 +196,15 @@ class ChargeKeeper:
             if isinstance(error, Exception):
                 log.warning("charging_not_restored", reason=str(error))
 
-    async def _keep_ports(self) -> None:
+    async def _save_ports(self) -> None:
         """Write down which ports are off, before the first is."""
         ports = [*self._left, *(held.port for held in self._held.values() if held.port is not None)]
         if ports or self._ports_file.exists():
-            await keep_ports(self._ports_file, ports)
+            await save_ports(self._ports_file, ports)
 
     def _gates(self, identity: DeviceId) -> Gates | None:
         """Of a run that is about to begin there."""
-        entries = (held.entry for held in self._hand.held_by_id.values())
+        entries = (held.entry for held in self._hand.attempt_by_id.values())
         return next((entry.plan.gates for entry in entries if entry.device_id == identity), None)
 
     def _note(self, identity: DeviceId, words: str) -> None:

@@ -8,34 +8,34 @@ from pathlib import Path
 
 import structlog
 
-from agents.host.atomic_file import write_durably
-from agents.host.usb_power import Port, switch_power
+from agents.host.atomic_file import write_file_durably
+from agents.host.usb_power import UsbPort, switch_power
 from farm.core.errors import FarmError
 
 log = structlog.get_logger(__name__)
 
 
-async def keep_ports(file: Path, ports: Collection[Port]) -> None:
+async def save_ports(file: Path, ports: Collection[UsbPort]) -> None:
     """Write down which ports are off; before the first is."""
     content = json.dumps([asdict(port) for port in ports]).encode()
-    await asyncio.to_thread(write_durably, file, content)
+    await asyncio.to_thread(write_file_durably, file, content)
 
 
-async def switch_on_left(file: Path, command: Sequence[str] | None) -> tuple[Port, ...]:
+async def restore_ports(file: Path, command: Sequence[str] | None) -> tuple[UsbPort, ...]:
     """Switch on what an earlier life left off; gives what stays off, and stays written down. Never raises."""
     try:
-        left = [Port(**each) for each in json.loads(await asyncio.to_thread(file.read_bytes))]
+        left = [UsbPort(**each) for each in json.loads(await asyncio.to_thread(file.read_bytes))]
     except (OSError, ValueError, TypeError):
         return ()
     off = tuple([port for port in left if not await _is_switched_on(port, command)])
     if off:
-        await keep_ports(file, off)
+        await save_ports(file, off)
     else:
         await asyncio.to_thread(file.unlink)
     return off
 
 
-async def _is_switched_on(port: Port, command: Sequence[str] | None) -> bool:
+async def _is_switched_on(port: UsbPort, command: Sequence[str] | None) -> bool:
     if command is None:
         log.warning("port_stays_off", serial=port.serial, reason="no FARM_AGENT_POWER_COMMAND any more")
         return False

@@ -5,28 +5,34 @@ from typing import assert_never
 
 from agents.adb.client import AdbClient
 from agents.device.run.run_control import clean_run
-from agents.devices.active import Hand
-from agents.devices.inventory import Sighting
-from agents.devices.monitor import PhoneWatch
+from agents.devices.active import ActiveAttempts
+from agents.devices.inventory import TransportObservation
+from agents.devices.monitor import DeviceMonitor
 from agents.host.config import AgentConfig
-from agents.host.usb_port_names import PORT
-from agents.host.usb_power import Port, switch_power
-from agents.upkeep.powered_off_ports import keep_ports, switch_on_left
+from agents.host.usb_port_names import USB_PREFIX
+from agents.host.usb_power import UsbPort, switch_power
+from agents.upkeep.powered_off_ports import restore_ports, save_ports
 from farm.core.base.ids import DeviceId
 from farm.core.errors import HostError
 from farm.core.upkeep.recovery import RecoveryStep
 
 #: A port needs that long to be without power in a phone's eyes.
-OFF_S = 5.0
+POWER_OFF_S = 5.0
 PORTS_FILE = "ports-cycled.json"
 _DEADLINE_S = 20.0
 
 
-class RecoverySteps:
+class RecoveryActions:
     """Takes single steps, each one or two questions to adb."""
 
     def __init__(
-        self, *, adb: AdbClient, watch: PhoneWatch, hand: Hand, config: AgentConfig, off_s: float = OFF_S
+        self,
+        *,
+        adb: AdbClient,
+        watch: DeviceMonitor,
+        hand: ActiveAttempts,
+        config: AgentConfig,
+        off_s: float = POWER_OFF_S,
     ) -> None:
         self._adb = adb
         self._watch = watch
@@ -35,57 +41,58 @@ class RecoverySteps:
         self._ports_file = config.data_dir / PORTS_FILE
         self._off_s = off_s
 
-    async def mend_ports(self) -> None:
+    async def restore_left_port(self) -> None:
         """Switch on the port that an earlier life, killed in between, left off."""
-        await switch_on_left(self._ports_file, self._power)
+        await restore_ports(self._ports_file, self._power)
 
     async def take(
-        self, step: RecoveryStep, identity: DeviceId, sighting: Sighting, usb_path: str | None
+        self, step: RecoveryStep, identity: DeviceId, observation: TransportObservation, usb_path: str | None
     ) -> str:
         """Take one; gives what came of it, in words.
 
         Raises:
             FarmError: it could not be taken.
         """
-        device = self._adb.device(sighting.serial)
+        device = self._adb.device(observation.serial)
         match step:
             case RecoveryStep.REPROBE:
-                self._watch.ask_anew(identity)
+                self._watch.probe_again(identity)
                 return "asked anew"
             case RecoveryStep.RECONNECT:
                 await device.reconnect(_DEADLINE_S)
                 return "adb connects anew"
             case RecoveryStep.CLEAN:
-                return await self._clean(identity, sighting)
+                return await self._clean(identity, observation)
             case RecoveryStep.REBOOT:
                 await device.reboot(_DEADLINE_S)
                 return "it took the order to restart"
             case RecoveryStep.POWER_CYCLE:
-                return await self._cycle(Port(serial=sighting.serial, usb_path=usb_path))
+                return await self._power_cycle(UsbPort(serial=observation.serial, usb_path=usb_path))
             case RecoveryStep.HUMAN:
                 return "nothing that the agent may do brought it back"
             case _:
                 assert_never(step)
 
-    async def _clean(self, identity: DeviceId, sighting: Sighting) -> str:
-        facts, fence = sighting.facts, self._hand.fence_by_device.get(identity, 0)
+    async def _clean(self, identity: DeviceId, observation: TransportObservation) -> str:
+        facts, fence = observation.facts, self._hand.fence_by_device.get(identity, 0)
         if facts is None or fence == 0:
             return "nothing of ours is known to be there"
-        await clean_run(self._adb.device(sighting.serial), facts.work_root, fence)
+        await clean_run(self._adb.device(observation.serial), facts.work_root, fence)
         return f"ended what was left up to run {fence}"
 
-    async def _cycle(self, port: Port) -> str:
+    async def _power_cycle(self, port: UsbPort) -> str:
         listed = await self._adb.listed()
         if port.usb_path and any(
-            each.usb_path == port.usb_path and port.serial not in (each.serial, f"{PORT}{each.usb_path}")
+            each.usb_path == port.usb_path
+            and port.serial not in (each.serial, f"{USB_PREFIX}{each.usb_path}")
             for each in listed
         ):
             raise HostError(f"another phone is at {port.usb_path} now")
         command = self._power or ()
-        await keep_ports(self._ports_file, [port])
+        await save_ports(self._ports_file, [port])
         try:
             await switch_power(command, port, "off")
             await asyncio.sleep(self._off_s)
         finally:
-            await switch_on_left(self._ports_file, command)
+            await restore_ports(self._ports_file, command)
         return f"its port was off for {self._off_s:g} s"

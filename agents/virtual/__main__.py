@@ -6,8 +6,8 @@ import signal
 import sys
 from pathlib import Path
 
-from agents.virtual.device import TICK_S, PhoneBusy, PhoneSetup, VirtualPhone, find_shell
-from agents.virtual.state.tmpfs_storage import become_phone
+from agents.virtual.device import TICK_S, VirtualDevice, VirtualDeviceBusy, VirtualDeviceConfig, find_shell
+from agents.virtual.state.tmpfs_storage import exec_device
 
 
 def main() -> int:
@@ -32,8 +32,8 @@ def main() -> int:
     if shell is None:
         parser.error(f"there is no shell {arguments.shell}")
     if arguments.storage is not None and not arguments.mounted:
-        become_phone(arguments.state, arguments.storage, [*sys.argv[1:], "--mounted"])
-    setup = PhoneSetup(
+        exec_device(arguments.state, arguments.storage, [*sys.argv[1:], "--mounted"])
+    setup = VirtualDeviceConfig(
         state=arguments.state,
         serial=arguments.serial,
         port=arguments.port,
@@ -43,7 +43,7 @@ def main() -> int:
     )
     try:
         asyncio.run(_serve(setup))
-    except PhoneBusy as error:
+    except VirtualDeviceBusy as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
@@ -56,7 +56,7 @@ def _some_mib(text: str) -> int:
     return size
 
 
-async def _serve(setup: PhoneSetup) -> None:
+async def _serve(setup: VirtualDeviceConfig) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -64,7 +64,7 @@ async def _serve(setup: PhoneSetup) -> None:
     # Commands inherit what is ignored; whoever started us in the background may have had these ignored.
     for number in (signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    await VirtualPhone(setup).run(stop)
+    await VirtualDevice(setup).run(stop)
 
 
 if __name__ == "__main__":

@@ -16,33 +16,33 @@ from pathlib import Path
 from typing import TextIO
 
 from agents.host.process import start_ticks
-from agents.virtual.processes.boot import Boots, end_all
+from agents.virtual.processes.boot import BootCounter, kill_processes
 from agents.virtual.processes.journal import FILE as JOURNAL
-from agents.virtual.processes.process_monitor import RunWatch
+from agents.virtual.processes.process_monitor import RunMonitor
 from agents.virtual.services.command import Shell
 from agents.virtual.services.faulty_services import (
-    dripping,
-    ends_at_once,
-    failing,
-    is_flapped_away,
-    restart_ordered,
-    slowed,
+    closing_service,
+    delayed_service,
+    dripping_shell,
+    failing_shell,
+    is_flapped_off,
+    reboot_service,
 )
 from agents.virtual.services.shell_service import ShellRequest, shell_request, shell_service
 from agents.virtual.services.sync_service import sync_service
 from agents.virtual.state import profile
-from agents.virtual.state.battery import Battery
-from agents.virtual.state.faults import FaultBox, Faults
+from agents.virtual.state.battery import SimulatedBattery
+from agents.virtual.state.faults import Faults, FaultState
 from agents.virtual.state.sandbox import (
-    lay_out,
+    create_sandbox,
     replace_file,
     shell_environment,
     write_dumpsys,
     write_properties,
     write_slowness,
 )
-from agents.virtual.transport.authorization import AcceptedKeys
-from agents.virtual.transport.connection import Connection, Service
+from agents.virtual.transport.authorization import AuthorizedKeys
+from agents.virtual.transport.connection import AdbConnection, Service
 from agents.virtual.transport.packets import MAX_DATA_BYTES
 
 #: How often processes and faults are looked at: 0.6 % of one core, with 100 processes on a busy machine.
@@ -54,12 +54,12 @@ RECORD = "phone.json"
 _PORT = "port"
 
 
-class PhoneBusy(Exception):
+class VirtualDeviceBusy(Exception):
     """Another process serves this folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhoneSetup:
+class VirtualDeviceConfig:
     """Which phone to be."""
 
     state: Path
@@ -72,35 +72,35 @@ class PhoneSetup:
     tick_s: float = TICK_S
 
 
-class VirtualPhone:
+class VirtualDevice:
     """Serves one phone from one folder; the folder's lock is held as long as the object lives."""
 
-    def __init__(self, setup: PhoneSetup) -> None:
+    def __init__(self, setup: VirtualDeviceConfig) -> None:
         """Lays out the folder; nothing listens yet.
 
         Raises:
-            PhoneBusy: another process has the folder.
+            VirtualDeviceBusy: another process has the folder.
         """
         self._setup = setup
         self._state = setup.state.resolve()
-        self._lock = _locked(self._state)
-        self._properties = lay_out(self._state, setup.serial, shared_cpu=setup.shared_cpu)
+        self._lock = _lock_folder(self._state)
+        self._properties = create_sandbox(self._state, setup.serial, shared_cpu=setup.shared_cpu)
         self._shell = Shell(
             program=setup.shell,
             environment=shell_environment(os.environ, self._state, setup.serial, setup.shell),
             folder=self._state / "data",
         )
-        self._faults = FaultBox(self._state)
+        self._faults = FaultState(self._state)
         self._shown: Faults | None = None
-        self._battery = Battery(self._state)
-        self._boots = Boots(self._state)
+        self._battery = SimulatedBattery(self._state)
+        self._boots = BootCounter(self._state)
         #: Until then it is rebooting, on the loop's clock; and in a boot loop, when that happens next.
         self._back_at_s = self._loops_at_s = 0.0
         self._ordered = asyncio.Event()
-        self._watch = RunWatch(setup.serial, self._state / JOURNAL, boot_id=self._boots.boot_id)
+        self._watch = RunMonitor(setup.serial, self._state / JOURNAL, boot_id=self._boots.boot_id)
         self._awake = asyncio.Event()
         self._awake.set()
-        self._connections: dict[asyncio.Task[None], Connection] = {}
+        self._connections: dict[asyncio.Task[None], AdbConnection] = {}
         self._server: asyncio.Server | None = None
         self._port = 0
 
@@ -124,17 +124,17 @@ class VirtualPhone:
 
     async def _tick(self) -> None:
         self._watch.look()
-        await self._restart_what_must()
+        await self._apply_restarts()
         now_s = asyncio.get_running_loop().time()
         faults = self._battery.shown(self._faults.current(), now_s)
         if faults != self._shown:
             await self._show(faults)
-        if faults.vanish or is_flapped_away(faults.flap_s, now_s):
+        if faults.vanish or is_flapped_off(faults.flap_s, now_s):
             await self._cut_off()
         elif self._server is None and now_s >= self._back_at_s:
             await self._listen(self._port)
 
-    async def _restart_what_must(self) -> None:
+    async def _apply_restarts(self) -> None:
         now_s, faults = asyncio.get_running_loop().time(), self._faults.current()
         if faults.boot_loop and now_s >= self._loops_at_s:
             self._loops_at_s = now_s + faults.reboot_s + LOOP_UP_S
@@ -148,12 +148,12 @@ class VirtualPhone:
         elif self._faults.take("adbd_restarts"):
             await self._cut_off()
             if faults.adbd_takes_runs:
-                await asyncio.to_thread(end_all, self._setup.serial, self._state)
+                await asyncio.to_thread(kill_processes, self._setup.serial, self._state)
 
     async def _reboot(self, away_s: float) -> None:
         await self._cut_off()
-        await asyncio.to_thread(end_all, self._setup.serial, self._state)
-        self._boots.begin_next()
+        await asyncio.to_thread(kill_processes, self._setup.serial, self._state)
+        self._boots.begin_next_boot()
         self._watch.reboot(self._boots.boot_id)
         self._back_at_s = asyncio.get_running_loop().time() + away_s
 
@@ -189,13 +189,13 @@ class VirtualPhone:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task, faults = asyncio.current_task(), self._faults.current()
         assert task is not None
-        connection = Connection(
+        connection = AdbConnection(
             reader,
             writer,
             banner=profile.banner(self._properties, _features(faults), faults.mode),
             find_service=self._find_service,
             awake=self._awake,
-            keys=AcceptedKeys(self._state, forgotten=faults.unauthorized),
+            keys=AuthorizedKeys(self._state, forgotten=faults.unauthorized),
         )
         self._connections[task] = connection
         try:
@@ -208,21 +208,21 @@ class VirtualPhone:
     def _find_service(self, name: str) -> Service | None:
         faults, request = self._faults.current(), shell_request(name)
         if self._faults.take("eofs"):
-            return ends_at_once
+            return closing_service
         if name.startswith("reboot:"):
-            return restart_ordered(self._ordered)
+            return reboot_service(self._ordered)
         if name == "sync:":
             service = sync_service(self._faults)
         elif request is not None:
             service = self._find_shell(request, faults)
         else:
             return None
-        return slowed(service, faults.slow_ms / 1000) if faults.slow_ms else service
+        return delayed_service(service, faults.slow_ms / 1000) if faults.slow_ms else service
 
     def _find_shell(self, request: ShellRequest, faults: Faults) -> Service:
         if faults.exit1:
-            return failing(request)
-        return dripping(request) if faults.drips else shell_service(self._shell, request)
+            return failing_shell(request)
+        return dripping_shell(request) if faults.drips else shell_service(self._shell, request)
 
     async def _cut_off(self) -> None:
         server, self._server = self._server, None
@@ -266,14 +266,14 @@ def _recorded_port(state: Path) -> int:
         return 0
 
 
-def _locked(state: Path) -> TextIO:
+def _lock_folder(state: Path) -> TextIO:
     state.mkdir(parents=True, exist_ok=True)
     lock = (state / "lock").open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         lock.close()
-        raise PhoneBusy(f"another process serves {state}") from error
+        raise VirtualDeviceBusy(f"another process serves {state}") from error
     return lock
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import agents
 from agents.host.process import end_process, start_ticks
 from agents.virtual.device import RECORD, TICK_S
-from agents.virtual.processes.log_rotation import set_aside_if_over
-from agents.virtual.state.tmpfs_storage import find_obstacle
+from agents.virtual.processes.log_rotation import rotate_if_over
+from agents.virtual.state.tmpfs_storage import find_mount_error
 from farm.core.errors import HostError
 
 START_DEADLINE_S = 30.0
@@ -32,7 +32,7 @@ _DETACH = '"$@" </dev/null >>"$LOG" 2>&1 &'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhoneHandle:
+class VirtualDeviceHandle:
     """A phone that listens."""
 
     serial: str
@@ -43,7 +43,7 @@ class PhoneHandle:
     state: Path
 
 
-def start_phones(
+def start_devices(
     count: int,
     folder: Path,
     *,
@@ -51,10 +51,10 @@ def start_phones(
     shared_cpu: bool = True,
     tick_s: float = TICK_S,
     storage_mib: int | None = None,
-) -> list[PhoneHandle]:
+) -> list[VirtualDeviceHandle]:
     """Have `count` phones listen, those of an earlier life included; blocks until they do.
 
-    They live on when the caller ends, until `stop_phones`. With `storage_mib` each that is started has that
+    They live on when the caller ends, until `stop_devices`. With `storage_mib` each that is started has that
     much storage of its own, which nobody else sees.
 
     Raises:
@@ -64,18 +64,18 @@ def start_phones(
     folder.mkdir(parents=True, exist_ok=True)
     options = ["--shell", shell, "--tick", str(tick_s), *([] if shared_cpu else ["--own-cpu"])]
     if storage_mib is not None:
-        options += ["--storage", str(_checked(storage_mib, folder))]
+        options += ["--storage", str(_check_storage(storage_mib, folder))]
     suffix = _suffix(folder)
     states = [folder / f"virtual-{suffix}-{number}" for number in range(count)]
     for state in states:
-        if find_phone(state) is None:
+        if find_device(state) is None:
             _start(state, options)
     deadline = time.monotonic() + START_DEADLINE_S + count * START_DEADLINE_EACH_S
-    return [_await_phone(state, deadline) for state in states]
+    return [_await_device(state, deadline) for state in states]
 
 
-def _checked(storage_mib: int, folder: Path) -> int:
-    if (obstacle := find_obstacle(folder)) is not None:
+def _check_storage(storage_mib: int, folder: Path) -> int:
+    if (obstacle := find_mount_error(folder)) is not None:
         raise HostError(
             f"no virtual phone can have storage of its own here: {obstacle}",
             hint="it takes unshare(1) and user namespaces; without a size they use the machine's disk",
@@ -83,15 +83,15 @@ def _checked(storage_mib: int, folder: Path) -> int:
     return storage_mib
 
 
-def stop_phones(folder: Path) -> None:
+def stop_devices(folder: Path) -> None:
     """End all phones of the folder; blocks until they are gone. Detached runs on them live on."""
     for record in sorted(folder.glob(f"*/{RECORD}")):
-        phone = find_phone(record.parent)
+        phone = find_device(record.parent)
         if phone is not None:
-            end_process(phone.pid, partial(_is_phone, record.parent), deadline_s=STOP_DEADLINE_S)
+            end_process(phone.pid, partial(_is_device, record.parent), deadline_s=STOP_DEADLINE_S)
 
 
-def find_phone(state: Path) -> PhoneHandle | None:
+def find_device(state: Path) -> VirtualDeviceHandle | None:
     """The live phone of a folder; None when its record is missing, or left by one that was killed."""
     try:
         record = json.loads((state / RECORD).read_text())
@@ -100,17 +100,17 @@ def find_phone(state: Path) -> PhoneHandle | None:
         return None
     if start_ticks(pid) != ticks:
         return None
-    return PhoneHandle(serial=serial, address=f"127.0.0.1:{port}", pid=pid, state=state)
+    return VirtualDeviceHandle(serial=serial, address=f"127.0.0.1:{port}", pid=pid, state=state)
 
 
-def _is_phone(state: Path, pid: int) -> bool:
-    phone = find_phone(state)
+def _is_device(state: Path, pid: int) -> bool:
+    phone = find_device(state)
     return phone is not None and phone.pid == pid
 
 
 def _start(state: Path, options: Sequence[str]) -> None:
     state.mkdir(exist_ok=True)
-    set_aside_if_over(state / LOG, LOG_LIMIT_BYTES)
+    rotate_if_over(state / LOG, LOG_LIMIT_BYTES)
     phone = [sys.executable, "-m", "agents.virtual", "--state", str(state), "--serial", state.name]
     subprocess.run(
         ["/bin/sh", "-c", _DETACH, "sh", *phone, *options],
@@ -122,8 +122,8 @@ def _start(state: Path, options: Sequence[str]) -> None:
     )
 
 
-def _await_phone(state: Path, deadline: float) -> PhoneHandle:
-    while (phone := find_phone(state)) is None:
+def _await_device(state: Path, deadline: float) -> VirtualDeviceHandle:
+    while (phone := find_device(state)) is None:
         if time.monotonic() > deadline:
             raise HostError(f"virtual phone {state.name} does not start", hint=f"see {state / LOG}")
         time.sleep(POLL_S)

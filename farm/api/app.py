@@ -6,62 +6,60 @@ from functools import partial
 
 from fastapi import FastAPI
 
-from farm.api.agents.expansion_worker import unfolding
-from farm.api.agents.heartbeat_fast_path import QuietLine
-from farm.api.agents.notifications import waking
+from farm.api.agents.expansion_worker import run_expansion_worker
+from farm.api.agents.heartbeat_fast_path import HeartbeatFastPath
+from farm.api.agents.notifications import forward_notifications
 from farm.api.context import Context
-from farm.api.http.auth_middleware import Gate
-from farm.api.http.authorization import known
+from farm.api.http.auth_middleware import AuthMiddleware
+from farm.api.http.authorization import identify_caller
 from farm.api.http.openapi import DescribedApp
 from farm.api.http.origin_check import LoopbackOnly, SameOriginOnly
 from farm.api.http.problems import install_problem_handlers
-from farm.api.http.request_bodies import SoundBodies
-from farm.api.routes import (
-    access,
-    agents,
-    alarms,
-    blobs,
-    devices,
-    events,
-    farm,
-    hosts,
-    join_tokens,
-    matrices,
-    pending,
-    placements,
-    programs,
-    reparse,
-    reports,
-    results,
-    storage,
-)
+from farm.api.http.request_bodies import RequestBodyGuard
+from farm.api.routes import access as access_routes
+from farm.api.routes import agents as agent_routes
+from farm.api.routes import alarms as alarm_routes
+from farm.api.routes import blobs as blob_routes
+from farm.api.routes import devices as device_routes
+from farm.api.routes import events as event_routes
+from farm.api.routes import farm as farm_routes
+from farm.api.routes import hosts as host_routes
+from farm.api.routes import join_tokens as join_token_routes
+from farm.api.routes import matrices as matrix_routes
+from farm.api.routes import pending as pending_routes
+from farm.api.routes import placements as placement_routes
+from farm.api.routes import programs as program_routes
+from farm.api.routes import reparse as reparse_routes
+from farm.api.routes import reports as report_routes
+from farm.api.routes import results as result_routes
+from farm.api.routes import storage as storage_routes
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.database.connect import open_database, process_name
 from farm.database.migrate import upgrade
-from farm.database.startup_retry import outlasting_busy
-from farm.services.files.builtin_programs import register_own_programs
+from farm.database.startup_retry import retry_while_busy
+from farm.services.files.builtin_programs import register_builtin_programs
 
 #: Every call there is. An architecture test sees to it that each names who may make it.
 ROUTERS = (
-    farm.router,
-    matrices.router,
-    results.router,
-    placements.router,
-    blobs.router,
-    reparse.router,
-    storage.router,
-    programs.router,
-    devices.router,
-    alarms.router,
-    hosts.router,
-    events.router,
-    agents.router,
-    reports.router,
-    join_tokens.router,
-    pending.router,
-    access.router,
+    farm_routes.router,
+    matrix_routes.router,
+    result_routes.router,
+    placement_routes.router,
+    blob_routes.router,
+    reparse_routes.router,
+    storage_routes.router,
+    program_routes.router,
+    device_routes.router,
+    alarm_routes.router,
+    host_routes.router,
+    event_routes.router,
+    agent_routes.router,
+    report_routes.router,
+    join_token_routes.router,
+    pending_routes.router,
+    access_routes.router,
 )
 
 
@@ -73,7 +71,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
         config.data_dir.mkdir(parents=True, exist_ok=True)
         database = open_database(config, process=process_name())
         try:
-            outlasting_busy(partial(upgrade, database.engine))
+            retry_while_busy(partial(upgrade, database.engine))
             context = Context(
                 config=config,
                 database=database,
@@ -81,13 +79,13 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
                 clock=clock,
                 started_at=clock.now(),
             )
-            outlasting_busy(partial(register_own_programs, database, context.blobs, now=clock.now()))
-            outlasting_busy(partial(database.read, context.clock_check.look, clock))
+            retry_while_busy(partial(register_builtin_programs, database, context.blobs, now=clock.now()))
+            retry_while_busy(partial(database.read, context.clock_check.look, clock))
             app.state.context = context
             async with (
-                waking(database, context.waiters),
-                unfolding(database, clock, context.to_unfold),
-                aclosing(context.roll_call),
+                forward_notifications(database, context.held_exchanges),
+                run_expansion_worker(database, clock, context.to_expand),
+                aclosing(context.heartbeats),
             ):
                 yield
         finally:
@@ -95,10 +93,10 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
 
     # The interactive pages would load their scripts from elsewhere; /openapi.json needs nothing.
     app = DescribedApp(ROUTERS, title="benchfarm", lifespan=lifespan, docs_url=None, redoc_url=None)
-    app.add_middleware(SoundBodies)
+    app.add_middleware(RequestBodyGuard)
     if config.needs_tokens:
-        app.add_middleware(Gate, state=app.state, let_in=known)
-    app.put_in_front(QuietLine, state=app.state)
-    app.put_in_front(SameOriginOnly if config.needs_tokens else LoopbackOnly)
+        app.add_middleware(AuthMiddleware, state=app.state, let_in=identify_caller)
+    app.add_outermost(HeartbeatFastPath, state=app.state)
+    app.add_outermost(SameOriginOnly if config.needs_tokens else LoopbackOnly)
     install_problem_handlers(app)
     return app

@@ -10,9 +10,9 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
-from farm.api.agents.heartbeat_batch import RollCall
-from farm.api.agents.report_parser_pool import LargeReports
-from farm.api.http.refusal_log import Refused
+from farm.api.agents.heartbeat_batch import HeartbeatBatch
+from farm.api.agents.report_parser_pool import ReportParserPool
+from farm.api.http.refusal_log import RefusalLog
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
@@ -21,12 +21,12 @@ from farm.core.errors import AuthError
 from farm.core.operations.role import Caller, Role
 from farm.database.clock_skew import ClockCheck
 from farm.database.engine import Database
-from farm.database.group_commit import Together
-from farm.database.notifications import EVERYBODY, Wake
-from farm.services.access.enrollment import NOBODYS_CREDENTIAL, authenticate
-from farm.services.access.refused_requests import NO_AGENT
-from farm.services.results.evaluation import Arrived
-from farm.services.results.settle import settle_together
+from farm.database.group_commit import GroupCommit
+from farm.database.notifications import ALL_HOSTS, HostNotification
+from farm.services.access.enrollment import UNKNOWN_CREDENTIAL, authenticate
+from farm.services.access.refused_requests import ANONYMOUS_AGENT
+from farm.services.results.evaluation import ReceivedReport
+from farm.services.results.settle import settle_batch
 from farm.wire.agents.protocol import ReportAnswer
 from farm.wire.tokens import hash_of
 
@@ -34,7 +34,7 @@ from farm.wire.tokens import hash_of
 _Session = tuple[HostId, SessionId]
 
 
-class Waiters:
+class HeldExchanges:
     """Agents whose exchange is held until there may be work for them."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Waiters:
                 del self._event_by_session[session]
 
     @contextlib.contextmanager
-    def following(self) -> Iterator[asyncio.Event]:
+    def subscribe_viewer(self) -> Iterator[asyncio.Event]:
         """As `listening`, for people who watch: as many as like, and none replaces another."""
         event = asyncio.Event()
         self._followers.add(event)
@@ -87,7 +87,7 @@ class Waiters:
         self.closed = True
         self.wake()
 
-    def wake(self, wake: Wake = EVERYBODY) -> None:
+    def wake(self, wake: HostNotification = ALL_HOSTS) -> None:
         """Something changed that may mean work. Called on the event loop."""
         held = self._host_by_event.items()
         for event in (event for event, host in held if wake.hosts is None or host in wake.hosts):
@@ -105,19 +105,21 @@ class Context:
     blobs: DiskBlobs
     clock: Clock
     started_at: datetime
-    waiters: Waiters = field(default_factory=Waiters)
+    held_exchanges: HeldExchanges = field(default_factory=HeldExchanges)
     clock_check: ClockCheck = field(default_factory=ClockCheck)
-    refused: Refused = field(default_factory=Refused)
+    refused: RefusalLog = field(default_factory=RefusalLog)
     #: Set when there may be a matrix to unfold.
-    to_unfold: asyncio.Event = field(default_factory=asyncio.Event)
-    roll_call: RollCall = field(init=False)
-    large_reports: LargeReports = field(init=False)
-    reports: Together[Arrived, ReportAnswer] = field(init=False)
+    to_expand: asyncio.Event = field(default_factory=asyncio.Event)
+    heartbeats: HeartbeatBatch = field(init=False)
+    report_parsers: ReportParserPool = field(init=False)
+    reports: GroupCommit[ReceivedReport, ReportAnswer] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "roll_call", RollCall(self.database, self.clock))
-        object.__setattr__(self, "large_reports", LargeReports(self.database))
-        settling = Together(self.database, settle_together, size_bytes=lambda report: report.held_bytes)
+        object.__setattr__(self, "heartbeats", HeartbeatBatch(self.database, self.clock))
+        object.__setattr__(self, "report_parsers", ReportParserPool(self.database))
+        settling = GroupCommit(
+            self.database, settle_batch, size_bytes=lambda report: report.size_in_memory_bytes
+        )
         object.__setattr__(self, "reports", settling)
 
 
@@ -141,12 +143,12 @@ def bearer(headers: Headers) -> str | None:
     return credential if scheme.lower() == "bearer" and credential else None
 
 
-def admitted(request: Request) -> Caller | None:
+def authenticated_caller(request: Request) -> Caller | None:
     """Whom the gate let in with a request; None where there is no gate, or it asked nobody."""
     return getattr(request.state, "caller", None)
 
 
-async def authenticated(headers: Headers, farm: Context) -> HostId:
+async def authenticate_host(headers: Headers, farm: Context) -> HostId:
     """The host whose credential a request bears.
 
     Raises:
@@ -155,29 +157,29 @@ async def authenticated(headers: Headers, farm: Context) -> HostId:
     credential = bearer(headers)
     if credential is None:
         raise AuthError("this call needs a host credential", hint=_AGENTS_CALL_HERE)
-    return await farm.database.glance_async(authenticate, credential)
+    return await farm.database.peek_async(authenticate, credential)
 
 
-async def known_agent(headers: Headers, farm: Context) -> HostId:
+async def authenticate_agent(headers: Headers, farm: Context) -> HostId:
     """As `authenticated`; the log is told of who is not let in."""
-    async with farm.refused.telling(farm.database, NO_AGENT, now=farm.clock.now()):
-        return await authenticated(headers, farm)
+    async with farm.refused.telling(farm.database, ANONYMOUS_AGENT, now=farm.clock.now()):
+        return await authenticate_host(headers, farm)
 
 
-async def calling_host(request: Request, farm: Farm) -> HostId:
+async def get_calling_host(request: Request, farm: Farm) -> HostId:
     """The host whose agent calls; raises like `authenticated`, and while the clocks disagree."""
     # What agents say moves deadlines.
     farm.clock_check.demand()
-    caller = admitted(request)
+    caller = authenticated_caller(request)
     if caller is None:
-        return await known_agent(request.headers, farm)
+        return await authenticate_agent(request.headers, farm)
     if caller.role is not Role.AGENT:
         async with farm.refused.telling(farm.database, caller.actor, now=farm.clock.now()):
-            raise AuthError(NOBODYS_CREDENTIAL)
+            raise AuthError(UNKNOWN_CREDENTIAL)
     return HostId(caller.name)
 
 
-CallingHost = Annotated[HostId, Depends(calling_host)]
+CallingHost = Annotated[HostId, Depends(get_calling_host)]
 
 
 async def _credential_hash(request: Request) -> str:

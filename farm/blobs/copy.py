@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from farm.core.base.ids import Digest
-from farm.core.errors import FarmDiskFull, FarmTrouble
+from farm.core.errors import FarmDiskFull, FarmFault
 
 _CHUNK_BYTES = 1024 * 1024
 
@@ -25,12 +25,12 @@ def put_artifact_file(source: Path, target: Path) -> None:
 
     Raises:
         FileNotFoundError: there is no such file.
-        FarmTrouble: it cannot be written; a full disk is FarmDiskFull.
+        FarmFault: it cannot be written; a full disk is FarmDiskFull.
     """
     size_bytes = source.stat().st_size
     if target.exists() and target.stat().st_size == size_bytes:
         return
-    with writing(target.parent):
+    with translated_disk_errors(target.parent):
         make_folder(target.parent)
         draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         try:
@@ -65,32 +65,32 @@ def sync_file(path: Path) -> None:
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[None]:
+def translated_disk_errors(folder: Path) -> Iterator[None]:
     """Translate what the disk refuses into errors of the tree; a file that is not there is the caller's."""
     try:
         yield
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise disk_fault(folder, error) from error
 
 
 def make_folder(folder: Path) -> None:
     """Make a folder, and those that it is in, where there are none.
 
     Raises:
-        FarmTrouble: there can be none, for one because the file system takes no folders.
+        FarmFault: there can be none, for one because the file system takes no folders.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise disk_fault(folder, error) from error
 
 
-def unwritable(folder: Path, error: OSError) -> FarmTrouble:
+def disk_fault(folder: Path, error: OSError) -> FarmFault:
     """What to tell whoever wanted something written into a folder."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    kind = FarmDiskFull if full else FarmTrouble
+    kind = FarmDiskFull if full else FarmFault
     return kind(
         f"{folder} cannot be written: {error.strerror or error}",
         hint="free space there, or choose another place",

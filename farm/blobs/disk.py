@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from farm.blobs.staging import Incoming, arrived_bytes, remove_left
+from farm.blobs.staging import StagedFile, arrived_bytes, remove_abandoned
 from farm.core.base.ids import Digest, is_digest
 from farm.core.base.units import size_text
-from farm.core.errors import FarmDiskFull, FarmTrouble, TooLarge, UploadInterrupted
+from farm.core.errors import FarmDiskFull, FarmFault, InputTooLarge, UploadInterrupted
 from farm.wire.content_range import ContentRange
 
 #: A body that brings nothing for so long is taken for broken off.
@@ -46,7 +46,7 @@ class DiskBlobs:
         self._partial = folder / "partial"
         for passing in (self._arriving, self._leaving, self._partial):
             passing.mkdir(parents=True, exist_ok=True)
-        remove_left(self._arriving)
+        remove_abandoned(self._arriving)
         for left in self._leaving.iterdir():
             left.unlink(missing_ok=True)
 
@@ -76,11 +76,11 @@ class DiskBlobs:
 
     def set_aside(self, digest: Digest) -> bool:
         """Take an artifact out of its place, to be removed; False when it is not there. Quick: one rename."""
-        return _moved(self.path(digest), self._leaving / digest)
+        return _move(self.path(digest), self._leaving / digest)
 
     def take_back(self, digest: Digest) -> bool:
         """Put an artifact that was set aside back into its place; False when it is removed already."""
-        return _moved(self._leaving / digest, self.path(digest))
+        return _move(self._leaving / digest, self.path(digest))
 
     def remove_set_aside(self) -> int:
         """Remove what was set aside; the bytes that were freed."""
@@ -96,7 +96,7 @@ class DiskBlobs:
         """What the disk has left for anybody."""
         return shutil.disk_usage(self.folder).free
 
-    def check_room(self, size_bytes: int) -> None:
+    def check_space(self, size_bytes: int) -> None:
         """Refuse bytes that would not leave the reserve free.
 
         Raises:
@@ -114,9 +114,9 @@ class DiskBlobs:
 
         Raises:
             DigestMismatch: the bytes have another digest; nothing is kept.
-            FarmTrouble: the disk is full (FarmDiskFull) or broken; nothing is kept.
+            FarmFault: the disk is full (FarmDiskFull) or broken; nothing is kept.
         """
-        with self._disk_errors(digest), contextlib.closing(Incoming.private(self._arriving)) as incoming:
+        with self._disk_errors(digest), contextlib.closing(StagedFile.private(self._arriving)) as incoming:
             for chunk in chunks:
                 incoming.write(chunk)
             return incoming.commit(digest, self.path(digest))
@@ -136,24 +136,24 @@ class DiskBlobs:
 
         Raises:
             DigestMismatch: the bytes have another digest; nothing is kept.
-            TooLarge: there are more of them than allowed, or than `part` says.
+            InputTooLarge: there are more of them than allowed, or than `part` says.
             UploadInterrupted: it does not go on where the last one ended, or stood still for too long.
-            FarmTrouble: the disk is full (FarmDiskFull) or broken.
+            FarmFault: the disk is full (FarmDiskFull) or broken.
         """
         first = part.first if part else 0
         end_bytes = part.last + 1 if part else limit_bytes
         checked_bytes = first
-        with self._disk_errors(digest), self._resumed(digest, first) as incoming:
-            await asyncio.to_thread(incoming.go_on_at, first)
-            async for chunk in _flowing(chunks):
+        with self._disk_errors(digest), self._resume_upload(digest, first) as incoming:
+            await asyncio.to_thread(incoming.resume_at, first)
+            async for chunk in _with_stall_timeout(chunks):
                 if incoming.size_bytes + len(chunk) > end_bytes:
                     incoming.forget()
-                    raise TooLarge(f"more than {end_bytes} bytes were sent")
+                    raise InputTooLarge(f"more than {end_bytes} bytes were sent")
                 incoming.write(chunk)
                 # Whatever was announced, or others do to the disk meanwhile.
                 if incoming.size_bytes - checked_bytes > _CHECK_EVERY_BYTES:
                     checked_bytes = incoming.size_bytes
-                    self.check_room(0)
+                    self.check_space(0)
             if part and incoming.size_bytes < part.total_bytes:
                 return None
             # Off the event loop: waiting for the disk takes as long as the disk does.
@@ -165,15 +165,15 @@ class DiskBlobs:
 
     def expire_uploads(self, before_s: float) -> list[int]:
         """Remove what is left of uploads that nobody went on with since then; the bytes of each."""
-        return remove_left(self._partial, before_s=before_s)
+        return remove_abandoned(self._partial, before_s=before_s)
 
     @contextlib.contextmanager
-    def _resumed(self, digest: Digest, first: int) -> Iterator[Incoming]:
-        incoming = Incoming.resumable(self._partial, digest)
+    def _resume_upload(self, digest: Digest, first: int) -> Iterator[StagedFile]:
+        incoming = StagedFile.resumable(self._partial, digest)
         if incoming is None:
             if first > 0:
                 raise UploadInterrupted(f"artifact {digest} is being sent by somebody else")
-            incoming = Incoming.private(self._arriving)
+            incoming = StagedFile.private(self._arriving)
         with contextlib.closing(incoming):
             yield incoming
 
@@ -183,14 +183,14 @@ class DiskBlobs:
             yield
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            kind = FarmDiskFull if full else FarmTrouble
+            kind = FarmDiskFull if full else FarmFault
             raise kind(
                 f"artifact {digest} cannot be stored: {error.strerror or error}",
                 hint="free space in the farm's data folder",
             ) from error
 
 
-async def _flowing(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+async def _with_stall_timeout(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """The chunks of a body, as long as they come: whoever goes away silently must not bar others for ever."""
     waiting = aiter(chunks)
     while True:
@@ -209,7 +209,7 @@ def _stored_file(path: Path) -> StoredFile:
     return StoredFile(digest=Digest(path.name), size_bytes=state.st_size, modified_s=state.st_mtime)
 
 
-def _moved(source: Path, target: Path) -> bool:
+def _move(source: Path, target: Path) -> bool:
     target.parent.mkdir(exist_ok=True)
     try:
         source.replace(target)

@@ -7,11 +7,11 @@ import zipfile
 from pathlib import Path
 
 from farm.core.errors import VariantInvalid
-from farm.core.models.file_format import flatbuffer_format, format_of
+from farm.core.models.file_format import archive_format, flatbuffer_format
 from farm.core.models.mnn_file import is_mnn
 from farm.core.models.ncnn_file import is_ncnn
 from farm.core.models.onnx_file import check_weights_inside, is_onnx
-from farm.core.models.unsupported_file import HEAD_BYTES, foreign_file, looks_like_text
+from farm.core.models.unsupported_file import HEAD_BYTES, find_unsupported_file, looks_like_text
 from farm.core.models.variant import Format
 
 _FORMATS = (
@@ -32,14 +32,14 @@ def check_model_file(path: Path, *, called: str | None = None) -> Format:
     """
     name = called or str(path)
     try:
-        return _looked_into(path)
+        return _inspect(path)
     except OSError as error:
         raise VariantInvalid(f"{name}: cannot be read: {error.strerror or error}") from error
     except VariantInvalid as error:
         raise VariantInvalid(f"{name}: {error.message}", hint=error.hint) from error
 
 
-def _looked_into(path: Path) -> Format:
+def _inspect(path: Path) -> Format:
     with path.open("rb") as file:
         if file.seek(0, io.SEEK_END) == 0:
             raise VariantInvalid(
@@ -55,8 +55,8 @@ def _format(content: memoryview, path: Path) -> Format:
     if (found := flatbuffer_format(content)) is not None:
         return found
     if head.startswith(b"PK"):
-        return format_of(_record_names(path, len(content)))
-    if (foreign := foreign_file(head)) is not None:
+        return archive_format(_record_names(path, len(content)))
+    if (foreign := find_unsupported_file(head)) is not None:
         raise VariantInvalid(f"not a model file: it is {foreign.what}", hint=foreign.hint)
     if is_ncnn(head):
         return Format.NCNN

@@ -5,10 +5,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from farm.core.errors import InvalidInput
-from farm.core.programs.binary_inspection import Look, look
+from farm.core.programs.binary_inspection import FileInspection, inspect_file
 
 
-def look_into(path: Path, flags: Collection[str] = ()) -> Look:
+def inspect_program_file(path: Path, flags: Collection[str] = ()) -> FileInspection:
     """What a file is, whatever its size, and which of these flags it shows traces of.
 
     Raises:
@@ -17,8 +17,8 @@ def look_into(path: Path, flags: Collection[str] = ()) -> Look:
     try:
         with path.open("rb") as file:
             if path.stat().st_size == 0:
-                return look(b"")
+                return inspect_file(b"")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                return look(content, flags)
+                return inspect_file(content, flags)
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from error

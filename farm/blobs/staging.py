@@ -14,7 +14,7 @@ from farm.core.errors import DigestMismatch, UploadInterrupted
 _READ_BYTES = 1024 * 1024
 
 
-class Incoming:
+class StagedFile:
     """One file being received, by whoever holds its lock.
 
     Invariant: nobody else writes to it, in this process or another, so that what was verified is what gets
@@ -43,12 +43,12 @@ class Incoming:
         """The file in which an upload of a digest can go on later; None while somebody else has it."""
         path = folder / digest
         file = path.open("a+b")
-        if _locked(file) and _is_same(path, file):
+        if _try_lock(file) and _is_same(path, file):
             return cls(path, file, stays=True)
         file.close()
         return None
 
-    def go_on_at(self, offset_bytes: int) -> None:
+    def resume_at(self, offset_bytes: int) -> None:
         """Keep what is there, if it is so much; from 0 on, begin anew. Blocking: reads what it keeps.
 
         Raises:
@@ -113,19 +113,19 @@ def arrived_bytes(folder: Path, digest: Digest) -> int:
         return 0
 
 
-def remove_left(folder: Path, *, before_s: float | None = None) -> list[int]:
+def remove_abandoned(folder: Path, *, before_s: float | None = None) -> list[int]:
     """Remove files that nobody is receiving, all or those last written before; the bytes of each."""
     freed_bytes: list[int] = []
     for path in folder.iterdir():
         with suppress(FileNotFoundError), path.open("rb") as file:
             state = os.fstat(file.fileno())
-            if (before_s is None or state.st_mtime < before_s) and _locked(file) and _is_same(path, file):
+            if (before_s is None or state.st_mtime < before_s) and _try_lock(file) and _is_same(path, file):
                 path.unlink()
                 freed_bytes.append(state.st_size)
     return freed_bytes
 
 
-def _locked(file: BinaryIO) -> bool:
+def _try_lock(file: BinaryIO) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import httpx
 
-from farm.client.responses import farm_address, read_answer
+from farm.client.responses import farm_address, parse_response
 from farm.core.base.address import is_loopback
 from farm.core.errors import FarmUnreachable
 from farm.wire.base import CALLER_HEADER, REQUEST_KEY_HEADER
@@ -71,10 +71,10 @@ class FarmConnection:
 
     def _get(self, kind: type[T], path: str, /, **query: str | None) -> T:
         params = {name: value for name, value in query.items() if value is not None}
-        return read_answer(kind, self._send(self._http.build_request("GET", path, params=params)))
+        return parse_response(kind, self._send(self._http.build_request("GET", path, params=params)))
 
     def _post(self, kind: type[T], path: str, body: Mapping[str, object]) -> T:
-        return read_answer(kind, self._send(self._http.build_request("POST", path, json=body)))
+        return parse_response(kind, self._send(self._http.build_request("POST", path, json=body)))
 
     def _post_once(self, kind: type[T], path: str, body: Mapping[str, object], *, lost_hint: str) -> T:
         """As `_post`, of what must not be done twice: it has a key, and is sent again if its answer is lost.
@@ -86,18 +86,18 @@ class FarmConnection:
             "POST", path, json=body, headers={REQUEST_KEY_HEADER: f'"{uuid4()}"'}
         )
         try:
-            return read_answer(kind, self._send(request))
+            return parse_response(kind, self._send(request))
         except FarmUnreachable as error:
             if isinstance(error.__cause__, (httpx.ConnectError, httpx.ConnectTimeout)):
                 # Nothing was sent.
                 raise
         try:
-            return read_answer(kind, self._send(request))
+            return parse_response(kind, self._send(request))
         except FarmUnreachable as error:
             raise FarmUnreachable(error.message, hint=lost_hint) from error
 
     def _delete(self, kind: type[T], path: str) -> T:
-        return read_answer(kind, self._send(self._http.build_request("DELETE", path)))
+        return parse_response(kind, self._send(self._http.build_request("DELETE", path)))
 
     def _send(self, request: httpx.Request) -> httpx.Response:
         try:

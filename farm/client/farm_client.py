@@ -8,21 +8,21 @@ from urllib.parse import quote
 import httpx
 
 from farm.client.programs import HarnessCalls
-from farm.client.responses import accepted
+from farm.client.responses import checked_response
 from farm.client.tokens import TokenCalls
 from farm.client.upload import Progress, Upload
 from farm.core.base.ids import AttemptId, CellId, Digest, JobId, MatrixId
 from farm.core.errors import FarmError, InvalidInput
 from farm.core.models.variant import Manifest
-from farm.core.upkeep.device_action import ErrandKind
+from farm.core.upkeep.device_action import DeviceActionKind
 from farm.wire.documents.alarms import AlarmView, ClearRequest
 from farm.wire.documents.devices import (
     AdbAccess,
-    Asked,
+    DeviceActionView,
     DeviceChange,
     DeviceDetail,
     DeviceView,
-    ErrandView,
+    OperatorRequest,
     RetirementPlan,
 )
 from farm.wire.documents.events import EventPage
@@ -36,13 +36,13 @@ from farm.wire.documents.matrices.matrices import (
     JobView,
     MatrixSummary,
     MatrixView,
-    RejectedView,
+    RejectedCellView,
     SpeedupView,
     VariantRegistration,
     VariantView,
 )
-from farm.wire.documents.matrices.pending import JobWaitingView, MatrixWaitingView
-from farm.wire.documents.matrices.plans import CancelledView, MatrixPlanView
+from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
+from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.placements import SeriesPlacementView
 from farm.wire.documents.results.results import ResultView
@@ -77,7 +77,7 @@ class FarmClient(HarnessCalls, TokenCalls):
         """One phone by its id, its label, or the unique beginning of either."""
         return self._get(DeviceDetail, _device_path(name))
 
-    def change_device(self, name: str, verb: str, request: Asked) -> DeviceChange:
+    def change_device(self, name: str, verb: str, request: OperatorRequest) -> DeviceChange:
         """Have an operator's verb done: `admit`, `label`, `hold`, ..., as the routes name them."""
         return self._post(DeviceChange, f"{_device_path(name)}/{verb}", request.model_dump(mode="json"))
 
@@ -97,7 +97,7 @@ class FarmClient(HarnessCalls, TokenCalls):
     def host(self, name: str) -> HostDetail:
         return self._get(HostDetail, _host_path(name))
 
-    def change_host(self, name: str, verb: str, request: Asked) -> HostChange:
+    def change_host(self, name: str, verb: str, request: OperatorRequest) -> HostChange:
         """Have an operator's verb done: `drain`, `activate`, `limit`, `retire`."""
         return self._post(HostChange, f"{_host_path(name)}/{verb}", request.model_dump(mode="json"))
 
@@ -107,12 +107,14 @@ class FarmClient(HarnessCalls, TokenCalls):
     def adb_access(self, name: str, by: str) -> AdbAccess:
         return self._get(AdbAccess, f"{_device_path(name)}/adb", by=by)
 
-    def ask_errand(self, name: str, kind: ErrandKind, request: Asked) -> ErrandView:
+    def request_device_action(
+        self, name: str, kind: DeviceActionKind, request: OperatorRequest
+    ) -> DeviceActionView:
         """Have something done on a phone when it is free."""
-        return self._post(ErrandView, f"{_device_path(name)}/{kind}", request.model_dump(mode="json"))
+        return self._post(DeviceActionView, f"{_device_path(name)}/{kind}", request.model_dump(mode="json"))
 
-    def errand(self, errand_id: int) -> ErrandView:
-        return self._get(ErrandView, f"/errands/{errand_id}")
+    def device_action(self, device_action_id: int) -> DeviceActionView:
+        return self._get(DeviceActionView, f"/errands/{device_action_id}")
 
     def variants(self) -> list[VariantView]:
         return self._get(list[VariantView], "/variants")
@@ -126,7 +128,7 @@ class FarmClient(HarnessCalls, TokenCalls):
         """Whether the farm has the bytes of that digest."""
         response = self._send(self._http.build_request("HEAD", f"/blobs/{digest}"))
         missing = (httpx.codes.NOT_FOUND, httpx.codes.GONE)
-        return response.status_code not in missing and bool(accepted(response))
+        return response.status_code not in missing and bool(checked_response(response))
 
     def upload(self, path: Path, digest: Digest, *, progress: Progress | None = None) -> None:
         """Send a file, in pieces; bytes the farm already has cost one small request.
@@ -143,9 +145,9 @@ class FarmClient(HarnessCalls, TokenCalls):
         """What a matrix would come to; nothing is queued."""
         return self._post(MatrixPlanView, "/matrices/plan", {"spec": spec})
 
-    def cancel_matrix(self, matrix_id: MatrixId, *, device: str | None = None) -> CancelledView:
+    def cancel_matrix(self, matrix_id: MatrixId, *, device: str | None = None) -> CancellationView:
         """End what is left of a matrix, or of its part on one device."""
-        return self._post(CancelledView, f"/matrices/{matrix_id}/cancel", {"device": device})
+        return self._post(CancellationView, f"/matrices/{matrix_id}/cancel", {"device": device})
 
     def rerun_matrix(self, matrix_id: MatrixId, *, failed: bool) -> MatrixView:
         """Submit a matrix again, or its cells that lack a valid measurement; once."""
@@ -165,10 +167,10 @@ class FarmClient(HarnessCalls, TokenCalls):
             yield from page
             after = page[-1].index
 
-    def rejected(self, matrix_id: MatrixId) -> Iterator[RejectedView]:
+    def rejected(self, matrix_id: MatrixId) -> Iterator[RejectedCellView]:
         """All cells of a matrix that get no jobs, page by page; `matrix` has but the first."""
         after = -1
-        while page := self._get(list[RejectedView], f"/matrices/{matrix_id}/rejected", after=str(after)):
+        while page := self._get(list[RejectedCellView], f"/matrices/{matrix_id}/rejected", after=str(after)):
             yield from page
             after = page[-1].index
 
@@ -203,13 +205,13 @@ class FarmClient(HarnessCalls, TokenCalls):
         """Everything that a cell's comparison with its baseline rests on."""
         return self._get(CellExplanation, f"/cells/{cell_id}/explanation")
 
-    def job_waiting(self, job_id: JobId) -> JobWaitingView:
+    def job_waiting(self, job_id: JobId) -> JobPendingView:
         """What a job waits for now."""
-        return self._get(JobWaitingView, f"/jobs/{job_id}/waiting")
+        return self._get(JobPendingView, f"/jobs/{job_id}/waiting")
 
-    def matrix_waiting(self, matrix_id: MatrixId) -> MatrixWaitingView:
+    def matrix_waiting(self, matrix_id: MatrixId) -> MatrixPendingView:
         """What is left of a matrix and what that waits for."""
-        return self._get(MatrixWaitingView, f"/matrices/{matrix_id}/waiting")
+        return self._get(MatrixPendingView, f"/matrices/{matrix_id}/waiting")
 
     def attempt(self, attempt_id: AttemptId) -> AttemptView:
         return self._get(AttemptView, f"/attempts/{attempt_id}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from farm.core.errors import Blame, DeviceError, FarmError, FarmTrouble, HostError, InvalidInput
+from farm.core.errors import Blame, DeviceError, FarmError, FarmFault, HostError, InvalidInput
 from farm.wire.base import Problem
 
 
@@ -53,6 +53,6 @@ def _fallback(blame: str) -> type[FarmError]:
         Blame.VARIANT: VariantError,
         Blame.DEVICE: DeviceError,
         Blame.HOST: HostError,
-        Blame.FARM: FarmTrouble,
+        Blame.FARM: FarmFault,
     }
-    return fallbacks.get(blame, FarmTrouble)
+    return fallbacks.get(blame, FarmFault)

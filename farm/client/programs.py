@@ -11,7 +11,7 @@ from farm.wire.documents.files.programs import (
     ProgramView,
     RegisteredProgramView,
 )
-from farm.wire.documents.results.reparse import RereadPage, RereadRequest
+from farm.wire.documents.results.reparse import ReparsePage, ReparseRequest
 
 
 class HarnessCalls(FarmConnection):
@@ -32,6 +32,6 @@ class HarnessCalls(FarmConnection):
         """Make a program the one that new matrices run; its files were uploaded before."""
         return self._post(RegisteredProgramView, "/harnesses", registration.model_dump(mode="json"))
 
-    def reparse(self, request: RereadRequest) -> RereadPage:
+    def reparse(self, request: ReparseRequest) -> ReparsePage:
         """Read the next piece of kept output by the present adapters."""
-        return self._post(RereadPage, "/reparse", request.model_dump(mode="json"))
+        return self._post(ReparsePage, "/reparse", request.model_dump(mode="json"))

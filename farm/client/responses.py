@@ -6,7 +6,7 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from farm.client.problem_errors import error_of
-from farm.core.errors import FarmError, FarmTrouble, InvalidInput
+from farm.core.errors import FarmError, FarmFault, InvalidInput
 from farm.wire.base import Problem
 
 T = TypeVar("T")
@@ -14,25 +14,25 @@ T = TypeVar("T")
 _ADDRESS_HINT = "write FARM_URL like http://127.0.0.1:8470"
 
 
-def read_answer(kind: type[T], response: httpx.Response) -> T:
+def parse_response(kind: type[T], response: httpx.Response) -> T:
     """The document that a farm answered.
 
     Raises:
         FarmError: the one that the farm's problem document stands for.
-        FarmTrouble: the answer is no such document.
+        FarmFault: the answer is no such document.
     """
     try:
-        return TypeAdapter(kind).validate_json(accepted(response).content)
+        return TypeAdapter(kind).validate_json(checked_response(response).content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the whole answer"
-        raise FarmTrouble(
+        raise FarmFault(
             f"{response.request.url} answered what this client cannot read: {where}: {first['msg']}",
             hint="is that a farm, and of this version? `farm --version` says what this client is",
         ) from error
 
 
-def accepted(response: httpx.Response) -> httpx.Response:
+def checked_response(response: httpx.Response) -> httpx.Response:
     """The answer, if it is no refusal; raises what that stands for."""
     if response.is_success:
         return response
@@ -44,7 +44,7 @@ def _refusal(response: httpx.Response) -> FarmError:
         return error_of(Problem.model_validate_json(response.content))
     except ValidationError:
         said = f"{response.status_code} {response.reason_phrase}".strip()
-        kind = InvalidInput if response.is_client_error else FarmTrouble
+        kind = InvalidInput if response.is_client_error else FarmFault
         return kind(
             f"{response.request.url} answered {said} and no reason", hint="is that the address of a farm?"
         )

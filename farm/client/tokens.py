@@ -6,7 +6,7 @@ from urllib.parse import quote
 from farm.client.connection import FarmConnection
 from farm.wire.documents.access import AccessRequest, AccessTokenView, CallerView, NewAccessTokenView
 from farm.wire.documents.join_tokens import NewTokenView, TokenRequest, TokenView
-from farm.wire.tokens import SecretKind, new_secret, token_id_of
+from farm.wire.tokens import TokenKind, new_secret, token_id_of
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ class TokenCalls(FarmConnection):
 
     def create_token(self, request: TokenRequest) -> NewTokenView:
         """A join token, made once; the farm says it this once."""
-        return self._made(NewTokenView, "/tokens", request, SecretKind.JOIN)
+        return self._made(NewTokenView, "/tokens", request, TokenKind.JOIN)
 
     def tokens(self) -> list[TokenView]:
         return self._get(list[TokenView], "/tokens")
@@ -31,7 +31,7 @@ class TokenCalls(FarmConnection):
 
     def create_access_token(self, request: AccessRequest) -> NewAccessTokenView:
         """An access token, made once; the farm says it this once."""
-        return self._made(NewAccessTokenView, "/access-tokens", request, SecretKind.USER)
+        return self._made(NewAccessTokenView, "/access-tokens", request, TokenKind.USER)
 
     def access_tokens(self) -> list[AccessTokenView]:
         return self._get(list[AccessTokenView], "/access-tokens")
@@ -40,7 +40,7 @@ class TokenCalls(FarmConnection):
         """Let nobody in with it any more."""
         return self._delete(AccessTokenView, f"/access-tokens/{quote(token_id, safe='')}")
 
-    def _made(self, kind: type[T], path: str, request: TokenRequest | AccessRequest, drawn: SecretKind) -> T:
+    def _made(self, kind: type[T], path: str, request: TokenRequest | AccessRequest, drawn: TokenKind) -> T:
         """The secret is drawn here: sent again because its answer was lost, it is the same token."""
         token = request.token or new_secret(drawn)
         token_id = token_id_of(token)

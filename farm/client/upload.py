@@ -7,14 +7,14 @@ from pathlib import Path
 
 import httpx
 
-from farm.client.responses import accepted
+from farm.client.responses import checked_response
 from farm.core.base.ids import Digest
-from farm.core.errors import DigestMismatch, FarmDiskFull, FarmError, FarmTrouble, UploadInterrupted
+from farm.core.errors import DigestMismatch, FarmDiskFull, FarmError, FarmFault, UploadInterrupted
 from farm.wire.content_range import OFFSET_HEADER, ContentRange
 
 CHUNK_BYTES = 1024 * 1024
 #: Between tries that got nowhere; one that brought more of the file to the farm begins the row anew.
-WAITS_S = (0.5, 1.0, 2.0, 4.0)
+RETRY_PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 
 Progress = Callable[[int], None]
 """Told how many more bytes went out."""
@@ -31,8 +31,8 @@ class Upload:
     #: Of the file; the farm verifies it.
     digest: Digest
     progress: Progress | None = None
-    waits_s: Sequence[float] = WAITS_S
-    _told_bytes: int = 0
+    retry_pauses_s: Sequence[float] = RETRY_PAUSES_S
+    _reported_bytes: int = 0
 
     def run(self) -> None:
         """Send until the farm has the file; bytes that it has already cost one small request.
@@ -46,11 +46,11 @@ class Upload:
                 self._send_from(offset)
                 break
             except FarmError as error:
-                if failures == len(self.waits_s) or not _may_pass(error, offset):
+                if failures == len(self.retry_pauses_s) or not _is_retryable(error, offset):
                     raise
-                time.sleep(self.waits_s[failures])
+                time.sleep(self.retry_pauses_s[failures])
                 # Somebody else may be sending the same bytes: from the beginning, the farm takes both.
-                is_last = failures == len(self.waits_s) - 1 and isinstance(error, UploadInterrupted)
+                is_last = failures == len(self.retry_pauses_s) - 1 and isinstance(error, UploadInterrupted)
             arrived = self._look_again(offset)
             failures = 0 if arrived is not None and arrived > offset else failures + 1
             offset = 0 if is_last and arrived is not None else arrived
@@ -60,7 +60,7 @@ class Upload:
         """How much the farm has of the file; None when it has all."""
         response = self.send(self.http.build_request("HEAD", f"/blobs/{self.digest}"))
         if response.status_code not in (httpx.codes.NOT_FOUND, httpx.codes.GONE):
-            accepted(response)
+            checked_response(response)
             return None
         text = response.headers.get(OFFSET_HEADER, "")
         offset = int(text) if text.isdecimal() else 0
@@ -70,7 +70,7 @@ class Upload:
         """The same, from a farm that may be away: as before then."""
         try:
             return self._find_offset()
-        except FarmTrouble:
+        except FarmFault:
             return before
 
     def _send_from(self, offset: int) -> None:
@@ -82,7 +82,7 @@ class Upload:
         request = self.http.build_request(
             "PUT", f"/blobs/{self.digest}", content=self._chunks(offset), headers=headers
         )
-        accepted(self.send(request))
+        checked_response(self.send(request))
 
     def _chunks(self, offset: int) -> Iterator[bytes]:
         self._tell(offset)
@@ -94,13 +94,13 @@ class Upload:
 
     def _tell(self, sent_bytes: int) -> None:
         """What is sent twice is told once."""
-        if self.progress is not None and sent_bytes > self._told_bytes:
-            self.progress(sent_bytes - self._told_bytes)
-        self._told_bytes = max(sent_bytes, self._told_bytes)
+        if self.progress is not None and sent_bytes > self._reported_bytes:
+            self.progress(sent_bytes - self._reported_bytes)
+        self._reported_bytes = max(sent_bytes, self._reported_bytes)
 
 
-def _may_pass(error: FarmError, offset: int) -> bool:
+def _is_retryable(error: FarmError, offset: int) -> bool:
     """Whether another try may go better; what was damaged before a part of it arrived is sent anew, once."""
     if isinstance(error, DigestMismatch):
         return offset > 0
-    return isinstance(error, FarmTrouble | UploadInterrupted) and not isinstance(error, FarmDiskFull)
+    return isinstance(error, FarmFault | UploadInterrupted) and not isinstance(error, FarmDiskFull)

@@ -11,7 +11,7 @@ from farm.core.errors import FarmBusy
 _log = structlog.get_logger(__name__)
 
 #: What a deadline may be wrong by: a twelfth of the shortest, after which a session is called silent.
-TOLERATED = timedelta(seconds=5)
+TOLERANCE = timedelta(seconds=5)
 
 
 def clock_offset(connection: Connection, clock: Clock) -> timedelta:
@@ -43,7 +43,7 @@ class ClockCheck:
     @property
     def agrees(self) -> bool:
         """Whether what this process dates can be compared with what others date."""
-        return abs(self.ahead) <= TOLERATED
+        return abs(self.ahead) <= TOLERANCE
 
     def look(self, connection: Connection, clock: Clock) -> bool:
         """Compare the clocks; whether they agree."""

@@ -10,13 +10,13 @@ from psycopg import pq
 from sqlalchemy.engine import URL, Engine
 
 from farm.config import FarmConfig
-from farm.core.errors import FarmBusy, FarmTrouble, InvalidInput
+from farm.core.errors import FarmBusy, FarmFault, InvalidInput
 from farm.database.engine import Database, create_engine, libpq_parameters, sqlite_url
 
 #: The oldest PostgreSQL that the tests were run on; an older one is refused.
 OLDEST_MAJOR = 16
 #: How long a look waits for a server that does not answer.
-_PATIENCE_S = 5
+_CONNECT_TIMEOUT_S = 5
 _HINT = "FARM_DATABASE_URL, or the file that FARM_DATABASE_URL_FILE names, says where it is"
 
 
@@ -37,11 +37,11 @@ def url_of(config: FarmConfig) -> str:
     return config.database_url.get_secret_value()
 
 
-def place_of(config: FarmConfig) -> str:
+def display_url(config: FarmConfig) -> str:
     """Where the database is, for people: without its password."""
     if config.database_url is None:
         return str(config.database_path)
-    address = _parsed(config.database_url.get_secret_value())
+    address = _parse_url(config.database_url.get_secret_value())
     # Parameters may hold one, too.
     return address.set(query={}, drivername="postgresql").render_as_string(hide_password=True)
 
@@ -52,13 +52,13 @@ def check_server(config: FarmConfig) -> None:
     Raises:
         InvalidInput: the address is none, the login is refused, there is no such database, or the server is
             too old.
-        FarmTrouble: nothing answers there, or it does not let anybody in yet.
+        FarmFault: nothing answers there, or it does not let anybody in yet.
         FarmBusy: it ended the connection, and takes others.
     """
     if config.database_url is None:
         return
-    place = place_of(config)
-    engine = create_engine(url_of(config), patience_s=_PATIENCE_S)
+    place = display_url(config)
+    engine = create_engine(url_of(config), patience_s=_CONNECT_TIMEOUT_S)
     try:
         with engine.connect() as connection:
             driver = connection.connection.driver_connection
@@ -86,20 +86,20 @@ def check_version(version: int) -> None:
         )
 
 
-def _refusal(engine: Engine, place: str, error: sa.exc.OperationalError) -> InvalidInput | FarmTrouble:
+def _refusal(engine: Engine, place: str, error: sa.exc.OperationalError) -> InvalidInput | FarmFault:
     """Why nobody gets in. libpq has no codes for it, so it is found out by trying."""
     match _ping(engine.url):
         case pq.Ping.OK:
             pass
         case pq.Ping.REJECT:
-            return FarmTrouble(f"the server of {place} starts, or stops", hint="try again in a moment")
+            return FarmFault(f"the server of {place} starts, or stops", hint="try again in a moment")
         case _:
-            return FarmTrouble(
+            return FarmFault(
                 f"no PostgreSQL answers at {place}", hint=f"start it, or correct its address: {_HINT}"
             )
-    if _lets_in(engine.url):
+    if _can_connect(engine.url):
         return FarmBusy(f"{place} ended a connection: {error.orig}")
-    if _lets_in(engine.url.set(database="postgres")):
+    if _can_connect(engine.url.set(database="postgres")):
         name = engine.url.database or engine.url.username
         return InvalidInput(
             f"{place} is not there, or not for this user", hint=f"create it: `createdb {name}`. {_HINT}"
@@ -110,21 +110,21 @@ def _refusal(engine: Engine, place: str, error: sa.exc.OperationalError) -> Inva
 
 def _ping(url: URL) -> pq.Ping:
     try:
-        where = psycopg.conninfo.make_conninfo(**libpq_parameters(url), connect_timeout=_PATIENCE_S)
+        where = psycopg.conninfo.make_conninfo(**libpq_parameters(url), connect_timeout=_CONNECT_TIMEOUT_S)
     except psycopg.ProgrammingError:
         return pq.Ping.NO_ATTEMPT
     return pq.Ping(pq.PGconn.ping(where.encode()))
 
 
-def _lets_in(url: URL) -> bool:
+def _can_connect(url: URL) -> bool:
     try:
-        psycopg.connect(**libpq_parameters(url), connect_timeout=_PATIENCE_S).close()
+        psycopg.connect(**libpq_parameters(url), connect_timeout=_CONNECT_TIMEOUT_S).close()
     except psycopg.OperationalError:
         return False
     return True
 
 
-def _parsed(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     try:
         return sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):

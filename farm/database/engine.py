@@ -15,8 +15,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from farm.database.errors import curable_as_busy, is_out_of_order
-from farm.database.notifications import EVERYBODY, NOBODY, Wake, Waking, notify
+from farm.database.errors import is_serialization_failure, transient_errors_as_busy
+from farm.database.notifications import ALL_HOSTS, NO_HOSTS, HostNotification, PendingNotification, publish
 from farm.database.tables import database_epochs
 
 P = ParamSpec("P")
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _READERS = 4
 #: For what takes no time, such as who calls: it waits for no long read.
-_GLANCERS = 2
+_PEEKERS = 2
 #: What people read for longer than this on PostgreSQL is called off; SQLite has no such limit.
 READ_MS = 60_000
 #: So many of a process's writes queue for PostgreSQL's lock; the others queue here.
@@ -33,8 +33,8 @@ _POSTGRES_WRITERS = 4
 STUCK_MS = 30_000
 #: How often a transaction is run again that PostgreSQL could not put in an order with the others, and the
 #: longest pause before: whoever is out of step with others for a moment need not meet them again.
-_RERUNS = 30
-_RERUN_PAUSE_S = 0.1
+_MAX_RETRIES = 30
+_RETRY_PAUSE_S = 0.1
 #: How long anybody waits for a connection of the pool, or for a server to answer.
 _CONNECT_S = 10
 #: How long a writer waits for another process's transaction before it says that the farm is busy.
@@ -81,22 +81,22 @@ class Database:
         #: How often a transaction had to be run again.
         self.reruns = 0
         #: Told, on a writer's thread, whom a committed change may concern.
-        self.on_change: Callable[[Wake], None] = lambda _: None
+        self.on_change: Callable[[HostNotification], None] = lambda _: None
         writers = 1 if self.engine.dialect.name == "sqlite" else _POSTGRES_WRITERS
         self._writer = ThreadPoolExecutor(writers, thread_name_prefix="farm-writer")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="farm-reader")
-        self._glancers = ThreadPoolExecutor(_GLANCERS, thread_name_prefix="farm-glancer")
+        self._glancers = ThreadPoolExecutor(_PEEKERS, thread_name_prefix="farm-glancer")
         self._closing = threading.Lock()
 
     def write(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a service that may write, and wait for its commit; whom it says it concerns looks again."""
-        return self._submit(NOBODY, service, *args, **kwargs).result()
+        return self._submit(NO_HOSTS, service, *args, **kwargs).result()
 
     async def write_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """As `write`; a cancelled caller does not undo a transaction that has begun."""
-        return await asyncio.wrap_future(self._submit(NOBODY, service, *args, **kwargs))
+        return await asyncio.wrap_future(self._submit(NO_HOSTS, service, *args, **kwargs))
 
     async def change_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -111,7 +111,7 @@ class Database:
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> Future[T]:
         """As `change_async`, waiting for nothing."""
-        return self._submit(EVERYBODY, service, *args, **kwargs)
+        return self._submit(ALL_HOSTS, service, *args, **kwargs)
 
     def read(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a service that only reads, on one snapshot, in the caller's thread; it cannot write."""
@@ -124,7 +124,7 @@ class Database:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        with curable_as_busy(), self.engine.connect() as connection:
+        with transient_errors_as_busy(), self.engine.connect() as connection:
             return service(connection.execution_options(farm_read_ms=limit_ms), *args, **kwargs)
 
     async def read_async(
@@ -134,7 +134,7 @@ class Database:
         run = partial(self._read, self._read_ms, service, *args, **kwargs)
         return await asyncio.wrap_future(self._readers.submit(run))
 
-    async def glance_async(
+    async def peek_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """As `read_async`, for a lookup or two: it never waits for those who read much."""
@@ -151,7 +151,7 @@ class Database:
 
     def _submit(
         self,
-        otherwise: Wake,
+        otherwise: HostNotification,
         service: Callable[Concatenate[Connection, P], T],
         *args: P.args,
         **kwargs: P.kwargs,
@@ -159,44 +159,44 @@ class Database:
         """Have a service run, and whom it concerns told: `otherwise` where it does not say."""
         asked_s = time.monotonic()
 
-        def run() -> tuple[T, Wake]:
-            waking = Waking(otherwise)
+        def run() -> tuple[T, HostNotification]:
+            waking = PendingNotification(otherwise)
             with self._writing(waking, asked_s) as connection:
                 result = service(connection, *args, **kwargs)
-                notify(connection, waking.wake(), process=self.process)
+                publish(connection, waking.wake(), process=self.process)
             return result, waking.wake()
 
         def run_and_tell() -> T:
-            result, wake = self._in_some_order(run)
-            if wake != NOBODY:
+            result, wake = self._with_retries(run)
+            if wake != NO_HOSTS:
                 self.on_change(wake)
             return result
 
         return self._writer.submit(run_and_tell)
 
     @contextmanager
-    def _writing(self, waking: Waking, asked_s: float) -> Iterator[Connection]:
+    def _writing(self, waking: PendingNotification, asked_s: float) -> Iterator[Connection]:
         # Counted from the question: behind a held lock, writers must not wait one after the other.
         left_ms = max(0, self._busy_ms - round(1000 * (time.monotonic() - asked_s)))
-        options = {"farm_writes": True, "farm_waking": waking, "farm_busy_ms": left_ms}
+        options = {"farm_writes": True, "farm_notification": waking, "farm_busy_ms": left_ms}
         with self.engine.connect().execution_options(**options) as connection, connection.begin():
-            one_writes(connection)
+            exclude_other_writers(connection)
             yield connection
 
-    def _in_some_order(self, transaction: Callable[[], T]) -> T:
-        with curable_as_busy():
-            for number in range(_RERUNS):
+    def _with_retries(self, transaction: Callable[[], T]) -> T:
+        with transient_errors_as_busy():
+            for number in range(_MAX_RETRIES):
                 try:
                     return transaction()
                 except sa.exc.DBAPIError as error:
-                    if not is_out_of_order(error.orig):
+                    if not is_serialization_failure(error.orig):
                         raise
                 self.reruns += 1
-                time.sleep(random.uniform(0, min(_RERUN_PAUSE_S, 0.001 * 2**number)))
+                time.sleep(random.uniform(0, min(_RETRY_PAUSE_S, 0.001 * 2**number)))
             return transaction()
 
 
-def one_writes(connection: Connection) -> None:
+def exclude_other_writers(connection: Connection) -> None:
     """Have PostgreSQL keep all other writers waiting until the transaction ends; SQLite does so anyway.
 
     First of all in it: a snapshot taken before the wait would not show what was waited for (PostgreSQL
@@ -206,7 +206,7 @@ def one_writes(connection: Connection) -> None:
         connection.exec_driver_sql(f"LOCK TABLE {database_epochs.name} IN EXCLUSIVE MODE")
 
 
-def stays_open(connection: Connection) -> None:
+def disable_idle_timeout(connection: Connection) -> None:
     """Have PostgreSQL not end a transaction that waits for a slow disk of ours, however long."""
     if connection.dialect.name != "sqlite":
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
@@ -238,7 +238,7 @@ def create_engine(
     engine = sa.create_engine(
         url,
         isolation_level="SERIALIZABLE",
-        pool_size=_READERS + _GLANCERS + _POSTGRES_WRITERS,
+        pool_size=_READERS + _PEEKERS + _POSTGRES_WRITERS,
         max_overflow=0,
         pool_timeout=patience_s,
         pool_pre_ping=True,
@@ -269,7 +269,7 @@ def _begin_sqlite(connection: Connection, busy_ms: int) -> None:
     options = connection.get_execution_options()
     writes = options.get("farm_writes", False)
     # Most transactions are shorter than SQLAlchemy takes for three statements.
-    run = _of_driver(connection)
+    run = _driver_errors(connection)
     run(f"PRAGMA busy_timeout={options.get('farm_busy_ms', busy_ms)}")
     # A write on a reader's connection would be rolled back without a word.
     run(f"PRAGMA query_only={'OFF' if writes else 'ON'}")
@@ -277,7 +277,7 @@ def _begin_sqlite(connection: Connection, busy_ms: int) -> None:
     run("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _of_driver(connection: Connection) -> Callable[[str], object]:
+def _driver_errors(connection: Connection) -> Callable[[str], object]:
     """Runs statements past SQLAlchemy; errors leave as its own."""
     raw: Any = connection.connection.driver_connection
 

@@ -22,21 +22,21 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 #: While they are settled nobody else writes.
-MOST_AT_ONCE = 40
+MAX_BATCH_ENTRIES = 40
 #: Likewise; one that is larger goes alone.
-MOST_BYTES = 4 * 1024 * 1024
+MAX_BATCH_BYTES = 4 * 1024 * 1024
 #: What waits is in memory, and there may be many askers; whoever is turned away comes again.
-MOST_WAITING_BYTES = 256 * 1024 * 1024
+MAX_PENDING_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked(Generic[Q, A]):
+class _PendingWrite(Generic[Q, A]):
     question: Q
     size_bytes: int
     answer: Future[A] = field(default_factory=Future)
 
 
-class Together(Generic[Q, A]):
+class GroupCommit(Generic[Q, A]):
     """Has a service answer questions in the order they came, as many in a transaction as have come by then.
 
     An answer is given after the commit that holds it. Whatever undoes a transaction of several has each of
@@ -50,7 +50,7 @@ class Together(Generic[Q, A]):
         service: Callable[[Connection, Sequence[Q]], Sequence[A | FarmError]],
         *,
         size_bytes: Callable[[Q], int],
-        most_waiting_bytes: int = MOST_WAITING_BYTES,
+        max_pending_bytes: int = MAX_PENDING_BYTES,
     ) -> None:
         """Nothing is asked yet.
 
@@ -58,13 +58,13 @@ class Together(Generic[Q, A]):
             database: where.
             service: gives for each question its answer, or the error that its asker is to get.
             size_bytes: of a question; of large ones, fewer come together.
-            most_waiting_bytes: of all questions that are not answered yet.
+            max_pending_bytes: of all questions that are not answered yet.
         """
         self._database = database
         self._service = service
         self._size_bytes = size_bytes
-        self._most_waiting_bytes = most_waiting_bytes
-        self._waiting: deque[_Asked[Q, A]] = deque()
+        self._max_pending_bytes = max_pending_bytes
+        self._waiting: deque[_PendingWrite[Q, A]] = deque()
         #: Of all that are not answered yet, those under way among them.
         self._held_bytes = 0
         self._is_under_way = False
@@ -72,8 +72,8 @@ class Together(Generic[Q, A]):
 
     async def ask(self, questions: Sequence[Q]) -> list[A | BaseException]:
         """The answers, or what kept each from being answered; an asker who goes away takes nothing back."""
-        asked: list[_Asked[Q, A]] = [
-            _Asked(question=each, size_bytes=self._size_bytes(each)) for each in questions
+        asked: list[_PendingWrite[Q, A]] = [
+            _PendingWrite(question=each, size_bytes=self._size_bytes(each)) for each in questions
         ]
         for each in asked:
             # From here on nobody can cancel it.
@@ -83,25 +83,25 @@ class Together(Generic[Q, A]):
             begins = bool(self._waiting) and not self._is_under_way
             self._is_under_way |= begins
         for each in turned_away:
-            each.answer.set_exception(_no_room())
+            each.answer.set_exception(_queue_is_full())
         if begins:
             self._begin()
         return await asyncio.gather(
             *(asyncio.wrap_future(each.answer) for each in asked), return_exceptions=True
         )
 
-    def check_room(self) -> None:
+    def check_space(self) -> None:
         """Spare an asker the way who would be turned away now.
 
         Raises:
             FarmBusy: no question would be taken.
         """
-        if self._held_bytes >= self._most_waiting_bytes:
-            raise _no_room()
+        if self._held_bytes >= self._max_pending_bytes:
+            raise _queue_is_full()
 
-    def _take(self, asked: _Asked[Q, A]) -> bool:
+    def _take(self, asked: _PendingWrite[Q, A]) -> bool:
         """Have a question wait, unless there is no room for it."""
-        if self._held_bytes and self._held_bytes + asked.size_bytes > self._most_waiting_bytes:
+        if self._held_bytes and self._held_bytes + asked.size_bytes > self._max_pending_bytes:
             return False
         self._held_bytes += asked.size_bytes
         self._waiting.append(asked)
@@ -114,7 +114,7 @@ class Together(Generic[Q, A]):
         return True
 
     def _begin(self) -> None:
-        together: list[_Asked[Q, A]] = []
+        together: list[_PendingWrite[Q, A]] = []
 
         def serve(connection: Connection) -> Sequence[A | FarmError]:
             if not together:
@@ -124,43 +124,47 @@ class Together(Generic[Q, A]):
 
         self._submit(serve, lambda done: self._ended(together, done))
 
-    def _taken(self) -> list[_Asked[Q, A]]:
+    def _taken(self) -> list[_PendingWrite[Q, A]]:
         with self._turn:
             taken = [self._waiting.popleft()]
-            left_bytes = MOST_BYTES - taken[0].size_bytes
-            while self._waiting and len(taken) < MOST_AT_ONCE and self._waiting[0].size_bytes <= left_bytes:
+            left_bytes = MAX_BATCH_BYTES - taken[0].size_bytes
+            while (
+                self._waiting and len(taken) < MAX_BATCH_ENTRIES and self._waiting[0].size_bytes <= left_bytes
+            ):
                 taken.append(self._waiting.popleft())
                 left_bytes -= taken[-1].size_bytes
             return taken
 
-    def _ended(self, together: Sequence[_Asked[Q, A]], done: "Future[Sequence[A | FarmError]]") -> None:
+    def _ended(
+        self, together: Sequence[_PendingWrite[Q, A]], done: "Future[Sequence[A | FarmError]]"
+    ) -> None:
         error = done.exception()
         # Without the lock nothing was taken, and no further try would get it sooner.
-        concerned = together or self._all_taken()
+        concerned = together or self._take_all_pending()
         with self._turn:
             self._is_under_way = goes_on = bool(self._waiting)
         if goes_on:
             self._begin()
         if error is None:
             for asked, answer in zip(concerned, done.result(), strict=True):
-                _give(asked, answer)
+                _resolve(asked, answer)
         elif len(together) > 1:
             for each in together:
-                self._try_alone(each)
+                self._run_alone(each)
         else:
             for each in concerned:
                 each.answer.set_exception(error)
 
-    def _all_taken(self) -> list[_Asked[Q, A]]:
+    def _take_all_pending(self) -> list[_PendingWrite[Q, A]]:
         with self._turn:
             taken = list(self._waiting)
             self._waiting.clear()
             return taken
 
-    def _try_alone(self, asked: _Asked[Q, A]) -> None:
+    def _run_alone(self, asked: _PendingWrite[Q, A]) -> None:
         def ended(done: "Future[Sequence[A | FarmError]]") -> None:
             error = done.exception()
-            _give(asked, done.result()[0]) if error is None else asked.answer.set_exception(error)
+            _resolve(asked, done.result()[0]) if error is None else asked.answer.set_exception(error)
 
         self._submit(lambda connection: self._service(connection, [asked.question]), ended)
 
@@ -178,13 +182,13 @@ class Together(Generic[Q, A]):
         done.add_done_callback(ended)
 
 
-def _no_room() -> FarmBusy:
+def _queue_is_full() -> FarmBusy:
     return FarmBusy(
         "more waits to be written than the farm keeps in memory", hint="send it again in a moment"
     )
 
 
-def _give(asked: _Asked[Q, A], answer: A | FarmError) -> None:
+def _resolve(asked: _PendingWrite[Q, A], answer: A | FarmError) -> None:
     if isinstance(answer, FarmError):
         asked.answer.set_exception(answer)
     else:

@@ -8,8 +8,8 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy.engine import Connection, Engine
 
-from farm.database.errors import curable_as_busy
-from farm.database.schema_state import MIGRATIONS, check_is_a_farms, check_known, schema_state
+from farm.database.errors import transient_errors_as_busy
+from farm.database.schema_state import MIGRATIONS, check_is_farm_database, check_known, schema_state
 
 #: Of all farms that share a PostgreSQL, one migrates at a time; any number would do.
 _LOCK = 8470
@@ -24,14 +24,14 @@ def upgrade(engine: Engine) -> None:
         FarmBusy: it went away meanwhile, say; nothing is done then.
     """
     with (
-        curable_as_busy(),
+        transient_errors_as_busy(),
         engine.connect().execution_options(farm_writes=True) as connection,
-        tables_may_be_replaced(connection),
-        _one_at_a_time(connection),
+        defer_foreign_keys(connection),
+        _exclusive_transaction(connection),
     ):
         state = schema_state(connection)
         check_known(state)
-        check_is_a_farms(connection, state)
+        check_is_farm_database(connection, state)
         if not state.is_newest:
             command.upgrade(config_for(connection), "head")
 
@@ -45,7 +45,7 @@ def config_for(connection: Connection) -> Config:
 
 
 @contextmanager
-def _one_at_a_time(connection: Connection) -> Iterator[None]:
+def _exclusive_transaction(connection: Connection) -> Iterator[None]:
     """A transaction that sees what the one before it did, however long that took."""
     if connection.dialect.name == "sqlite":
         with connection.begin():
@@ -61,7 +61,7 @@ def _one_at_a_time(connection: Connection) -> Iterator[None]:
 
 
 @contextmanager
-def tables_may_be_replaced(connection: Connection) -> Iterator[None]:
+def defer_foreign_keys(connection: Connection) -> Iterator[None]:
     """Have SQLite tolerate that a table is dropped and made again though others refer to it.
 
     It cannot alter a column otherwise, and takes the order between transactions only. PostgreSQL alters in

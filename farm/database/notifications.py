@@ -18,7 +18,7 @@ from farm.database.tables import devices
 
 _log = structlog.get_logger(__name__)
 
-CHANNEL = "farm_wakes"
+CHANNEL = "farm_notifications"
 #: PostgreSQL takes less than 8000 bytes (its manual, NOTIFY).
 _MAX_PAYLOAD = 7000
 _MAX_DEVICES = 200
@@ -29,68 +29,70 @@ _KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
+class HostNotification:
     """Hosts whose held exchanges are to look again; None: everybody's."""
 
     hosts: frozenset[HostId] | None = None
 
 
-EVERYBODY = Wake()
-NOBODY = Wake(frozenset())
+ALL_HOSTS = HostNotification()
+NO_HOSTS = HostNotification(frozenset())
 
 
 @dataclass(slots=True)
-class Waking:
+class PendingNotification:
     """What one transaction says so far of whom it concerns."""
 
     #: Whom to wake where it says nothing.
-    otherwise: Wake = EVERYBODY
+    otherwise: HostNotification = ALL_HOSTS
     hosts: set[HostId] = field(default_factory=set)
     #: Whatever else is said.
     everybody: bool = False
 
-    def wake(self) -> Wake:
+    def wake(self) -> HostNotification:
         """Whom to wake."""
         if self.everybody:
-            return EVERYBODY
-        return Wake(frozenset(self.hosts)) if self.hosts else self.otherwise
+            return ALL_HOSTS
+        return HostNotification(frozenset(self.hosts)) if self.hosts else self.otherwise
 
 
-def concerns(connection: Connection, hosts: Iterable[HostId]) -> None:
+def notify_hosts(connection: Connection, hosts: Iterable[HostId]) -> None:
     """Say that the present transaction means nothing to agents of other hosts than those said so far."""
-    waking = connection.get_execution_options().get("farm_waking")
-    if isinstance(waking, Waking):
+    waking = connection.get_execution_options().get("farm_notification")
+    if isinstance(waking, PendingNotification):
         waking.hosts.update(hosts)
 
 
-def concerns_nobody_else(connection: Connection) -> None:
+def notify_no_other_hosts(connection: Connection) -> None:
     """Say that the present transaction means nothing to agents but of the hosts that are said, if any are."""
-    waking = connection.get_execution_options().get("farm_waking")
-    if isinstance(waking, Waking):
-        waking.otherwise = NOBODY
+    waking = connection.get_execution_options().get("farm_notification")
+    if isinstance(waking, PendingNotification):
+        waking.otherwise = NO_HOSTS
 
 
-def concerns_everybody(connection: Connection) -> None:
+def notify_all_hosts(connection: Connection) -> None:
     """Say that the present transaction may mean work to any agent, whatever else is said of it."""
-    waking = connection.get_execution_options().get("farm_waking")
-    if isinstance(waking, Waking):
+    waking = connection.get_execution_options().get("farm_notification")
+    if isinstance(waking, PendingNotification):
         waking.everybody = True
 
 
-def concerns_devices(connection: Connection, device_ids: Collection[DeviceId]) -> None:
+def notify_hosts_of_devices(connection: Connection, device_ids: Collection[DeviceId]) -> None:
     """As `concerns`, with the hosts of devices; of many it is not worth finding out."""
     if len(device_ids) <= _MAX_DEVICES:
         query = sa.select(devices.c.host_id).where(devices.c.device_id.in_(device_ids)).distinct()
-        concerns(connection, connection.execute(query).scalars())
+        notify_hosts(connection, connection.execute(query).scalars())
 
 
-def notify(connection: Connection, wake: Wake, *, process: str) -> None:
+def publish(connection: Connection, wake: HostNotification, *, process: str) -> None:
     """Have PostgreSQL tell the other processes when, and only if, the transaction is committed."""
-    if connection.dialect.name != "sqlite" and wake != NOBODY:
+    if connection.dialect.name != "sqlite" and wake != NO_HOSTS:
         connection.exec_driver_sql("SELECT pg_notify(%s, %s)", (CHANNEL, _payload(wake, process)))
 
 
-async def listen(server: Mapping[str, Any], tell: Callable[[Wake], None], *, process: str) -> Never:
+async def listen(
+    server: Mapping[str, Any], tell: Callable[[HostNotification], None], *, process: str
+) -> Never:
     """Pass on what other processes say, until cancelled; after a break everybody is to look.
 
     Args:
@@ -113,12 +115,14 @@ async def listen(server: Mapping[str, Any], tell: Callable[[Wake], None], *, pro
         pause_s = min(2 * pause_s, _MAX_PAUSE_S)
 
 
-async def _listen_once(server: Mapping[str, Any], tell: Callable[[Wake], None], process: str) -> None:
+async def _listen_once(
+    server: Mapping[str, Any], tell: Callable[[HostNotification], None], process: str
+) -> None:
     async with await _connect(server) as connection:
         await connection.execute(f"LISTEN {CHANNEL}")
-        tell(EVERYBODY)
+        tell(ALL_HOSTS)
         async for notice in connection.notifies():
-            if (wake := _wake(notice.payload, process)) is not None:
+            if (wake := _parse_notification(notice.payload, process)) is not None:
                 tell(wake)
 
 
@@ -126,17 +130,17 @@ async def _connect(server: Mapping[str, Any]) -> psycopg.AsyncConnection[Any]:
     return await psycopg.AsyncConnection.connect(autocommit=True, **{**server, **_KEEPALIVE})
 
 
-def _payload(wake: Wake, process: str) -> str:
+def _payload(wake: HostNotification, process: str) -> str:
     hosts = None if wake.hosts is None else sorted(wake.hosts)
     payload = json.dumps([process, hosts])
     return payload if len(payload) < _MAX_PAYLOAD else json.dumps([process, None])
 
 
-def _wake(payload: str, process: str) -> Wake | None:
+def _parse_notification(payload: str, process: str) -> HostNotification | None:
     """Whom to wake: everybody where another release, or another program, says what is not understood."""
     try:
         sender, hosts = json.loads(payload)
-        wake = Wake(None if hosts is None else frozenset(map(HostId, hosts)))
+        wake = HostNotification(None if hosts is None else frozenset(map(HostId, hosts)))
     except (ValueError, TypeError):
-        return EVERYBODY
+        return ALL_HOSTS
     return None if sender == process else wake

@@ -17,6 +17,8 @@ from farm.core.errors import Conflict, SchemaMismatch
 
 #: Where Alembic notes the last migration.
 VERSION_TABLE = "alembic_version"
+#: Schemas of development versions, which the first release does not read.
+_UNRELEASED = frozenset(f"{number:04}" for number in range(1, 9))
 MIGRATIONS = Path(farm.__file__).resolve().parent.parent / "migrations"
 
 
@@ -57,11 +59,16 @@ def schema_state(connection: Connection) -> SchemaState:
 
 
 def check_known(state: SchemaState) -> None:
-    """Refuse a database that a newer release made.
+    """Refuse a database of a newer release, or of a development version before the first release.
 
     Raises:
-        SchemaMismatch: so it is.
+        SchemaMismatch: the database is one of these.
     """
+    if state.revision in _UNRELEASED:
+        raise SchemaMismatch(
+            f"the database is of a development version before the first release (schema {state.revision})",
+            hint="begin with an empty data folder or database; only the version that made this one reads it",
+        )
     if not state.is_known:
         raise SchemaMismatch(
             f"the database has the schema of a newer release ({state.revision}); this one knows"
@@ -70,7 +77,7 @@ def check_known(state: SchemaState) -> None:
         )
 
 
-def check_is_a_farms(connection: Connection, state: SchemaState) -> None:
+def check_is_farm_database(connection: Connection, state: SchemaState) -> None:
     """Refuse a database that another program uses, whatever its tables are called.
 
     Raises:

@@ -7,38 +7,38 @@ from sqlalchemy.engine import Connection
 from farm.database.tables import metadata
 
 
-def numbered_tables() -> list[sa.Table]:
+def tables_with_sequence() -> list[sa.Table]:
     """Tables whose rows the database numbers itself."""
     return [table for table in metadata.sorted_tables if table.autoincrement_column is not None]
 
 
-def quoted_tables() -> list[sa.Table]:
+def tables_with_public_ids() -> list[sa.Table]:
     """Those whose numbers leave the database: none of them is given twice."""
-    return [table for table in numbered_tables() if table.dialect_options["sqlite"]["autoincrement"]]
+    return [table for table in tables_with_sequence() if table.dialect_options["sqlite"]["autoincrement"]]
 
 
-def go_on_after_rows(connection: Connection) -> None:
+def advance_sequences(connection: Connection) -> None:
     """After rows were copied with their numbers: have the next of each table be higher than all of them.
 
     SQLite sees to that itself.
     """
     if connection.dialect.name == "postgresql":
-        for table in numbered_tables():
-            last = connection.execute(sa.select(sa.func.max(_number(table)))).scalar()
+        for table in tables_with_sequence():
+            last = connection.execute(sa.select(sa.func.max(_primary_key(table)))).scalar()
             if last is not None:
                 _set_sequence(connection, table, last)
 
 
-def skip_numbers(connection: Connection, count: int) -> None:
+def skip_sequence_numbers(connection: Connection, count: int) -> None:
     """Leave out the next numbers of every table whose numbers are quoted."""
-    for table in quoted_tables():
+    for table in tables_with_public_ids():
         if connection.dialect.name == "postgresql":
-            _set_sequence(connection, table, _last_given(connection, table) + count)
+            _set_sequence(connection, table, _last_number(connection, table) + count)
         else:
             _set_sqlite_number(connection, table, count)
 
 
-def _number(table: sa.Table) -> sa.Column[int]:
+def _primary_key(table: sa.Table) -> sa.Column[int]:
     column = table.autoincrement_column
     assert column is not None
     return column
@@ -48,14 +48,14 @@ def _set_sequence(connection: Connection, table: sa.Table, last: int) -> None:
     connection.execute(sa.select(sa.func.setval(_sequence(table), last)))
 
 
-def _last_given(connection: Connection, table: sa.Table) -> int:
+def _last_number(connection: Connection, table: sa.Table) -> int:
     # What a sequence says counts for more than the rows: those of some may be gone.
     query = sa.select(sa.func.coalesce(sa.func.pg_sequence_last_value(_sequence(table)), 0))
     return int(connection.execute(query).scalar_one())
 
 
 def _sequence(table: sa.Table) -> sa.ColumnElement[str]:
-    name = sa.func.pg_get_serial_sequence(table.name, _number(table).name)
+    name = sa.func.pg_get_serial_sequence(table.name, _primary_key(table).name)
     return sa.cast(name, postgresql.REGCLASS)
 
 

@@ -13,11 +13,11 @@ T = TypeVar("T")
 _log = structlog.get_logger(__name__)
 
 #: Longer than a transaction waits for a lock: whoever holds one may stand still for that long.
-OUTLAST_S = 20.0
-_EVERY_S = 0.2
+RETRY_FOR_S = 20.0
+_RETRY_EVERY_S = 0.2
 
 
-def outlasting_busy(step: Callable[[], T], *, within_s: float = OUTLAST_S) -> T:
+def retry_while_busy(step: Callable[[], T], *, within_s: float = RETRY_FOR_S) -> T:
     """What a step of the start gives, which may be run several times.
 
     Raises:
@@ -31,4 +31,4 @@ def outlasting_busy(step: Callable[[], T], *, within_s: float = OUTLAST_S) -> T:
             if time.monotonic() >= deadline_s:
                 raise
             _log.warning("start_waits_for_database", message=str(error))
-        time.sleep(_EVERY_S)
+        time.sleep(_RETRY_EVERY_S)

@@ -59,7 +59,7 @@ def device_facts(said: Mapping[str, str], serial: str) -> DeviceFacts:
         root=_root(said.get("root", "")),
         sources={
             **_simple_sources(said, known),
-            **_named_sources({"soc": soc.source, "cores": cores_source}),
+            **_sources_by_fact({"soc": soc.source, "cores": cores_source}),
             **_hardware_sources(said, known, bool(together), graphics, drivers),
         },
         work_root=said.get("work_root", "").strip().rstrip("/"),
@@ -103,13 +103,13 @@ def _root(text: str) -> bool | None:
 
 def _simple_sources(said: Mapping[str, str], known: Properties) -> dict[str, str]:
     """Where facts came from that stand in one place; what the phone does not tell is left out."""
-    found = {fact: facts.source(known, fact) for fact in _OF_PROPERTIES}
+    found = {fact: facts.fact_source(known, fact) for fact in _OF_PROPERTIES}
     if facts.market_name(known) is None:
         found["market_name"] = None
     places = {"kernel": "uname -r", "meminfo": "/proc/meminfo", "storage": "df", "root": "id, su"}
     facts_of = {"meminfo": "memory_bytes", "storage": "storage_bytes"}
-    told = {facts_of.get(name, name): _joined(said, {name: place}) for name, place in places.items()}
-    return _named_sources({**found, **told})
+    told = {facts_of.get(name, name): _joined_sections(said, {name: place}) for name, place in places.items()}
+    return _sources_by_fact({**found, **told})
 
 
 def _hardware_sources(
@@ -123,20 +123,20 @@ def _hardware_sources(
     of_gpu = {"gles": "dumpsys SurfaceFlinger", "vkjson": "cmd gpu vkjson", "features": "cmd package"}
     of_nnapi = {"services": "service list", "lshal": "lshal", "vintf": "vintf manifests"}
     level = nnapi_feature_level(known)
-    nnapi = _joined(said, of_nnapi) or "init.svc properties"
-    return _named_sources(
+    nnapi = _joined_sections(said, of_nnapi) or "init.svc properties"
+    return _sources_by_fact(
         {
-            "clusters": _joined(said, of_cores) if has_clusters else None,
-            "gpu": (_joined(said, of_gpu) or facts.source(known, "egl")) if graphics else None,
+            "clusters": _joined_sections(said, of_cores) if has_clusters else None,
+            "gpu": (_joined_sections(said, of_gpu) or facts.fact_source(known, "egl")) if graphics else None,
             "nnapi": (f"{nnapi}; feature level {level}" if level else nnapi) if drivers else None,
         }
     )
 
 
-def _named_sources(found: Mapping[str, str | None]) -> dict[str, str]:
+def _sources_by_fact(found: Mapping[str, str | None]) -> dict[str, str]:
     return {fact: source for fact, source in found.items() if source is not None}
 
 
-def _joined(said: Mapping[str, str], name_by_section: Mapping[str, str]) -> str | None:
+def _joined_sections(said: Mapping[str, str], name_by_section: Mapping[str, str]) -> str | None:
     names = [name for section, name in name_by_section.items() if said.get(section, "").strip()]
     return ", ".join(names) or None

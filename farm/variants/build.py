@@ -58,10 +58,10 @@ def build_variants(
     """
     digests = [recipe_digest(model, recipe) for recipe in recipes]
     out_dir.mkdir(parents=True, exist_ok=True)
-    return _each(model, list(zip(recipes, digests, strict=True)), out_dir, on_progress)
+    return _build_each(model, list(zip(recipes, digests, strict=True)), out_dir, on_progress)
 
 
-def _each(
+def _build_each(
     model: str,
     work: Sequence[tuple[Recipe, Digest]],
     out_dir: Path,
@@ -74,7 +74,7 @@ def _each(
             on_progress(BuildProgress(variant=name, step=step, index=index, total=len(work)))
 
         path = out_dir / _file_name(model, recipe)
-        yield _existing(path, digest, say) or _built(model, recipe, path, say)
+        yield _find_existing(path, digest, say) or _build(model, recipe, path, say)
 
 
 def _file_name(model: str, recipe: Recipe) -> str:
@@ -84,7 +84,7 @@ def _file_name(model: str, recipe: Recipe) -> str:
     return "-".join(words) + _SUFFIX[recipe.format]
 
 
-def _existing(path: Path, digest: Digest, say: Callable[[str], None]) -> BuiltVariant | None:
+def _find_existing(path: Path, digest: Digest, say: Callable[[str], None]) -> BuiltVariant | None:
     try:
         manifest = read_manifest(manifest_path(path))
         same = manifest.recipe_digest == digest and manifest.digest == digest_of(path.read_bytes())
@@ -96,7 +96,7 @@ def _existing(path: Path, digest: Digest, say: Callable[[str], None]) -> BuiltVa
     return BuiltVariant(manifest=manifest, path=path, reused=True)
 
 
-def _built(model: str, recipe: Recipe, path: Path, say: Callable[[str], None]) -> BuiltVariant:
+def _build(model: str, recipe: Recipe, path: Path, say: Callable[[str], None]) -> BuiltVariant:
     with tempfile.TemporaryDirectory(prefix=".building-", dir=path.parent) as folder:
         # Archives carry their file's name inside: with a constant one the bytes are the same every time.
         draft = Path(folder) / f"model{path.suffix}"
@@ -119,12 +119,12 @@ def _run(model: str, recipe: Recipe, draft: Path, say: Callable[[str], None]) ->
             stderr=stderr,
             text=True,
         )
-        refusal = _followed(process, say)
+        refusal = _follow(process, say)
         if process.returncode != 0:
-            raise refusal or _broken(model, recipe, process.returncode, stderr)
+            raise refusal or _build_error(model, recipe, process.returncode, stderr)
 
 
-def _followed(process: subprocess.Popen[str], say: Callable[[str], None]) -> VariantInvalid | None:
+def _follow(process: subprocess.Popen[str], say: Callable[[str], None]) -> VariantInvalid | None:
     """Pass on the steps of a build until it ends; return what it refused."""
     refusal: VariantInvalid | None = None
     deadline = threading.Timer(_DEADLINE_S, process.kill)
@@ -150,7 +150,7 @@ def _refusal(text: str) -> VariantInvalid:
     return VariantInvalid(said["message"], hint=said["hint"])
 
 
-def _broken(model: str, recipe: Recipe, returncode: int, stderr: IO[str]) -> VariantInvalid:
+def _build_error(model: str, recipe: Recipe, returncode: int, stderr: IO[str]) -> VariantInvalid:
     stderr.seek(0)
     lines = [line.strip() for line in stderr if line.strip()]
     ended = f"killed by signal {-returncode}" if returncode < 0 else f"exit code {returncode}"

@@ -10,7 +10,7 @@ from torch.utils import bundled_inputs
 
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Format, Recipe
-from farm.variants.nnapi import converted
+from farm.variants.nnapi import convert_to_nnapi
 
 #: Records that no loader needs and that depend on where torch is installed (pytorch, serialization.md).
 _TELLTALE = (".debug_pkl", "/.data/serialization_id")
@@ -22,16 +22,16 @@ def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> Non
     Raises:
         VariantInvalid: the network cannot be converted for the recipe's target.
     """
-    module = converted(net, image) if recipe.target == "nnapi" else _frozen(net)
+    module = convert_to_nnapi(net, image) if recipe.target == "nnapi" else _freeze(net)
     # bundle_inputs clones: augmenting in place breaks other modules of the same scripted class.
     bundled = bundled_inputs.bundle_inputs(module, [(bundled_inputs.bundle_large_tensor(image),)])
     match recipe.format:
         case Format.TORCHSCRIPT:
-            bundled.save(str(_whole(path)))
-            _copy_without_traces(_whole(path), path)
+            bundled.save(str(_untraced_path(path)))
+            _copy_without_traces(_untraced_path(path), path)
         case Format.LITE:
-            bundled._save_for_lite_interpreter(str(_whole(path)))
-            _copy_without_traces(_whole(path), path)
+            bundled._save_for_lite_interpreter(str(_untraced_path(path)))
+            _copy_without_traces(_untraced_path(path), path)
         case Format.FLATBUFFER:
             bundled._save_for_lite_interpreter(str(path), _use_flatbuffer=True)
         case Format.TFLITE | Format.ONNX | Format.ORT | Format.EXECUTORCH | Format.NCNN | Format.MNN:
@@ -40,7 +40,7 @@ def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> Non
             assert_never(recipe.format)
 
 
-def _frozen(net: nn.Module) -> torch.jit.ScriptModule:
+def _freeze(net: nn.Module) -> torch.jit.ScriptModule:
     """Batch-norm is folded then, and loading takes a tenth.
 
     The mobile optimizer does more, but is not in any published build of torch for PCs.
@@ -48,7 +48,7 @@ def _frozen(net: nn.Module) -> torch.jit.ScriptModule:
     return torch.jit.freeze(torch.jit.script(net))
 
 
-def _whole(path: Path) -> Path:
+def _untraced_path(path: Path) -> Path:
     return path.with_suffix(".whole")
 
 

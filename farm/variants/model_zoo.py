@@ -10,7 +10,7 @@ from farm.core.models.variant import BUILT_FORMATS, BUILT_PRECISIONS, Recipe, Te
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ZooModel:
     """One model of torchvision that was built and run in every precision and format offered."""
 
     model: str
@@ -19,8 +19,8 @@ class Entry:
 
 _IMAGE = TensorSpec(shape=(1, 3, 224, 224), dtype="float32")
 
-CATALOGUE: tuple[Entry, ...] = tuple(
-    Entry(model=model, input=_IMAGE)
+MODEL_ZOO: tuple[ZooModel, ...] = tuple(
+    ZooModel(model=model, input=_IMAGE)
     for model in (
         "mobilenet_v2",
         "mobilenet_v3_large",
@@ -41,16 +41,16 @@ _OWN_MEMORY_FORMAT = {"cpu": "contiguous", "nnapi": "channels_last"}
 _Word = TypeVar("_Word", bound=str)
 
 
-def get_entry(model: str) -> Entry:
+def get_zoo_model(model: str) -> ZooModel:
     """The catalogue's entry for a model.
 
     Raises:
         InvalidInput: no such model can be built; the hint names the closest ones.
     """
-    for entry in CATALOGUE:
+    for entry in MODEL_ZOO:
         if entry.model == model:
             return entry
-    raise _unknown("model", model, [entry.model for entry in CATALOGUE])
+    raise _unknown("model", model, [entry.model for entry in MODEL_ZOO])
 
 
 def recipes_of(

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional
 from torch import nn
 
-from farm.variants.model_zoo import get_entry
+from farm.variants.model_zoo import get_zoo_model
 from farm.variants.recipe import SEED
 
 # torchvision's published wheel is built for CUDA: beside a CPU torch its operators are missing, and importing
@@ -27,7 +27,7 @@ def network(model: str) -> nn.Module:
     torch.manual_seed(SEED)
     net = getattr(quantization, model)(weights=None, quantize=False)
     _widen_classifier(net)
-    _calibrate(net, images(get_entry(model).input.shape, CALIBRATION_IMAGES, seed=SEED))
+    _calibrate(net, images(get_zoo_model(model).input.shape, CALIBRATION_IMAGES, seed=SEED))
     return net.eval()
 
 
@@ -46,7 +46,7 @@ def parameter_count(net: nn.Module) -> int:
     return sum(parameter.numel() for parameter in net.parameters())
 
 
-def fused(net: nn.Module) -> nn.Module:
+def fuse(net: nn.Module) -> nn.Module:
     """The network with convolution, batch-norm and activation in one module, changed in place."""
     net.fuse_model(is_qat=False)
     return net

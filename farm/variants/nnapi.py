@@ -10,7 +10,7 @@ from farm.core.errors import VariantInvalid
 NO_NNAPI_HERE = "Failed to load libneuralnetworks.so"
 
 
-def converted(net: nn.Module, image: torch.Tensor) -> torch.jit.ScriptModule:
+def convert_to_nnapi(net: nn.Module, image: torch.Tensor) -> torch.jit.ScriptModule:
     """The network as one NNAPI model, for inputs of exactly this shape and type.
 
     It computes in NHWC, the only layout that pooling and most drivers know; inputs that lie otherwise are

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from farm.core.models.variant import Precision, Recipe, TensorSpec
 from farm.variants import networks, quantize
-from farm.variants.model_zoo import get_entry
+from farm.variants.model_zoo import get_zoo_model
 from farm.variants.recipe import SEED
 
 #: The bundled input is one of them, and depends on how many are drawn.
@@ -18,7 +18,7 @@ _MEMORY_FORMAT = {"contiguous": torch.contiguous_format, "channels_last": torch.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedNetwork:
     """A network by its recipe. `parameters` and `flops` are those of its float32 twin."""
 
     net: nn.Module
@@ -34,13 +34,13 @@ class Prepared:
     interface: quantize.Interface | None
 
 
-def prepared(model: str, recipe: Recipe, say: Callable[[str], None]) -> Prepared:
+def prepare_network(model: str, recipe: Recipe, say: Callable[[str], None]) -> PreparedNetwork:
     """Make the network by its recipe; nothing is written yet."""
-    shape = get_entry(model).input.shape
+    shape = get_zoo_model(model).input.shape
     say("making weights")
     net = networks.network(model)
     parameters = networks.parameter_count(net)
-    net = networks.fused(net)
+    net = networks.fuse(net)
     images = networks.images(shape, _CHECK_IMAGES, seed=SEED + 1)
     expected = net(images)
     flops = _flops(net, images[:1])
@@ -53,7 +53,7 @@ def prepared(model: str, recipe: Recipe, say: Callable[[str], None]) -> Prepared
         interface = quantize.int8_full(net)
     images = images.contiguous(memory_format=_MEMORY_FORMAT[recipe.memory_format])
     first = images[:1].clone()
-    return Prepared(
+    return PreparedNetwork(
         net=net,
         inputs=images if interface is None else interface.quantized(images),
         # Quantized after the copy: cloning a quantized tensor forgets its memory format.

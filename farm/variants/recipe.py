@@ -9,7 +9,7 @@ from pathlib import Path
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import InvalidInput
 from farm.core.models.variant import Precision, Recipe
-from farm.variants.model_zoo import check_recipe, get_entry
+from farm.variants.model_zoo import check_recipe, get_zoo_model
 
 #: The modules whose code decides what bytes come out.
 _BUILDER_SOURCES = ("networks.py", "prepare.py", "quantize.py", "nnapi.py", "export.py", "worker.py")
@@ -25,18 +25,18 @@ def recipe_digest(model: str, recipe: Recipe) -> Digest:
     Raises:
         InvalidInput: the model or recipe cannot be built, or torch is not installed.
     """
-    get_entry(model)
+    get_zoo_model(model)
     check_recipe(recipe)
     ingredients = {
         "model": model,
         "recipe": asdict(recipe),
-        "made_with": made_with(recipe),
+        "built_with": built_with(recipe),
         "sources": {name: _source_digest(name) for name in _BUILDER_SOURCES},
     }
     return digest_of(json.dumps(ingredients, sort_keys=True).encode())
 
 
-def made_with(recipe: Recipe) -> dict[str, str]:
+def built_with(recipe: Recipe) -> dict[str, str]:
     """Names and versions of what makes the file, by importlib.metadata.
 
     Raises:

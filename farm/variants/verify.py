@@ -7,7 +7,7 @@ import torch
 from torch.jit import mobile
 
 from farm.core.errors import VariantInvalid
-from farm.core.models.variant import Agreement, Format, Precision
+from farm.core.models.variant import Fidelity, Format, Precision
 from farm.variants.nnapi import NO_NNAPI_HERE
 
 #: Below this correlation with the float32 network a file is not the same model any more.
@@ -18,11 +18,11 @@ _LEAST_SPREAD = 1e-3
 _Forward = Callable[[torch.Tensor], torch.Tensor]
 
 
-def agreement(expected: torch.Tensor, actual: torch.Tensor) -> Agreement:
+def measure_fidelity(expected: torch.Tensor, actual: torch.Tensor) -> Fidelity:
     """Compare outputs for several inputs, one row of class scores each."""
     pair = torch.stack([expected.flatten(), actual.flatten()])
     same_class = expected.argmax(dim=1) == actual.argmax(dim=1)
-    return Agreement(
+    return Fidelity(
         inputs=len(expected),
         correlation=float(torch.corrcoef(pair)[0, 1]),
         max_difference=float((expected - actual).abs().max()),
@@ -30,7 +30,7 @@ def agreement(expected: torch.Tensor, actual: torch.Tensor) -> Agreement:
     )
 
 
-def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Precision) -> Agreement:
+def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Precision) -> Fidelity:
     """Compare outputs, and refuse those of a file that is not the same model any more.
 
     Raises:
@@ -41,14 +41,14 @@ def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Preci
     spread = float(actual.std(dim=0).mean())
     if spread < _LEAST_SPREAD:
         raise VariantInvalid(f"the built file puts out the same for every input: spread {spread:.2g}")
-    found = agreement(expected, actual)
+    found = measure_fidelity(expected, actual)
     least = _LEAST_FLOAT32 if precision is Precision.FLOAT32 else _LEAST_INT8
     if not found.correlation > least:
-        raise _disagrees(found, least)
+        raise _fidelity_error(found, least)
     return found
 
 
-def _disagrees(found: Agreement, least: float) -> VariantInvalid:
+def _fidelity_error(found: Fidelity, least: float) -> VariantInvalid:
     return VariantInvalid(
         f"the built file's outputs correlate {found.correlation:.3f} with the float32 network's, less than"
         f" {least}; the largest difference is {found.max_difference:.3g}, and it names the same class for"
@@ -65,7 +65,7 @@ def outputs(path: Path, format: Format, batch: torch.Tensor, *, engine: str) -> 
     """
     torch.backends.quantized.engine = engine
     with torch.inference_mode():
-        forward = _loaded(path, format, batch[:1])
+        forward = _load(path, format, batch[:1])
         return torch.cat([real_values(forward(image)) for image in batch.split(1)])
 
 
@@ -81,7 +81,7 @@ def check_starts_nnapi(path: Path, format: Format, image: torch.Tensor) -> None:
         VariantInvalid: it failed earlier, or its bundled input is not like the image.
     """
     with torch.inference_mode():
-        forward = _loaded(path, format, image)
+        forward = _load(path, format, image)
         try:
             forward(image)
         except RuntimeError as error:
@@ -89,19 +89,19 @@ def check_starts_nnapi(path: Path, format: Format, image: torch.Tensor) -> None:
                 raise VariantInvalid(f"the built file does not run: {error}") from error
 
 
-def _loaded(path: Path, format: Format, like: torch.Tensor) -> _Forward:
-    forward, bundled = _lite(path) if format is not Format.TORCHSCRIPT else _full(path)
+def _load(path: Path, format: Format, like: torch.Tensor) -> _Forward:
+    forward, bundled = _load_lite(path) if format is not Format.TORCHSCRIPT else _load_full(path)
     if [_layout(tensor) for (tensor,) in bundled] != [_layout(like)]:
         raise VariantInvalid("the built file does not have its one bundled input")
     return forward
 
 
-def _lite(path: Path) -> tuple[_Forward, list[tuple[torch.Tensor]]]:
+def _load_lite(path: Path) -> tuple[_Forward, list[tuple[torch.Tensor]]]:
     module = mobile._load_for_lite_interpreter(str(path))
     return module.forward, module.run_method("get_all_bundled_inputs")
 
 
-def _full(path: Path) -> tuple[_Forward, list[tuple[torch.Tensor]]]:
+def _load_full(path: Path) -> tuple[_Forward, list[tuple[torch.Tensor]]]:
     module = torch.jit.load(str(path))
     return module.forward, module.get_all_bundled_inputs()
 

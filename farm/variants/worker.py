@@ -14,12 +14,12 @@ from pydantic import TypeAdapter
 
 from farm.core.base.ids import digest_of
 from farm.core.errors import FarmError
-from farm.core.models.variant import Agreement, Manifest, Precision, Recipe
+from farm.core.models.variant import Fidelity, Manifest, Precision, Recipe
 from farm.variants.manifest_file import manifest_path, write_manifest
-from farm.variants.recipe import QCONFIG, made_with, recipe_digest
+from farm.variants.recipe import QCONFIG, built_with, recipe_digest
 
 if TYPE_CHECKING:
-    from farm.variants.prepare import Prepared
+    from farm.variants.prepare import PreparedNetwork
 
 _RECIPE = TypeAdapter(Recipe)
 
@@ -34,22 +34,22 @@ def build(model: str, recipe: Recipe, path: Path) -> None:
     import torch
 
     from farm.variants import export
-    from farm.variants.prepare import prepared
+    from farm.variants.prepare import prepare_network
 
     torch.set_num_threads(1)  # sums in one order: the same bytes every time
     torch.set_grad_enabled(False)
     loading_engine = torch.backends.quantized.engine
-    made = prepared(model, recipe, _say)
+    made = prepare_network(model, recipe, _say)
     if recipe.target == "nnapi":
         _check_before_conversion(made, recipe)
     _say("writing")
     export.save(made.net, made.first_input, recipe, path)
     _say("checking")
-    agreement = _checked(made, recipe, path, loading_engine)
-    write_manifest(_manifest(model, recipe, path, made, agreement), manifest_path(path))
+    fidelity = _check_file(made, recipe, path, loading_engine)
+    write_manifest(_manifest(model, recipe, path, made, fidelity), manifest_path(path))
 
 
-def _check_before_conversion(made: "Prepared", recipe: Recipe) -> None:
+def _check_before_conversion(made: "PreparedNetwork", recipe: Recipe) -> None:
     """What an NNAPI file puts out cannot be seen here; what the network does that goes into it can."""
     from farm.variants import verify
 
@@ -57,7 +57,7 @@ def _check_before_conversion(made: "Prepared", recipe: Recipe) -> None:
     verify.check_outputs(made.expected, actual, recipe.precision)
 
 
-def _checked(made: "Prepared", recipe: Recipe, path: Path, loading_engine: str) -> Agreement | None:
+def _check_file(made: "PreparedNetwork", recipe: Recipe, path: Path, loading_engine: str) -> Fidelity | None:
     """How far the file agrees with float32 on the engine of phones; it must do so on this machine's too."""
     from farm.variants import verify
 
@@ -76,7 +76,7 @@ def _checked(made: "Prepared", recipe: Recipe, path: Path, loading_engine: str) 
 
 
 def _manifest(
-    model: str, recipe: Recipe, path: Path, made: "Prepared", agreement: Agreement | None
+    model: str, recipe: Recipe, path: Path, made: "PreparedNetwork", fidelity: Fidelity | None
 ) -> Manifest:
     from farm.variants.prepare import input_spec
 
@@ -90,13 +90,13 @@ def _manifest(
         inputs=(input_spec(made.inputs),),
         parameters=made.parameters,
         flops=made.flops,
-        agreement=agreement,
-        made_with={**made_with(recipe), **_interface_words(made)},
+        fidelity=fidelity,
+        built_with={**built_with(recipe), **_interface_words(made)},
         recipe_digest=recipe_digest(model, recipe),
     )
 
 
-def _interface_words(made: "Prepared") -> dict[str, str]:
+def _interface_words(made: "PreparedNetwork") -> dict[str, str]:
     if made.interface is None:
         return {}
     return {"input": f"scale {made.interface.scale:.6g}, zero point {made.interface.zero_point}"}

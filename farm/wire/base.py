@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from farm.core.errors import WireVersionUnserved
+from farm.core.errors import WireVersionUnsupported
 
 #: Raised when an older agent could no longer talk to the farm; the one before is served too.
 WIRE_VERSION = 1
@@ -24,12 +24,12 @@ def check_served(version: object) -> None:
     """Refuse an agent this farm cannot understand.
 
     Raises:
-        WireVersionUnserved: naming the versions that are served.
+        WireVersionUnsupported: naming the versions that are served.
     """
     if version not in WIRE_VERSIONS_SERVED:
         served = ", ".join(map(str, WIRE_VERSIONS_SERVED))
         said = repr(version)[:20]
-        raise WireVersionUnserved(f"wire version {said} is not served; this farm serves {served}")
+        raise WireVersionUnsupported(f"wire version {said} is not served; this farm serves {served}")
 
 
 class Wire(BaseModel):

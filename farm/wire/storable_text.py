@@ -14,15 +14,15 @@ _ESCAPE = re.compile(
 _SIGNS = (b"\\u0000", b"\\ud", b"\\uD")
 
 
-def is_keepable(body: bytes) -> bool:
+def is_storable(body: bytes) -> bool:
     """Whether a JSON text has neither in a string."""
     if not any(sign in body for sign in _SIGNS):
         return True
     return not any(escape[1] for escape in _ESCAPE.finditer(body))
 
 
-def made_keepable(body: bytes) -> bytes:
+def make_storable(body: bytes) -> bytes:
     """A JSON text with the replacement character in the place of each."""
-    if is_keepable(body):
+    if is_storable(body):
         return body
     return _ESCAPE.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], body)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from farm.core.errors import InvalidInput
 
 
-class SecretKind(StrEnum):
+class TokenKind(StrEnum):
     """What a secret lets in, as its first letters say."""
 
     #: One new host, once.
@@ -27,12 +27,12 @@ _FEWEST_LETTERS = 16
 ID_LENGTH = 12
 
 
-def new_secret(kind: SecretKind) -> str:
+def new_secret(kind: TokenKind) -> str:
     """256 random bits. What they begin with says what was found when one turns up somewhere."""
     return f"{kind}_{secrets.token_urlsafe(32)}"
 
 
-def drawn_secret(kind: SecretKind, said: str) -> str:
+def derive_secret(kind: TokenKind, said: str) -> str:
     """A secret as `new_secret` makes one, drawn by whoever asks for it.
 
     Raises:

@@ -5,15 +5,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from farm.core.base.spec_errors import MatrixProblem, name_hint
-from farm.core.base.validation_messages import must_be
+from farm.core.base.spec_errors import SpecProblem, name_hint
+from farm.core.base.validation_messages import constraint_message
 
-Place = tuple[str | int, ...]
+DocumentPath = tuple[str | int, ...]
 
 
 def problems_of(
-    error: ValidationError, data: object, *, known_keys: Callable[[Place], Sequence[str]], root: str
-) -> list[MatrixProblem]:
+    error: ValidationError, data: object, *, known_keys: Callable[[DocumentPath], Sequence[str]], root: str
+) -> list[SpecProblem]:
     """Everything pydantic found.
 
     Args:
@@ -26,7 +26,7 @@ def problems_of(
         _problem(
             details["loc"],
             details["type"],
-            must_be(details["type"], details["msg"], details.get("ctx", {})),
+            constraint_message(details["type"], details["msg"], details.get("ctx", {})),
             data,
             known_keys,
             root,
@@ -36,14 +36,14 @@ def problems_of(
 
 
 def _problem(
-    loc: Place,
+    loc: DocumentPath,
     kind: str,
     message: str,
     data: object,
-    known_keys: Callable[[Place], Sequence[str]],
+    known_keys: Callable[[DocumentPath], Sequence[str]],
     root: str,
-) -> MatrixProblem:
-    path, hint = _written(loc, data), ""
+) -> SpecProblem:
+    path, hint = _path_as_written(loc, data), ""
     match kind:
         case "extra_forbidden":
             said = f"unknown key `{loc[-1]}`"
@@ -56,10 +56,10 @@ def _problem(
             said = "must be a list"
         case _:
             said = message
-    return MatrixProblem(path=path, message=said, hint=hint, root=root)
+    return SpecProblem(path=path, message=said, hint=hint, root=root)
 
 
-def _written(loc: Place, data: object) -> Place:
+def _path_as_written(loc: DocumentPath, data: object) -> DocumentPath:
     """Pydantic's place without the list positions that the user left out, and without its remarks."""
     path: list[str | int] = []
     here: Any = data

@@ -13,7 +13,7 @@ _PREFIX = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(_PREFIX + name for name in ("map", "seq", "str", "int", "float", "bool", "null"))
 
 
-class NotPlainData(Exception):
+class YamlNotPlain(Exception):
     """A text is not YAML of plain data; the message says where."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
@@ -29,21 +29,21 @@ def load_plain(text: str, *, noun: str) -> dict[str, Any]:
         noun: what its author calls it: `matrix`.
 
     Raises:
-        NotPlainData: not YAML (tells line and column); not a mapping at the top; a key that is there twice
+        YamlNotPlain: not YAML (tells line and column); not a mapping at the top; a key that is there twice
             or is no text; a date, a merge key or anything else beyond plain data.
     """
     if len(text) > MAX_TEXT_CHARS:
-        raise NotPlainData(f"{len(text)} characters, at most {MAX_TEXT_CHARS}")
+        raise YamlNotPlain(f"{len(text)} characters, at most {MAX_TEXT_CHARS}")
     try:
-        return _loaded(text, noun)
+        return _load_yaml(text, noun)
     except yaml.MarkedYAMLError as error:
         raise _not_yaml(error) from error
     except yaml.YAMLError as error:
-        raise NotPlainData(f"not YAML: {error}") from error
+        raise YamlNotPlain(f"not YAML: {error}") from error
     except (ValueError, KeyError) as error:
-        raise NotPlainData(f"a value is not what its YAML tag says: {error}") from error
+        raise YamlNotPlain(f"a value is not what its YAML tag says: {error}") from error
     except RecursionError as error:
-        raise NotPlainData("nested too deep") from error
+        raise YamlNotPlain("nested too deep") from error
 
 
 def line_of(yaml_text: str, path: Sequence[str | int]) -> int | None:
@@ -65,11 +65,11 @@ def line_of(yaml_text: str, path: Sequence[str | int]) -> int | None:
     return line
 
 
-def _loaded(text: str, noun: str) -> dict[str, Any]:
+def _load_yaml(text: str, noun: str) -> dict[str, Any]:
     loader = yaml.SafeLoader(text)
     node = loader.get_single_node()
     if not isinstance(node, MappingNode):
-        raise NotPlainData(f"a {noun} is a mapping: `name: ...` and so on")
+        raise YamlNotPlain(f"a {noun} is a mapping: `name: ...` and so on")
     if problem := next(_problems(node, set(), noun), None):
         raise problem
     data: dict[str, Any] = loader.construct_document(node)
@@ -86,27 +86,29 @@ def _child(node: Node | None, part: str | int) -> tuple[Node, Node] | None:
     return None
 
 
-def _problems(node: Node, seen: set[int], noun: str) -> Iterator[NotPlainData]:
+def _problems(node: Node, seen: set[int], noun: str) -> Iterator[YamlNotPlain]:
     if id(node) in seen:
         return
     seen.add(id(node))
     if node.tag not in _PLAIN_TAGS:
         kind = node.tag.removeprefix(_PREFIX)
-        yield NotPlainData(f"{_at(node)}: a {noun} has no use for a YAML {kind}", hint="put it in quotes")
+        yield YamlNotPlain(
+            f"{_position_text(node)}: a {noun} has no use for a YAML {kind}", hint="put it in quotes"
+        )
     if isinstance(node, MappingNode):
         yield from _key_problems(node)
     for child in _children(node):
         yield from _problems(child, seen, noun)
 
 
-def _key_problems(node: MappingNode) -> Iterator[NotPlainData]:
+def _key_problems(node: MappingNode) -> Iterator[YamlNotPlain]:
     line_by_key: dict[str, int] = {}
     for key, _ in node.value:
         if not isinstance(key, ScalarNode) or key.tag != f"{_PREFIX}str":
-            yield NotPlainData(f"{_at(key)}: a key is a text", hint="put it in quotes")
+            yield YamlNotPlain(f"{_position_text(key)}: a key is a text", hint="put it in quotes")
         elif key.value in line_by_key:
-            yield NotPlainData(
-                f"{_at(key)}: `{key.value}` is there already, in line {line_by_key[key.value]}"
+            yield YamlNotPlain(
+                f"{_position_text(key)}: `{key.value}` is there already, in line {line_by_key[key.value]}"
             )
         else:
             line_by_key[key.value] = key.start_mark.line + 1
@@ -120,12 +122,12 @@ def _children(node: Node) -> Iterator[Node]:
         yield from node.value
 
 
-def _at(node: Node) -> str:
+def _position_text(node: Node) -> str:
     return f"line {node.start_mark.line + 1}, column {node.start_mark.column + 1}"
 
 
-def _not_yaml(error: yaml.MarkedYAMLError) -> NotPlainData:
+def _not_yaml(error: yaml.MarkedYAMLError) -> YamlNotPlain:
     what = error.problem or error.context or "unreadable"
     mark = error.problem_mark or error.context_mark
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return NotPlainData(f"{place}not YAML: {what}")
+    return YamlNotPlain(f"{place}not YAML: {what}")

@@ -12,26 +12,26 @@ from dataclasses import dataclass, field
 #: By table, what of a row is a state; tables that are not named have none.
 STATE_COLUMNS: Mapping[str, frozenset[str]] = {
     "matrices": frozenset(),
-    "unfoldings": frozenset({"cancelled_at"}),
+    "lazy_expansions": frozenset({"cancelled_at"}),
     "jobs": frozenset({"state", "outcome"}),
     "attempts": frozenset({"state", "outcome"}),
     "hosts": frozenset({"state"}),
     "sessions": frozenset({"state"}),
     "incidents": frozenset({"ended_at"}),
     "alarms": frozenset({"cleared_at"}),
-    "devices": frozenset({"presence", "health", "admin", "held_by", "held_until"}),
-    "errands": frozenset({"finished_at"}),
+    "devices": frozenset({"presence", "health", "admin", "reserved_by", "held_until"}),
+    "device_actions": frozenset({"finished_at"}),
     "join_tokens": frozenset({"used_at", "used_by", "expires_at"}),
     "access_tokens": frozenset({"revoked_at"}),
     "artifacts": frozenset({"expired_at"}),
     "evidence": frozenset({"expired_at"}),
-    "duties": frozenset({"holder"}),
+    "leader_leases": frozenset({"holder"}),
     "database_epochs": frozenset({"epoch"}),
 }
 #: A row of these is there before anything happens to it: a file that was sent, a report that came.
 _NO_EVENT_BY_BEING = {"artifacts", "evidence"}
 #: And of these, one goes when all has happened that its making told of: the last job of a device was queued.
-_NO_EVENT_BY_GOING = {"unfoldings"}
+_NO_EVENT_BY_GOING = {"lazy_expansions"}
 _VERBS = {"insert", "update", "delete"}
 
 Function = tuple[str, str]

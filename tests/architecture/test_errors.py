@@ -41,8 +41,8 @@ def test_the_codes_and_blames_are_drawn_as_they_are() -> None:
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_an_error_says_what_it_is_who_is_to_blame_and_what_to_do(kind: type[FarmError]) -> None:
-    sentence = (kind.__doc__ or "").strip().splitlines()[0]
-    assert sentence.endswith("."), f"{kind.__name__}: {sentence!r}"
+    message = (kind.__doc__ or "").strip().splitlines()[0]
+    assert message.endswith("."), f"{kind.__name__}: {message!r}"
     assert "__doc__" in vars(kind)
     assert isinstance(kind.blame, Blame)
     assert isinstance(kind.transient, bool)

@@ -16,9 +16,9 @@ STATELESS = {
     "program_files": "part of a program",
     "cells": "part of a matrix",
     "rejections": "part of a matrix",
-    "blueprints": "part of a matrix, until its last job is queued",
+    "job_templates": "part of a matrix, until its last job is queued",
     "device_facts": "a snapshot",
-    "golden_runs": "told by the end of its check",
+    "reference_runs": "told by the end of its check",
     "series": "a name for what is measured",
     "measurements": "told by the end of its job",
 }

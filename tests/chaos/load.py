@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import MatrixId
 from farm.core.errors import FarmError
-from farm.core.upkeep.device_action import ErrandKind
-from farm.wire.documents.devices import Asked, HoldRequest, ReleaseRequest
+from farm.core.upkeep.device_action import DeviceActionKind
+from farm.wire.documents.devices import OperatorRequest, ReleaseRequest, ReservationRequest
 from tests.chaos.checks.oracle import witness_program
 from tests.chaos.faults.schedule import Demand, Order
 from tests.chaos.testbed.testbed import PERSON, Arena
@@ -38,8 +38,8 @@ class People:
 
     def take_back(self, demand: Demand) -> None:
         """What is for a while ends; a phone that nobody gives back would be out for the whole storm."""
-        verb_and_request: dict[Order, tuple[str, Asked]] = {
-            Order.CORDON: ("uncordon", Asked(by=PERSON)),
+        verb_and_request: dict[Order, tuple[str, OperatorRequest]] = {
+            Order.CORDON: ("uncordon", OperatorRequest(by=PERSON)),
             Order.HOLD: ("release", ReleaseRequest(by=PERSON)),
         }
         if demand.order in verb_and_request:
@@ -64,11 +64,13 @@ class People:
                 if self.unfinished() < ENOUGH:
                     farm.rerun_matrix(matrix_id, failed=True)
             case Order.CORDON:
-                self._change(farm, demand, "cordon", Asked(by=PERSON))
+                self._change(farm, demand, "cordon", OperatorRequest(by=PERSON))
             case Order.HOLD:
-                self._change(farm, demand, "hold", HoldRequest(by=PERSON, for_s=_HOLD_S))
+                self._change(farm, demand, "hold", ReservationRequest(by=PERSON, for_s=_HOLD_S))
             case Order.CLEAN:
-                farm.ask_errand(self._serial(demand.pick), ErrandKind.CLEAN, Asked(by=PERSON))
+                farm.request_device_action(
+                    self._serial(demand.pick), DeviceActionKind.CLEAN, OperatorRequest(by=PERSON)
+                )
 
     def _submit(self, farm: FarmClient, pick: float) -> None:
         """A matrix whose program is a new file, which has to be pushed."""
@@ -83,7 +85,7 @@ class People:
         latest = sorted(matrix.matrix_id for matrix in farm.matrices())[-3:]
         return latest[int(pick * len(latest))] if latest else None
 
-    def _change(self, farm: FarmClient, demand: Demand, verb: str, request: Asked) -> None:
+    def _change(self, farm: FarmClient, demand: Demand, verb: str, request: OperatorRequest) -> None:
         farm.change_device(self._serial(demand.pick), verb, request)
 
     def _serial(self, pick: float) -> str:

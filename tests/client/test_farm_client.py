@@ -18,7 +18,7 @@ from farm.core.errors import (
     DeviceError,
     DeviceOffline,
     FarmError,
-    FarmTrouble,
+    FarmFault,
     FarmUnreachable,
     HostError,
     InvalidInput,
@@ -156,8 +156,8 @@ def test_a_problem_document_becomes_the_error_with_its_code_message_and_hint() -
         (Blame.VARIANT, VariantError),
         (Blame.DEVICE, DeviceError),
         (Blame.HOST, HostError),
-        (Blame.FARM, FarmTrouble),
-        ("nobody we know", FarmTrouble),
+        (Blame.FARM, FarmFault),
+        ("nobody we know", FarmFault),
     ],
 )
 def test_an_unknown_code_falls_back_to_its_blame(blame: str, kind: type[FarmError]) -> None:
@@ -175,7 +175,7 @@ def test_an_answer_that_no_farm_gives_is_trouble_that_names_the_address(answer: 
     with (
         scripted_server({"GET /api/v1/devices": answer}) as url,
         FarmClient(url) as farm,
-        pytest.raises(FarmTrouble, match=f"{url}/api/v1/devices"),
+        pytest.raises(FarmFault, match=f"{url}/api/v1/devices"),
     ):
         farm.devices()
 

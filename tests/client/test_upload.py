@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agents.attempts.artifact_cache import BlobCache
+from agents.attempts.artifact_cache import ArtifactCache
 from agents.farm_api import FarmApi, farm_client
 from farm.blobs.disk import DiskBlobs
 from farm.client.farm_client import FarmClient
@@ -17,7 +17,7 @@ from farm.client.upload import CHUNK_BYTES, Upload
 from farm.clock import SystemClock
 from farm.core.base.ids import digest_of
 from farm.core.errors import FarmUnreachable
-from farm.services.files.retention import UPLOAD_KEPT
+from farm.services.files.retention import UPLOAD_MAX_AGE
 from tests.support.farm.http_farm import HttpFarm, http_farm
 from tests.support.faults.network_faults import cut_line
 
@@ -87,7 +87,7 @@ def test_a_farm_that_takes_nothing_is_given_up(path: Path) -> None:
         return httpx.Response(404, request=request)
 
     with httpx.Client(base_url="http://farm") as http, pytest.raises(FarmUnreachable):
-        Upload(http=http, send=send, path=path, digest=DIGEST, waits_s=(0.0, 0.0)).run()
+        Upload(http=http, send=send, path=path, digest=DIGEST, retry_pauses_s=(0.0, 0.0)).run()
     assert asked == ["HEAD", "PUT"] * 3
 
 
@@ -203,7 +203,7 @@ def test_what_nobody_goes_on_with_goes_with_the_next_sweep_after_a_day(farm: Htt
     farm.http.post("/api/v1/storage/sweep")
     assert arrived(farm) == 100
     part = farm.context.blobs.folder / "partial" / DIGEST
-    old_s = part.stat().st_mtime - (UPLOAD_KEPT + timedelta(minutes=1)).total_seconds()
+    old_s = part.stat().st_mtime - (UPLOAD_MAX_AGE + timedelta(minutes=1)).total_seconds()
     os.utime(part, (old_s, old_s))
     assert farm.http.post("/api/v1/storage/sweep").json()["file_bytes"] == 100
     assert arrived(farm) == 0
@@ -227,7 +227,7 @@ async def test_a_host_fetches_the_rest_of_a_file_whose_line_was_cut_at_80_percen
     assert farm.http.put(PATH, content=CONTENT).status_code == 201
     with cut_line(farm.url, len(CONTENT) * 8 // 10, cuts_answers=True) as (url, _):
         async with farm_client(url) as http:
-            cache = BlobCache(tmp_path / "cache", FarmApi(http), SystemClock(), limit_bytes=2**30)
+            cache = ArtifactCache(tmp_path / "cache", FarmApi(http), SystemClock(), limit_bytes=2**30)
             with pytest.raises(FarmUnreachable):
                 await cache.fetch(DIGEST)
             (part,) = (tmp_path / "cache").iterdir()

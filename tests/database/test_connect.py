@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from farm.cli.shell.settings import farm_config
 from farm.config import FarmConfig
-from farm.core.errors import FarmError, FarmTrouble, InvalidInput
-from farm.database.connect import check_server, check_version, place_of, url_of
+from farm.core.errors import FarmError, FarmFault, InvalidInput
+from farm.database.connect import check_server, check_version, display_url, url_of
 from tests.support.database.postgres import PostgresServer
 
 PASSWORD = "s3cr3t"
@@ -72,12 +72,12 @@ def test_an_address_in_a_file_goes_before_others(tmp_path: Path, monkeypatch: py
     secret = tmp_path / "url"
     secret.write_text(f"postgres://me:{PASSWORD}@there/farm\n")
     monkeypatch.setenv("FARM_DATABASE_URL", "postgresql://elsewhere/farm")
-    assert place_of(farm_config()) == "postgresql://elsewhere/farm"
+    assert display_url(farm_config()) == "postgresql://elsewhere/farm"
     config = farm_config(database_url_file=secret)
-    assert place_of(config) == "postgresql://me:***@there/farm"
+    assert display_url(config) == "postgresql://me:***@there/farm"
     assert PASSWORD in url_of(config)
     monkeypatch.setenv("FARM_DATABASE_URL_FILE", str(secret))
-    assert place_of(farm_config()) == "postgresql://me:***@there/farm"
+    assert display_url(farm_config()) == "postgresql://me:***@there/farm"
     assert PASSWORD not in f"{farm_config()!r}"
 
 
@@ -92,14 +92,14 @@ def test_a_file_without_an_address_is_named(tmp_path: Path) -> None:
 
 def test_a_parameter_of_the_address_is_not_shown_either() -> None:
     config = farm_config(database_url=f"postgresql://there/farm?password={PASSWORD}")
-    assert place_of(config) == "postgresql://there/farm"
+    assert display_url(config) == "postgresql://there/farm"
 
 
 def test_a_server_that_does_not_answer_is_the_farms_trouble() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"postgresql://me:{PASSWORD}@127.0.0.1:{taken.getsockname()[1]}/farm"
-        assert "answers" in refusal(farm_config(database_url=url), FarmTrouble).message
+        assert "answers" in refusal(farm_config(database_url=url), FarmFault).message
 
 
 def test_a_database_that_is_not_there_is_told_from_a_login_that_is_refused(

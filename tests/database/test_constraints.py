@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from farm.core.jobs.attempt import LIVE
+from farm.core.jobs.attempt import LIVE_STATES
 from farm.database import tables
 from farm.database.engine import Database
 from farm.database.tables import metadata
@@ -53,13 +53,13 @@ ALARM = {
 GOLDEN = {
     "job_id": 1,
     "device_id": PHONE,
-    "band_key": "Pixel 8",
+    "reference_key": "Pixel 8",
     "program_digest": DIGEST,
     "value_ns": 1.0,
-    "verdict": "in_band",
+    "verdict": "in_range",
     "measured_at": NOW,
 }
-ERRAND = {"device_id": PHONE, "kind": "identify", "asked_by": "ann", "asked_at": NOW}
+DEVICE_ACTION = {"device_id": PHONE, "kind": "identify", "requested_by": "ann", "requested_at": NOW}
 SUBMITTED = {
     "name": "m",
     "harness": "h",
@@ -143,7 +143,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "ck_devices_presence_known": [(tables.devices, {**DEVICE, "device_id": "p", "presence": "near"})],
     "ck_devices_health_known": [(tables.devices, {**DEVICE, "device_id": "p", "health": "fine"})],
     "ck_devices_admin_known": [(tables.devices, {**DEVICE, "device_id": "p", "admin": "maybe"})],
-    "ck_artifacts_digest_is_sha256": [(tables.artifacts, {**ARTIFACT, "digest": "short"})],
+    "ck_artifacts_digest_is_sha256": [(tables.artifacts, {**ARTIFACT, "digest": "incomplete"})],
     "ck_evidence_body_until_expired": [
         (tables.attempts, ATTEMPT),
         (tables.evidence, {**EVIDENCE, "body": None}),
@@ -160,21 +160,24 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.attempts, ATTEMPT),
         (tables.evidence, {**EVIDENCE, "expired_by": "1 day"}),
     ],
-    "ck_devices_held_by_somebody": [(tables.devices, {**DEVICE, "device_id": "p", "held_until": NOW})],
-    "ck_devices_held_by_somebody ": [(tables.devices, {**DEVICE, "device_id": "p", "held_by": "ann"})],
+    "ck_devices_reserved_by_somebody": [(tables.devices, {**DEVICE, "device_id": "p", "held_until": NOW})],
+    "ck_devices_reserved_by_somebody ": [(tables.devices, {**DEVICE, "device_id": "p", "reserved_by": "ann"})],
     "uq_devices_label": [
         (tables.devices, {**DEVICE, "device_id": "p", "label": "shelf 1"}),
         (tables.devices, {**DEVICE, "device_id": "q", "label": "shelf 1"}),
     ],
-    "ck_errands_kind_known": [(tables.errands, {**ERRAND, "kind": "polish"})],
-    "ck_errands_ends_one_way": [(tables.errands, {**ERRAND, "finished_at": NOW})],
-    "ck_errands_ends_one_way ": [(tables.errands, {**ERRAND, "done": "woke it"})],
-    "uq_errands_one_open_per_kind": [(tables.errands, ERRAND), (tables.errands, ERRAND)],
+    "ck_device_actions_kind_known": [(tables.device_actions, {**DEVICE_ACTION, "kind": "polish"})],
+    "ck_device_actions_ends_one_way": [(tables.device_actions, {**DEVICE_ACTION, "finished_at": NOW})],
+    "ck_device_actions_ends_one_way ": [(tables.device_actions, {**DEVICE_ACTION, "done": "woke it"})],
+    "uq_device_actions_one_open_per_kind": [
+        (tables.device_actions, DEVICE_ACTION),
+        (tables.device_actions, DEVICE_ACTION),
+    ],
     "ck_access_tokens_role_known": [(tables.access_tokens, {**ACCESS_TOKEN, "role": "king"})],
     "uq_incidents_one_open_per_kind": [(tables.incidents, INCIDENT), (tables.incidents, INCIDENT)],
-    "ck_golden_runs_verdict_known": [(tables.golden_runs, {**GOLDEN, "verdict": "lovely"})],
-    "ck_golden_runs_unfit_says_why": [(tables.golden_runs, {**GOLDEN, "verdict": "unfit"})],
-    "uq_golden_runs_job_id": [(tables.golden_runs, GOLDEN), (tables.golden_runs, GOLDEN)],
+    "ck_reference_runs_verdict_known": [(tables.reference_runs, {**GOLDEN, "verdict": "lovely"})],
+    "ck_reference_runs_unfit_says_why": [(tables.reference_runs, {**GOLDEN, "verdict": "unfit"})],
+    "uq_reference_runs_job_id": [(tables.reference_runs, GOLDEN), (tables.reference_runs, GOLDEN)],
     "ck_alarms_kind_known": [(tables.alarms, {**ALARM, "kind": "boredom"})],
     "ck_alarms_cleared_by_somebody": [(tables.alarms, {**ALARM, "cleared_at": NOW})],
     "uq_alarms_one_open_per_kind": [(tables.alarms, ALARM), (tables.alarms, ALARM)],
@@ -204,16 +207,16 @@ BROKEN: dict[str, Sequence[Insert]] = {
         )
     ],
     "uq_programs_harness_abi_digest": [(tables.programs, PROGRAM)],
-    "ck_unfoldings_unfolded_some": [
+    "ck_lazy_expansions_expanded_some": [
         (
-            tables.unfoldings,
+            tables.lazy_expansions,
             {
                 "matrix_id": 1,
                 "device_id": PHONE,
                 "jobs": 5,
-                "unfolded": 5,
-                "first_turn": 0,
-                "last_turn": 4,
+                "expanded_jobs": 5,
+                "first_virtual_time": 0,
+                "last_virtual_time": 4,
             },
         )
     ],
@@ -259,7 +262,7 @@ def test_every_rule_of_the_schema_is_tried() -> None:
     assert uniques == {rule.strip() for rule in BROKEN}
 
 
-@pytest.mark.parametrize("state", LIVE)
+@pytest.mark.parametrize("state", LIVE_STATES)
 @pytest.mark.invariant("I1")
 def test_every_live_state_holds_the_device(filled: Database, state: str) -> None:
     filled.write(add, tables.jobs, {**JOB, "round": 2})
@@ -268,7 +271,7 @@ def test_every_live_state_holds_the_device(filled: Database, state: str) -> None
         filled.write(add, tables.attempts, {**ATTEMPT, "job_id": 2, "fence": 2})
 
 
-@pytest.mark.parametrize("state", ["finished", "given_back", "lost"])
+@pytest.mark.parametrize("state", ["finished", "returned", "lost"])
 def test_an_attempt_that_is_over_holds_nothing(filled: Database, state: str) -> None:
     filled.write(add, tables.attempts, {**ATTEMPT, "state": state, "cpu_domain": "cpu"})
     filled.write(add, tables.attempts, {**ATTEMPT, "fence": 2, "cpu_domain": "cpu"})

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.errors import FarmBusy
 from farm.database.engine import Database, sqlite_url
-from farm.database.errors import curable_as_busy
+from farm.database.errors import transient_errors_as_busy
 from farm.database.migrate import upgrade
 from farm.database.tables import UtcTime, artifacts
 from tests.support.database.sample_rows import NOW
@@ -97,7 +97,7 @@ def test_a_lost_race_for_the_write_ahead_log_is_busy() -> None:
     # SQLite gives up after ten seconds of them (https://sqlite.org/rescode.html#protocol).
     error = sqlite3.OperationalError("locking protocol")
     error.sqlite_errorcode = sqlite3.SQLITE_PROTOCOL
-    with pytest.raises(FarmBusy, match="locking protocol"), curable_as_busy():
+    with pytest.raises(FarmBusy, match="locking protocol"), transient_errors_as_busy():
         raise sa.exc.OperationalError("BEGIN", {}, error)
 
 
@@ -156,16 +156,17 @@ def test_two_farms_on_one_file_take_turns(sqlite_database: Database, tmp_path: P
         for number in range(first, first + 20):
             own.write(put, number)
 
-    patient = Database(sqlite_url(tmp_path / "farm.sqlite3"))
+    recovering_device = Database(sqlite_url(tmp_path / "farm.sqlite3"))
     threads = [
-        threading.Thread(target=work, args=(own, first)) for own, first in ((other, 0), (patient, 100))
+        threading.Thread(target=work, args=(own, first))
+        for own, first in ((other, 0), (recovering_device, 100))
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     other.close()
-    patient.close()
+    recovering_device.close()
     assert sqlite_database.read(count) == 40
 
 
@@ -202,7 +203,7 @@ def test_a_lookup_waits_for_none_of_those_who_read_much(database: Database) -> N
                 group.create_task(database.read_async(long_read))
             try:
                 async with asyncio.timeout(30):
-                    return await database.glance_async(count)
+                    return await database.peek_async(count)
             finally:
                 done.set()
 

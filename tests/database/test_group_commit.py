@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.errors import FarmBusy, FarmError, InvalidInput
 from farm.database.engine import Database
-from farm.database.group_commit import MOST_AT_ONCE, MOST_BYTES, Together
+from farm.database.group_commit import MAX_BATCH_BYTES, MAX_BATCH_ENTRIES, GroupCommit
 from farm.database.tables import artifacts
 from tests.support.database.sample_rows import NOW
 
@@ -54,7 +54,7 @@ async def all_at_once(
     database: Database, writing: Writing, numbers: Sequence[int], *, size_bytes: int = 1, **bounds: int
 ) -> list[str | BaseException]:
     """Ask for the first number; while that is written, for all others one by one."""
-    together = Together(database, writing.write, size_bytes=lambda _: size_bytes, **bounds)
+    together = GroupCommit(database, writing.write, size_bytes=lambda _: size_bytes, **bounds)
     writing.may_go_on.clear()
     asked = [asyncio.create_task(together.ask([numbers[0]]))]
     await asyncio.to_thread(writing.begun.wait, 30)
@@ -73,22 +73,22 @@ async def test_what_comes_while_one_is_written_goes_in_the_next_transaction(data
 
 
 async def test_no_more_go_together_than_others_may_wait_for(database: Database) -> None:
-    writing, numbers = Writing(), list(range(1, MOST_AT_ONCE + 4))
+    writing, numbers = Writing(), list(range(1, MAX_BATCH_ENTRIES + 4))
     await all_at_once(database, writing, numbers)
-    assert [len(tried) for tried in writing.tried] == [1, MOST_AT_ONCE, 2]
+    assert [len(tried) for tried in writing.tried] == [1, MAX_BATCH_ENTRIES, 2]
     assert written(database) == numbers
 
 
 async def test_large_ones_go_alone(database: Database) -> None:
     writing = Writing()
-    await all_at_once(database, writing, [1, 2, 3], size_bytes=MOST_BYTES)
+    await all_at_once(database, writing, [1, 2, 3], size_bytes=MAX_BATCH_BYTES)
     assert writing.tried == [[1], [2], [3]]
 
 
 @pytest.mark.invariant("I12")
 async def test_what_is_too_much_to_wait_is_turned_away_unwritten(database: Database) -> None:
     writing = Writing()
-    answers = await all_at_once(database, writing, [1, 2, 3, 4], size_bytes=10, most_waiting_bytes=30)
+    answers = await all_at_once(database, writing, [1, 2, 3, 4], size_bytes=10, max_pending_bytes=30)
     assert answers[:3] == ["wrote 1", "wrote 2", "wrote 3"]
     assert isinstance(answers[3], FarmBusy)
     assert answers[3].transient
@@ -99,7 +99,7 @@ async def test_of_questions_that_come_together_those_are_taken_that_there_is_roo
     database: Database,
 ) -> None:
     writing = Writing()
-    together = Together(database, writing.write, size_bytes=lambda number: number, most_waiting_bytes=10)
+    together = GroupCommit(database, writing.write, size_bytes=lambda number: number, max_pending_bytes=10)
     answers = await together.ask([4, 7, 6])
     assert [type(answer) for answer in answers] == [str, FarmBusy, str]
     assert written(database) == [4, 6]
@@ -108,9 +108,9 @@ async def test_of_questions_that_come_together_those_are_taken_that_there_is_roo
 async def test_what_was_answered_makes_room_however_it_was_answered(database: Database) -> None:
     writing = Writing()
     writing.refused, writing.poison = {2}, {3}
-    together = Together(database, writing.write, size_bytes=lambda _: 10, most_waiting_bytes=10)
+    together = GroupCommit(database, writing.write, size_bytes=lambda _: 10, max_pending_bytes=10)
     for number in (1, 2, 3, 4):
-        together.check_room()
+        together.check_space()
         (answer,) = await together.ask([number])
         assert not isinstance(answer, FarmBusy)
     assert written(database) == [1, 4]
@@ -119,18 +119,18 @@ async def test_what_was_answered_makes_room_however_it_was_answered(database: Da
 async def test_one_that_is_larger_than_all_that_may_wait_is_written_when_nothing_else_is(
     database: Database,
 ) -> None:
-    together = Together(database, Writing().write, size_bytes=lambda _: 100, most_waiting_bytes=10)
+    together = GroupCommit(database, Writing().write, size_bytes=lambda _: 100, max_pending_bytes=10)
     assert await together.ask([1]) == ["wrote 1"]
 
 
 async def test_while_there_is_no_room_nobody_need_send_anything(database: Database) -> None:
     writing = Writing()
     writing.may_go_on.clear()
-    together = Together(database, writing.write, size_bytes=lambda _: 10, most_waiting_bytes=10)
+    together = GroupCommit(database, writing.write, size_bytes=lambda _: 10, max_pending_bytes=10)
     asked = asyncio.create_task(together.ask([1]))
     await asyncio.to_thread(writing.begun.wait, 30)
     with pytest.raises(FarmBusy):
-        together.check_room()
+        together.check_space()
     writing.may_go_on.set()
     assert await asked == ["wrote 1"]
 
@@ -159,7 +159,7 @@ async def test_one_that_undoes_the_transaction_harms_no_other(database: Database
 
 async def test_who_goes_away_takes_nothing_back(database: Database) -> None:
     writing = Writing()
-    together = Together(database, writing.write, size_bytes=lambda _: 1)
+    together = GroupCommit(database, writing.write, size_bytes=lambda _: 1)
     writing.may_go_on.clear()
     leaving = asyncio.create_task(together.ask([1]))
     await asyncio.to_thread(writing.begun.wait, 30)
@@ -172,7 +172,7 @@ async def test_who_goes_away_takes_nothing_back(database: Database) -> None:
 
 
 async def test_after_the_end_nobody_waits_for_ever(database: Database) -> None:
-    together = Together(database, Writing().write, size_bytes=lambda _: 1)
+    together = GroupCommit(database, Writing().write, size_bytes=lambda _: 1)
     await asyncio.to_thread(database.close)
     for _ in range(2):
         (answer,) = await together.ask([1])

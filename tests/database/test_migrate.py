@@ -1,6 +1,5 @@
 """The migrations make the schema that the code describes, forwards and backwards."""
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,10 +14,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection, Engine
 
-from farm.core.errors import Conflict
+from farm.core.errors import Conflict, SchemaMismatch
 from farm.database.engine import create_engine, sqlite_url
-from farm.database.migrate import MIGRATIONS, config_for, tables_may_be_replaced, upgrade
+from farm.database.migrate import MIGRATIONS, config_for, defer_foreign_keys, upgrade
 from farm.database.tables import metadata
+from tests.support.database.sample_rows import add_rows
 
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
 
@@ -45,7 +45,7 @@ def config(connection: Connection | None = None) -> Config:
 def downgrade(engine: Engine, to: str) -> None:
     with (
         engine.connect().execution_options(farm_writes=True) as connection,
-        tables_may_be_replaced(connection),
+        defer_foreign_keys(connection),
         connection.begin(),
     ):
         command.downgrade(config_for(connection), to)
@@ -117,14 +117,16 @@ def test_a_database_is_upgraded_while_somebody_reads_it(engine: Engine, path: Pa
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(engine: Engine) -> None:
-    upgrade(engine)
-    downgrade(engine, "0007")
-    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
-        connection.exec_driver_sql("CREATE TABLE rejections (in_the_way INTEGER)")
-    before = schema(engine)
-    with pytest.raises(sa.exc.OperationalError, match="already exists"):
+    def fail(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if "CREATE TABLE jobs" in statement:
+            raise RuntimeError("the disk is full")
+
+    sa.event.listen(engine, "before_cursor_execute", fail)
+    with pytest.raises(RuntimeError, match="the disk is full"):
         upgrade(engine)
-    assert schema(engine) == before
+    sa.event.remove(engine, "before_cursor_execute", fail)
+    assert schema(engine) == []
+    upgrade(engine)
 
 
 def test_a_database_with_tables_that_no_farm_made_is_left_as_it_is(engine: Engine) -> None:
@@ -136,76 +138,27 @@ def test_a_database_with_tables_that_no_farm_made_is_left_as_it_is(engine: Engin
     assert schema(engine) == before
 
 
-FIRST_ROWS = (
-    "INSERT INTO hosts VALUES ('bench', 'active', 1, 'hash', 1)",
-    "INSERT INTO devices (device_id, host_id, serial, presence, health, admin, fence, cleaned_fence,"
-    " created_at, seen_at) VALUES ('phone', 'bench', 'phone', 'online', 'good', 'active', 3, 3, 1, 2)",
-    f"INSERT INTO artifacts VALUES ('{'a' * 64}', 10, 1), ('{'b' * 64}', 20, 2)",
-    f"INSERT INTO programs VALUES (1, 'bench', 'arm64-v8a', '{'a' * 64}', 1)",
-    f"INSERT INTO variants VALUES (1, 'm/float32/lite', 'm', 'r', '{'b' * 64}', '{{}}', 1)",
-    "INSERT INTO matrices VALUES (1, 'first', 'bench', '{}', 5, 7, '[]', 1)",
-    "INSERT INTO cells VALUES (1, 1, 0, 'phone', 1, 1, 'cpu', '{}', 1, 'cpu', NULL)",
-)
-
-
-def fill_first_schema(engine: Engine) -> None:
+def test_a_database_of_a_development_version_is_refused(engine: Engine) -> None:
+    upgrade(engine)
     with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
-        command.upgrade(config_for(connection), "0001")
-        for statement in FIRST_ROWS:
-            connection.exec_driver_sql(statement)
-
-
-def rows(engine: Engine, query: str) -> list[tuple[object, ...]]:
-    with engine.connect() as connection:
-        return [tuple(row) for row in connection.exec_driver_sql(query)]
-
-
-def test_cells_without_jobs_are_divided_into_pages_and_joined_again(engine: Engine) -> None:
-    fill_first_schema(engine)
-    rejected = [
-        {"device_id": None if number % 2 else "phone", "label": f"cell {number}", "reason": "no"}
-        for number in range(2001)
-    ]
-    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
-        connection.execute(sa.text("UPDATE matrices SET rejected = :all"), {"all": json.dumps(rejected)})
-    upgrade(engine)
-    assert rows(engine, "SELECT rejected_count FROM matrices") == [(2001,)]
-    pages = rows(engine, "SELECT first_index, json_array_length(cells) FROM rejections ORDER BY 1")
-    assert pages == [(0, 1000), (1000, 1000), (2000, 1)]
-    downgrade(engine, "0007")
-    ((joined,),) = rows(engine, "SELECT rejected FROM matrices")
-    assert json.loads(str(joined)) == rejected
-
-
-def test_programs_of_the_first_schema_become_bundles_of_one_file(engine: Engine) -> None:
-    fill_first_schema(engine)
-    upgrade(engine)
-    assert rows(engine, "SELECT harness, digest, entry, env, command, definition, lacks FROM programs") == [
-        ("bench", "a" * 64, "bench", "{}", '["${program}", "${arguments}"]', None, "[]")
-    ]
-    assert rows(engine, "SELECT * FROM program_files") == [(1, "bench", "a" * 64, 1)]
-    assert rows(engine, "SELECT used_at, expired_at FROM artifacts") == [(1, None), (2, None)]
-    assert rows(engine, "SELECT program_id, variant_id FROM cells") == [(1, 1)]
-    assert rows(engine, "SELECT tags, label, held_until FROM devices") == [("[]", None, None)]
-    assert rows(engine, "PRAGMA foreign_key_check") == []
-    assert rows(engine, "PRAGMA foreign_keys") == [(1,)]
-
-
-def test_going_back_to_the_first_schema_keeps_its_rows(engine: Engine) -> None:
-    fill_first_schema(engine)
-    upgrade(engine)
-    downgrade(engine, "0001")
-    assert rows(engine, "SELECT * FROM programs") == [(1, "bench", "arm64-v8a", "a" * 64, 1)]
-    assert rows(engine, "SELECT program_id, variant_id FROM cells") == [(1, 1)]
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0008'")
+    before = schema(engine)
+    with pytest.raises(SchemaMismatch, match="development version before the first release") as refusal:
+        upgrade(engine)
+    assert "empty data folder" in refusal.value.hint
+    assert schema(engine) == before
 
 
 def test_a_migration_that_leaves_rows_astray_is_undone(engine: Engine) -> None:
-    fill_first_schema(engine)
+    upgrade(engine)
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        add_rows(connection)
     with (
         pytest.raises(sa.exc.IntegrityError, match="refer to nothing"),
         engine.connect().execution_options(farm_writes=True) as connection,
-        tables_may_be_replaced(connection),
+        defer_foreign_keys(connection),
         connection.begin(),
     ):
         connection.exec_driver_sql("DELETE FROM programs")
-    assert rows(engine, "SELECT program_id FROM programs") == [(1,)]
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM programs").scalar_one() > 0

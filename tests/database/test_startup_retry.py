@@ -22,7 +22,7 @@ from farm.core.errors import FarmBusy
 from farm.database.connect import check_server
 from farm.database.engine import Database, sqlite_url
 from farm.database.migrate import upgrade
-from farm.database.startup_retry import outlasting_busy
+from farm.database.startup_retry import retry_while_busy
 from tests.support.database.postgres import PostgresServer
 
 
@@ -93,9 +93,9 @@ def test_a_database_that_stays_locked_is_given_up_after_a_while(tmp_path: Path) 
     ):
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(FarmBusy):
-            outlasting_busy(partial(upgrade, database.engine), within_s=0.3)
+            retry_while_busy(partial(upgrade, database.engine), within_s=0.3)
         other.execute("ROLLBACK")
-        outlasting_busy(partial(upgrade, database.engine), within_s=0.3)
+        retry_while_busy(partial(upgrade, database.engine), within_s=0.3)
 
 
 def test_a_farm_that_cannot_open_what_it_needs_says_so_and_ends(

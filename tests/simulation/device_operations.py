@@ -11,17 +11,17 @@ from dataclasses import replace
 from random import Random
 
 from agents.attempts.completion import AWAY_S
-from agents.attempts.runner import Advance, PutOff, Tell, untold
-from agents.devices.active import Hand
-from agents.devices.inventory import Sighting
-from agents.host.retry import Patience
-from agents.outbox.journal import Entry
+from agents.attempts.runner import DeferredRun, PhaseCallback, WaitCallback, ignore_wait
+from agents.devices.active import ActiveAttempts
+from agents.devices.inventory import TransportObservation
+from agents.host.retry import TransportRetry
+from agents.outbox.journal import JournalRecord
 from farm.clock import Clock
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame, DeviceError, DeviceLost, DeviceRebooted, FarmError, HostError
 from farm.core.jobs.attempt import AttemptState
-from farm.core.runs.evidence import Evidence, Trouble
+from farm.core.runs.evidence import Evidence, RunError
 from farm.wire.agents.protocol import Assignment
 from tests.simulation.simulated_devices import ModelPhone
 from tests.support.farm.service_fixture import device_trouble, ended, good_evidence, torch_output
@@ -42,7 +42,7 @@ class AdbSide:
         *,
         host: int,
         phones: Mapping[str, ModelPhone],
-        hand: Hand,
+        hand: ActiveAttempts,
         clock: Clock,
         random: Random,
         gate: Callable[[], "object"],
@@ -55,17 +55,17 @@ class AdbSide:
         self._random = random
         self._gate = gate
         self._is_calm = is_calm
-        self._patience = Patience(clock, random)
-        self._seen: dict[DeviceId, Sighting] = {}
+        self._patience = TransportRetry(clock, random)
+        self._seen: dict[DeviceId, TransportObservation] = {}
         self._arrival = asyncio.Event()
         self._stirred = {DeviceId(name): asyncio.Event() for name in phones}
 
     # The watch.
 
-    def sightings(self) -> dict[DeviceId, Sighting]:
+    def observations(self) -> dict[DeviceId, TransportObservation]:
         return dict(self._seen)
 
-    def doubt(self, device_id: DeviceId) -> None:
+    def reprobe(self, device_id: DeviceId) -> None:
         self._stirred[device_id].set()
 
     def stir(self, device_id: str) -> None:
@@ -116,7 +116,7 @@ class AdbSide:
             return
         known = max(phone.fence, phone.cleaned)
         wanted = self._hand.fence_to_clean_by_device.get(identity, 0)
-        self._hand.note_fence(identity, known)
+        self._hand.record_fence(identity, known)
         fence = max(known, wanted)
         run = phone.runs.get(fence)
         if fence > wanted and run is not None and run.is_alive(phone, self._clock.monotonic()):
@@ -124,12 +124,12 @@ class AdbSide:
         if fence > 0:
             await self._ask(phone)
             phone.clean(fence)
-        self._hand.note_cleaned(identity, fence)
+        self._hand.record_cleaned(identity, fence)
 
     def _see(self, identity: DeviceId, presence: Presence) -> None:
         phone = self._phones[identity]
         before = self._seen.get(identity)
-        self._seen[identity] = Sighting(
+        self._seen[identity] = TransportObservation(
             serial=f"{identity}:5555" if phone.tcp else identity,
             presence=presence,
             facts=phone.facts if presence is Presence.ONLINE else before and before.facts,
@@ -164,14 +164,14 @@ class AdbSide:
     # The runner.
 
     async def run(
-        self, entry: Entry, advance: Advance, adopt: bool, tell: Tell = untold
-    ) -> Evidence | PutOff:
+        self, entry: JournalRecord, advance: PhaseCallback, adopt: bool, tell: WaitCallback = ignore_wait
+    ) -> Evidence | DeferredRun:
         draft = replace(entry.draft, adopted=adopt)
         try:
             if not adopt:
                 phone = self._find(entry.device_id)
                 if phone is None:
-                    return PutOff(reason="the phone went away before the run could begin")
+                    return DeferredRun(reason="the phone went away before the run could begin")
                 if self._random.random() < 0.8:
                     await advance(AttemptState.PREPARING, entry.draft)
                     tell("the phone cools down")
@@ -179,7 +179,7 @@ class AdbSide:
                     tell(None)
                     await self._ask(phone)
                 if not self._is_calm() and self._random.random() < 0.05:
-                    return PutOff(reason="the battery is low")
+                    return DeferredRun(reason="the battery is low")
                 draft = replace(entry.draft, argv=(phone.boot_id,), started_at=self._clock.now())
                 await advance(AttemptState.MEASURING, draft)
                 await self._start(entry, phone)
@@ -189,7 +189,7 @@ class AdbSide:
         except FarmError as error:
             return self._troubled(draft, error)
 
-    async def _adopted(self, entry: Entry, draft: Evidence) -> ModelPhone:
+    async def _adopted(self, entry: JournalRecord, draft: Evidence) -> ModelPhone:
         try:
             async with asyncio.timeout(AWAY_S):
                 phone = await self._wait(entry.device_id)
@@ -203,7 +203,7 @@ class AdbSide:
             await self._start(entry, phone)
         return phone
 
-    async def _start(self, entry: Entry, phone: ModelPhone) -> None:
+    async def _start(self, entry: JournalRecord, phone: ModelPhone) -> None:
         async def start() -> None:
             await self._ask(phone)
             duration_s = self._random.choice([1.0, 5.0, 20.0, 60.0])
@@ -212,7 +212,7 @@ class AdbSide:
 
         await self._patience.call(start, away_s=20.0)
 
-    async def _finished(self, entry: Entry, phone: ModelPhone, draft: Evidence) -> Evidence:
+    async def _finished(self, entry: JournalRecord, phone: ModelPhone, draft: Evidence) -> Evidence:
         async def ended_there() -> None:
             while True:
                 await self._ask(phone)
@@ -231,11 +231,11 @@ class AdbSide:
         printed = evidence_of(kind, entry)
         return replace(draft, exit=printed.exit, stdout=printed.stdout, trouble=printed.trouble)
 
-    def cut_short(self, entry: Entry, error: FarmError) -> Evidence:
+    def cut_short(self, entry: JournalRecord, error: FarmError) -> Evidence:
         return self._troubled(entry.draft, error)
 
     def _troubled(self, draft: Evidence, error: FarmError) -> Evidence:
-        trouble = Trouble(
+        trouble = RunError(
             code=error.code,
             blame=error.blame,
             transient=error.transient,
@@ -252,16 +252,16 @@ class AdbSide:
                 phone.clean(fence)
                 await self._ask(phone)
             except FarmError:
-                self.doubt(device_id)
+                self.reprobe(device_id)
                 await asyncio.sleep(self._random.uniform(1, 10))
             else:
                 return
 
-    async def stand_by(self, device_id: DeviceId, is_free: Callable[[], bool]) -> None:
+    async def await_next_run(self, device_id: DeviceId, is_free: Callable[[], bool]) -> None:
         """Nothing to let sleep."""
 
 
-def evidence_of(kind: str, entry: Entry) -> Evidence:
+def evidence_of(kind: str, entry: JournalRecord) -> Evidence:
     """What a run that ended in some way leaves; a good one's figure tells which attempt it was."""
     assignment = Assignment(
         attempt_id=entry.attempt_id,

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.host_state import HostEvent
-from farm.core.upkeep.device_action import ErrandKind
-from farm.services.checks.requested import check_now
+from farm.core.upkeep.device_action import DeviceActionKind
+from farm.services.checks.requested import request_check
 from farm.services.devices.admin import change_admin, retire
-from farm.services.devices.reservations import hold, release
+from farm.services.devices.reservations import release, reserve
 from farm.services.hosts.admin import change_host, limit_host
 from farm.services.matrices.cancel import cancel_matrix
-from farm.services.upkeep.device_actions import ask_errand
-from farm.wire.documents.devices import Asked, HoldRequest, ReleaseRequest
+from farm.services.upkeep.device_actions import request_device_action
+from farm.wire.documents.devices import OperatorRequest, ReleaseRequest, ReservationRequest
 from farm.wire.documents.hosts import LimitRequest
 from tests.simulation.simulated_agents import Weather
 
@@ -163,7 +163,7 @@ class Mishaps:
     async def _admin(self) -> None:
         name, asked, now = (
             self._world.random.choice(list(self._world.phones)),
-            Asked(by="ann"),
+            OperatorRequest(by="ann"),
             self._world.clock.now(),
         )
         event = self._world.random.choice([*AdminEvent, AdminEvent.UNCORDONED, AdminEvent.ADMITTED])
@@ -177,8 +177,8 @@ class Mishaps:
         name, now = self._world.random.choice(list(self._world.phones)), self._world.clock.now()
         by = self._world.random.choice(["ann", "bob"])
         if self._world.random.random() < 0.6:
-            asked = HoldRequest(by=by, for_s=self._world.random.choice([60, 600]))
-            self._world.asks(lambda: self._world.rig.write(hold, name, asked, now=now))
+            asked = ReservationRequest(by=by, for_s=self._world.random.choice([60, 600]))
+            self._world.asks(lambda: self._world.rig.write(reserve, name, asked, now=now))
         else:
             self._world.asks(
                 lambda: self._world.rig.write(
@@ -189,11 +189,11 @@ class Mishaps:
     async def _errand(self) -> None:
         name, kind = (
             self._world.random.choice(list(self._world.phones)),
-            self._world.random.choice(list(ErrandKind)),
+            self._world.random.choice(list(DeviceActionKind)),
         )
         self._world.asks(
             lambda: self._world.rig.write(
-                ask_errand, name, kind, Asked(by="ann"), now=self._world.clock.now()
+                request_device_action, name, kind, OperatorRequest(by="ann"), now=self._world.clock.now()
             )
         )
 
@@ -202,7 +202,9 @@ class Mishaps:
         event = self._world.random.choice([HostEvent.DRAINED, HostEvent.ACTIVATED, HostEvent.ACTIVATED])
         self._world.note(f"{agent.host_id}: {event}")
         self._world.asks(
-            lambda: self._world.rig.write(change_host, agent.host_id, event, Asked(by="ann"), now=now)
+            lambda: self._world.rig.write(
+                change_host, agent.host_id, event, OperatorRequest(by="ann"), now=now
+            )
         )
 
     async def _limit(self) -> None:
@@ -212,4 +214,6 @@ class Mishaps:
 
     async def _check(self) -> None:
         name, now = self._world.random.choice(list(self._world.phones)), self._world.clock.now()
-        self._world.asks(lambda: self._world.rig.write(check_now, name, Asked(by="ann"), now=now))
+        self._world.asks(
+            lambda: self._world.rig.write(request_check, name, OperatorRequest(by="ann"), now=now)
+        )

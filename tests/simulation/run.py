@@ -6,7 +6,7 @@ from pathlib import Path
 
 import structlog
 
-from farm.core.operations.event import Subject
+from farm.core.operations.event import EventSubject
 from tests.simulation.device_operations import figure_us
 from tests.simulation.virtual_time import VirtualLoop
 from tests.simulation.world import SimulatedWorld
@@ -69,4 +69,4 @@ def events_of(rig: FarmRig) -> list[Event]:
     """The event log, but for what no seed decides: secrets."""
     columns = "at, actor, kind, subject, subject_id, from_state, to_state, cause"
     told = [tuple(row.values()) for row in rig.rows(f"SELECT {columns} FROM events ORDER BY event_id")]
-    return [event for event in told if event[3] != Subject.JOIN]
+    return [event for event in told if event[3] != EventSubject.JOIN]

@@ -7,28 +7,28 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol, TypeVar, cast
 
-from agents.attempts.attempts import Attempts
-from agents.attempts.runner import Runner
-from agents.devices.active import Hand
-from agents.devices.backpressure import Pressure
-from agents.devices.usb_capacity import UsbRoom
+from agents.attempts.attempts import AttemptController
+from agents.attempts.runner import AttemptRunner
+from agents.devices.active import ActiveAttempts
+from agents.devices.backpressure import Backpressure
+from agents.devices.usb_capacity import UsbCapacity
 from agents.farm_api import CALL_DEADLINE_S, FarmApi
 from agents.host.atomic_file import DiskThread
-from agents.link.lease import LeaseWatch
+from agents.link.lease import LeaseMonitor
 from agents.link.poll_loop import ExchangeLoop
-from agents.link.replay import Resending
-from agents.outbox.journal import Journal
-from agents.outbox.sender import Delivery
+from agents.link.replay import ReportReplay
+from agents.outbox.journal import AttemptJournal
+from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
-from agents.upkeep.device_actions import Errands
+from agents.upkeep.device_actions import DeviceActionRunner
 from farm.api.http.problems import problem_document
 from farm.client.problem_errors import error_of
 from farm.clock import Clock
 from farm.core.base.ids import AttemptId, HostId, SessionId
 from farm.core.errors import FarmError, FarmUnreachable
 from farm.wire.agents.protocol import (
-    Errand,
-    ErrandReport,
+    DeviceActionOrder,
+    DeviceActionReport,
     Exchange,
     ExchangeAnswer,
     ReportAnswer,
@@ -165,7 +165,7 @@ class Life:
     def __init__(self, agent: "Agent") -> None:
         self._agent = agent
         self.is_dead = False
-        self.hand = Hand()
+        self.hand = ActiveAttempts()
         self._adb = AdbSide(
             host=agent.index,
             phones=agent.world.phones,
@@ -176,7 +176,7 @@ class Life:
             is_calm=lambda: agent.world.is_calm,
         )
         self.spool = Spool(agent.folder / "spool", reserve_bytes=0)
-        self.journal = Journal(agent.folder / "attempts")
+        self.journal = AttemptJournal(agent.folder / "attempts")
 
     async def gate(self) -> None:
         """Everything that the world could notice passes here: nothing of a dead or stopped process does."""
@@ -199,34 +199,34 @@ class Life:
         world, agent = self._agent.world, self._agent
         network, disk = cast(FarmApi, Network(agent, self)), cast(DiskThread, Disk(self))
         async with asyncio.TaskGroup() as tasks:
-            attempts = Attempts(
+            attempts = AttemptController(
                 hand=self.hand,
-                runner=cast(Runner, self._adb),
+                runner=cast(AttemptRunner, self._adb),
                 # One call at a time, so that reports of two phones often wait together.
-                delivery=Delivery(network, self.spool, disk, world.clock, world.random, at_once=1),
+                delivery=ReportDelivery(network, self.spool, disk, world.clock, world.random, at_once=1),
                 journal=self.journal,
                 spool=self.spool,
                 disk=disk,
                 random=world.random,
                 tasks=tasks,
             )
-            lease = LeaseWatch(
-                hand=self.hand, phones=self._adb.sightings, stop=attempts.cut_short, clock=world.clock
+            lease = LeaseMonitor(
+                hand=self.hand, phones=self._adb.observations, stop=attempts.cut_short, clock=world.clock
             )
             exchange = ExchangeLoop(
                 api=network,
                 attempts=attempts,
-                errands=cast(Errands, ModelErrands(self.hand, tasks, world.random)),
+                device_actions=cast(DeviceActionRunner, ModelErrands(self.hand, tasks, world.random)),
                 hand=self.hand,
-                phones=self._adb.sightings,
-                look_again=self._adb.doubt,
+                phones=self._adb.observations,
+                look_again=self._adb.reprobe,
                 # No phone of this world is helped back by its agent.
-                note_leave=lambda devices, at_s: None,
+                record_permission=lambda devices, at_s: None,
                 prefetch=lambda digests: None,
-                pressure=Pressure(self.hand.changed),
-                usb_room=UsbRoom(self.hand.changed, lasts_s=3600.0),
+                pressure=Backpressure(self.hand.changed),
+                usb_capacity=UsbCapacity(self.hand.changed, lasts_s=3600.0),
                 lease=lease,
-                resending=Resending(attempts, agent.folder, disk),
+                replay=ReportReplay(attempts, agent.folder, disk),
                 clock=world.clock,
                 random=world.random,
                 boot_id="boot",
@@ -244,34 +244,39 @@ class Life:
 class ModelErrands:
     """As `agents.upkeep.device_actions`, with errands that always can be done."""
 
-    def __init__(self, hand: Hand, tasks: asyncio.TaskGroup, random: Random) -> None:
+    def __init__(self, hand: ActiveAttempts, tasks: asyncio.TaskGroup, random: Random) -> None:
         self._hand, self._tasks, self._random = hand, tasks, random
         self._in_hand: set[int] = set()
-        self._reports: dict[int, ErrandReport] = {}
+        self._reports: dict[int, DeviceActionReport] = {}
 
     def in_hand(self) -> tuple[int, ...]:
         return tuple(sorted(self._in_hand))
 
-    def reports(self) -> tuple[ErrandReport, ...]:
+    def reports(self) -> tuple[DeviceActionReport, ...]:
         return tuple(self._reports.values())
 
-    def apply(self, reported: Iterable[ErrandReport], listed: Iterable[Errand]) -> None:
+    def apply(self, reported: Iterable[DeviceActionReport], listed: Iterable[DeviceActionOrder]) -> None:
         listed = list(listed)
         for report in reported:
-            if report.errand_id not in {errand.errand_id for errand in listed}:
-                self._reports.pop(report.errand_id, None)
-        for errand in listed:
-            is_new = errand.errand_id not in self._in_hand and errand.errand_id not in self._reports
-            if is_new and not self._hand.is_taken(errand.device_id):
-                self._in_hand.add(errand.errand_id)
-                self._hand.on_errand.add(errand.device_id)
-                self._tasks.create_task(self._done(errand))
+            if report.device_action_id not in {device_action.device_action_id for device_action in listed}:
+                self._reports.pop(report.device_action_id, None)
+        for device_action in listed:
+            is_new = (
+                device_action.device_action_id not in self._in_hand
+                and device_action.device_action_id not in self._reports
+            )
+            if is_new and not self._hand.is_busy(device_action.device_id):
+                self._in_hand.add(device_action.device_action_id)
+                self._hand.on_device_action.add(device_action.device_id)
+                self._tasks.create_task(self._done(device_action))
 
-    async def _done(self, errand: Errand) -> None:
+    async def _done(self, device_action: DeviceActionOrder) -> None:
         await asyncio.sleep(self._random.uniform(0.5, 20))
-        self._reports[errand.errand_id] = ErrandReport(errand_id=errand.errand_id, done="done")
-        self._in_hand.discard(errand.errand_id)
-        self._hand.on_errand.discard(errand.device_id)
+        self._reports[device_action.device_action_id] = DeviceActionReport(
+            device_action_id=device_action.device_action_id, done="done"
+        )
+        self._in_hand.discard(device_action.device_action_id)
+        self._hand.on_device_action.discard(device_action.device_id)
         self._hand.changed.set()
 
 
@@ -309,7 +314,7 @@ class Agent:
     def kill(self) -> None:
         """SIGKILL: what it has not written is gone."""
         if self.life is not None and self._task is not None:
-            self.world.note(f"{self.host_id} is killed, holding {sorted(self.life.hand.held_by_id)}")
+            self.world.note(f"{self.host_id} is killed, holding {sorted(self.life.hand.attempt_by_id)}")
             self.life.is_dead = True
             self.life = None
             self._task.cancel()

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy.engine import Connection
 
-from farm.api.agents.long_poll import answer_if_quiet
+from farm.api.agents.long_poll import answer_if_idle
 from farm.api.context import Context
 from farm.api.routes.agents import post_exchange, post_session
 from farm.clock import Clock
@@ -17,11 +17,11 @@ from farm.core.base.ids import AttemptId, HostId, SessionId
 from farm.core.errors import FarmBusy, FarmError, FarmUnreachable
 from farm.database.clock_skew import ClockCheck
 from farm.database.engine import Database
-from farm.database.notifications import EVERYBODY, Wake
-from farm.services.agents.heartbeats import Call
-from farm.services.periodic.leader_election import Duties, serving_since
-from farm.services.results.evaluation import Arrived
-from farm.services.results.settle import settle, settle_together
+from farm.database.notifications import ALL_HOSTS, HostNotification
+from farm.services.agents.heartbeats import ExchangeCall
+from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
+from farm.services.results.evaluation import ReceivedReport
+from farm.services.results.settle import settle, settle_batch
 from farm.wire.agents.protocol import Exchange, ExchangeAnswer, ReportAnswer, SessionAnswer, SessionOpening
 from tests.support.farm.service_fixture import FarmRig
 
@@ -42,7 +42,7 @@ class AtOnce(Database):
     async def read_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
         return self.read(service, *args, **kwargs)
 
-    async def glance_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
+    async def peek_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
         return self.read(service, *args, **kwargs)
 
     async def change_async(self, service: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
@@ -52,18 +52,18 @@ class AtOnce(Database):
         """A write that every process hears of, as PostgreSQL tells them."""
 
         def run() -> Value:
-            return self._submit(EVERYBODY, service, *args, **kwargs).result()
+            return self._submit(ALL_HOSTS, service, *args, **kwargs).result()
 
         return self.telling(run)
 
     def telling(self, write: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
         """Have every process hear whom a write concerns."""
-        told: list[Wake] = []
+        told: list[HostNotification] = []
         self.on_change = told.append
         result = write(*args, **kwargs)
         for wake in told:
             for process in self.processes:
-                process.context.waiters.wake(wake)
+                process.context.held_exchanges.wake(wake)
         return result
 
 
@@ -89,11 +89,11 @@ class Process:
         now = self.rig.clock.now()
         self.up_since = now
         self.is_up = True
-        self.duties = Duties(
+        self.duties = PeriodicLeader(
             process=self.name,
             clock=self.rig.clock,
             every_s=TICK_S,
-            serving=serving_since(now, every_s=TICK_S),
+            serving=serving_period_since(now, every_s=TICK_S),
             clock_check=NoOtherClock(),
         )
         self.context = Context(
@@ -107,7 +107,7 @@ class Process:
     def stop(self) -> None:
         """Killed: whoever is held hears nothing more."""
         self.is_up = False
-        self.context.waiters.close()
+        self.context.held_exchanges.close()
 
     async def _answered(self, handle: Callable[[], Awaitable[Value]]) -> Value:
         if not self.is_up:
@@ -123,13 +123,13 @@ class Process:
         return await self._answered(lambda: post_session(opening, host, self.context))
 
     async def exchange(self, host: HostId, session: SessionId, said: Exchange) -> ExchangeAnswer:
-        """As `QuietLine`, then the route."""
+        """As `HeartbeatFastPath`, then the route."""
         (row,) = self.rig.rows("SELECT credential_hash FROM hosts WHERE host_id = :host", host=host)
         shown = row["credential_hash"]
-        call = Call(host_id=host, session_id=session, credential_hash=shown, said=said)
+        call = ExchangeCall(host_id=host, session_id=session, credential_hash=shown, said=said)
 
         async def answered() -> ExchangeAnswer:
-            quiet = await answer_if_quiet(self.context, call)
+            quiet = await answer_if_idle(self.context, call)
             return quiet or await post_exchange(session, said, host, self.context, shown)
 
         return await self._answered(answered)
@@ -142,9 +142,10 @@ class Process:
         async def settled() -> dict[AttemptId, ReportAnswer | FarmError]:
             now = self.rig.clock.now()
             arrived = [
-                Arrived(host_id=host, attempt_id=each, body=body, at=now) for each, body in bodies.items()
+                ReceivedReport(host_id=host, attempt_id=each, body=body, at=now)
+                for each, body in bodies.items()
             ]
-            return dict(zip(bodies, self.database.change(settle_together, arrived), strict=True))
+            return dict(zip(bodies, self.database.change(settle_batch, arrived), strict=True))
 
         return await self._answered(settled)
 

@@ -16,7 +16,7 @@ from farm.services.access.enrollment import create_join_token, enroll
 from farm.services.devices.admin import change_admin
 from farm.services.hosts.admin import change_host
 from farm.wire.agents.protocol import Enrollment
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from tests.simulation.faults import Mishaps
 from tests.simulation.simulated_agents import Agent, Weather
 from tests.simulation.simulated_devices import ModelPhone
@@ -112,7 +112,7 @@ class SimulatedWorld:
     async def close(self) -> None:
         for process in self.processes:
             process.stop()
-            await process.context.roll_call.aclose()
+            await process.context.heartbeats.aclose()
         for agent in self.agents:
             agent.is_running.set()
             agent.kill()
@@ -140,7 +140,7 @@ class SimulatedWorld:
                     change_host,
                     agent.host_id,
                     HostEvent.ACTIVATED,
-                    Asked(by="ann"),
+                    OperatorRequest(by="ann"),
                     now=self.clock.now(),
                 )
             )
@@ -150,7 +150,7 @@ class SimulatedWorld:
                 self.replace_process(process)
         for name, home in _HOMES.items():
             self.link(self.phones[name], set(home))
-        asked = Asked(by="ann")
+        asked = OperatorRequest(by="ann")
         for name in self.phones:
             for event in (AdminEvent.ADMITTED, AdminEvent.UNCORDONED):
                 self.asks(
@@ -163,13 +163,15 @@ class SimulatedWorld:
         """What there is still to do."""
         found = [f"job {row['job_id']} of {row['device_id']} is {row['state']}" for row in self._rows("jobs")]
         found += [f"attempt {row['attempt_id']} is {row['state']}" for row in self._rows("attempts")]
-        open_errands = self.rig.rows("SELECT errand_id FROM errands WHERE finished_at IS NULL ORDER BY 1")
-        found += [f"errand {row['errand_id']} is open" for row in open_errands]
+        open_device_actions = self.rig.rows(
+            "SELECT errand_id FROM errands WHERE finished_at IS NULL ORDER BY 1"
+        )
+        found += [f"errand {row['device_action_id']} is open" for row in open_device_actions]
         for agent in self.agents:
             if agent.life is not None and (pending := agent.life.spool.pending()):
                 found.append(f"{agent.host_id} has reports of {pending} (I12)")
             # What was begun on a phone that is elsewhere now waits for its return.
-            held = agent.life.hand.held_by_id if agent.life is not None else {}
+            held = agent.life.hand.attempt_by_id if agent.life is not None else {}
             found += [
                 f"{agent.host_id} has {attempt_id} in hand"
                 for attempt_id, each in held.items()
@@ -204,7 +206,7 @@ class SimulatedWorld:
         try:
             what()
             for process in self.processes:
-                process.context.waiters.wake()
+                process.context.held_exchanges.wake()
         except FarmError as error:
             self.note(f"refused: {error.message}")
 

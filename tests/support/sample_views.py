@@ -14,7 +14,7 @@ from farm.wire.documents.matrices.matrices import (
     DeviceProgress,
     JobView,
     MatrixView,
-    RejectedView,
+    RejectedCellView,
     SpeedupView,
     VariantView,
 )
@@ -50,7 +50,7 @@ def device_view(**changes: object) -> DeviceView:
             "since": NOON,
             "why": None,
             "advice": None,
-            "held_by": None,
+            "reserved_by": None,
             "held_until": None,
             "condition": None,
             "seen_at": NOON,
@@ -201,7 +201,7 @@ def matrix_view(**changes: object) -> MatrixView:
             "eta_s": 125.0,
             "cell_list": (cell_view(),),
             "rejected_list": (
-                RejectedView(device_id=DeviceId("phone-2"), label="float32 lite", reason="excluded"),
+                RejectedCellView(device_id=DeviceId("phone-2"), label="float32 lite", reason="excluded"),
             ),
             **changes,
         }

@@ -14,7 +14,7 @@ from farm.core.base.ids import digest_of
 from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.models.variant import Format, Precision, Recipe
 from farm.variants.build import BuildProgress, BuiltVariant, build_variants
-from farm.variants.model_zoo import CATALOGUE, recipes_of
+from farm.variants.model_zoo import MODEL_ZOO, recipes_of
 from farm.variants.recipe import recipe_digest
 
 #: Who comes first builds variants, which takes minutes where others want the cores too.
@@ -165,7 +165,7 @@ def test_recipes_are_told_apart_without_torch() -> None:
     )
     root = Path(__file__).parents[2]
     ran = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == [str(2 * len(CATALOGUE)), "False"]
+    assert ran.stdout.split() == [str(2 * len(MODEL_ZOO)), "False"]
 
 
 def test_without_torch_the_way_to_get_it_is_said() -> None:

@@ -112,21 +112,21 @@ def test_a_manifest_says_how_a_quantized_input_is_to_be_read(
     for variant in further_variants:
         full = variant.manifest.recipe.precision is Precision.INT8_FULL
         assert [spec.dtype for spec in variant.manifest.inputs] == ["quint8" if full else "float32"]
-        assert ("zero point" in variant.manifest.made_with.get("input", "")) is full
+        assert ("zero point" in variant.manifest.built_with.get("input", "")) is full
 
 
 def test_agreement_is_stored_where_int8_can_be_run_here(
     variants: Sequence[BuiltVariant], further_variants: Sequence[BuiltVariant]
 ) -> None:
     for variant in (*variants, *further_variants):
-        recipe, agreement = variant.manifest.recipe, variant.manifest.agreement
+        recipe, fidelity = variant.manifest.recipe, variant.manifest.fidelity
         compared = recipe.precision is not Precision.FLOAT32 and recipe.target == "cpu"
-        assert (agreement is not None) is compared
-        if agreement is not None:
-            assert agreement.inputs == 6
-            assert 0.9 < agreement.correlation < 1
-            assert 0 < agreement.max_difference < 10
-            assert 0 <= agreement.top1_share <= 1
+        assert (fidelity is not None) is compared
+        if fidelity is not None:
+            assert fidelity.inputs == 6
+            assert 0.9 < fidelity.correlation < 1
+            assert 0 < fidelity.max_difference < 10
+            assert 0 <= fidelity.top1_share <= 1
 
 
 def test_no_file_tells_where_it_was_built(further_variants: Sequence[BuiltVariant]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.wire.storable_text import is_keepable, made_keepable
+from farm.wire.storable_text import is_storable, make_storable
 
 
 @pytest.mark.parametrize(
@@ -21,24 +21,24 @@ from farm.wire.storable_text import is_keepable, made_keepable
     ],
 )
 def test_nul_and_halves_of_pairs_are_replaced(body: bytes, kept: bytes) -> None:
-    assert not is_keepable(body)
-    assert made_keepable(body) == kept
+    assert not is_storable(body)
+    assert make_storable(body) == kept
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"\\", rb'"\\u0000"', rb'"\ud83d\ude00"', rb'"\\ud800"', rb'"\u00e9\n\""', rb'"\ud"']
 )
 def test_all_else_stays_as_it_is(body: bytes) -> None:
-    assert is_keepable(body)
-    assert made_keepable(body) == body
+    assert is_storable(body)
+    assert make_storable(body) == body
 
 
 @given(st.text(st.characters(min_codepoint=0, max_codepoint=0x1FFFF, categories=None), max_size=20))
 def test_every_text_ends_as_one_that_any_database_keeps(text: str) -> None:
-    kept = json.loads(made_keepable(json.dumps(text).encode()))
+    kept = json.loads(make_storable(json.dumps(text).encode()))
     assert "\0" not in kept
     kept.encode()
-    assert is_keepable(json.dumps(text).encode()) == ("\0" not in text and is_whole(text))
+    assert is_storable(json.dumps(text).encode()) == ("\0" not in text and is_whole(text))
 
 
 def is_whole(text: str) -> bool:

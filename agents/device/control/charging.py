@@ -16,7 +16,7 @@ _AS_ROOT = (
 _SYS = "S=${BENCHFARM_SYS:-/sys}; "
 
 
-async def hold_charge(device: AdbDevice, work_root: str, window: ChargeWindow) -> str | None:
+async def pause_charging(device: AdbDevice, work_root: str, window: ChargeWindow) -> str | None:
     """Stop the charging, and read back that it is; gives the file that did it, None where none does.
 
     How to go on is written down on the phone first, for whoever comes next.
@@ -40,8 +40,8 @@ async def hold_charge(device: AdbDevice, work_root: str, window: ChargeWindow) -
     return words[1] if len(words) == 2 and words[0] == "held" else None
 
 
-async def restore_charge(device: AdbDevice, work_root: str) -> bool:
-    """Have a phone charge again that `hold_charge` stopped, in this life or another; whether it does.
+async def resume_charging(device: AdbDevice, work_root: str) -> bool:
+    """Have a phone charge again that `pause_charging` stopped, in this life or another; whether it does.
 
     Raises:
         DeviceError: the phone went away, or was too slow.

@@ -6,13 +6,13 @@ from shlex import quote
 from agents.adb.client import AdbDevice
 from farm.core.errors import DeviceProtocol
 from farm.core.upkeep.device_settings import (
-    SHELF_SETTINGS,
-    FoundSetting,
-    SettingToPutBack,
-    after_setting,
-    after_undo,
-    judged,
-    to_set,
+    DEVICE_SETTINGS,
+    SettingRestore,
+    SettingResult,
+    compare_settings,
+    results_of_change,
+    results_of_restore,
+    settings_to_change,
 )
 from farm.phone.adb.shell_sections import output_by_section, section_command
 from farm.phone.settings.settings_list import settings_list
@@ -20,33 +20,35 @@ from farm.phone.settings.settings_list import settings_list
 #: Each command starts a process of Android's, about 50 ms on a phone and many times that on an old one.
 _DEADLINE_S = 60.0
 _NAMESPACES = ("global", "system", "secure")
-_SWITCH_BY_NAME = {setting.name: setting.switch for setting in SHELF_SETTINGS if setting.switch}
+_SWITCH_BY_NAME = {setting.name: setting.switch for setting in DEVICE_SETTINGS if setting.switch}
 
 
-async def check_settings(device: AdbDevice, *, on_network: bool) -> tuple[FoundSetting, ...]:
+async def check_settings(device: AdbDevice, *, on_network: bool) -> tuple[SettingResult, ...]:
     """Look, and change nothing.
 
     Raises:
         DeviceError: the phone went away, was too slow, or has no settings.
     """
-    return judged(await _values(device), on_network=on_network)
+    return compare_settings(await _values(device), on_network=on_network)
 
 
-async def set_settings(device: AdbDevice, *, on_network: bool) -> tuple[FoundSetting, ...]:
+async def apply_settings(device: AdbDevice, *, on_network: bool) -> tuple[SettingResult, ...]:
     """Look, change what differs, and look again. Raises as `check_settings`."""
     found = await check_settings(device, on_network=on_network)
-    wanted = to_set(found)
+    wanted = settings_to_change(found)
     if not wanted:
         return found
     await _write(device, [(setting.name, setting.wanted) for setting in wanted])
-    return after_setting(found, await _values(device))
+    return results_of_change(found, await _values(device))
 
 
-async def undo_settings(device: AdbDevice, put_back: Sequence[SettingToPutBack]) -> tuple[FoundSetting, ...]:
+async def restore_settings(
+    device: AdbDevice, put_back: Sequence[SettingRestore]
+) -> tuple[SettingResult, ...]:
     """Put settings back to what they were, and look. Raises as `check_settings`."""
     before = await _values(device)
     await _write(device, [(each.name, each.value) for each in put_back])
-    return after_undo(before, put_back, await _values(device))
+    return results_of_restore(before, put_back, await _values(device))
 
 
 async def _values(device: AdbDevice) -> dict[str, str]:

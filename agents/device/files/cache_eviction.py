@@ -8,7 +8,7 @@ from shlex import quote
 import structlog
 
 from agents.adb.client import AdbDevice
-from agents.device.files.lru_order import use_order
+from agents.device.files.lru_order import lru_key
 from agents.device.paths import cache_folder
 from agents.device.run.supervisor import supervisor_file
 from farm.core.base.ids import Digest
@@ -34,7 +34,7 @@ class CachedFile:
     digest: Digest
 
 
-async def make_room(
+async def evict_files(
     device: AdbDevice,
     work_root: str,
     files: Sequence[PlanFile],
@@ -63,7 +63,7 @@ async def make_room(
     free_bytes = storage_free_bytes(said.get("free", ""))
     if free_bytes is not None:
         short_bytes = max(short_bytes, min_free_bytes - free_bytes)
-    going = surplus(cached, files, short_bytes=short_bytes)
+    going = select_evictions(cached, files, short_bytes=short_bytes)
     if going:
         log.info("phone_cache_trimmed", serial=device.serial, files=len(going), free_bytes=free_bytes)
         # By its input: a command line of adb holds a thousand digests.
@@ -82,7 +82,7 @@ def cached_files(text: str) -> list[CachedFile]:
     ]
 
 
-def surplus(
+def select_evictions(
     cached: Sequence[CachedFile], needed: Sequence[PlanFile], *, short_bytes: int
 ) -> list[CachedFile]:
     """What is to go, least recently used first; never the supervisor, which is needed to clean up.
@@ -97,7 +97,7 @@ def surplus(
     short_bytes += sum(size for digest, size in size_by_digest.items() if digest not in there)
     kept = size_by_digest.keys() | {supervisor_file().digest}
     going: list[CachedFile] = []
-    for file in sorted(cached, key=lambda file: use_order(file.modified_s)):
+    for file in sorted(cached, key=lambda file: lru_key(file.modified_s)):
         if short_bytes <= 0:
             break
         if file.digest not in kept:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from agents.adb.client import AdbDevice
-from agents.device.files.lru_order import mark_used
+from agents.device.files.lru_order import touch_used
 from agents.device.files.verified_push import BYTES_PER_S, SHELL_DEADLINE_S, LocalPath, push_verified
 from agents.device.paths import cache_folder, cache_path, incoming_folder
 from agents.device.state.preflight import STATE_FORMAT, state_by_digest
@@ -43,10 +43,10 @@ async def ensure_cached(
         DeviceUnfit: the phone's adbd cannot tell the size of a file from 4 GiB on.
         PushFailed: the phone took no file, or has no room for one.
         PushCorrupted: the file arrived with another digest, three times.
-        LocalCopyDamaged: the local copy is; whoever keeps it may get another and call again.
+        LocalCopyCorrupted: the local copy is; whoever keeps it may get another and call again.
         DeviceError: the phone went away, or was too slow.
     """
-    valid = await _verified(device, work_root, files, fence) if files else {}
+    valid = await _verify_cached(device, work_root, files, fence) if files else {}
     # Of equal files the executable one comes last, and counts.
     missing = sorted((file for file in files if file.digest not in valid), key=lambda file: file.executable)
     each_once = list({file.digest: file for file in missing}.values())
@@ -58,7 +58,7 @@ async def ensure_cached(
     )
 
 
-async def _verified(
+async def _verify_cached(
     device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int
 ) -> dict[Digest, str]:
     """The files that are there and right, and how they are, in one call; left-overs of broken pushes go."""
@@ -70,7 +70,7 @@ async def _verified(
     # Named once: hundreds of digests again and again would be more than a command line of adb holds.
     all_of_them = '"$@"'
     # How they are is asked before they are read: what changes them meanwhile, or later, shows.
-    looks = f"{mark_used(all_of_them, fence)}; stat -c '{STATE_FORMAT}' {all_of_them}; "
+    looks = f"{touch_used(all_of_them, fence)}; stat -c '{STATE_FORMAT}' {all_of_them}; "
     looks += f"sha256sum {all_of_them}"
     result = await device.shell(
         f"{command}set -- {names}; {{ {looks}; }} 2>/dev/null; true",

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 _CLOCK_TIMES_S = 10**9
 
 
-def mark_used(names: str, fence: int) -> str:
+def touch_used(names: str, fence: int) -> str:
     """A shell command that marks files of the current folder, as far as they are there, as used by a run.
 
     A `touch` without -t leaves the phone's time: such files count as used before all others.
@@ -19,6 +19,6 @@ def mark_used(names: str, fence: int) -> str:
     return f"{{ TZ=UTC0 touch -c -t {time} {names} || touch -c {names}; }}"
 
 
-def use_order(modified_s: int) -> tuple[int, int]:
+def lru_key(modified_s: int) -> tuple[int, int]:
     """What to sort files by, least recently used first, from their times of change."""
     return (modified_s if modified_s < _CLOCK_TIMES_S else 0, modified_s)

@@ -6,16 +6,16 @@ from pathlib import Path
 from shlex import quote
 
 from agents.adb.client import AdbDevice
-from agents.device.files.lru_order import mark_used
+from agents.device.files.lru_order import touch_used
 from agents.device.paths import cache_folder, incoming_folder
-from agents.host.io_pool import in_file_thread
+from agents.host.io_pool import run_in_io_pool
 from farm.core.base.ids import Digest
 from farm.core.base.units import size_text
 from farm.core.errors import DeviceUnfit, HostError, PushCorrupted, PushFailed
 from farm.core.runs.plan import PlanFile
 
 #: How often a file is pushed before the phone is to blame for its digest.
-PUSHES = 3
+MAX_PUSHES = 3
 SHELL_DEADLINE_S = 30.0
 #: Slower than any phone reads its flash or takes a push over USB 2.
 BYTES_PER_S = 4 * 1024 * 1024
@@ -29,7 +29,7 @@ _ALL_OF_THEM = '"$@"'
 LocalPath = Callable[[Digest], Awaitable[Path]]
 
 
-class LocalCopyDamaged(HostError):
+class LocalCopyCorrupted(HostError):
     """A file on this host does not have the digest it is kept under."""
 
     code = "host.copy_damaged"
@@ -44,21 +44,21 @@ async def push_verified(
     The folder for what comes in has to be there, and nobody else may be using it. Gives the bytes sent.
 
     Raises:
-        DeviceUnfit, PushFailed, PushCorrupted, LocalCopyDamaged, DeviceError: as `ensure_cached` does.
+        DeviceUnfit, PushFailed, PushCorrupted, LocalCopyCorrupted, DeviceError: as `ensure_cached` does.
     """
     sent_bytes = 0
     for batch in _batches(files):
         sources = {file.digest: await local_path(file.digest) for file in batch}
         left = batch
-        for _ in range(PUSHES):
+        for _ in range(MAX_PUSHES):
             for file in left:
                 sent_bytes += await _push(device, work_root, file, sources[file.digest])
-            kept = await _keep(device, work_root, left, fence)
+            kept = await _commit_files(device, work_root, left, fence)
             left = [file for file in left if file.digest not in kept]
             if not left:
                 break
         for file in left:
-            raise await _corrupted(device, file, sources[file.digest])
+            raise await _corruption_error(device, file, sources[file.digest])
     return sent_bytes
 
 
@@ -98,12 +98,12 @@ async def _push(device: AdbDevice, work_root: str, file: PlanFile, source: Path)
     )
 
 
-async def _keep(device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int) -> set[str]:
+async def _commit_files(device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int) -> set[str]:
     """The pushed files that are right, which gives them their names; wrong ones are removed."""
     names = " ".join(file.digest for file in files)
     programs = " ".join(file.digest for file in files if file.executable)
     set_modes = f"chmod 644 {_ALL_OF_THEM}" + (f"; chmod 755 {programs}" if programs else "")
-    keep = f"{mark_used(_ALL_OF_THEM, fence)} && mv -f {_ALL_OF_THEM} {quote(cache_folder(work_root))}"
+    keep = f"{touch_used(_ALL_OF_THEM, fence)} && mv -f {_ALL_OF_THEM} {quote(cache_folder(work_root))}"
     result = await device.shell(
         f"cd {quote(incoming_folder(work_root))} && set -- {names} && {{ {set_modes}; }}; "
         f"set -- $(sha256sum {_ALL_OF_THEM} | "
@@ -119,11 +119,13 @@ async def _keep(device: AdbDevice, work_root: str, files: Sequence[PlanFile], fe
             raise PushFailed(f"{device.serial} could not keep what was pushed: {said}")
 
 
-async def _corrupted(device: AdbDevice, file: PlanFile, source: Path) -> PushCorrupted | LocalCopyDamaged:
+async def _corruption_error(
+    device: AdbDevice, file: PlanFile, source: Path
+) -> PushCorrupted | LocalCopyCorrupted:
     """Who is to blame for a file that never arrived as it was sent."""
-    if await in_file_thread(_local_digest, source) != file.digest:
-        return LocalCopyDamaged(f"{source} is not {file.digest}")
-    return PushCorrupted(f"{device.serial} has other bytes than {file.digest} after {PUSHES} pushes")
+    if await run_in_io_pool(_local_digest, source) != file.digest:
+        return LocalCopyCorrupted(f"{source} is not {file.digest}")
+    return PushCorrupted(f"{device.serial} has other bytes than {file.digest} after {MAX_PUSHES} pushes")
 
 
 def _local_digest(source: Path) -> str:

@@ -12,14 +12,14 @@ from agents.device.paths import cache_folder
 from farm.core.runs.plan import PlanFile
 
 
-def linked(files: Sequence[PlanFile]) -> list[PlanFile]:
+def linked_files(files: Sequence[PlanFile]) -> list[PlanFile]:
     """The files of a plan that the run's folder shows."""
     return [file for file in files if file.path]
 
 
 def link_lines(files: Sequence[PlanFile]) -> str:
     """What `link_command` reads: a digest and a path a line, and an empty one at their end."""
-    return "".join(f"{file.digest} {file.path}\n" for file in linked(files)) + "\n"
+    return "".join(f"{file.digest} {file.path}\n" for file in linked_files(files)) + "\n"
 
 
 def link_command(work_root: str) -> str:

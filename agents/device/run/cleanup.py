@@ -7,7 +7,7 @@ from agents.adb.client import AdbDevice
 from agents.device.control.controls import restore_controls
 from agents.device.files.cache_eviction import cached_files
 from agents.device.paths import cache_folder, incoming_folder
-from agents.device.run.gates import restore_awake
+from agents.device.run.gates import restore_screen_state
 from agents.device.run.run_control import clean_run
 from agents.device.run.supervisor import supervisor_file
 from agents.device.state.fencing import read_fence
@@ -16,14 +16,14 @@ _DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Freed:
+class CleanupResult:
     """What a phone got back."""
 
     files: int
     freed_bytes: int
 
 
-async def clean_phone(device: AdbDevice, work_root: str) -> Freed:
+async def clean_device(device: AdbDevice, work_root: str) -> CleanupResult:
     """End all that runs of ours left, then empty the cache; the supervisor stays, which cleans up.
 
     Call it while no attempt has the phone: every run on it is taken for a left one.
@@ -35,7 +35,7 @@ async def clean_phone(device: AdbDevice, work_root: str) -> Freed:
     if fence > 0:
         await clean_run(device, work_root, fence)
     await restore_controls(device, work_root)
-    await restore_awake(device, work_root)
+    await restore_screen_state(device, work_root)
     before = await _cached_bytes(device, work_root)
     # In a loop: the names of a large cache would be too long for one command line.
     remove = f'for f in *; do [ "$f" = {supervisor_file().digest} ] || rm -f "$f"; done'
@@ -44,7 +44,7 @@ async def clean_phone(device: AdbDevice, work_root: str) -> Freed:
         deadline_s=_DEADLINE_S,
     )
     after = await _cached_bytes(device, work_root)
-    return Freed(
+    return CleanupResult(
         files=len(before) - len(after),
         freed_bytes=sum(before.values()) - sum(after.values()),
     )

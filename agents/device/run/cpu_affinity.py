@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Sequence
 
 from farm.core.base.cpu_list import core_list, core_mask, core_text
-from farm.core.devices.condition import Condition, clusters_of
-from farm.core.devices.controls import CORES, Controls, ControlState, wanted_cores
+from farm.core.devices.condition import Condition, cpu_clusters
+from farm.core.devices.controls import CORES, Controls, ControlState, requested_cores
 from farm.core.devices.hardware import Cluster
 from farm.core.errors import ControlImpossible
 
 #: In the run's folder: the cores that the kernel says it is bound to.
 FILE = "cores"
 #: Of a run that could not be bound, and did not begin.
-UNBOUND = 125
+AFFINITY_FAILED = 125
 
 
-def run_cores(
+def select_cores(
     serial: str, controls: Controls, clusters: Sequence[Cluster], condition: Condition
 ) -> tuple[int, ...]:
     """The cores that a run is to be bound to; empty for any.
@@ -22,20 +22,20 @@ def run_cores(
     Raises:
         ControlImpossible: the phone has no such cores, or does not say which they are.
     """
-    known = clusters or clusters_of(condition)
-    if (cores := wanted_cores(controls, known)) is not None:
+    known = clusters or cpu_clusters(condition)
+    if (cores := requested_cores(controls, known)) is not None:
         return cores
     told = "; ".join(core_text(cluster.cores) for cluster in known) or "none that it tells"
     raise ControlImpossible(f"{serial} has no {controls.cores} cores: its clusters are {told}")
 
 
-def cores_to_bind(states: Iterable[ControlState]) -> tuple[int, ...]:
+def cores_of_controls(states: Iterable[ControlState]) -> tuple[int, ...]:
     """The cores that a run's controls name."""
     asked = next((state.asked for state in states if state.name == CORES), "")
     return core_list(asked) or ()
 
 
-def bind_lines(cores: Sequence[int]) -> list[str]:
+def affinity_script(cores: Sequence[int]) -> list[str]:
     """What a run's shell is to do before it becomes the program; it ends with UNBOUND where that fails.
 
     Toybox, busybox and Debian have the same words for it. What counts is what the kernel says afterwards.
@@ -47,20 +47,20 @@ def bind_lines(cores: Sequence[int]) -> list[str]:
     return [
         f"taskset -p {core_mask(cores)} $$ >/dev/null 2>&1",
         f"while read -r key held; do {told}; done </proc/$$/status",
-        f"read -r held <{FILE} && [ \"$held\" = '{wanted}' ] || exit {UNBOUND}",
+        f"read -r held <{FILE} && [ \"$held\" = '{wanted}' ] || exit {AFFINITY_FAILED}",
     ]
 
 
-def asked_cores(cores: Sequence[int]) -> ControlState:
+def requested_affinity(cores: Sequence[int]) -> ControlState:
     """What is to be bound, before it is."""
     return ControlState(name=CORES, asked=core_text(cores))
 
 
-def bound_cores(state: ControlState, said: str, online: Sequence[int]) -> ControlState:
+def actual_affinity(state: ControlState, said: str, online: Sequence[int]) -> ControlState:
     """The same once the run is over.
 
     Args:
-        state: as `asked_cores` made it.
+        state: as `requested_affinity` made it.
         said: what the run's shell wrote down right before the program began.
         online: the cores that are online after the run, empty where that is not known: one that was switched
             off meanwhile took nothing of the run.
@@ -70,6 +70,6 @@ def bound_cores(state: ControlState, said: str, online: Sequence[int]) -> Contro
     return ControlState(
         name=state.name,
         asked=state.asked,
-        held_before=None if held is None else core_text(held),
-        held_after=after or None,
+        actual_before=None if held is None else core_text(held),
+        actual_after=after or None,
     )

@@ -9,7 +9,7 @@ from agents.adb.client import AdbDevice
 from agents.adb.shell_v2 import ShellResult
 from agents.device.paths import run_folder, work_folder
 from agents.device.run.run_control import run_script
-from agents.device.run.supervisor import Said, answer, supervisor_command
+from agents.device.run.supervisor import SupervisorExit, supervisor_command, supervisor_exit
 from farm.core.errors import DeviceError, DeviceProtocol
 from farm.core.runs.evidence import ExitRecord
 from farm.phone.adb.decoding import whole_number
@@ -64,7 +64,7 @@ async def start_part(
         stdin=part_script(work_root, fence, part, argv, env, properties).encode(),
         deadline_s=_DEADLINE_S,
     )
-    if (said := answer(device, result)) is not Said.DONE:
+    if (said := supervisor_exit(device, result)) is not SupervisorExit.DONE:
         raise DeviceProtocol(f"{device.serial}: {part} of run {fence} did not start ({said.name})")
 
 
@@ -76,8 +76,8 @@ async def wait_part(device: AdbDevice, work_root: str, fence: int, part: str, *,
     """
     wait_s = ceil(timeout_s)
     command = supervisor_command(work_root, "wait", fence, wait_s, part)
-    said = answer(device, await device.shell(command, deadline_s=wait_s + _DEADLINE_S, again=False))
-    if said is not Said.DONE:
+    said = supervisor_exit(device, await device.shell(command, deadline_s=wait_s + _DEADLINE_S, again=False))
+    if said is not SupervisorExit.DONE:
         raise DeviceError(f"{device.serial}: {part} of run {fence} did not end as it should ({said.name})")
 
 

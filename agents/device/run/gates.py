@@ -11,8 +11,8 @@ from agents.device.state.conditions import SCREEN_LINES, read_condition
 from farm.clock import Clock
 from farm.core.devices.condition import Condition, Gates, closed_gates
 from farm.core.devices.controls import Controls, Screen
-from farm.core.devices.screen_state import Found
-from farm.phone.condition.screen import found_awake
+from farm.core.devices.screen_state import ScreenState
+from farm.phone.condition.screen import screen_state
 
 _DEADLINE_S = 10.0
 #: Android keeps a bit mask of chargers there.
@@ -20,7 +20,7 @@ _STAY_ON = "global stay_on_while_plugged_in"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Readiness:
+class GateWait:
     """How the wait for the gates ended."""
 
     #: The last look, which the run is started on.
@@ -30,11 +30,11 @@ class Readiness:
     shut: tuple[str, ...]
 
 
-Tell = Callable[[str | None], None]
+WaitCallback = Callable[[str | None], None]
 """Told in words what a run waits for, and None once it waits no more."""
 
 
-def untold(_waiting_for: str | None) -> None:
+def ignore_wait(_waiting_for: str | None) -> None:
     """For whom nobody waits."""
 
 
@@ -45,9 +45,9 @@ async def wait_for_gates(
     *,
     clock: Clock,
     interval_s: float,
-    tell: Tell = untold,
+    tell: WaitCallback = ignore_wait,
     controls: Controls | None = None,
-) -> Readiness:
+) -> GateWait:
     """Look at the phone every `interval_s` until its gates are open, or `gates.wait_s` are over.
 
     With `controls`, what they want of the phone must be so, too.
@@ -61,7 +61,7 @@ async def wait_for_gates(
         shut, waited_s = closed_gates(condition, gates, controls), clock.monotonic() - began_s
         if not shut or waited_s >= gates.wait_s:
             tell(None)
-            return Readiness(condition=condition, waited_s=waited_s, shut=tuple(shut))
+            return GateWait(condition=condition, waited_s=waited_s, shut=tuple(shut))
         tell("; ".join(shut))
         await asyncio.sleep(min(interval_s, gates.wait_s - waited_s))
 
@@ -69,14 +69,14 @@ async def wait_for_gates(
 _WAKE, _SLEEP = "input keyevent KEYCODE_WAKEUP", "input keyevent KEYCODE_SLEEP"
 _KEY_BY_SCREEN = {Screen.ON: _WAKE, Screen.OFF: _SLEEP, Screen.LEAVE: "true"}
 #: Sets `screen` to on, off or -, as farm.phone.condition.screen reads it. A display's own state goes first.
-_SEE_SCREEN = (
+_READ_SCREEN = (
     f"case $(dumpsys power | grep -E '{SCREEN_LINES}') in *state=ON*|*state=VR*) screen=on ;; "
     "*state=OFF*|*state=DOZE*) screen=off ;; *akefulness*=Awake*|*akefulness*=Dreaming*) screen=on ;; "
     "*akefulness*=[12]*) screen=on ;; *akefulness*=*) screen=off ;; *) screen=- ;; esac"
 )
 
 
-async def keep_awake(device: AdbDevice, work_root: str, controls: Controls) -> Found:
+async def keep_device_awake(device: AdbDevice, work_root: str, controls: Controls) -> ScreenState:
     """Have the phone stay awake while plugged in, and its screen be as it is wanted, where the phone can.
 
     What there was before is written down on the phone first, once, so that whoever cleans up puts it back:
@@ -86,10 +86,10 @@ async def keep_awake(device: AdbDevice, work_root: str, controls: Controls) -> F
         DeviceError: the phone went away, or was too slow.
     """
     if not controls.stay_awake and controls.screen is Screen.LEAVE:
-        return Found()
+        return ScreenState()
     record = quote(stay_on_record(work_root))
     note = (
-        f"mkdir -p {quote(work_folder(work_root))}; [ -s {record} ] || {{ {_SEE_SCREEN}; "
+        f"mkdir -p {quote(work_folder(work_root))}; [ -s {record} ] || {{ {_READ_SCREEN}; "
         f'echo "$(settings get {_STAY_ON}) $screen" >{record}.new && mv -f {record}.new {record}; }}'
     )
     stay = "svc power stayon true; " if controls.stay_awake else ""
@@ -98,11 +98,11 @@ async def keep_awake(device: AdbDevice, work_root: str, controls: Controls) -> F
         f'{{ read -r found <{record} && echo "$found"; }} 2>/dev/null',
         deadline_s=_DEADLINE_S,
     )
-    return found_awake(result.stdout.decode(errors="replace"))
+    return screen_state(result.stdout.decode(errors="replace"))
 
 
-async def restore_awake(device: AdbDevice, work_root: str) -> None:
-    """Put back what `keep_awake` found; nothing when it was not called, or this has been done.
+async def restore_screen_state(device: AdbDevice, work_root: str) -> None:
+    """Put back what `keep_device_awake` found; nothing when it was not called, or this has been done.
 
     Raises:
         DeviceError: the phone went away, or was too slow.

@@ -10,24 +10,29 @@ from shlex import quote
 from agents.adb.client import AdbDevice
 from agents.adb.shell_v2 import ShellResult
 from agents.device.paths import run_folder
-from agents.device.run.bundle_links import link_command, link_lines, linked
-from agents.device.run.cpu_affinity import bind_lines
-from agents.device.run.supervisor import Said, answer, ensure_supervisor, supervisor_command
+from agents.device.run.bundle_links import link_command, link_lines, linked_files
+from agents.device.run.cpu_affinity import affinity_script
+from agents.device.run.supervisor import (
+    SupervisorExit,
+    ensure_supervisor,
+    supervisor_command,
+    supervisor_exit,
+)
 from farm.core.errors import AdbServerDown, DeviceError, DeviceOffline, DeviceProtocol, DeviceTimeout
 from farm.core.runs.plan import PlanFile
 
 _DEADLINE_S = 30.0
 #: For what is run right after a run, once it has said something: the run's end is known by then, and a
 #: service of the phone that hangs costs no more than this.
-THEN_S = 20.0
+FOLLOW_UP_S = 20.0
 #: More than the wait itself, where that is over first.
-_THEN_MARGIN_S = 2.0
+_FOLLOW_UP_MARGIN_S = 2.0
 #: The script's own patience with what will not die is twice two seconds; scans of a slow phone come on top.
 _CLEAN_DEADLINE_S = 60.0
 #: Between attempts to reach a phone that went away during its run.
 _RECONNECT_S = 1.0
 #: An answer slower than this means that the phone was there.
-_REACHED_S = 5.0
+_PROBE_INTERVAL_S = 5.0
 
 
 class RunStatus(StrEnum):
@@ -40,7 +45,7 @@ class RunStatus(StrEnum):
     UNKNOWN = "unknown"
 
 
-class RunGone(DeviceError):
+class RunLost(DeviceError):
     """A run left neither a process nor an exit record."""
 
     code = "device.run_gone"
@@ -50,7 +55,7 @@ class RunGone(DeviceError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waited:
+class RunWait:
     """The end of a run that was waited for."""
 
     #: What the phone said when it had ended.
@@ -85,7 +90,7 @@ async def start_run(
         await ensure_supervisor(device, work_root)
     folder = run_folder(work_root, fence)
     script = quote(f"{folder}/run.sh")
-    links = f"cd {quote(folder)} && {link_command(work_root)} && " if linked(files) else ""
+    links = f"cd {quote(folder)} && {link_command(work_root)} && " if linked_files(files) else ""
     result = await device.shell(
         f"mkdir -p {quote(folder)} && {links}cat >{script}.new && [ -s {script}.new ] && "
         f"mv -f {script}.new {script} && "
@@ -93,7 +98,7 @@ async def start_run(
         stdin=((link_lines(files) if links else "") + run_script(folder, argv, env, cores)).encode(),
         deadline_s=_DEADLINE_S,
     )
-    if (said := answer(device, result)) is not Said.DONE:
+    if (said := supervisor_exit(device, result)) is not SupervisorExit.DONE:
         raise DeviceProtocol(f"{device.serial}: run {fence} did not start ({said.name})")
 
 
@@ -106,12 +111,12 @@ def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str], cores: 
     exports = [f"export {name}={quote(value)}" for name, value in env.items()]
     command = " ".join(quote(word) for word in argv)
     enter = f"cd {quote(folder)} || exit 126"
-    return "\n".join(["{", enter, *bind_lines(cores), *exports, f"exec {command}", "}", ""])
+    return "\n".join(["{", enter, *affinity_script(cores), *exports, f"exec {command}", "}", ""])
 
 
 async def wait_run(
     device: AdbDevice, work_root: str, fence: int, *, deadline_s: float, grace_s: float = 90.0, then: str = ""
-) -> Waited:
+) -> RunWait:
     """Wait for the exit record on one silent stream; nothing else talks to the phone meanwhile.
 
     A phone that goes away is tried again until it was away for `grace_s`; its run goes on without us.
@@ -128,7 +133,7 @@ async def wait_run(
         DeviceTimeout: the run, the phone, or `then` did not come to an end within `deadline_s`, or `then` not
             soon after the run's end.
         DeviceOffline, AdbServerDown, DeviceProtocol: the phone stayed away longer than the grace period.
-        RunGone: its supervisor was killed, or the phone has rebooted.
+        RunLost: its supervisor was killed, or the phone has rebooted.
     """
     clock, absence = asyncio.get_running_loop().time, _Absence()
     end_s = clock() + deadline_s
@@ -142,9 +147,9 @@ async def wait_run(
             await asyncio.sleep(_RECONNECT_S)
             continue
         if status is RunStatus.FINISHED:
-            return Waited(said=said, away_s=absence.total_s)
+            return RunWait(said=said, away_s=absence.total_s)
         if status is RunStatus.UNKNOWN:
-            gone = RunGone(f"{device.serial}: run {fence} is gone without an exit record")
+            gone = RunLost(f"{device.serial}: run {fence} is gone without an exit record")
             gone.was_away = absence.total_s > 0
             raise gone
     raise DeviceTimeout(f"{device.serial}: run {fence} did not end within {deadline_s:g} s")
@@ -160,7 +165,7 @@ class _Absence:
 
     def lasts_s(self, asked_s: float, failed_s: float) -> float:
         """It was asked and did not answer: how long the present absence is."""
-        was_there = self.since_s is None or failed_s - asked_s > _REACHED_S
+        was_there = self.since_s is None or failed_s - asked_s > _PROBE_INTERVAL_S
         if self.since_s is None or was_there:
             self.since_s = failed_s
         self.total_s += _RECONNECT_S if was_there else failed_s - asked_s + _RECONNECT_S
@@ -201,7 +206,7 @@ async def clean_run(
     result = await device.shell(
         f"{command} && {{ {then}; true; }}" if then else command, deadline_s=_CLEAN_DEADLINE_S
     )
-    answer(device, result)
+    supervisor_exit(device, result)
     return result
 
 
@@ -213,8 +218,8 @@ async def _wait_once(
         command = f'{command}; code=$?; [ "$code" != 0 ] || {{ {then}; }}; exit "$code"'
     result = await device.shell(
         command,
-        deadline_s=left_s + (_THEN_MARGIN_S if then else _DEADLINE_S),
-        talk_s=THEN_S if then else None,
+        deadline_s=left_s + (_FOLLOW_UP_MARGIN_S if then else _DEADLINE_S),
+        talk_s=FOLLOW_UP_S if then else None,
         # A connection that ends during a run is what this is to notice.
         again=False,
     )
@@ -222,10 +227,10 @@ async def _wait_once(
 
 
 def _status(device: AdbDevice, result: ShellResult) -> RunStatus:
-    match answer(device, result):
-        case Said.DONE:
+    match supervisor_exit(device, result):
+        case SupervisorExit.DONE:
             return RunStatus.FINISHED
-        case Said.RUNNING:
+        case SupervisorExit.RUNNING:
             return RunStatus.RUNNING
         case _:
             return RunStatus.UNKNOWN

@@ -19,7 +19,7 @@ from farm.core.runs.plan import PlanFile
 _PARTS = ("processes.sh", "supervisor.sh")
 
 
-class Said(IntEnum):
+class SupervisorExit(IntEnum):
     """The script's exit codes."""
 
     DONE = 0
@@ -34,7 +34,7 @@ class Said(IntEnum):
     UNCLEAN = 14
 
 
-class PhoneNotClean(DeviceError):
+class DeviceNotClean(DeviceError):
     """Something of a run withstands every try to end or remove it."""
 
     code = "device.not_clean"
@@ -76,21 +76,21 @@ def supervisor_command(work_root: str, command: str, fence: int, argument: int =
     return f"(BENCHFARM_SELF={script}; set -- {words}; . {script})"
 
 
-def answer(device: AdbDevice, result: ShellResult) -> Said:
+def supervisor_exit(device: AdbDevice, result: ShellResult) -> SupervisorExit:
     """What the script said.
 
     Raises:
         SessionFenced: the phone was handed to a newer attempt.
-        PhoneNotClean: the clean-up left something.
+        DeviceNotClean: the clean-up left something.
         DeviceProtocol: the script did not run, or failed in a way it does not know.
     """
     said = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
     match result.exit_code:
-        case Said.REFUSED:
+        case SupervisorExit.REFUSED:
             raise SessionFenced(f"{device.serial}: {said}")
-        case Said.UNCLEAN:
-            raise PhoneNotClean(f"{device.serial}: {said}")
-        case Said.DONE | Said.MISSING | Said.RUNNING | Said.LOST:
-            return Said(result.exit_code)
+        case SupervisorExit.UNCLEAN:
+            raise DeviceNotClean(f"{device.serial}: {said}")
+        case SupervisorExit.DONE | SupervisorExit.MISSING | SupervisorExit.RUNNING | SupervisorExit.LOST:
+            return SupervisorExit(result.exit_code)
         case _:
             raise DeviceProtocol(f"{device.serial}: the supervisor failed: {said}")

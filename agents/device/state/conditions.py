@@ -7,9 +7,9 @@ from shlex import quote
 from agents.adb.client import AdbDevice
 from farm.core.devices.condition import Condition
 from farm.phone.adb.shell_sections import output_by_section, section_command
-from farm.phone.condition.battery import battery
+from farm.phone.condition.battery import battery_status
 from farm.phone.condition.clocks import clocks
-from farm.phone.condition.cpuinfo_dump import cpu_use
+from farm.phone.condition.cpuinfo_dump import cpu_load
 from farm.phone.condition.screen import screen_on, stay_awake
 from farm.phone.condition.thermal import thermal
 from farm.phone.condition.thermal_limits import skin_limit_c
@@ -84,8 +84,8 @@ def condition_commands(work_root: str) -> dict[str, str]:
 
 def condition(said: Mapping[str, str], now: datetime) -> Condition:
     """What a phone's answers to `condition_commands` mean; `now` is what the condition is dated with."""
-    heat, power = thermal(said.get("thermal", "")), battery(said.get("battery", ""))
-    cpu, busiest = clocks(said.get("clocks", "")), cpu_use(said.get("busiest", "")).users
+    heat, power = thermal(said.get("thermal", "")), battery_status(said.get("battery", ""))
+    cpu, busiest = clocks(said.get("clocks", "")), cpu_load(said.get("busiest", "")).users
     return Condition(
         taken_at=now,
         boot_id=said.get("boot_id", "").strip() or None,

@@ -79,12 +79,12 @@ async def read_facts(device: AdbDevice) -> DeviceFacts:
     said = output_by_section(result.stdout.decode(errors="replace"))
     if "setsid" not in said:
         raise DeviceProtocol(f"{device.serial} answered only {sorted(said)} when asked what it is")
-    if reason := unfitness(said):
+    if reason := find_unsupported_reason(said):
         raise DeviceUnfit(f"{device.serial} {reason}")
     return device_facts(said, device.serial)
 
 
-def unfitness(said: Mapping[str, str]) -> str | None:
+def find_unsupported_reason(said: Mapping[str, str]) -> str | None:
     """Why the phone can run nothing, by its answers to FACTS_COMMAND; None when it can."""
     level = facts.api_level(properties(said["getprop"]))
     missing = [word for word in said["missing"].split() if word != "checked"]

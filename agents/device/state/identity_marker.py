@@ -9,7 +9,7 @@ from agents.device.paths import work_folder
 _DEADLINE_S = 10.0
 
 
-async def read_mark(device: AdbDevice, work_root: str) -> str | None:
+async def read_identity_marker(device: AdbDevice, work_root: str) -> str | None:
     """The phone's mark, made when it has none; None when the phone does not say.
 
     Two transports that give the same mark end at the same storage. Nothing else proves that: phones of a

@@ -22,7 +22,7 @@ STATE_FORMAT = "%i %s %a %y %z %n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Preflight:
     """A phone at one moment."""
 
     condition: Condition
@@ -30,7 +30,7 @@ class Look:
     state_by_digest: Mapping[Digest, str]
 
 
-async def look(device: AdbDevice, work_root: str, now: datetime) -> Look:
+async def read_preflight(device: AdbDevice, work_root: str, now: datetime) -> Preflight:
     """Look once. `now` is what the condition is dated with.
 
     Raises:
@@ -39,7 +39,7 @@ async def look(device: AdbDevice, work_root: str, now: datetime) -> Look:
     commands = {"cached": cached_command(work_root), **condition_commands(work_root)}
     result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
     said = output_by_section(result.stdout.decode(errors="replace"))
-    return Look(
+    return Preflight(
         condition=condition(said, now),
         state_by_digest=state_by_digest(said.get("cached", "")),
     )

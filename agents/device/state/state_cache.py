@@ -4,21 +4,21 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from agents.device.state.preflight import Look, is_executable
+from agents.device.state.preflight import Preflight, is_executable
 from farm.core.base.ids import Digest
 from farm.core.devices.condition import Condition
 from farm.core.devices.controls import Screen
-from farm.core.devices.screen_state import Found
+from farm.core.devices.screen_state import ScreenState
 from farm.core.runs.plan import PlanFile
 
 #: After this a file's digest is computed anew, whatever its state says.
 VERIFIED_FOR_S = 3600.0
 #: A look that was taken when a phone became free serves a run that begins within this time.
-LOOK_SERVES_S = 3.0
+PREFLIGHT_MAX_AGE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class VerifiedFile:
     """A file whose digest was computed on the phone."""
 
     #: How it was just before that: inode, size, mode, times.
@@ -27,23 +27,23 @@ class Verified:
 
 
 @dataclass(slots=True, kw_only=True)
-class PhoneMemory:
+class DeviceStateCache:
     """Made anew whenever the phone's transport changed or it was probed, so also after a reboot.
 
     Times are on the agent's monotonic clock.
     """
 
-    verified_by_digest: dict[Digest, Verified] = field(default_factory=dict)
+    verified_by_digest: dict[Digest, VerifiedFile] = field(default_factory=dict)
     #: As what the phone was last set, wakefulness and screen, and not let go.
-    kept_as: tuple[bool, Screen] | None = None
+    lasting_controls: tuple[bool, Screen] | None = None
     #: How it was before that.
-    found_as: Found = field(default_factory=Found)
+    screen_found: ScreenState = field(default_factory=ScreenState)
     #: Held while somebody looks, so that nobody looks at a phone that has begun to measure.
-    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    preflight_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: Held while the screen's setting is changed.
     screen: asyncio.Lock = field(default_factory=asyncio.Lock)
     _fence_by_digest: dict[Digest, int] = field(default_factory=dict)
-    _look: Look | None = None
+    _look: Preflight | None = None
     _looked_at_s: float = 0.0
     #: The phone right after the last run.
     _after: Condition | None = None
@@ -52,42 +52,44 @@ class PhoneMemory:
     @property
     def is_awake(self) -> bool:
         """Whether its screen, or what that is to do, was set by us, and not let go."""
-        return self.kept_as is not None
+        return self.lasting_controls is not None
 
-    def note_verified(self, state_by_digest: Mapping[Digest, str], at_s: float) -> None:
+    def record_verified(self, state_by_digest: Mapping[Digest, str], at_s: float) -> None:
         """These files had their digests."""
         for digest, state in state_by_digest.items():
             if state:
-                self.verified_by_digest[digest] = Verified(state=state, at_s=at_s)
+                self.verified_by_digest[digest] = VerifiedFile(state=state, at_s=at_s)
 
-    def holds(self, files: Iterable[PlanFile], look: Look, now_s: float) -> bool:
+    def holds(self, files: Iterable[PlanFile], look: Preflight, now_s: float) -> bool:
         """Whether every file is on the phone as it was when its digest was computed, not long ago."""
         return all(self._holds(file, look, now_s) for file in files)
 
-    def note_look(self, look: Look, at_s: float) -> None:
+    def store_preflight(self, look: Preflight, at_s: float) -> None:
         """Keep a look for the run that comes next."""
         self._look, self._looked_at_s = look, at_s
 
-    def note_after(self, condition: Condition | None, at_s: float) -> None:
+    def record_after_run(self, condition: Condition | None, at_s: float) -> None:
         """Keep what the phone was like right after a run, until that has been cleaned up."""
         self._after, self._after_at_s = condition, at_s
 
-    def forget_after(self) -> None:
+    def forget_after_run(self) -> None:
         """Something ran since then: what the phone was like is no longer what it is like."""
         self._after = None
 
-    def note_cleaned(self, state_by_digest: Mapping[Digest, str]) -> None:
+    def record_cleaned(self, state_by_digest: Mapping[Digest, str]) -> None:
         """Keep how the cache is now that nothing of a run lives; with the condition after it, a look."""
         if (after := self._after) is not None:
             self._after = None
-            self.note_look(Look(condition=after, state_by_digest=state_by_digest), self._after_at_s)
+            self.store_preflight(
+                Preflight(condition=after, state_by_digest=state_by_digest), self._after_at_s
+            )
 
-    def note_used(self, files: Iterable[PlanFile], fence: int) -> None:
+    def record_use(self, files: Iterable[PlanFile], fence: int) -> None:
         """A run uses these files, without their being touched."""
         for file in files:
             self._fence_by_digest[file.digest] = fence
 
-    def take_uses(self) -> dict[int, list[Digest]]:
+    def take_recorded_uses(self) -> dict[int, list[Digest]]:
         """What was used by which run; the caller writes it down on the phone, which touches the files."""
         found: dict[int, list[Digest]] = {}
         for digest, fence in self._fence_by_digest.items():
@@ -96,21 +98,21 @@ class PhoneMemory:
         self._fence_by_digest.clear()
         return found
 
-    def find_look(self, now_s: float) -> Look | None:
+    def find_preflight(self, now_s: float) -> Preflight | None:
         """The look that was kept, while it is worth anything."""
-        return self._look if now_s - self._looked_at_s <= LOOK_SERVES_S else None
+        return self._look if now_s - self._looked_at_s <= PREFLIGHT_MAX_AGE_S else None
 
-    def take_look(self, now_s: float) -> Look | None:
+    def take_preflight(self, now_s: float) -> Preflight | None:
         """The same, once."""
-        look, self._look = self.find_look(now_s), None
+        look, self._look = self.find_preflight(now_s), None
         return look
 
     def forget(self) -> None:
         """Something went wrong on the phone: believe nothing."""
         self.verified_by_digest.clear()
-        self.kept_as, self._look, self._after = None, None, None
+        self.lasting_controls, self._look, self._after = None, None, None
 
-    def _holds(self, file: PlanFile, look: Look, now_s: float) -> bool:
+    def _holds(self, file: PlanFile, look: Preflight, now_s: float) -> bool:
         known, state = self.verified_by_digest.get(file.digest), look.state_by_digest.get(file.digest)
         if known is None or state != known.state or now_s - known.at_s > VERIFIED_FOR_S:
             return False

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID, uuid5
 
-from agents.virtual.processes.process_monitor import PHONE_VARIABLE, environment_of, kernel_boot_id
+from agents.virtual.processes.process_monitor import DEVICE_VARIABLE, kernel_boot_id, process_environment
 
 BOOT_ID_FILE = "boot_id"
 #: Tells what runs on the phone where its boot id stands: that of /proc is the machine's.
@@ -17,7 +17,7 @@ END_DEADLINE_S = 10.0
 _STEP_S = 0.01
 
 
-class Boots:
+class BootCounter:
     """Counts the boots of the phone in a folder.
 
     Invariant: a boot id is never used again; it lives as long as the machine's boot, and as long as the phone
@@ -35,7 +35,7 @@ class Boots:
         machine = kernel_boot_id()
         return machine if self._count == 0 else str(uuid5(UUID(machine), str(self._count)))
 
-    def begin_next(self) -> None:
+    def begin_next_boot(self) -> None:
         """Another boot."""
         self._count += 1
         self._write()
@@ -47,7 +47,7 @@ class Boots:
             draft.replace(self._state / name)
 
 
-def end_all(serial: str, state: Path) -> None:
+def kill_processes(serial: str, state: Path) -> None:
     """Kill whatever runs on the phone until nothing does; blocks.
 
     Raises:
@@ -70,11 +70,13 @@ def _processes(serial: str, state: Path) -> Iterator[int]:
     for name in os.listdir("/proc"):  # noqa: PTH208 - ten times as quick
         if name.isdigit() and int(name) != os.getpid():
             pid = int(name)
-            if environment_of(pid).get(PHONE_VARIABLE.encode()) == serial.encode() or _is_in(pid, state):
+            if process_environment(pid).get(DEVICE_VARIABLE.encode()) == serial.encode() or _runs_in(
+                pid, state
+            ):
                 yield pid
 
 
-def _is_in(pid: int, folder: Path) -> bool:
+def _runs_in(pid: int, folder: Path) -> bool:
     try:
         return Path(f"/proc/{pid}/cwd").readlink().is_relative_to(folder / "data")
     except OSError:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agents.virtual.processes.log_rotation import set_aside
+from agents.virtual.processes.log_rotation import rotated_path
 
 FILE = "journal.jsonl"
 #: Two parts of this size are kept at most: some 10000 runs of one process each.
@@ -31,7 +31,7 @@ class RunSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class RunEvent:
     """One line."""
 
     event: str
@@ -45,14 +45,14 @@ class Entry:
     last_seen_ns: int = -1
 
 
-def entries(path: Path) -> Iterator[Entry]:
+def read_events(path: Path) -> Iterator[RunEvent]:
     """Every readable line, set aside or not; one that was cut short by a kill is passed over."""
     # The later part first: what is set aside in between is then read twice, which changes nothing, and
     # never missed.
     later = _lines(path)
-    for line in _lines(set_aside(path)) + later:
+    for line in _lines(rotated_path(path)) + later:
         try:
-            yield Entry(**json.loads(line))
+            yield RunEvent(**json.loads(line))
         except (ValueError, TypeError):
             continue
 
@@ -64,10 +64,10 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-def open_entries(path: Path) -> dict[tuple[int, int], Entry]:
+def open_runs(path: Path) -> dict[tuple[int, int], RunEvent]:
     """The `seen` of every process that nobody has called gone, by pid and ticks; of the last boot only."""
-    found: dict[tuple[int, int], Entry] = {}
-    for entry in entries(path):
+    found: dict[tuple[int, int], RunEvent] = {}
+    for entry in read_events(path):
         if entry.event == "phone":
             found = {key: kept for key, kept in found.items() if kept.boot_id == entry.boot_id}
         elif entry.event == "seen":
@@ -77,23 +77,23 @@ def open_entries(path: Path) -> dict[tuple[int, int], Entry]:
     return found
 
 
-def runs(path: Path) -> list[RunSpan]:
+def run_spans(path: Path) -> list[RunSpan]:
     """Every run of a journal, by first look; one that is not called gone lasts to the last line."""
     span_by_run: dict[tuple[str, int], RunSpan] = {}
     last_ns_by_boot: dict[str, int] = {}
-    for entry in entries(path):
+    for entry in read_events(path):
         last_ns_by_boot[entry.boot_id] = entry.at_ns
         if entry.event != "phone":
             key = entry.boot_id, entry.fence
-            span_by_run[key] = _widened(span_by_run.get(key), entry)
-    for kept in open_entries(path).values():
+            span_by_run[key] = _extend_span(span_by_run.get(key), entry)
+    for kept in open_runs(path).values():
         key = kept.boot_id, kept.fence
         end = max(span_by_run[key].last_seen_ns, last_ns_by_boot[kept.boot_id])
         span_by_run[key] = replace(span_by_run[key], last_seen_ns=end)
     return sorted(span_by_run.values(), key=lambda span: (span.boot_id, span.first_seen_ns))
 
 
-def _widened(span: RunSpan | None, entry: Entry) -> RunSpan:
+def _extend_span(span: RunSpan | None, entry: RunEvent) -> RunSpan:
     alive_ns = entry.at_ns if entry.event == "seen" else entry.last_seen_ns
     if span is None:
         return RunSpan(
@@ -106,7 +106,7 @@ def _widened(span: RunSpan | None, entry: Entry) -> RunSpan:
     return replace(span, last_seen_ns=max(span.last_seen_ns, alive_ns))
 
 
-def overlaps(spans: Iterable[RunSpan]) -> list[tuple[RunSpan, RunSpan]]:
+def overlapping_runs(spans: Iterable[RunSpan]) -> list[tuple[RunSpan, RunSpan]]:
     """Pairs of runs that were alive at the same time; each with the one that outlasts all before it."""
     found: list[tuple[RunSpan, RunSpan]] = []
     ordered: Sequence[RunSpan] = sorted(spans, key=lambda span: (span.boot_id, span.first_seen_ns))

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from agents.host.process import start_ticks, stat_fields
-from agents.virtual.processes.journal import LIMIT_BYTES, Entry, open_entries
-from agents.virtual.processes.log_rotation import set_aside_if_over
+from agents.virtual.processes.journal import LIMIT_BYTES, RunEvent, open_runs
+from agents.virtual.processes.log_rotation import rotate_if_over
 
 RUN_VARIABLE = "BENCHFARM_RUN"
-PHONE_VARIABLE = "BENCHFARM_PHONE"
+DEVICE_VARIABLE = "BENCHFARM_PHONE"
 #: Linux: include/linux/sched.h, PF_KTHREAD.
 _KERNEL_THREAD = 0x00200000
 #: Stands for the environment of other people's processes.
@@ -20,14 +20,14 @@ _UNREADABLE = {b"": b""}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TrackedProcess:
     """A live process of a run, and when it last was."""
 
-    entry: Entry
+    entry: RunEvent
     last_seen_ns: int
 
 
-class RunWatch:
+class RunMonitor:
     """Looks for processes of one phone's runs, and writes down when each came and went.
 
     A stranger is looked at once: whatever a phone starts carries the phone's name from its first exec on, so
@@ -43,14 +43,14 @@ class RunWatch:
         self._limit_bytes = limit_bytes
         self._boot_id = boot_id or kernel_boot_id()
         self._strangers: set[int] = set()
-        self._seen_by_pid: dict[int, Seen] = {}
+        self._seen_by_pid: dict[int, TrackedProcess] = {}
         self._last_look_ns = 0
 
     def resume(self) -> None:
         """Begin, taking up the runs that an earlier life of the phone saw."""
         self._write([self._entry("phone", now_ns())])
-        for (pid, _), entry in open_entries(self._journal).items():
-            self._seen_by_pid[pid] = Seen(entry, entry.at_ns)
+        for (pid, _), entry in open_runs(self._journal).items():
+            self._seen_by_pid[pid] = TrackedProcess(entry, entry.at_ns)
 
     def reboot(self, boot_id: str) -> None:
         """Go on in another boot; what was alive in the one before was ended."""
@@ -69,11 +69,11 @@ class RunWatch:
             ticks = start_ticks(pid)
             if ticks is not None:
                 entry = self._entry("seen", now_ns(), fence=fence_by_pid[pid], pid=pid, ticks=ticks)
-                self._seen_by_pid[pid] = Seen(entry, began_ns)
+                self._seen_by_pid[pid] = TrackedProcess(entry, began_ns)
                 lines.append(entry)
         for pid, seen in self._seen_by_pid.items():
             # Alive somewhere after the look began: the beginning is the time that can be vouched for.
-            self._seen_by_pid[pid] = Seen(seen.entry, max(began_ns, seen.entry.at_ns))
+            self._seen_by_pid[pid] = TrackedProcess(seen.entry, max(began_ns, seen.entry.at_ns))
         if lines:
             self._write(lines)
 
@@ -81,7 +81,7 @@ class RunWatch:
         seen = self._seen_by_pid.get(pid)
         return seen is not None and seen.entry.fence == fence and seen.entry.ticks == start_ticks(pid)
 
-    def _gone(self, seen: Seen) -> Entry:
+    def _gone(self, seen: TrackedProcess) -> RunEvent:
         entry = seen.entry
         return self._entry(
             "gone",
@@ -97,10 +97,10 @@ class RunWatch:
         self._strangers &= pids
         fences: dict[int, int] = {}
         for pid in pids - self._strangers:
-            environment = environment_of(pid)
+            environment = process_environment(pid)
             if (fence := self._fence(pid, environment)) is not None:
                 fences[pid] = fence
-            elif self._is_stranger(environment) and _is_settled(pid, environment):
+            elif self._is_stranger(environment) and _is_stable(pid, environment):
                 self._strangers.add(pid)
         return fences
 
@@ -108,18 +108,18 @@ class RunWatch:
         if not environment and pid in self._seen_by_pid and start_ticks(pid) is not None:
             # Within an exec a process has no environment for a moment.
             return self._seen_by_pid[pid].entry.fence
-        if environment.get(PHONE_VARIABLE.encode()) != self._serial.encode():
+        if environment.get(DEVICE_VARIABLE.encode()) != self._serial.encode():
             return None
         text = environment.get(RUN_VARIABLE.encode(), b"")
         return int(text) if text.isdigit() else None
 
     def _is_stranger(self, environment: dict[bytes, bytes]) -> bool:
-        return environment.get(PHONE_VARIABLE.encode()) != self._serial.encode()
+        return environment.get(DEVICE_VARIABLE.encode()) != self._serial.encode()
 
     def _entry(
         self, event: str, at_ns: int, fence: int = -1, pid: int = -1, ticks: int = -1, last_seen_ns: int = -1
-    ) -> Entry:
-        return Entry(
+    ) -> RunEvent:
+        return RunEvent(
             event=event,
             at_ns=at_ns,
             serial=self._serial,
@@ -130,8 +130,8 @@ class RunWatch:
             last_seen_ns=last_seen_ns,
         )
 
-    def _write(self, lines: Iterable[Entry]) -> None:
-        if set_aside_if_over(self._journal, self._limit_bytes):
+    def _write(self, lines: Iterable[RunEvent]) -> None:
+        if rotate_if_over(self._journal, self._limit_bytes):
             # Whoever lives on is in each part, however long ago it came.
             lines = [*(seen.entry for seen in self._seen_by_pid.values()), *lines]
         text = "".join(json.dumps(asdict(line)) + "\n" for line in lines)
@@ -149,7 +149,7 @@ def kernel_boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def environment_of(pid: int) -> dict[bytes, bytes]:
+def process_environment(pid: int) -> dict[bytes, bytes]:
     """What a process was started with; empty for zombies and kernel threads, and for a moment in an exec."""
     try:
         raw = Path(f"/proc/{pid}/environ").read_bytes()
@@ -161,7 +161,7 @@ def environment_of(pid: int) -> dict[bytes, bytes]:
     return {name: value for name, _, value in pairs}
 
 
-def _is_settled(pid: int, environment: dict[bytes, bytes]) -> bool:
+def _is_stable(pid: int, environment: dict[bytes, bytes]) -> bool:
     """Whether the environment will stay: not that of a child of ours before its exec, nor one in an exec."""
     fields = stat_fields(pid)
     if not fields or fields[0] in "ZX":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agents.adb.shell_v2 import HEADER, PacketId, packet
 from agents.virtual.services.command import Shell, ShellCommand, feed
 from agents.virtual.transport.bytestream import ByteStream
-from agents.virtual.transport.connection import Service, Stream
+from agents.virtual.transport.connection import Service, ServiceStream
 
 READ_BYTES = 64 * 1024
 
@@ -33,7 +33,7 @@ def shell_request(name: str) -> ShellRequest | None:
 def shell_service(shell: Shell, request: ShellRequest) -> Service:
     """Who serves the request."""
 
-    async def framed(stream: Stream) -> None:
+    async def framed(stream: ServiceStream) -> None:
         async with ShellCommand(shell, request.command, merged=False, term=request.term) as command:
             stdin = asyncio.create_task(_unpack_stdin(stream, command.stdin))
             try:
@@ -46,7 +46,7 @@ def shell_service(shell: Shell, request: ShellRequest) -> Service:
             finally:
                 stdin.cancel()
 
-    async def raw(stream: Stream) -> None:
+    async def raw(stream: ServiceStream) -> None:
         async with ShellCommand(shell, request.command, merged=True, term=request.term) as command:
             stdin = asyncio.create_task(_copy_stdin(stream, command.stdin))
             try:
@@ -58,17 +58,17 @@ def shell_service(shell: Shell, request: ShellRequest) -> Service:
     return framed if request.framed else raw
 
 
-async def _pack(source: asyncio.StreamReader | None, stream: Stream, kind: PacketId) -> None:
+async def _pack(source: asyncio.StreamReader | None, stream: ServiceStream, kind: PacketId) -> None:
     while source is not None and (data := await source.read(READ_BYTES)):
         await stream.write(packet(kind, data))
 
 
-async def _copy(source: asyncio.StreamReader | None, stream: Stream) -> None:
+async def _copy(source: asyncio.StreamReader | None, stream: ServiceStream) -> None:
     while source is not None and (data := await source.read(READ_BYTES)):
         await stream.write(data)
 
 
-async def _unpack_stdin(stream: Stream, stdin: asyncio.StreamWriter) -> None:
+async def _unpack_stdin(stream: ServiceStream, stdin: asyncio.StreamWriter) -> None:
     source = ByteStream(stream)
     while True:
         kind, length = HEADER.unpack(await source.read_exactly(HEADER.size))
@@ -79,6 +79,6 @@ async def _unpack_stdin(stream: Stream, stdin: asyncio.StreamWriter) -> None:
             stdin.close()
 
 
-async def _copy_stdin(stream: Stream, stdin: asyncio.StreamWriter) -> None:
+async def _copy_stdin(stream: ServiceStream, stdin: asyncio.StreamWriter) -> None:
     while True:
         await feed(stdin, await stream.read())

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agents.adb.sync import CHUNK_BYTES, RECORD, STAT_V1, STAT_V2, record
-from agents.virtual.state.faults import FaultBox
+from agents.virtual.state.faults import FaultState
 from agents.virtual.transport.bytestream import ByteStream
-from agents.virtual.transport.connection import Service, Stream
-from agents.virtual.transport.packets import MAX_DATA_BYTES, NotAdb
+from agents.virtual.transport.connection import Service, ServiceStream
+from agents.virtual.transport.packets import MAX_DATA_BYTES, InvalidPacket
 
 PATH_LIMIT_BYTES = 1024
 _MASK32 = 0xFFFFFFFF
@@ -20,10 +20,10 @@ _MASK32 = 0xFFFFFFFF
 _BATCH_BYTES = MAX_DATA_BYTES - CHUNK_BYTES
 
 
-def sync_service(faults: FaultBox) -> Service:
+def sync_service(faults: FaultState) -> Service:
     """Who serves `sync:`."""
 
-    async def serve(stream: Stream) -> None:
+    async def serve(stream: ServiceStream) -> None:
         await SyncSession(stream, faults).serve()
 
     return serve
@@ -32,7 +32,7 @@ def sync_service(faults: FaultBox) -> Service:
 class SyncSession:
     """One host's transfers, one after the other."""
 
-    def __init__(self, stream: Stream, faults: FaultBox) -> None:
+    def __init__(self, stream: ServiceStream, faults: FaultState) -> None:
         self._stream = stream
         self._source = ByteStream(stream)
         self._faults = faults
@@ -64,7 +64,7 @@ class SyncSession:
                 await self._send(path)
             case _:
                 await self._fail(f"unknown request {name!r}")
-                raise NotAdb(f"sync request {name!r}")
+                raise InvalidPacket(f"sync request {name!r}")
 
     async def _list(self, path: str) -> None:
         try:
@@ -93,7 +93,7 @@ class SyncSession:
             return
         try:
             modified_s = await self._write_file(sink)
-            _spoil(target, self._faults)
+            _apply_push_fault(target, self._faults)
         except OSError as error:
             await self._refuse(target, f"write failed: {error.strerror}")
             return
@@ -135,7 +135,7 @@ class SyncSession:
     async def _read_data(self, name: bytes, length: int) -> bytes:
         if name != b"DATA" or length > CHUNK_BYTES:
             await self._fail("data chunk expected")
-            raise NotAdb(f"{name!r} of {length} bytes where DATA belongs")
+            raise InvalidPacket(f"{name!r} of {length} bytes where DATA belongs")
         return await self._source.read_exactly(length)
 
     async def _read_record(self) -> tuple[bytes, int]:
@@ -155,7 +155,7 @@ def _new_file(target: Path, mode: int) -> BinaryIO:
     return sink
 
 
-def _spoil(target: Path, faults: FaultBox) -> None:
+def _apply_push_fault(target: Path, faults: FaultState) -> None:
     """What flash does to a file whose push is called whole."""
     size_bytes = target.stat().st_size
     if faults.take("power_cut_pushes"):

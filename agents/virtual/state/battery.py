@@ -11,7 +11,7 @@ _SUSPEND = "class/power_supply/battery/input_suspend"
 _ROOTED = "rooted"
 
 
-class Battery:
+class SimulatedBattery:
     """Its level now. Figures of the phone alone: there is nothing to charge."""
 
     def __init__(self, state: Path) -> None:
@@ -25,7 +25,7 @@ class Battery:
 
     def shown(self, faults: Faults, now_s: float) -> Faults:
         """Faults as the phone is to show them: with the level it has by now, and whether it charges."""
-        self._be_rooted(faults.rooted)
+        self._set_rooted(faults.rooted)
         if faults.battery_level_pct is None:
             self._told_pct = None
             return faults
@@ -45,7 +45,7 @@ class Battery:
         except OSError:
             return False
 
-    def _be_rooted(self, rooted: bool) -> None:
+    def _set_rooted(self, rooted: bool) -> None:
         if rooted == self._told_rooted:
             return
         self._told_rooted = rooted

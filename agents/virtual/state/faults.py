@@ -45,10 +45,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-FILE, TAKEN_FILE = "faults.json", "faults-taken.json"
+FILE, USED_FAULTS_FILE = "faults.json", "faults-taken.json"
 
 #: Faults that happen so often, and no more.
-Counted = Literal[
+CountedFault = Literal[
     "reboots",
     "ends_with_reboot",
     "adbd_restarts",
@@ -102,13 +102,13 @@ def set_faults(state: Path, faults: Faults) -> None:
     _write(state / FILE, asdict(faults))
 
 
-def faults_of(raw: Mapping[str, Any]) -> Faults:
+def parse_faults(raw: Mapping[str, Any]) -> Faults:
     """Faults from a file's content; keys that mean nothing are passed over."""
     known = {field.name for field in fields(Faults)}
     return replace(Faults(), **{name: value for name, value in raw.items() if name in known})
 
 
-class FaultBox:
+class FaultState:
     """The faults of one phone as the file has them, read again when it changed.
 
     The file is only read here: whatever the phone wrote might be older than what somebody else just did.
@@ -122,53 +122,53 @@ class FaultBox:
 
     def current(self) -> Faults:
         """What is wrong now. A file that is half written or nonsense changes nothing."""
-        if _stamp_of(self._state / FILE) != self._stamp:
+        if _find_stamp(self._state / FILE) != self._stamp:
             self._read()
         return Faults() if self._taken["ends_with_reboot"] else self._faults
 
-    def left(self, kind: Counted) -> int:
+    def left(self, kind: CountedFault) -> int:
         """How often a counted fault is still to happen."""
         self.current()
         asked: int = getattr(self._faults, kind)
         return max(0, asked - self._taken[kind])
 
-    def take(self, kind: Counted) -> bool:
+    def take(self, kind: CountedFault) -> bool:
         """Whether a counted fault is to happen now; noted, so that a later life of the phone knows."""
         if self.left(kind) == 0:
             return False
         self._taken[kind] += 1
-        _write(self._state / TAKEN_FILE, {"of": self._stamp, "taken": self._taken})
+        _write(self._state / USED_FAULTS_FILE, {"of": self._stamp, "taken": self._taken})
         return True
 
     def _read(self) -> None:
         try:
             with (self._state / FILE).open() as file:
                 # Of what is read, and not of what may have taken its name meanwhile.
-                self._stamp, raw = _stamp_in(os.fstat(file.fileno())), json.load(file)
+                self._stamp, raw = _file_stamp(os.fstat(file.fileno())), json.load(file)
         except FileNotFoundError:
             self._stamp, raw = None, {}
         except (OSError, ValueError):
             return
         if isinstance(raw, dict):
-            self._faults, self._taken = faults_of(raw), self._noted()
+            self._faults, self._taken = parse_faults(raw), self._noted()
 
     def _noted(self) -> Counter[str]:
         """What happened already of this very file's faults."""
         try:
-            noted = json.loads((self._state / TAKEN_FILE).read_text())
+            noted = json.loads((self._state / USED_FAULTS_FILE).read_text())
         except FileNotFoundError:
             return Counter()
         return Counter(noted["taken"]) if noted["of"] == self._stamp else Counter()
 
 
-def _stamp_of(path: Path) -> _Stamp | None:
+def _find_stamp(path: Path) -> _Stamp | None:
     try:
-        return _stamp_in(path.stat())
+        return _file_stamp(path.stat())
     except OSError:
         return None
 
 
-def _stamp_in(found: os.stat_result) -> _Stamp:
+def _file_stamp(found: os.stat_result) -> _Stamp:
     return [found.st_mtime_ns, found.st_ino, found.st_size]
 
 

@@ -20,7 +20,7 @@ def properties(serial: str, work_root: Path, cpuinfo: str, cpu_domain: str | Non
     """The system properties; `cpuinfo` is the text of /proc/cpuinfo."""
     machine = platform.machine()
     abi = _ABI_BY_MACHINE.get(machine.lower(), machine)
-    manufacturer, soc = soc_of(cpuinfo)
+    manufacturer, soc = host_soc(cpuinfo)
     return {
         "ro.serialno": serial,
         "ro.product.manufacturer": "benchfarm",
@@ -52,7 +52,7 @@ def fingerprint(machine: str) -> str:
 _MAKER_BY_VENDOR_ID = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel"}
 
 
-def soc_of(cpuinfo: str) -> tuple[str, str]:
+def host_soc(cpuinfo: str) -> tuple[str, str]:
     """Manufacturer and model of the CPU. Kernels for ARM give numbers only; they stay numbers."""
     values = _cpu_values(cpuinfo)
     if "model name" in values:

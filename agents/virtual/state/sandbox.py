@@ -19,10 +19,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from agents.virtual.processes.boot import BOOT_ID_FILE, BOOT_ID_VARIABLE
-from agents.virtual.processes.process_monitor import PHONE_VARIABLE
+from agents.virtual.processes.process_monitor import DEVICE_VARIABLE
 from agents.virtual.state import profile
 from agents.virtual.state.faults import Faults
-from agents.virtual.state.sysfs import SYS_FOLDER, SYS_VARIABLE, lay_out_sysfs
+from agents.virtual.state.sysfs import SYS_FOLDER, SYS_VARIABLE, create_sysfs
 
 
 def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell: str) -> dict[str, str]:
@@ -39,18 +39,18 @@ def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell:
         "SHELL": shell,
         "USER": "shell",
         "ANDROID_DATA": str(state / "data"),
-        PHONE_VARIABLE: serial,
+        DEVICE_VARIABLE: serial,
         BOOT_ID_VARIABLE: str(state / BOOT_ID_FILE),
         SYS_VARIABLE: str(state / SYS_FOLDER),
     }
 
 
-def lay_out(state: Path, serial: str, *, shared_cpu: bool = True) -> dict[str, str]:
+def create_sandbox(state: Path, serial: str, *, shared_cpu: bool = True) -> dict[str, str]:
     """Make what is missing, write the rest anew, and give the phone's properties."""
     work_root = state / "data" / "local" / "tmp"
     for folder in (work_root, state / "tmp", state / "bin", state / "dumpsys", state / "settings"):
         folder.mkdir(parents=True, exist_ok=True)
-    lay_out_sysfs(state)
+    create_sysfs(state)
     for script in files("agents.virtual").joinpath("bin").iterdir():
         _install(state / "bin" / script.name, script.read_text())
     # A shebang takes no path with spaces, nor one that is not known before; a name on PATH serves.

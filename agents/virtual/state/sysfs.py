@@ -17,7 +17,7 @@ _CPU = "devices/system/cpu"
 _LISTS = ("online", "possible", "present")
 
 
-def lay_out_sysfs(state: Path) -> None:
+def create_sysfs(state: Path) -> None:
     """Say which cores the machine has; what was shown before stays."""
     cpu = state / SYS_FOLDER / _CPU
     for name in _LISTS:

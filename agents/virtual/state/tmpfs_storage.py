@@ -15,11 +15,11 @@ _MOUNT = 'mount -t tmpfs -o "size=$1m" tmpfs "$2" && shift 2 && exec "$@"'
 _CHECK_DEADLINE_S = 10.0
 
 
-def find_obstacle(folder: Path) -> str | None:
+def find_mount_error(folder: Path) -> str | None:
     """Why this machine lets its users mount nothing, in its own words; None where it does. Blocks."""
     try:
         tried = subprocess.run(
-            _mounted(folder, 1, ["true"]),
+            _mount_command(folder, 1, ["true"]),
             capture_output=True,
             text=True,
             timeout=_CHECK_DEADLINE_S,
@@ -30,7 +30,7 @@ def find_obstacle(folder: Path) -> str | None:
     return tried.stderr.strip() or f"exit code {tried.returncode}" if tried.returncode else None
 
 
-def become_phone(state: Path, size_mib: int, arguments: Sequence[str]) -> None:
+def exec_device(state: Path, size_mib: int, arguments: Sequence[str]) -> None:
     """Replace this process by the same phone with that much storage.
 
     Raises:
@@ -39,9 +39,9 @@ def become_phone(state: Path, size_mib: int, arguments: Sequence[str]) -> None:
     data = state.resolve() / "data"
     data.mkdir(parents=True, exist_ok=True)
     phone = [sys.executable, "-m", "agents.virtual", *arguments]
-    command = _mounted(data, size_mib, phone)
+    command = _mount_command(data, size_mib, phone)
     os.execvp(command[0], command)
 
 
-def _mounted(folder: Path, size_mib: int, command: Sequence[str]) -> list[str]:
+def _mount_command(folder: Path, size_mib: int, command: Sequence[str]) -> list[str]:
     return [*_NAMESPACE, "/bin/sh", "-c", _MOUNT, "sh", str(size_mib), str(folder), *command]

@@ -37,7 +37,7 @@ class PublicKey:
         return told.to_bytes(_SIGNATURE_BYTES, "big") == b"\0\1" + padding + b"\0" + digest
 
 
-class AcceptedKeys:
+class AuthorizedKeys:
     """The keys a phone takes now: its file is read anew for each connection."""
 
     def __init__(self, state: Path, *, forgotten: bool = False) -> None:

@@ -1,12 +1,12 @@
 """Exact reads from a stream whose pieces fall anywhere."""
 
-from agents.virtual.transport.connection import Stream
+from agents.virtual.transport.connection import ServiceStream
 
 
 class ByteStream:
     """Reads a stream by count; nothing is lost between calls."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: ServiceStream) -> None:
         self._stream = stream
         self._pending = bytearray()
 

@@ -6,27 +6,27 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import count
 
-from agents.virtual.transport.authorization import TOKEN_BYTES, AcceptedKeys
+from agents.virtual.transport.authorization import TOKEN_BYTES, AuthorizedKeys
 from agents.virtual.transport.packets import (
     MAX_DATA_BYTES,
     VERSION,
     VERSION_WITHOUT_SUMS,
-    Auth,
-    Command,
-    NotAdb,
+    AuthType,
+    InvalidPacket,
     Packet,
+    PacketCommand,
     read_packet,
 )
 
-Service = Callable[["Stream"], Awaitable[None]]
+Service = Callable[["ServiceStream"], Awaitable[None]]
 #: Finds who serves a name such as `shell:ls`; None refuses it.
 FindService = Callable[[str], Service | None]
 
 
-class Stream:
+class ServiceStream:
     """One service in use. Each side has one write on the way at most: the next waits for its OKAY."""
 
-    def __init__(self, connection: "Connection", local_id: int, remote_id: int) -> None:
+    def __init__(self, connection: "AdbConnection", local_id: int, remote_id: int) -> None:
         self._connection = connection
         self._ids = local_id, remote_id
         self._arrived: asyncio.Queue[bytes] = asyncio.Queue()
@@ -37,7 +37,7 @@ class Stream:
     async def read(self) -> bytes:
         """What the host wrote next; taking it lets the host write again. May wait for ever."""
         data = await self._arrived.get()
-        await self._connection.send(Packet(Command.OKAY, *self._ids))
+        await self._connection.send(Packet(PacketCommand.OKAY, *self._ids))
         return data
 
     async def write(self, data: bytes) -> None:
@@ -47,7 +47,7 @@ class Stream:
             for at in range(0, len(data), limit):
                 await self._acknowledged.wait()
                 self._acknowledged.clear()
-                await self._connection.send(Packet(Command.WRTE, *self._ids, data[at : at + limit]))
+                await self._connection.send(Packet(PacketCommand.WRTE, *self._ids, data[at : at + limit]))
 
     async def flush(self) -> None:
         """Wait until the host has taken everything, so that a close cannot overtake it."""
@@ -63,7 +63,7 @@ class Stream:
         self._acknowledged.set()
 
 
-class Connection:
+class AdbConnection:
     """Serves one adb server until it goes, then cancels what still runs for it."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Connection:
         banner: bytes,
         find_service: FindService,
         awake: asyncio.Event,
-        keys: AcceptedKeys,
+        keys: AuthorizedKeys,
     ) -> None:
         """Nothing is read yet.
 
@@ -96,7 +96,7 @@ class Connection:
         self._token = b""
         self._is_open = False
         self._local_ids = count(1)
-        self._stream_by_id: dict[int, Stream] = {}
+        self._stream_by_id: dict[int, ServiceStream] = {}
         self._task_by_id: dict[int, asyncio.Task[None]] = {}
         self._summed = True
         self.max_data_bytes = MAX_DATA_BYTES
@@ -104,7 +104,7 @@ class Connection:
     async def serve(self) -> None:
         """Speak until the host closes or talks nonsense."""
         try:
-            with suppress(OSError, EOFError, NotAdb):
+            with suppress(OSError, EOFError, InvalidPacket):
                 while True:
                     packet = await read_packet(self._reader)
                     await self._awake.wait()
@@ -128,19 +128,19 @@ class Connection:
 
     async def _take(self, packet: Packet) -> None:
         match packet.command:
-            case Command.CNXN:
+            case PacketCommand.CNXN:
                 self._hello = packet
                 await self._let_in(packet, is_known=not self._keys.asks())
-            case Command.AUTH if self._hello and packet.arg0 == Auth.SIGNATURE:
+            case PacketCommand.AUTH if self._hello and packet.arg0 == AuthType.SIGNATURE:
                 is_known = self._keys.accept(self._token, packet.payload)
                 await self._let_in(self._hello, is_known=is_known)
-            case Command.OPEN if self._is_open:
+            case PacketCommand.OPEN if self._is_open:
                 await self._open(packet.arg0, packet.payload)
-            case Command.OKAY if stream := self._stream_by_id.get(packet.arg1):
+            case PacketCommand.OKAY if stream := self._stream_by_id.get(packet.arg1):
                 stream.acknowledge()
-            case Command.WRTE if stream := self._stream_by_id.get(packet.arg1):
+            case PacketCommand.WRTE if stream := self._stream_by_id.get(packet.arg1):
                 stream.arrive(packet.payload)
-            case Command.CLSE if task := self._task_by_id.get(packet.arg1):
+            case PacketCommand.CLSE if task := self._task_by_id.get(packet.arg1):
                 task.cancel()
             case _:
                 # Late packets of closed streams, and what we never offered.
@@ -152,32 +152,34 @@ class Connection:
             await self._greet(hello)
             return
         self._token = secrets.token_bytes(TOKEN_BYTES)
-        await self.send(Packet(Command.AUTH, Auth.TOKEN, 0, self._token))
+        await self.send(Packet(PacketCommand.AUTH, AuthType.TOKEN, 0, self._token))
 
     async def _greet(self, packet: Packet) -> None:
         self._is_open = True
         self.max_data_bytes = min(MAX_DATA_BYTES, packet.arg1)
         # The sum of a greeting is always looked at: whether later ones are depends on it.
-        await self.send(Packet(Command.CNXN, VERSION, MAX_DATA_BYTES, self._banner))
+        await self.send(Packet(PacketCommand.CNXN, VERSION, MAX_DATA_BYTES, self._banner))
         self._summed = packet.arg0 < VERSION_WITHOUT_SUMS
 
     async def _open(self, remote_id: int, payload: bytes) -> None:
         service = self._find_service(payload.rstrip(b"\0").decode(errors="surrogateescape"))
         if service is None:
-            await self.send(Packet(Command.CLSE, 0, remote_id))
+            await self.send(Packet(PacketCommand.CLSE, 0, remote_id))
             return
         local_id = next(self._local_ids)
-        stream = self._stream_by_id[local_id] = Stream(self, local_id, remote_id)
-        await self.send(Packet(Command.OKAY, local_id, remote_id))
-        task = asyncio.create_task(self._run(service, stream, Packet(Command.CLSE, local_id, remote_id)))
+        stream = self._stream_by_id[local_id] = ServiceStream(self, local_id, remote_id)
+        await self.send(Packet(PacketCommand.OKAY, local_id, remote_id))
+        task = asyncio.create_task(
+            self._run(service, stream, Packet(PacketCommand.CLSE, local_id, remote_id))
+        )
         self._task_by_id[local_id] = task
         task.add_done_callback(lambda _: self._forget(local_id))
 
-    async def _run(self, service: Service, stream: Stream, closing: Packet) -> None:
+    async def _run(self, service: Service, stream: ServiceStream, closing: Packet) -> None:
         try:
             await service(stream)
             await stream.flush()
-        except (OSError, EOFError, NotAdb):
+        except (OSError, EOFError, InvalidPacket):
             # The connection broke, or the host broke the service's protocol: this stream is over.
             pass
         finally:

@@ -12,7 +12,7 @@ VERSION_WITHOUT_SUMS = 0x01000001
 MAX_DATA_BYTES = 1024 * 1024
 
 
-class Command(IntEnum):
+class PacketCommand(IntEnum):
     """What a packet is: four letters, little end first."""
 
     CNXN = int.from_bytes(b"CNXN", "little")
@@ -23,7 +23,7 @@ class Command(IntEnum):
     CLSE = int.from_bytes(b"CLSE", "little")
 
 
-class Auth(IntEnum):
+class AuthType(IntEnum):
     """What an AUTH packet brings: its first argument. A host that has run out of keys sends a public one."""
 
     TOKEN = 1
@@ -31,7 +31,7 @@ class Auth(IntEnum):
     PUBLIC_KEY = 3
 
 
-class NotAdb(Exception):
+class InvalidPacket(Exception):
     """What arrived is not a packet."""
 
 
@@ -53,9 +53,9 @@ class Packet:
 
 
 async def read_packet(reader: asyncio.StreamReader) -> Packet:
-    """The next packet; EOFError at the connection's end, NotAdb when it makes no sense."""
+    """The next packet; EOFError at the connection's end, InvalidPacket when it makes no sense."""
     fields = HEADER.unpack(await reader.readexactly(HEADER.size))
     command, arg0, arg1, length, _, magic = fields
     if magic != command ^ 0xFFFFFFFF or length > MAX_DATA_BYTES:
-        raise NotAdb(f"header {fields}")
+        raise InvalidPacket(f"header {fields}")
     return Packet(command, arg0, arg1, await reader.readexactly(length))

@@ -11,16 +11,16 @@ from farm.clock import Clock
 from farm.core.base.ids import MatrixId
 from farm.core.errors import FarmError
 from farm.database.engine import Database
-from farm.services.matrices.lazy_expansion import CHUNK_JOBS, ChunkMaker, open_maker, put_chunk
-from farm.store.matrices.lazy_expansion import next_matrix, next_pieces
+from farm.services.matrices.lazy_expansion import CHUNK_JOBS, RowBuilder, open_row_builder, put_row_batch
+from farm.store.matrices.lazy_expansion import next_batches, next_matrix
 
 log = structlog.get_logger(__name__)
 
 
 @contextlib.asynccontextmanager
-async def unfolding(database: Database, clock: Clock, asked: asyncio.Event) -> AsyncIterator[None]:
+async def run_expansion_worker(database: Database, clock: Clock, asked: asyncio.Event) -> AsyncIterator[None]:
     """Unfold, while the block runs, whenever somebody asks; in the end, what is left stays for the next."""
-    task = asyncio.create_task(_whenever(Unfolder(database, clock), asked))
+    task = asyncio.create_task(_expand_when_requested(ExpansionWorker(database, clock), asked))
     try:
         yield
     finally:
@@ -28,7 +28,7 @@ async def unfolding(database: Database, clock: Clock, asked: asyncio.Event) -> A
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _whenever(unfold: "Unfolder", asked: asyncio.Event) -> Never:
+async def _expand_when_requested(unfold: "ExpansionWorker", asked: asyncio.Event) -> Never:
     while True:
         await asked.wait()
         asked.clear()
@@ -42,7 +42,7 @@ async def _whenever(unfold: "Unfolder", asked: asyncio.Event) -> Never:
             log.exception("unfolding_failed")
 
 
-class Unfolder:
+class ExpansionWorker:
     """Unfolds what there is to unfold whenever called; other writers have their turn between two chunks."""
 
     def __init__(self, database: Database, clock: Clock, *, chunk_jobs: int = CHUNK_JOBS) -> None:
@@ -55,12 +55,12 @@ class Unfolder:
 
         One that cannot be unfolded, through a mistake of ours, keeps no other waiting: it is left as it is.
         """
-        maker: ChunkMaker | None = None
+        maker: RowBuilder | None = None
         failed: set[MatrixId] = set()
         while (next_id := await self._database.read_async(next_matrix, beside=failed)) is not None:
             try:
                 if maker is None or maker.matrix_id != next_id:
-                    maker = await self._database.read_async(open_maker, next_id)
+                    maker = await self._database.read_async(open_row_builder, next_id)
                 if maker is not None:
                     await self._put_chunk(maker)
             except FarmError:
@@ -69,14 +69,14 @@ class Unfolder:
                 log.exception("unfolding_failed", matrix_id=next_id)
                 failed.add(next_id)
 
-    async def _put_chunk(self, maker: ChunkMaker) -> None:
+    async def _put_chunk(self, maker: RowBuilder) -> None:
         """Queue the next jobs of a matrix."""
-        pieces = await self._database.read_async(next_pieces, maker.matrix_id, jobs=self._chunk_jobs)
+        pieces = await self._database.read_async(next_batches, maker.matrix_id, jobs=self._chunk_jobs)
         if not pieces:
             # Another process was quicker with the last of them, or it was cancelled.
             return
         # On a thread, and before the lock is asked for: to put a round in order takes a while.
         chunk = await asyncio.to_thread(maker.chunk, pieces)
         # A lost race is no trouble: the next look finds where the other one left it.
-        if await self._database.write_async(put_chunk, maker, chunk, now=self._clock.now()):
+        if await self._database.write_async(put_row_batch, maker, chunk, now=self._clock.now()):
             log.debug("jobs_unfolded", matrix_id=maker.matrix_id, jobs=len(chunk.jobs))

@@ -8,20 +8,20 @@ from farm.clock import Clock
 from farm.core.base.ids import HostId, SessionId
 from farm.core.errors import FarmBusy
 from farm.database.engine import Database
-from farm.services.agents.heartbeats import Call, note_quiet, still_quiet
+from farm.services.agents.heartbeats import ExchangeCall, find_still_idle, record_idle_heartbeats
 
 #: How long a call waits for others that are noted with it. It would be held for much longer anyway.
-GATHER_S = 0.25
+BATCH_PAUSE_S = 0.25
 #: What is held for less has no time to lose.
-_SHORT_S = 2 * GATHER_S
+_SHORT_S = 2 * BATCH_PAUSE_S
 #: Calls of one transaction.
-_MOST = 1000
+_MAX_BATCH = 1000
 #: An idle host's calls are looked into this often, whatever they say.
 FULL_EVERY_S = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Last:
+class _LastHeartbeat:
     """A host's last call to which there was nothing to say."""
 
     host_id: HostId
@@ -31,13 +31,13 @@ class _Last:
     #: The next full exchange is not later, so that what time alone brings about is.
     until_s: float
 
-    def is_like(self, call: Call, now_s: float) -> bool:
+    def is_like(self, call: ExchangeCall, now_s: float) -> bool:
         """Whether a call says the same, by the same session, and no full one is due."""
         same = (self.host_id, self.session_id) == (call.host_id, call.session_id)
         return same and now_s < self.until_s and self.said == _hash(call)
 
 
-class RollCall:
+class HeartbeatBatch:
     """Notes and looks at the calls of idle agents together.
 
     Which calls have nothing in them, and who makes them, the database decides. Here it is only guessed which
@@ -48,40 +48,40 @@ class RollCall:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._last_by_credential: dict[str, _Last] = {}
+        self._last_by_credential: dict[str, _LastHeartbeat] = {}
         self._credential_by_host: dict[HostId, str] = {}
-        self._noting = _Gathering(self._note, pause_s=GATHER_S)
-        self._looking = _Gathering(self._look)
+        self._noting = _Batcher(self._note, pause_s=BATCH_PAUSE_S)
+        self._looking = _Batcher(self._look)
 
     async def aclose(self) -> None:
         """End what is under way: the farm stops, and nobody is told of it any more."""
         await self._noting.aclose()
         await self._looking.aclose()
 
-    def host_of(self, credential_hash: str) -> HostId | None:
+    def find_caller_host(self, credential_hash: str) -> HostId | None:
         """Who showed a credential last, when there was nothing to say; not whom it lets in now."""
         last = self._last_by_credential.get(credential_hash)
         return None if last is None else last.host_id
 
-    def may_include(self, call: Call) -> bool:
+    def may_be_idle(self, call: ExchangeCall) -> bool:
         """Whether a call is like the host's last one, so that it is worth asking."""
-        if call.said.wait_s < _SHORT_S or not call.has_phones_alone:
+        if call.said.wait_s < _SHORT_S or not call.has_only_devices:
             return False
         last = self._last_by_credential.get(call.credential_hash)
         return last is not None and last.is_like(call, self._clock.monotonic())
 
-    async def notes(self, call: Call) -> bool:
+    async def notes(self, call: ExchangeCall) -> bool:
         """Whether a call was applied, and there is nothing to say; else it is as if it was not made."""
         if await self._noting.includes(call):
             return True
         self._forget(call.host_id)
         return False
 
-    def remember(self, call: Call) -> None:
+    def remember(self, call: ExchangeCall) -> None:
         """There was nothing to say to a call: the next may be like it."""
-        if call.has_phones_alone:
+        if call.has_only_devices:
             self._forget(call.host_id)
-            self._last_by_credential[call.credential_hash] = _Last(
+            self._last_by_credential[call.credential_hash] = _LastHeartbeat(
                 host_id=call.host_id,
                 session_id=call.session_id,
                 said=_hash(call),
@@ -93,58 +93,61 @@ class RollCall:
         if (credential_hash := self._credential_by_host.pop(host_id, None)) is not None:
             self._last_by_credential.pop(credential_hash, None)
 
-    async def is_still_quiet(self, call: Call) -> bool:
+    async def is_still_idle(self, call: ExchangeCall) -> bool:
         """Whether there is still nothing to say to a call that was applied."""
-        return call.has_phones_alone and await self._looking.includes(call)
+        return call.has_only_devices and await self._looking.includes(call)
 
-    async def _note(self, calls: Sequence[Call]) -> frozenset[Call]:
-        return await self._database.write_async(note_quiet, calls, now=self._clock.now())
+    async def _note(self, calls: Sequence[ExchangeCall]) -> frozenset[ExchangeCall]:
+        return await self._database.write_async(record_idle_heartbeats, calls, now=self._clock.now())
 
-    async def _look(self, calls: Sequence[Call]) -> frozenset[Call]:
-        return await self._database.glance_async(still_quiet, calls)
+    async def _look(self, calls: Sequence[ExchangeCall]) -> frozenset[ExchangeCall]:
+        return await self._database.peek_async(find_still_idle, calls)
 
 
-class _Gathering:
+class _Batcher:
     """Answers questions together that come within a pause, or while others are being answered."""
 
     def __init__(
-        self, answer: Callable[[Sequence[Call]], Awaitable[frozenset[Call]]], *, pause_s: float = 0.0
+        self,
+        answer: Callable[[Sequence[ExchangeCall]], Awaitable[frozenset[ExchangeCall]]],
+        *,
+        pause_s: float = 0.0,
     ) -> None:
         self._answer = answer
         self._pause_s = pause_s
         self._one_at_a_time = asyncio.Lock()
-        self._gathered: list[Call] = []
-        self._answered: asyncio.Task[frozenset[Call]] | None = None
+        self._pending_calls: list[ExchangeCall] = []
+        self._answered: asyncio.Task[frozenset[ExchangeCall]] | None = None
         #: Its askers may all go away before it is there.
-        self._under_way: set[asyncio.Task[frozenset[Call]]] = set()
+        self._running_tasks: set[asyncio.Task[frozenset[ExchangeCall]]] = set()
         self._closed = False
 
-    async def includes(self, call: Call) -> bool:
+    async def includes(self, call: ExchangeCall) -> bool:
         """Whether the answer does; an error is told to everybody who waits for it."""
         if self._closed:
             raise FarmBusy("the farm stops")
-        if self._answered is None or len(self._gathered) >= _MOST:
-            self._gathered = []
-            self._answered = asyncio.create_task(self._answer_soon(self._gathered))
-            self._under_way.add(self._answered)
-            self._answered.add_done_callback(self._under_way.discard)
-        self._gathered.append(call)
+        if self._answered is None or len(self._pending_calls) >= _MAX_BATCH:
+            self._pending_calls = []
+            self._answered = asyncio.create_task(self._answer_batch(self._pending_calls))
+            self._running_tasks.add(self._answered)
+            self._answered.add_done_callback(self._running_tasks.discard)
+        self._pending_calls.append(call)
         # One caller that goes away takes nobody's answer along.
         return call in await asyncio.shield(self._answered)
 
     async def aclose(self) -> None:
         self._closed = True
-        for task in self._under_way:
+        for task in self._running_tasks:
             task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await asyncio.gather(*self._running_tasks, return_exceptions=True)
 
-    async def _answer_soon(self, calls: list[Call]) -> frozenset[Call]:
+    async def _answer_batch(self, calls: list[ExchangeCall]) -> frozenset[ExchangeCall]:
         await asyncio.sleep(self._pause_s)
         async with self._one_at_a_time:
-            if calls is self._gathered:
+            if calls is self._pending_calls:
                 self._answered = None
             return await self._answer(calls)
 
 
-def _hash(call: Call) -> int:
+def _hash(call: ExchangeCall) -> int:
     return hash(call.said.model_dump_json(exclude={"seq"}))

@@ -10,13 +10,13 @@ from starlette.datastructures import Headers, State
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from farm.api.agents.long_poll import answer_if_quiet
+from farm.api.agents.long_poll import answer_if_idle
 from farm.api.context import Context, bearer
 from farm.api.http.problems import problem_document, problem_response
-from farm.api.http.request_bodies import SoundBodies, again
+from farm.api.http.request_bodies import RequestBodyGuard, replay_body
 from farm.core.base.ids import HostId, SessionId
 from farm.core.errors import FarmError
-from farm.services.agents.heartbeats import Call
+from farm.services.agents.heartbeats import ExchangeCall
 from farm.wire.agents.protocol import Exchange
 from farm.wire.tokens import hash_of
 
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 _PATH = re.compile(r"/api/v1/agent/sessions/([0-9]{1,15})/exchange")
 
 
-class QuietLine:
+class HeartbeatFastPath:
     """Takes exchanges with nothing in them, of hosts whose last one had nothing in it either.
 
     Who calls, and that there is nothing to say, is looked up and noted in one transaction for many of them.
@@ -42,7 +42,7 @@ class QuietLine:
         if caller is None:
             await self._app(scope, receive, send)
         else:
-            await SoundBodies(partial(self._hear, caller))(scope, receive, send)
+            await RequestBodyGuard(partial(self._handle_call, caller))(scope, receive, send)
 
     def _find_caller(self, scope: Scope) -> "_Caller | None":
         """Who showed the same the last time, which is not whom it lets in now; None where that is nobody."""
@@ -52,16 +52,16 @@ class QuietLine:
         if found is None or not self._farm.clock_check.agrees:
             return None
         shown = hash_of(bearer(Headers(scope=scope)) or "")
-        host_id = self._farm.roll_call.host_of(shown)
+        host_id = self._farm.heartbeats.find_caller_host(shown)
         if host_id is None:
             return None
         return _Caller(host_id=host_id, session_id=SessionId(int(found[1])), credential_hash=shown)
 
-    async def _hear(self, caller: "_Caller", scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle_call(self, caller: "_Caller", scope: Scope, receive: Receive, send: Send) -> None:
         body = (await receive())["body"]
         answer = await self._answer(caller, body)
         if answer is None:
-            await self._app(scope, again(body, receive), send)
+            await self._app(scope, replay_body(body, receive), send)
         else:
             await answer(scope, receive, send)
 
@@ -71,14 +71,14 @@ class QuietLine:
             said = Exchange.model_validate_json(body)
         except ValidationError:
             return None
-        call = Call(
+        call = ExchangeCall(
             host_id=caller.host_id,
             session_id=caller.session_id,
             credential_hash=caller.credential_hash,
             said=said,
         )
         try:
-            answer = await answer_if_quiet(self._farm, call)
+            answer = await answer_if_idle(self._farm, call)
         except FarmError as error:
             return problem_response(problem_document(error))
         except Exception:

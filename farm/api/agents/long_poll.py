@@ -4,67 +4,69 @@ import asyncio
 from collections.abc import Callable
 
 from farm.api.context import Context
-from farm.services.agents.exchange import Exchanged, exchange, look, nothing_to_say
-from farm.services.agents.heartbeats import Call
+from farm.services.agents.exchange import ExchangeResult, exchange, idle_answer, peek
+from farm.services.agents.heartbeats import ExchangeCall
 from farm.wire.agents.protocol import ExchangeAnswer
 
 
-async def answer(farm: Context, call: Call) -> ExchangeAnswer:
+async def answer_exchange(farm: Context, call: ExchangeCall) -> ExchangeAnswer:
     """The answer to a call, whatever is in it; raises like `exchange`."""
-    ends_s = _ends_s(call)
-    with farm.waiters.listening(call.host_id, call.session_id) as changed:
+    ends_s = _deadline_s(call)
+    with farm.held_exchanges.listening(call.host_id, call.session_id) as changed:
         found = await _in_transaction(farm, exchange, call)
-        if not found.is_news:
-            farm.roll_call.remember(call)
-        return await _held(farm, call, found, changed, ends_s)
+        if not found.has_news:
+            farm.heartbeats.remember(call)
+        return await _hold_until_news(farm, call, found, changed, ends_s)
 
 
-async def answer_if_quiet(farm: Context, call: Call) -> ExchangeAnswer | None:
+async def answer_if_idle(farm: Context, call: ExchangeCall) -> ExchangeAnswer | None:
     """The answer to a call with nothing in it; None of one that may have, which is then not applied.
 
     Raises:
         SessionFenced: another session of the host began while the call was held.
     """
-    if not farm.roll_call.may_include(call):
+    if not farm.heartbeats.may_be_idle(call):
         return None
-    ends_s = _ends_s(call)
-    with farm.waiters.listening(call.host_id, call.session_id) as changed:
-        if not await farm.roll_call.notes(call):
+    ends_s = _deadline_s(call)
+    with farm.held_exchanges.listening(call.host_id, call.session_id) as changed:
+        if not await farm.heartbeats.notes(call):
             return None
-        found = nothing_to_say(call.said, farm.config.patience)
-        return await _held(farm, call, found, changed, ends_s)
+        found = idle_answer(call.said, farm.config.patience)
+        return await _hold_until_news(farm, call, found, changed, ends_s)
 
 
-def _ends_s(call: Call) -> float:
+def _deadline_s(call: ExchangeCall) -> float:
     return asyncio.get_running_loop().time() + call.said.wait_s
 
 
-async def _held(
-    farm: Context, call: Call, found: Exchanged, changed: asyncio.Event, ends_s: float
+async def _hold_until_news(
+    farm: Context, call: ExchangeCall, found: ExchangeResult, changed: asyncio.Event, ends_s: float
 ) -> ExchangeAnswer:
-    while not (found.is_news or farm.waiters.closed) and await _changed_before(changed, ends_s):
-        if not farm.waiters.is_latest(call.host_id, call.session_id, changed):
+    while not (found.has_news or farm.held_exchanges.closed) and await _wait_for_change(changed, ends_s):
+        if not farm.held_exchanges.is_latest(call.host_id, call.session_id, changed):
             break
         changed.clear()
-        found = await _looked_at(farm, call)
+        found = await _peek(farm, call)
     return found.answer
 
 
-async def _looked_at(farm: Context, call: Call) -> Exchanged:
+async def _peek(farm: Context, call: ExchangeCall) -> ExchangeResult:
     """What there is to say now to a call that was applied: mostly, still nothing."""
-    if await farm.roll_call.is_still_quiet(call):
-        return nothing_to_say(call.said, farm.config.patience)
-    return await _in_transaction(farm, look, call)
+    if await farm.heartbeats.is_still_idle(call):
+        return idle_answer(call.said, farm.config.patience)
+    return await _in_transaction(farm, peek, call)
 
 
-async def _in_transaction(farm: Context, service: Callable[..., Exchanged], call: Call) -> Exchanged:
+async def _in_transaction(
+    farm: Context, service: Callable[..., ExchangeResult], call: ExchangeCall
+) -> ExchangeResult:
     now, patience = farm.clock.now(), farm.config.patience
     return await farm.database.write_async(
         service, call.host_id, call.session_id, call.said, now=now, patience=patience
     )
 
 
-async def _changed_before(changed: asyncio.Event, ends_s: float) -> bool:
+async def _wait_for_change(changed: asyncio.Event, ends_s: float) -> bool:
     try:
         async with asyncio.timeout_at(ends_s):
             await changed.wait()

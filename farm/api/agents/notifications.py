@@ -4,18 +4,18 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from farm.api.context import Waiters
+from farm.api.context import HeldExchanges
 from farm.database.engine import Database, libpq_parameters
-from farm.database.notifications import Wake, listen
+from farm.database.notifications import HostNotification, listen
 
 
 @contextlib.asynccontextmanager
-async def waking(database: Database, waiters: Waiters) -> AsyncIterator[None]:
+async def forward_notifications(database: Database, held_exchanges: HeldExchanges) -> AsyncIterator[None]:
     """Wake waiters while the block runs."""
     loop = asyncio.get_running_loop()
 
-    def tell(wake: Wake) -> None:
-        loop.call_soon_threadsafe(waiters.wake, wake)
+    def tell(wake: HostNotification) -> None:
+        loop.call_soon_threadsafe(held_exchanges.wake, wake)
 
     database.on_change = tell
     if database.engine.dialect.name == "sqlite":
@@ -23,7 +23,7 @@ async def waking(database: Database, waiters: Waiters) -> AsyncIterator[None]:
         yield
         return
     server = libpq_parameters(database.engine.url)
-    listening = asyncio.create_task(listen(server, waiters.wake, process=database.process))
+    listening = asyncio.create_task(listen(server, held_exchanges.wake, process=database.process))
     try:
         yield
     finally:

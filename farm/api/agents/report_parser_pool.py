@@ -5,39 +5,39 @@ import asyncio
 import structlog
 
 from farm.database.engine import Database
-from farm.services.results.evaluation import Arrived
-from farm.services.results.preparse import LARGE_BYTES, find_subject, read_ahead
+from farm.services.results.evaluation import ReceivedReport
+from farm.services.results.preparse import LARGE_BYTES, find_parse_context, preparse
 
 #: Threads share one interpreter: more of them would only slow each other, and everybody else.
-_AT_ONCE = 2
+_MAX_PARSERS = 2
 #: What waits to be read is in memory. A report beyond it is read in its transaction.
-_MOST_WAITING_BYTES = 128 * 1024 * 1024
+_MAX_PENDING_BYTES = 128 * 1024 * 1024
 _log = structlog.get_logger(__name__)
 
 
-class LargeReports:
+class ReportParserPool:
     """Reads what would keep a transaction open for seconds: megabytes of a driver's log."""
 
-    def __init__(self, database: Database, *, most_waiting_bytes: int = _MOST_WAITING_BYTES) -> None:
+    def __init__(self, database: Database, *, max_pending_bytes: int = _MAX_PENDING_BYTES) -> None:
         """Nothing is read yet.
 
         Args:
             database: where the plans are by which reports are read.
-            most_waiting_bytes: of all reports that are not read yet.
+            max_pending_bytes: of all reports that are not read yet.
         """
         self._database = database
-        self._most_waiting_bytes = most_waiting_bytes
+        self._max_pending_bytes = max_pending_bytes
         self._waiting_bytes = 0
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._turns = asyncio.Semaphore(_MAX_PARSERS)
 
-    async def read(self, arrived: Arrived) -> Arrived:
+    async def read(self, arrived: ReceivedReport) -> ReceivedReport:
         """A report with what it says; as it came where it is small, or there is nothing to read it for.
 
         Raises:
             FarmBusy: the database did not say in time what it is of.
         """
         size_bytes = len(arrived.body)
-        if size_bytes < LARGE_BYTES or self._waiting_bytes + size_bytes > self._most_waiting_bytes:
+        if size_bytes < LARGE_BYTES or self._waiting_bytes + size_bytes > self._max_pending_bytes:
             return arrived
         self._waiting_bytes += size_bytes
         try:
@@ -46,12 +46,12 @@ class LargeReports:
         finally:
             self._waiting_bytes -= size_bytes
 
-    async def _read(self, arrived: Arrived) -> Arrived:
-        subject = await self._database.read_async(find_subject, arrived)
+    async def _read(self, arrived: ReceivedReport) -> ReceivedReport:
+        subject = await self._database.read_async(find_parse_context, arrived)
         if subject is None:
             return arrived
         began_s = asyncio.get_running_loop().time()
-        read = await asyncio.to_thread(read_ahead, arrived, subject)
+        read = await asyncio.to_thread(preparse, arrived, subject)
         _log.info(
             "large_report_read",
             attempt_id=arrived.attempt_id,

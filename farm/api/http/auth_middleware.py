@@ -7,8 +7,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farm.api.context import Context
 from farm.api.http.problems import problem_document, problem_response
-from farm.api.http.request_bodies import announced_bytes
-from farm.core.errors import FarmError, TooLarge
+from farm.api.http.request_bodies import content_length
+from farm.core.errors import FarmError, InputTooLarge
 from farm.core.operations.role import Caller
 
 _ENROLL, _HEALTH = "/api/v1/agent/enroll", "/api/v1/health"
@@ -16,7 +16,7 @@ _ENROLL, _HEALTH = "/api/v1/agent/enroll", "/api/v1/health"
 MAX_ENROLLMENT_BYTES = 4096
 
 
-class Gate:
+class AuthMiddleware:
     """Lets nobody in whom the farm does not know, but to enroll, and to ask whether the farm is well.
 
     For every path: who is not known does not learn what there is. Routes are told who it is, and do not look
@@ -46,12 +46,12 @@ class Gate:
         call = scope["method"], scope["path"]
         if call == ("POST", _ENROLL):
             if not _has_at_most(MAX_ENROLLMENT_BYTES, headers) or "content-length" not in headers:
-                raise TooLarge(
+                raise InputTooLarge(
                     f"an enrolment says how long it is, and has at most {MAX_ENROLLMENT_BYTES} bytes"
                 )
         elif call == ("GET", _HEALTH):
             if not _has_at_most(0, headers):
-                raise TooLarge("nothing is sent along with this question")
+                raise InputTooLarge("nothing is sent along with this question")
         else:
             caller = await self._let_in(headers, self._state.context)
             scope.setdefault("state", {})["caller"] = caller
@@ -59,5 +59,5 @@ class Gate:
 
 def _has_at_most(limit_bytes: int, headers: Headers) -> bool:
     """The server holds a body to the length it announces, unless that comes in chunks."""
-    length_bytes = announced_bytes(headers) if "content-length" in headers else 0
+    length_bytes = content_length(headers) if "content-length" in headers else 0
     return "transfer-encoding" not in headers and length_bytes is not None and length_bytes <= limit_bytes

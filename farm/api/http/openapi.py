@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farm import __version__
-from farm.api.context import calling_host
+from farm.api.context import get_calling_host
 from farm.api.http.authorization import AtLeast
 from farm.core.operations.role import Role
 from farm.wire.base import Problem
@@ -37,14 +37,14 @@ class DescribedApp(FastAPI):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._front(scope, receive, send)
 
-    def put_in_front(self, kind: Callable[..., ASGIApp], **settings: Any) -> None:
+    def add_outermost(self, kind: Callable[..., ASGIApp], **settings: Any) -> None:
         """Have calls go through this first, ahead of all middleware: what it raises nobody answers."""
         self._front = kind(self._front, **settings)
 
     def openapi(self) -> dict[str, Any]:
         """The description, drawn once."""
         if self.openapi_schema is None:
-            self.openapi_schema = _described(self, self._routers)
+            self.openapi_schema = _describe(self, self._routers)
         return self.openapi_schema
 
 
@@ -64,11 +64,11 @@ def _roles(dependant: Dependant) -> Iterator[Role]:
         if isinstance(each.call, AtLeast):
             yield each.call.needed
             yield from (Role.AGENT,) if each.call.or_agent else ()
-        elif each.call is calling_host:
+        elif each.call is get_calling_host:
             yield Role.AGENT
 
 
-def _described(app: FastAPI, routers: Sequence[APIRouter]) -> dict[str, Any]:
+def _describe(app: FastAPI, routers: Sequence[APIRouter]) -> dict[str, Any]:
     document = get_openapi(title=app.title, version=app.version, routes=app.routes)
     components = document.setdefault("components", {})
     components.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()

@@ -18,10 +18,10 @@ from farm.core.errors import (
     FarmDiskFull,
     FarmError,
     Forbidden,
+    InputTooLarge,
+    InputTooSlow,
     InvalidInput,
     NotFound,
-    TooLarge,
-    TooSlow,
 )
 from farm.wire.base import Problem
 
@@ -50,9 +50,9 @@ def status_of(error: FarmError) -> int:
             return 403
         case Conflict():
             return 409
-        case TooLarge():
+        case InputTooLarge():
             return 413
-        case TooSlow():
+        case InputTooSlow():
             return 408
         case InvalidInput():
             return 422

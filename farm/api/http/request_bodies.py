@@ -8,8 +8,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from farm.api.http.problems import problem_document, problem_response
-from farm.core.errors import FarmError, InvalidInput, TooLarge, TooSlow
-from farm.wire.storable_text import is_keepable, made_keepable
+from farm.core.errors import FarmError, InputTooLarge, InputTooSlow, InvalidInput
+from farm.wire.storable_text import is_storable, make_storable
 
 B = TypeVar("B")
 
@@ -18,10 +18,10 @@ MAX_DOCUMENT_BYTES = 8 * 1024 * 1024
 #: A document that takes longer keeps a connection and memory for nobody's sake; who sends it gave up before.
 DOCUMENT_S = 60.0
 _AGENTS = "/api/v1/agent/"
-_IN_PIECES = ("/api/v1/blobs/", f"{_AGENTS}attempts/")
+_STREAMED = ("/api/v1/blobs/", f"{_AGENTS}attempts/")
 
 
-class SoundBodies:
+class RequestBodyGuard:
     """Refuses documents that are too large, and characters that no database, or only one, can keep.
 
     In what agents send they are replaced: phones print anything, and a host must not be shut out for it.
@@ -37,31 +37,31 @@ class SoundBodies:
             return
         try:
             _check_address(scope)
-            if not scope["path"].startswith(_IN_PIECES):
-                document = await arrived(_document(scope, receive), within_s=self._document_s)
+            if not scope["path"].startswith(_STREAMED):
+                document = await receive_body(_document(scope, receive), within_s=self._document_s)
                 if document is None:
                     return
-                receive = again(document, receive)
+                receive = replay_body(document, receive)
         except FarmError as error:
             await problem_response(problem_document(error))(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
 
-async def arrived(body: Awaitable[B], *, within_s: float) -> B:
+async def receive_body(body: Awaitable[B], *, within_s: float) -> B:
     """A body, for which is waited no longer than this.
 
     Raises:
-        TooSlow: it is not there by then.
+        InputTooSlow: it is not there by then.
     """
     try:
         async with asyncio.timeout(within_s):
             return await body
     except TimeoutError as error:
-        raise TooSlow(f"what was announced did not come within {within_s:g} s") from error
+        raise InputTooSlow(f"what was announced did not come within {within_s:g} s") from error
 
 
-def announced_bytes(headers: Headers) -> int | None:
+def content_length(headers: Headers) -> int | None:
     """How long a body says it is; None when it does not say."""
     text = headers.get("content-length", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
@@ -74,7 +74,7 @@ def _check_address(scope: Scope) -> None:
 
 async def _document(scope: Scope, receive: Receive) -> bytes | None:
     """The whole of what is sent; None when nobody waits for an answer any more."""
-    if (announced_bytes(Headers(scope=scope)) or 0) > MAX_DOCUMENT_BYTES:
+    if (content_length(Headers(scope=scope)) or 0) > MAX_DOCUMENT_BYTES:
         raise _too_large()
     body = bytearray()
     more = True
@@ -90,19 +90,19 @@ async def _document(scope: Scope, receive: Receive) -> bytes | None:
         # Of documents, those in UTF-16 and UTF-32 have such bytes: Python would read them.
         raise InvalidInput("what was sent is no text in UTF-8", hint="JSON travels as UTF-8 (RFC 8259)")
     if scope["path"].startswith(_AGENTS):
-        return made_keepable(bytes(body))
-    if not is_keepable(bytes(body)):
+        return make_storable(bytes(body))
+    if not is_storable(bytes(body)):
         raise InvalidInput(
             "there is a NUL character in what was sent, or half of a surrogate pair", hint="leave it out"
         )
     return bytes(body)
 
 
-def _too_large() -> TooLarge:
-    return TooLarge(f"a document has at most {MAX_DOCUMENT_BYTES} bytes")
+def _too_large() -> InputTooLarge:
+    return InputTooLarge(f"a document has at most {MAX_DOCUMENT_BYTES} bytes")
 
 
-def again(body: bytes, receive: Receive) -> Receive:
+def replay_body(body: bytes, receive: Receive) -> Receive:
     """What was read, as the application expects to receive it; then whatever else comes."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

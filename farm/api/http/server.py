@@ -8,16 +8,16 @@ from collections.abc import AsyncIterator, Iterator
 import uvicorn
 from fastapi import FastAPI
 
-from farm.api.http.header_timeout import PromptHeads
+from farm.api.http.header_timeout import HeaderTimeoutProtocol
 from farm.core.base.address import web_address
-from farm.core.errors import FarmTrouble, InvalidInput
+from farm.core.errors import FarmFault, InvalidInput
 
 #: Open connections get this long to end by themselves when the farm stops.
-_GRACE_S = 3
+_SHUTDOWN_GRACE_S = 3
 
 
 @contextlib.contextmanager
-def listening(host: str, port: int, *, hint: str) -> Iterator[socket.socket]:
+def bind_socket(host: str, port: int, *, hint: str) -> Iterator[socket.socket]:
     """A socket bound to an address, 0 being any free port.
 
     Raises:
@@ -42,7 +42,7 @@ def url_of(listener: socket.socket) -> str:
 
 
 @contextlib.asynccontextmanager
-async def serving(
+async def serve(
     app: FastAPI, listener: socket.socket, *, lifespan: bool = True
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve an application; yields, once it answers, the task that ends only when something went wrong.
@@ -53,25 +53,25 @@ async def serving(
         lifespan: False for one that shares the resources of another.
 
     Raises:
-        FarmTrouble: its resources could not be opened.
+        FarmFault: its resources could not be opened.
     """
     server = _Server(
         uvicorn.Config(
             app,
-            http=PromptHeads,
+            http=HeaderTimeoutProtocol,
             # There is no such call; a library that happens to be there would take connections over.
             ws="none",
             log_config=None,
             access_log=False,
             # Who says that it speaks for others is not believed.
             proxy_headers=False,
-            timeout_graceful_shutdown=_GRACE_S,
+            timeout_graceful_shutdown=_SHUTDOWN_GRACE_S,
             lifespan="on" if lifespan else "off",
         )
     )
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
-        await _started(server, task)
+        await _wait_until_started(server, task)
         yield task
     finally:
         server.should_exit = True
@@ -90,10 +90,10 @@ class _Server(uvicorn.Server):
             await super().startup(sockets=sockets)
         except SystemExit as error:
             # Within a task it would end the loop at once, and nobody would say anything.
-            raise FarmTrouble("the farm could not start", hint="the log says why, right above") from error
+            raise FarmFault("the farm could not start", hint="the log says why, right above") from error
 
 
-async def _started(server: uvicorn.Server, task: asyncio.Task[None]) -> None:
+async def _wait_until_started(server: uvicorn.Server, task: asyncio.Task[None]) -> None:
     while not server.started:
         if task.done():
             await task

@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, Request
 
-from farm.api.agents.long_poll import answer
-from farm.api.context import CallingHost, Context, CredentialHash, Farm, authenticated
+from farm.api.agents.long_poll import answer_exchange
+from farm.api.context import CallingHost, Context, CredentialHash, Farm, authenticate_host
 from farm.core.base.ids import HostId, SessionId
 from farm.core.errors import AuthError, Forbidden
 from farm.services.access.enrollment import check_join_token, enroll
-from farm.services.access.refused_requests import NO_AGENT, note_refusal
-from farm.services.agents.heartbeats import Call
+from farm.services.access.refused_requests import ANONYMOUS_AGENT, record_refusal
+from farm.services.agents.heartbeats import ExchangeCall
 from farm.services.agents.sessions import open_session
 from farm.wire.agents.protocol import (
     Enrollment,
@@ -30,10 +30,10 @@ router = APIRouter(prefix="/api/v1/agent", tags=["agent"])
 async def post_enroll(enrollment: Enrollment, request: Request, farm: Farm) -> EnrollmentAnswer:
     """Turn a single-use join token into a host credential; a present one, if sent, shows who asks."""
     now = farm.clock.now()
-    async with farm.refused.telling(farm.database, NO_AGENT, now=now):
+    async with farm.refused.telling(farm.database, ANONYMOUS_AGENT, now=now):
         await farm.database.read_async(check_join_token, enrollment, now=now)
     try:
-        known_as = await authenticated(request.headers, farm)
+        known_as = await authenticate_host(request.headers, farm)
     except AuthError:
         known_as = None
     return await farm.database.write_async(enroll, enrollment, known_as=known_as, now=now)
@@ -51,16 +51,16 @@ async def post_exchange(
 ) -> ExchangeAnswer:
     """The agent's loop call; held for `wait_s` while there is nothing to say."""
     session = SessionId(session_id)
-    call = Call(host_id=host, session_id=session, credential_hash=shown, said=said)
-    async with _told_if_refused(farm, host):
-        return await answer(farm, call)
+    call = ExchangeCall(host_id=host, session_id=session, credential_hash=shown, said=said)
+    async with _record_refusals(farm, host):
+        return await answer_exchange(farm, call)
 
 
 @asynccontextmanager
-async def _told_if_refused(farm: Context, host: HostId) -> AsyncIterator[None]:
+async def _record_refusals(farm: Context, host: HostId) -> AsyncIterator[None]:
     """What undid the refused transaction leaves no trace in it: the log is told in one of its own."""
     try:
         yield
     except Forbidden as refused:
-        await farm.database.write_async(note_refusal, host, refused.message, now=farm.clock.now())
+        await farm.database.write_async(record_refusal, host, refused.message, now=farm.clock.now())
         raise

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from farm.api.context import Farm
-from farm.api.http.authorization import Operator, Viewer, in_name_of
-from farm.services.operations.alarm_views import clear_by_hand, list_alarms
+from farm.api.http.authorization import Operator, Viewer, as_caller
+from farm.services.operations.alarm_views import clear_by_operator, list_alarms
 from farm.wire.base import Count
 from farm.wire.documents.alarms import AlarmView, ClearRequest
 
@@ -26,5 +26,5 @@ async def get_alarms(
 @router.post("/{alarm_id}/clear")
 async def post_clear(alarm_id: Count, asked: ClearRequest, caller: Operator, farm: Farm) -> AlarmView:
     """Say that an alarm is seen to; where it lasts, it is raised again after a day."""
-    request = in_name_of(caller, asked)
-    return await farm.database.change_async(clear_by_hand, alarm_id, request, now=farm.clock.now())
+    request = as_caller(caller, asked)
+    return await farm.database.change_async(clear_by_operator, alarm_id, request, now=farm.clock.now())

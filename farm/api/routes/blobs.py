@@ -15,13 +15,13 @@ from farm.api.context import Context, Farm
 from farm.api.http.authorization import Submitter, ViewerOrAgent
 from farm.api.http.open_file_response import OpenFileResponse
 from farm.api.http.problems import status_of
-from farm.api.http.request_bodies import announced_bytes
+from farm.api.http.request_bodies import content_length
 from farm.core.base.ids import Digest, HostId
-from farm.core.errors import ArtifactMissing, NotFound, TooLarge, UploadInterrupted
+from farm.core.errors import ArtifactMissing, InputTooLarge, NotFound, UploadInterrupted
 from farm.core.operations.role import Caller, Role
-from farm.services.agents.file_access import check_needs
-from farm.services.files.artifacts import get_artifact, keep_upload
-from farm.services.files.registration import checked_digest
+from farm.services.agents.file_access import check_file_is_needed
+from farm.services.files.artifacts import get_artifact, record_upload
+from farm.services.files.registration import parse_digest
 from farm.wire.content_range import OFFSET_HEADER, ContentRange, content_range, is_within
 
 router = APIRouter(prefix="/api/v1/blobs")
@@ -36,25 +36,25 @@ async def put_blob(
     An upload that breaks off can be gone on with: HEAD says in `Upload-Offset` how much arrived. 202 says
     that more is to come.
     """
-    name, limit_bytes = checked_digest(digest), farm.config.max_blob_bytes
+    name, limit_bytes = parse_digest(digest), farm.config.max_blob_bytes
     part = _part(request.headers)
-    announced = part.total_bytes if part else announced_bytes(request.headers) or 0
+    announced = part.total_bytes if part else content_length(request.headers) or 0
     if announced > limit_bytes:
-        raise TooLarge(f"{announced} bytes, an artifact has at most {limit_bytes}")
-    farm.blobs.check_room(announced - (part.first if part else 0))
+        raise InputTooLarge(f"{announced} bytes, an artifact has at most {limit_bytes}")
+    farm.blobs.check_space(announced - (part.first if part else 0))
     size_bytes = await farm.blobs.put_stream(_body(request), name, limit_bytes=limit_bytes, part=part)
     if size_bytes is None:
         arrived = farm.blobs.arrived_bytes(name)
         response.status_code, response.headers[OFFSET_HEADER] = 202, str(arrived)
         return {"size_bytes": arrived}
-    await farm.database.write_async(keep_upload, farm.blobs, name, size_bytes, now=farm.clock.now())
+    await farm.database.write_async(record_upload, farm.blobs, name, size_bytes, now=farm.clock.now())
     return {"size_bytes": size_bytes}
 
 
 @router.head("/{digest}")
 async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
     """Whether the farm has an artifact; if not, `Upload-Offset` says how much of an upload arrived."""
-    name = checked_digest(digest)
+    name = parse_digest(digest)
     try:
         (await _blob(farm, caller, name)).close()
     except NotFound as error:
@@ -66,7 +66,7 @@ async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
 @router.get("/{digest}")
 async def get_blob(digest: str, request: Request, caller: ViewerOrAgent, farm: Farm) -> FileResponse:
     """An artifact's bytes, or with `Range` one part; 410 when the farm had them and let them go."""
-    file = await _blob(farm, caller, checked_digest(digest))
+    file = await _blob(farm, caller, parse_digest(digest))
     with ExitStack() as refused:
         refused.enter_context(file)
         _check_range(request.headers, os.fstat(file.fileno()).st_size)
@@ -77,7 +77,7 @@ async def get_blob(digest: str, request: Request, caller: ViewerOrAgent, farm: F
 
 async def _blob(farm: Context, caller: Caller, digest: Digest) -> BinaryIO:
     if caller.role is Role.AGENT:
-        await farm.database.read_async(check_needs, HostId(caller.name), digest)
+        await farm.database.read_async(check_file_is_needed, HostId(caller.name), digest)
     await farm.database.read_async(get_artifact, digest)
     file = farm.blobs.find(digest)
     if file is None:

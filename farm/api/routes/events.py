@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query
 from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
 from farm.core.errors import FarmBusy
-from farm.services.operations.events import Asked, last_page, next_page, which_events
-from farm.store.operations.event_log import Which
-from farm.store.operations.event_watermark import Frontier, frontier, still_writing
+from farm.services.operations.events import EventQuery, event_filter, last_page, next_page
+from farm.store.operations.event_log import EventFilter
+from farm.store.operations.event_watermark import EventWatermark, event_watermark, unfinished_writers
 from farm.wire.base import Count
 from farm.wire.documents.events import EventPage
 
@@ -19,9 +19,9 @@ router = APIRouter(prefix="/api/v1")
 MAX_WAIT_S = 30.0
 MAX_EVENTS = 1000
 #: What another process wrote, and what nobody is woken for, is seen this late at most.
-_LOOK_EVERY_S = 1.0
+_POLL_EVERY_S = 1.0
 #: Many changes at once are one look.
-_GATHER_S = 0.05
+_BATCH_PAUSE_S = 0.05
 #: Transactions take a few milliseconds; one that hangs only keeps who follows waiting.
 _SETTLE_EVERY_S, _MAX_SETTLE_EVERY_S = 0.01, 0.25
 _SETTLE_FOR_S = 2.0
@@ -42,39 +42,39 @@ async def get_events(
     since_s: Annotated[int | None, Query(ge=0, le=2**31)] = None,
 ) -> EventPage:
     """The newest events, or those after one, which are waited for up to `wait_s`."""
-    asked = Asked(subject=subject, actor=actor, kind=kind, since_s=since_s)
-    which = await farm.database.read_async(which_events, asked, now=farm.clock.now())
+    asked = EventQuery(subject=subject, actor=actor, kind=kind, since_s=since_s)
+    which = await farm.database.read_async(event_filter, asked, now=farm.clock.now())
     deadline = asyncio.get_running_loop().time() + wait_s
     if after is None:
-        until = await _settled(farm, deadline)
+        until = await _wait_for_watermark(farm, deadline)
         if until is None:
             raise FarmBusy("a transaction that writes events does not end", hint="try again in a moment")
         return await farm.database.read_async(last_page, which, until=until, limit=limit)
-    with farm.waiters.following() as changed:
-        return await _waited(farm, which, after, limit, changed, deadline)
+    with farm.held_exchanges.subscribe_viewer() as changed:
+        return await _wait_for_events(farm, which, after, limit, changed, deadline)
 
 
-async def _waited(
-    farm: Context, which: Which, after: int, limit: int, changed: asyncio.Event, deadline: float
+async def _wait_for_events(
+    farm: Context, which: EventFilter, after: int, limit: int, changed: asyncio.Event, deadline: float
 ) -> EventPage:
     """Look whenever something changed, until there is something to tell or the time is over."""
     while True:
         changed.clear()
-        until = await _settled(farm, deadline)
+        until = await _wait_for_watermark(farm, deadline)
         if until is not None and until > after:
             page = await farm.database.read_async(next_page, which, after=after, until=until, limit=limit)
             if page.events:
                 return page
             after = page.next
-        if farm.waiters.closed or not await _again_before(changed, deadline):
+        if farm.held_exchanges.closed or not await _wait_for_change(changed, deadline):
             return EventPage(events=(), next=after)
 
 
-async def _settled(farm: Context, deadline: float) -> int | None:
+async def _wait_for_watermark(farm: Context, deadline: float) -> int | None:
     """The number up to which no event can come any more; None where that is not known soon."""
     loop = asyncio.get_running_loop()
     deadline = max(deadline, loop.time() + _SETTLE_FOR_S)
-    found: Frontier = await farm.database.read_async(frontier)
+    found: EventWatermark = await farm.database.read_async(event_watermark)
     writers, pause_s = found.writers, _SETTLE_EVERY_S
     while writers:
         if loop.time() >= deadline:
@@ -82,19 +82,19 @@ async def _settled(farm: Context, deadline: float) -> int | None:
         # Many who follow one long transaction must not keep everybody else from reading.
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, _MAX_SETTLE_EVERY_S)
-        writers = await farm.database.read_async(still_writing, writers)
+        writers = await farm.database.read_async(unfinished_writers, writers)
     return found.event_id
 
 
-async def _again_before(changed: asyncio.Event, deadline: float) -> bool:
+async def _wait_for_change(changed: asyncio.Event, deadline: float) -> bool:
     """Wait for a change, or for the next look; False when the time is over first."""
     loop = asyncio.get_running_loop()
     if loop.time() >= deadline:
         return False
     try:
-        async with asyncio.timeout_at(min(deadline, loop.time() + _LOOK_EVERY_S)):
+        async with asyncio.timeout_at(min(deadline, loop.time() + _POLL_EVERY_S)):
             await changed.wait()
-            await asyncio.sleep(_GATHER_S)
+            await asyncio.sleep(_BATCH_PAUSE_S)
     except TimeoutError:
         pass
     return True

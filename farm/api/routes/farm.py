@@ -11,7 +11,7 @@ from farm.api.http.authorization import Submitter, Viewer
 from farm.core.base.ids import AttemptId, CellId, MatrixId
 from farm.services.files.registration import list_variants, register_variant
 from farm.services.jobs.views import attempt_view
-from farm.services.results.latest_speedups import list_newest_speedups
+from farm.services.results.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import PAGE, list_speedups
 from farm.wire.base import WIRE_VERSION, Count
 from farm.wire.documents.matrices.matrices import (
@@ -78,7 +78,7 @@ async def get_speedups(
     """Comparisons of one matrix, or else the newest of each pair, page by page: those behind the one of the
     cell `after`; an empty page is the end."""
     asked = partial(
-        list_newest_speedups if matrix_id is None else partial(list_speedups, matrix_id=MatrixId(matrix_id)),
+        list_latest_speedups if matrix_id is None else partial(list_speedups, matrix_id=MatrixId(matrix_id)),
         device=device,
         model=model,
         across_controls=across_controls,

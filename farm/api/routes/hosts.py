@@ -3,11 +3,11 @@
 from fastapi import APIRouter
 
 from farm.api.context import Farm
-from farm.api.http.authorization import Operator, Viewer, in_name_of
+from farm.api.http.authorization import Operator, Viewer, as_caller
 from farm.core.devices.host_state import HostEvent
 from farm.services.hosts.admin import change_host, limit_host, retire_host, retirement_plan
 from farm.services.hosts.views import host_detail, list_host_views
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.hosts import HostChange, HostDetail, HostRetirementPlan, HostView, LimitRequest
 
 router = APIRouter(prefix="/api/v1/hosts")
@@ -26,18 +26,18 @@ async def get_host(host: str, _: Viewer, farm: Farm) -> HostDetail:
 
 
 @router.post("/{host}/drain")
-async def post_drain(host: str, asked: Asked, caller: Operator, farm: Farm) -> HostChange:
+async def post_drain(host: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> HostChange:
     """Begin nothing new on a host; what runs there goes on to its end."""
-    request = in_name_of(caller, asked)
+    request = as_caller(caller, asked)
     return await farm.database.change_async(
         change_host, host, HostEvent.DRAINED, request, now=farm.clock.now()
     )
 
 
 @router.post("/{host}/activate")
-async def post_activate(host: str, asked: Asked, caller: Operator, farm: Farm) -> HostChange:
+async def post_activate(host: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> HostChange:
     """Give a drained host work again."""
-    request = in_name_of(caller, asked)
+    request = as_caller(caller, asked)
     return await farm.database.change_async(
         change_host, host, HostEvent.ACTIVATED, request, now=farm.clock.now()
     )
@@ -46,7 +46,7 @@ async def post_activate(host: str, asked: Asked, caller: Operator, farm: Farm) -
 @router.post("/{host}/limit")
 async def post_limit(host: str, asked: LimitRequest, caller: Operator, farm: Farm) -> HostChange:
     """Set how many runs a host may have at once."""
-    request = in_name_of(caller, asked)
+    request = as_caller(caller, asked)
     return await farm.database.change_async(limit_host, host, request, now=farm.clock.now())
 
 
@@ -57,7 +57,7 @@ async def get_retirement(host: str, _: Viewer, farm: Farm) -> HostRetirementPlan
 
 
 @router.post("/{host}/retire")
-async def post_retire(host: str, asked: Asked, caller: Operator, farm: Farm) -> HostChange:
+async def post_retire(host: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> HostChange:
     """Take a host out of the farm; its credential is good for nothing from then on."""
-    request = in_name_of(caller, asked)
+    request = as_caller(caller, asked)
     return await farm.database.change_async(retire_host, host, request, now=farm.clock.now())

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Header, Query
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Submitter, Viewer
-from farm.core.base.idempotency_key import request_key
+from farm.core.base.idempotency_key import idempotency_key
 from farm.core.base.ids import CellId, JobId, MatrixId
-from farm.services.matrices.cancel import Cancelled, cancel_some
-from farm.services.matrices.idempotency import find_answered
+from farm.services.matrices.cancel import CancelProgress, cancel_chunk
+from farm.services.matrices.idempotency import find_submitted_matrix
 from farm.services.matrices.plan import plan_matrix
 from farm.services.matrices.rerun import prepare_rerun, queue_rerun
 from farm.services.matrices.submit import prepare_matrix, queue_prepared
@@ -30,10 +30,10 @@ from farm.wire.documents.matrices.matrices import (
     MatrixSubmission,
     MatrixSummary,
     MatrixView,
-    RejectedView,
+    RejectedCellView,
 )
 from farm.wire.documents.matrices.matrix import matrix_spec
-from farm.wire.documents.matrices.plans import Cancellation, CancelledView, MatrixPlanView, Rerun
+from farm.wire.documents.matrices.plans import CancellationView, CancelRequest, MatrixPlanView, RerunRequest
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 
 router = APIRouter(prefix="/api/v1")
@@ -55,15 +55,15 @@ async def post_matrix(
 
     The same request under the same `Idempotency-Key` is answered with the matrix it made, another with 409.
     """
-    request = request_key(key, "matrices", submission.spec)
-    matrix_id = await farm.database.read_async(find_answered, request, actor=caller.actor)
+    request = idempotency_key(key, "matrices", submission.spec)
+    matrix_id = await farm.database.read_async(find_submitted_matrix, request, actor=caller.actor)
     now = farm.clock.now()
     if matrix_id is None:
         ready = await farm.database.read_async(prepare_matrix, matrix_spec(submission.spec))
         matrix_id = await farm.database.change_async(
             queue_prepared, ready, request=request, now=now, actor=caller.actor
         )
-        farm.to_unfold.set()
+        farm.to_expand.set()
     return await farm.database.read_async(matrix_view, matrix_id, now=now)
 
 
@@ -87,14 +87,14 @@ async def get_matrix(matrix_id: Count, _: Viewer, farm: Farm) -> MatrixView:
 
 @router.post("/matrices/{matrix_id}/cancel")
 async def post_cancel(
-    matrix_id: Count, cancellation: Cancellation, caller: Submitter, farm: Farm
-) -> CancelledView:
+    matrix_id: Count, cancellation: CancelRequest, caller: Submitter, farm: Farm
+) -> CancellationView:
     """End what is left of a matrix; again is no error. It is cancelled when this returns."""
-    found: Cancelled | None = None
+    found: CancelProgress | None = None
     while found is None or not found.is_done:
         # Of a large matrix in several transactions: agents have their turn between them.
         found = await farm.database.change_async(
-            cancel_some,
+            cancel_chunk,
             MatrixId(matrix_id),
             device=cancellation.device,
             before=found,
@@ -106,19 +106,19 @@ async def post_cancel(
 
 @router.post("/matrices/{matrix_id}/rerun", status_code=201)
 async def post_rerun(
-    matrix_id: Count, rerun: Rerun, caller: Submitter, farm: Farm, key: RequestKeyHeader = None
+    matrix_id: Count, rerun: RerunRequest, caller: Submitter, farm: Farm, key: RequestKeyHeader = None
 ) -> MatrixView:
     """Submit the spec of a matrix again, over what the farm has now; `Idempotency-Key` as for a matrix."""
     whose, failed = MatrixId(matrix_id), rerun.failed
-    request = request_key(key, f"matrices/{matrix_id}/rerun", rerun.model_dump())
-    again = await farm.database.read_async(find_answered, request, actor=caller.actor)
+    request = idempotency_key(key, f"matrices/{matrix_id}/rerun", rerun.model_dump())
+    again = await farm.database.read_async(find_submitted_matrix, request, actor=caller.actor)
     now = farm.clock.now()
     if again is None:
         ready = await farm.database.read_async(prepare_rerun, whose, failed=failed)
         again = await farm.database.change_async(
             queue_rerun, whose, ready, failed=failed, request=request, now=now, actor=caller.actor
         )
-        farm.to_unfold.set()
+        farm.to_expand.set()
     return await farm.database.read_async(matrix_view, again, now=now)
 
 
@@ -131,7 +131,7 @@ async def get_cells(matrix_id: Count, _: Viewer, farm: Farm, after: After = -1) 
 @router.get("/matrices/{matrix_id}/rejected")
 async def get_rejected(
     matrix_id: Count, _: Viewer, farm: Farm, after: After = -1
-) -> tuple[RejectedView, ...]:
+) -> tuple[RejectedCellView, ...]:
     """Cells of a matrix that get no jobs, with their reasons, behind a place; an empty page is the end."""
     return await farm.database.read_async(list_rejected_views, MatrixId(matrix_id), after=after)
 

@@ -8,44 +8,44 @@ from farm.api.context import Context, Farm
 from farm.api.http.authorization import Operator
 from farm.core.base.ids import AttemptId
 from farm.core.errors import InvalidInput
-from farm.core.results.reparse import Reread
+from farm.core.results.reparse import ReparseChange
 from farm.services.files.programs import harness_view
 from farm.services.matrices.views import get_matrix
-from farm.services.results.reparse import Looked, carry_out, look_again
-from farm.store.results.reparse import Selection
-from farm.wire.documents.results.reparse import RereadPage, RereadRequest, RereadView
+from farm.services.results.reparse import ReparseScan, apply_changes, scan_attempts
+from farm.store.results.reparse import ReparseSelection
+from farm.wire.documents.results.reparse import ReparseChangeView, ReparsePage, ReparseRequest
 
 router = APIRouter(prefix="/api/v1/reparse")
 
 
 @router.post("")
-async def post_reparse(request: RereadRequest, caller: Operator, farm: Farm) -> RereadPage:
+async def post_reparse(request: ReparseRequest, caller: Operator, farm: Farm) -> ReparsePage:
     """Read the next piece of evidence by the present adapters; with `dry_run` only say what would change."""
     if request.since is not None and request.since.tzinfo is None:
         raise InvalidInput("since: a time without a zone", hint="write it like 2026-03-01T00:00:00Z")
-    looked = await asyncio.to_thread(_look, farm, request)
-    done = [each.reread for each in looked.found]
+    looked = await asyncio.to_thread(_scan, farm, request)
+    done = [each.reparse_change for each in looked.found]
     if looked.found and not request.dry_run:
         done = await farm.database.write_async(
-            carry_out, looked.found, now=farm.clock.now(), actor=caller.actor
+            apply_changes, looked.found, now=farm.clock.now(), actor=caller.actor
         )
-    return RereadPage(
+    return ReparsePage(
         changes=tuple(_view(each) for each in done),
-        looked_at=looked.looked_at,
+        examined=looked.examined,
         up_to_date=looked.up_to_date,
         expired=looked.expired,
         next_after=looked.next_after,
     )
 
 
-def _look(farm: Context, request: RereadRequest) -> Looked:
+def _scan(farm: Context, request: ReparseRequest) -> ReparseScan:
     if request.matrix_id is not None:
         farm.database.read(get_matrix, request.matrix_id)
     if request.harness is not None:
         farm.database.read(harness_view, request.harness)
-    selection = Selection(matrix_id=request.matrix_id, harness=request.harness, since=request.since)
+    selection = ReparseSelection(matrix_id=request.matrix_id, harness=request.harness, since=request.since)
     return farm.database.read(
-        look_again,
+        scan_attempts,
         selection,
         after=AttemptId(request.after),
         limit=request.limit,
@@ -53,5 +53,5 @@ def _look(farm: Context, request: RereadRequest) -> Looked:
     )
 
 
-def _view(reread: Reread) -> RereadView:
-    return RereadView.model_validate(reread, from_attributes=True)
+def _view(reparse_change: ReparseChange) -> ReparseChangeView:
+    return ReparseChangeView.model_validate(reparse_change, from_attributes=True)

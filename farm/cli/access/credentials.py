@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from farm.cli.access.secret_files import new_private_file, read_private
+from farm.cli.access.secret_files import create_private_file, read_private
 from farm.core.errors import InvalidInput
 
-_AGAIN = "`farm login URL --token-file FILE` writes it anew"
+_LOGIN_HINT = "`farm login URL --token-file FILE` writes it anew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ def login_file() -> Path:
     return Path(home) / "benchfarm" / "login.json"
 
 
-def keep_login(login: Login) -> Path:
+def save_login(login: Login) -> Path:
     """Write a login down for this user alone, in the place of the one before.
 
     Raises:
@@ -37,7 +37,7 @@ def keep_login(login: Login) -> Path:
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with new_private_file(draft) as file:
+        with create_private_file(draft) as file:
             json.dump(asdict(login), file)
         draft.replace(path)
     except OSError as error:
@@ -61,7 +61,7 @@ def find_login() -> Login | None:
         # Who cannot look there has kept nothing there: a service whose home is another user's, say.
         return None
     except (OSError, ValueError, TypeError) as error:
-        raise InvalidInput(f"{path} holds no login: {error}", hint=_AGAIN) from error
+        raise InvalidInput(f"{path} holds no login: {error}", hint=_LOGIN_HINT) from error
     if mode & 0o077:
         raise InvalidInput(
             f"others on this machine can read {path}, and could call the farm in your name",
@@ -77,14 +77,14 @@ def find_token(url: str) -> str | None:
         InvalidInput: the one that is named is none.
     """
     if file := os.environ.get("FARM_TOKEN_FILE"):
-        return checked_token(read_private(Path(file)))
+        return check_token(read_private(Path(file)))
     if token := os.environ.get("FARM_TOKEN"):
-        return checked_token(token.strip())
+        return check_token(token.strip())
     login = find_login()
     return login.token if login is not None and _origin(login.url) == _origin(url) else None
 
 
-def checked_token(text: str) -> str:
+def check_token(text: str) -> str:
     """A token as it can be sent.
 
     Raises:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.shell.output import Json, print_json, talk
+from farm.cli.shell.output import Json, print_json, print_notice
 
 
 def login(
@@ -21,16 +21,16 @@ def login(
 
     Example: farm login https://farm.lab --token-file token
     """
-    from farm.cli.access.credentials import Login, checked_token, keep_login
-    from farm.cli.access.secret_files import read_private, secret_said
+    from farm.cli.access.credentials import Login, check_token, save_login
+    from farm.cli.access.secret_files import read_private, read_secret
     from farm.cli.shell.address import connect_with
 
-    said = secret_said("access token") if token_file is None else read_private(token_file)
-    kept = Login(url=url.rstrip("/"), token=checked_token(said))
+    said = read_secret("access token") if token_file is None else read_private(token_file)
+    kept = Login(url=url.rstrip("/"), token=check_token(said))
     with connect_with(kept.url, kept.token) as farm:
         caller = farm.caller()
-    path = keep_login(kept)
-    talk(
+    path = save_login(kept)
+    print_notice(
         f"You are {caller.name}, {caller.role}, at {kept.url}. It is kept in {path}, which only you can read."
     )
 
@@ -49,5 +49,7 @@ def whoami(as_json: Json = False) -> None:
         print_json({"url": url, **caller.model_dump(mode="json")})
         return
     typer.echo(f"{caller.name} ({caller.role}) at {url}")
-    if not caller.is_proven:
-        talk("Nobody has to prove a name there: who can log in on the farm's machine may do everything.")
+    if not caller.is_authenticated:
+        print_notice(
+            "Nobody has to prove a name there: who can log in on the farm's machine may do everything."
+        )

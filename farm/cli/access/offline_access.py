@@ -4,14 +4,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farm.cli.shell.identity import me
-from farm.cli.shell.output import talk
+from farm.cli.shell.identity import require_identity
+from farm.cli.shell.output import print_notice
 
 if TYPE_CHECKING:
     from farm.wire.documents.access import AccessRequest, NewAccessTokenView
 
 
-def issue_without_a_farm(folder: Path, request: "AccessRequest") -> "NewAccessTokenView":
+def issue_offline_token(folder: Path, request: "AccessRequest") -> "NewAccessTokenView":
     """A token, kept where a farm with this data folder will look.
 
     Who may write there may do everything with that farm anyway.
@@ -22,7 +22,7 @@ def issue_without_a_farm(folder: Path, request: "AccessRequest") -> "NewAccessTo
     from farm.cli.shell.settings import farm_config
     from farm.clock import SystemClock
     from farm.daemon import data_folder_lock, make_data_folder
-    from farm.database.connect import check_server, open_database, place_of
+    from farm.database.connect import check_server, display_url, open_database
     from farm.database.migrate import upgrade
     from farm.services.access.tokens import issue_access_token
 
@@ -31,6 +31,10 @@ def issue_without_a_farm(folder: Path, request: "AccessRequest") -> "NewAccessTo
     check_server(config)
     with data_folder_lock(config.data_dir), closing(open_database(config)) as database:
         upgrade(database.engine)
-        token = database.write(issue_access_token, request, now=SystemClock().now(), actor=f"user:{me()}")
-    talk(f"No farm runs with the data folder {folder}: the token is in its database, {place_of(config)}.")
+        token = database.write(
+            issue_access_token, request, now=SystemClock().now(), actor=f"user:{require_identity()}"
+        )
+    print_notice(
+        f"No farm runs with the data folder {folder}: the token is in its database, {display_url(config)}."
+    )
     return token

@@ -10,12 +10,12 @@ from typing import TextIO
 
 import typer
 
-from farm.cli.shell.output import talk
+from farm.cli.shell.output import print_notice
 from farm.core.errors import InvalidInput
 
 
 @contextmanager
-def new_private_file(path: Path) -> Iterator[TextIO]:
+def create_private_file(path: Path) -> Iterator[TextIO]:
     """A file of the user's alone; none is left when something goes wrong."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -45,13 +45,15 @@ def read_private(file: Path) -> str:
             f"the token file {file} cannot be read: {error}", hint="`farm token create --out FILE` makes one"
         ) from error
     if stat.S_ISREG(mode) and mode & 0o077:
-        talk(f"note: others on this machine can read {file}; `farm token create --out FILE` makes it private")
+        print_notice(
+            f"note: others on this machine can read {file}; `farm token create --out FILE` makes it private"
+        )
     if not text:
         raise InvalidInput(f"the token file {file} is empty", hint="`farm token create --out FILE` fills one")
     return text
 
 
-def secret_said(what: str) -> str:
+def read_secret(what: str) -> str:
     """A token that somebody types unseen, or that comes through a pipe; `what` says which: `join token`.
 
     Raises:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli.access.secret_files import new_private_file
+from farm.cli.access.secret_files import create_private_file
 from farm.cli.shell.address import DEFAULT_URL, connect, connect_to, data_dir, find_running, find_url
 from farm.cli.shell.duration import seconds
-from farm.cli.shell.output import Json, print_json, show, talk
+from farm.cli.shell.output import Json, print_json, print_notice, show
 from farm.core.errors import InvalidInput
 from farm.core.operations.role import Role
 
@@ -60,17 +60,17 @@ def create(
 
     Example: farm token create --role submitter --name ann --out token
     """
-    asked = _asked(_role(role), name, auto_admit=auto_admit, valid=valid, data=data)
+    asked = _token_request(_parse_role(role), name, auto_admit=auto_admit, valid=valid, data=data)
     # The file first: a token that could not be kept would stay valid.
-    with nullcontext() if out is None else new_private_file(out) as file:
-        token = _issued(asked, data)
+    with nullcontext() if out is None else create_private_file(out) as file:
+        token = _issue_token(asked, data)
         if file is not None:
             file.write(f"{token.token}\n")
     if as_json:
         print_json(token.model_dump(mode="json", exclude={"token"} if out else None))
     elif out is None:
         typer.echo(token.token)
-    talk(how_to_use(token, out))
+    print_notice(how_to_use(token, out))
 
 
 @app.command("list")
@@ -99,13 +99,13 @@ def revoke(
     with connect() as farm:
         if any(each.token_id == token_id for each in farm.access_tokens()):
             view = farm.revoke_access_token(token_id)
-            talk(f"Nobody gets in with {token_id} any more; it was {view.name}'s, as {view.role}.")
+            print_notice(f"Nobody gets in with {token_id} any more; it was {view.name}'s, as {view.role}.")
         else:
             farm.revoke_token(token_id)
-            talk(f"Nobody can join with {token_id} any more.")
+            print_notice(f"Nobody can join with {token_id} any more.")
 
 
-def _asked(
+def _token_request(
     role: Role, name: str | None, *, auto_admit: bool, valid: str | None, data: Path | None
 ) -> "TokenRequest | AccessRequest":
     from farm.wire.documents.join_tokens import TokenRequest
@@ -113,20 +113,20 @@ def _asked(
     if role is not Role.AGENT:
         if auto_admit:
             raise InvalidInput("phones join with hosts, not with people", hint="leave --auto-admit out")
-        return _access(role, name, valid)
+        return _access_request(role, name, valid)
     if name is not None or data is not None:
         raise InvalidInput("--name and --data are for access tokens", hint="say which --role it is to have")
-    return TokenRequest(auto_admit=auto_admit, valid_s=_valid_s(valid or "1h"))
+    return TokenRequest(auto_admit=auto_admit, valid_s=_parse_validity(valid or "1h"))
 
 
-def _role(said: str) -> Role:
+def _parse_role(said: str) -> Role:
     try:
         return Role(said)
     except ValueError as error:
         raise InvalidInput(f"there is no role {said!r}", hint=f"one of {', '.join(Role)}") from error
 
 
-def _access(role: Role, name: str | None, valid: str | None) -> "AccessRequest":
+def _access_request(role: Role, name: str | None, valid: str | None) -> "AccessRequest":
     from pydantic import ValidationError
 
     from farm.wire.documents.access import AccessRequest
@@ -145,21 +145,23 @@ def _access(role: Role, name: str | None, valid: str | None) -> "AccessRequest":
         raise InvalidInput(said, hint=rule) from error
 
 
-def _issued(asked: "TokenRequest | AccessRequest", data: Path | None) -> "NewTokenView | NewAccessTokenView":
-    from farm.cli.access.offline_access import issue_without_a_farm
+def _issue_token(
+    asked: "TokenRequest | AccessRequest", data: Path | None
+) -> "NewTokenView | NewAccessTokenView":
+    from farm.cli.access.offline_access import issue_offline_token
     from farm.wire.documents.join_tokens import TokenRequest
 
     if isinstance(asked, TokenRequest):
         with connect() as farm:
             return farm.create_token(asked)
-    url = _running() if data is None else find_running(data)
+    url = _find_running_farm() if data is None else find_running(data)
     if url is None:
-        return issue_without_a_farm(data or data_dir(), asked)
+        return issue_offline_token(data or data_dir(), asked)
     with connect_to(url) as farm:
         return farm.create_access_token(asked)
 
 
-def _running() -> str | None:
+def _find_running_farm() -> str | None:
     """The farm that other commands would talk to, if there is one."""
     if url := find_url():
         return url
@@ -192,7 +194,7 @@ def how_to_join(token: "NewTokenView", out: Path | None) -> str:
     return "\n".join(lines)
 
 
-def _valid_s(text: str) -> int:
+def _parse_validity(text: str) -> int:
     from farm.wire.documents.join_tokens import MAX_VALID_S, MIN_VALID_S
 
     valid_s = seconds(text)

@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.cli.shell.identity import me
+from farm.cli.shell.identity import require_identity
 from farm.cli.shell.output import err
 from farm.cli.shell.settings import farm_config
 from farm.clock import SystemClock
@@ -13,14 +13,14 @@ from farm.config import FarmConfig
 from farm.core.errors import InvalidInput
 from farm.core.operations.backup import BackupManifest
 from farm.daemon import data_folder_lock, make_data_folder
-from farm.database.connect import check_server, open_database, place_of, url_of
+from farm.database.connect import check_server, display_url, open_database, url_of
 from farm.database.engine import Database, create_engine
 from farm.database.migrate import upgrade
 from farm.database.schema_state import SchemaState, check_newest, schema_state
 from farm.services.files.backup.backup import Backup, make_backup
 from farm.services.files.backup.database_epochs import begin_epoch
 from farm.services.files.backup.layout import find_backup, read_manifest
-from farm.services.files.backup.restore import Restored, check_empty, restore_backup
+from farm.services.files.backup.restore import RestoreResult, check_empty, restore_backup
 from farm.store.operations.database_copy import Progress
 from farm.store.operations.database_epochs import DatabaseEpoch, list_epochs
 
@@ -36,9 +36,9 @@ class RestorePlan:
     place: str
 
 
-def schema_here(data: Path | None) -> SchemaState:
+def read_schema(data: Path | None) -> SchemaState:
     """The schema of the farm's database; raises InvalidInput where there is none."""
-    with _existing(data) as database:
+    with _open_existing(data) as database:
         return database.read(schema_state)
 
 
@@ -49,15 +49,15 @@ def migrate(data: Path | None) -> SchemaState:
         InvalidInput: there is none, or a farm is using it.
         SchemaMismatch: it is a newer release's.
     """
-    with _existing(data) as database, _nobody_uses(_config(data)):
+    with _open_existing(data) as database, _exclusive_use(_config(data)):
         upgrade(database.engine)
         return database.read(schema_state)
 
 
-def back_up(target: Path, data: Path | None, *, with_artifacts: bool) -> Backup:
+def run_backup(target: Path, data: Path | None, *, with_artifacts: bool) -> Backup:
     """Back the farm up; raises as `make_backup`, and InvalidInput where there is no farm."""
     config = _config(data)
-    with _existing(data) as database, _progress("backing up") as progress:
+    with _open_existing(data) as database, _progress("backing up") as progress:
         return make_backup(
             database,
             config.blobs_dir,
@@ -68,14 +68,14 @@ def back_up(target: Path, data: Path | None, *, with_artifacts: bool) -> Backup:
         )
 
 
-def epochs_here(data: Path | None) -> list[DatabaseEpoch]:
+def read_epochs(data: Path | None) -> list[DatabaseEpoch]:
     """The histories of the farm's database, oldest first."""
-    with _existing(data) as database:
+    with _open_existing(data) as database:
         database.read(check_newest)
         return database.read(list_epochs)
 
 
-def begin_epoch_here(data: Path | None, *, cause: str) -> list[DatabaseEpoch]:
+def start_epoch(data: Path | None, *, cause: str) -> list[DatabaseEpoch]:
     """Begin another one. All of them, oldest first.
 
     Raises:
@@ -83,9 +83,11 @@ def begin_epoch_here(data: Path | None, *, cause: str) -> list[DatabaseEpoch]:
             be of neither history.
     """
     now = SystemClock().now()
-    with _existing(data) as database, _nobody_uses(_config(data)):
+    with _open_existing(data) as database, _exclusive_use(_config(data)):
         database.read(check_newest)
-        database.write(begin_epoch, cause=cause, forgot_since=now, now=now, actor=f"user:{me()}")
+        database.write(
+            begin_epoch, cause=cause, forgot_since=now, now=now, actor=f"user:{require_identity()}"
+        )
         return database.read(list_epochs)
 
 
@@ -105,19 +107,19 @@ def plan_restore(source: Path, data: Path | None) -> RestorePlan:
         check_empty(engine)
     finally:
         engine.dispose()
-    return RestorePlan(backup=backup, manifest=manifest, config=config, place=place_of(config))
+    return RestorePlan(backup=backup, manifest=manifest, config=config, place=display_url(config))
 
 
-def restore(plan: RestorePlan) -> Restored:
+def restore(plan: RestorePlan) -> RestoreResult:
     """Do it; raises as `restore_backup`, and InvalidInput where a farm runs in the data folder."""
     config = plan.config
-    with _nobody_uses(config), _progress("restoring") as progress:
+    with _exclusive_use(config), _progress("restoring") as progress:
         return restore_backup(
             plan.backup,
             url_of(config),
             config.blobs_dir,
             SystemClock(),
-            actor=f"user:{me()}",
+            actor=f"user:{require_identity()}",
             progress=progress,
         )
 
@@ -127,7 +129,7 @@ def _config(data: Path | None) -> FarmConfig:
 
 
 @contextmanager
-def _existing(data: Path | None) -> Iterator[Database]:
+def _open_existing(data: Path | None) -> Iterator[Database]:
     config = _config(data)
     if config.database_url is None and not config.database_path.exists():
         raise InvalidInput(
@@ -139,7 +141,7 @@ def _existing(data: Path | None) -> Iterator[Database]:
 
 
 @contextmanager
-def _nobody_uses(config: FarmConfig) -> Iterator[None]:
+def _exclusive_use(config: FarmConfig) -> Iterator[None]:
     make_data_folder(config.data_dir)
     with data_folder_lock(config.data_dir):
         yield

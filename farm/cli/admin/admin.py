@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.shell.output import Json, ask, out, print_json, talk
+from farm.cli.shell.output import Json, confirm, out, print_json, print_notice
 from farm.core.errors import InvalidInput
 
 app = typer.Typer(no_args_is_help=True, help="Settings, migrations, backups: on the farm's own machine.")
@@ -23,16 +23,16 @@ def config_command(data: Data = None, as_json: Json = False) -> None:
     Example: farm admin config --json
     """
     from farm.cli.admin.report import settings_document, settings_table, unknown_text
-    from farm.cli.admin.setting_sources import agent_settings_here, farm_settings, unknown_variables
+    from farm.cli.admin.setting_sources import farm_settings, local_agent_settings, unknown_variables
 
-    farm, agent = farm_settings(data), agent_settings_here()
+    farm, agent = farm_settings(data), local_agent_settings()
     unknown = unknown_variables(os.environ)
     if as_json:
         print_json(settings_document(farm, agent, unknown))
     else:
         out().print(settings_table(farm, agent))
     for each in unknown:
-        talk(unknown_text(each))
+        print_notice(unknown_text(each))
 
 
 @app.command()
@@ -50,14 +50,14 @@ def migrate(
     Example: farm admin migrate --check
     """
     from farm.cli.admin.actions import migrate as bring_up_to_date
-    from farm.cli.admin.actions import schema_here
+    from farm.cli.admin.actions import read_schema
     from farm.cli.admin.report import schema_document, schema_text
 
-    before = schema_here(data)
+    before = read_schema(data)
     after = before if check else bring_up_to_date(data)
     if as_json:
         print_json(schema_document(before, after))
-    talk(schema_text(before, after))
+    print_notice(schema_text(before, after))
     if check and not before.is_newest:
         raise typer.Exit(1)
 
@@ -77,21 +77,21 @@ def backup(
 
     Example: farm admin backup /mnt/backups/farm
     """
-    from farm.cli.admin.actions import back_up
+    from farm.cli.admin.actions import run_backup
     from farm.cli.admin.report import backup_document, backup_text
 
-    made = back_up(target, data, with_artifacts=artifacts)
+    made = run_backup(target, data, with_artifacts=artifacts)
     if as_json:
         print_json(backup_document(made))
     else:
         typer.echo(made.folder)
-    talk(backup_text(made.manifest))
+    print_notice(backup_text(made.manifest))
 
 
 @app.command()
 def restore(
     source: Annotated[Path, typer.Argument(help="A backup, or a folder of them: the latest then.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not confirm.")] = False,
     data: Data = None,
     as_json: Json = False,
 ) -> None:
@@ -103,16 +103,16 @@ def restore(
     """
     from farm.cli.admin.actions import plan_restore
     from farm.cli.admin.actions import restore as put_back
-    from farm.cli.admin.report import restore_plan_text, restored_document, restored_text
+    from farm.cli.admin.report import restore_document, restore_plan_text, restore_text
 
     plan = plan_restore(source, data)
-    talk(restore_plan_text(plan))
+    print_notice(restore_plan_text(plan))
     if not yes:
-        ask("Go ahead?")
+        confirm("Go ahead?")
     restored = put_back(plan)
     if as_json:
-        print_json(restored_document(plan, restored))
-    talk(restored_text(restored, data))
+        print_json(restore_document(plan, restored))
+    print_notice(restore_text(restored, data))
 
 
 @app.command()
@@ -132,12 +132,12 @@ def epoch(
 
     Example: farm admin epoch --begin "restored by the provider to 12:00"
     """
-    from farm.cli.admin.actions import begin_epoch_here, epochs_here
+    from farm.cli.admin.actions import read_epochs, start_epoch
     from farm.cli.admin.report import epoch_documents, epoch_table
 
     if begin is not None and not begin.strip():
         raise InvalidInput("why another history begins is empty", hint='say it: --begin "restored to 12:00"')
-    epochs = epochs_here(data) if begin is None else begin_epoch_here(data, cause=begin)
+    epochs = read_epochs(data) if begin is None else start_epoch(data, cause=begin)
     if as_json:
         print_json(epoch_documents(epochs))
     else:

@@ -9,15 +9,15 @@ from sqlalchemy.engine import Connection
 
 from farm.config import FarmConfig
 from farm.core.errors import Blame, FarmError
-from farm.core.operations.diagnostic import Finding, ok, problem, warning
-from farm.database.connect import check_server, open_database, place_of
-from farm.database.schema_state import SchemaState, check_is_a_farms, read_schema_state, schema_state
+from farm.core.operations.diagnostic import Diagnostic, ok, problem, warning
+from farm.database.connect import check_server, display_url, open_database
+from farm.database.schema_state import SchemaState, check_is_farm_database, read_schema_state, schema_state
 
 _HINT = "is that a farm's file, readable for this user? else restore it from a backup"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseLook:
+class DatabaseProbe:
     """What came of opening the database."""
 
     place: str
@@ -28,18 +28,18 @@ class DatabaseLook:
     hint: str = _HINT
 
 
-def read_database(config: FarmConfig) -> DatabaseLook:
+def probe_database(config: FarmConfig) -> DatabaseProbe:
     """Open the database as a reader."""
-    place = place_of(config)
+    place = display_url(config)
     try:
-        return DatabaseLook(place=place, state=_read_state(config))
+        return DatabaseProbe(place=place, state=_read_state(config))
     except FarmError as error:
-        return DatabaseLook(place=place, error=error.message, hint=error.hint)
+        return DatabaseProbe(place=place, error=error.message, hint=error.hint)
     except (sqlite3.Error, sa.exc.DBAPIError) as error:
-        return DatabaseLook(place=place, error=str(error))
+        return DatabaseProbe(place=place, error=str(error))
 
 
-def check_database(look: DatabaseLook) -> Finding:
+def check_database(look: DatabaseProbe) -> Diagnostic:
     """Whether this version of the farm can use it."""
     place, state = look.place, look.state
     if look.error is not None:
@@ -48,8 +48,8 @@ def check_database(look: DatabaseLook) -> Finding:
         return ok("database", f"none yet; `farm up` makes {place}")
     if not state.is_known:
         hint = "run the release that made it, or a newer one; there is no way back"
-        sentence = f"{place} has the schema of a newer release ({state.revision})"
-        return problem("database", sentence, hint, blame=Blame.FARM)
+        message = f"{place} has the schema of a newer release ({state.revision})"
+        return problem("database", message, hint, blame=Blame.FARM)
     if not state.is_newest:
         hint = "the next `farm up` migrates it: take a backup before that"
         return warning("database", f"its schema is {state.revision}, this release's {state.newest}", hint)
@@ -61,10 +61,10 @@ def _read_state(config: FarmConfig) -> SchemaState | None:
         return read_schema_state(config.database_path) if config.database_path.exists() else None
     check_server(config)
     with closing(open_database(config)) as database:
-        return database.read(_state_of_a_farms)
+        return database.read(_farm_schema_state)
 
 
-def _state_of_a_farms(connection: Connection) -> SchemaState:
+def _farm_schema_state(connection: Connection) -> SchemaState:
     state = schema_state(connection)
-    check_is_a_farms(connection, state)
+    check_is_farm_database(connection, state)
     return state

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from agents.host.config import AgentConfig
-    from farm.core.operations.diagnostic import Finding
+    from farm.core.operations.diagnostic import Diagnostic
 
 
 def doctor(
@@ -35,54 +35,54 @@ def doctor(
 
     Example: farm doctor --agent
     """
-    from farm.core.operations.diagnostic import blames
+    from farm.core.operations.diagnostic import blamed_parties
 
-    found = _examined(farm=farm, agent=agent, agent_data=agent_data)
+    found = _run_checks(farm=farm, agent=agent, agent_data=agent_data)
     if as_json:
         print_json([{"part": part, **asdict(each)} for part, each in found])
     else:
-        out().print(finding_table(found))
-    raise typer.Exit(max(map(exit_code, blames(each for _, each in found)), default=0))
+        out().print(diagnostic_table(found))
+    raise typer.Exit(max(map(exit_code, blamed_parties(each for _, each in found)), default=0))
 
 
-def finding_table(found: Sequence[tuple[str, "Finding"]]) -> "Table":
+def diagnostic_table(found: Sequence[tuple[str, "Diagnostic"]]) -> "Table":
     """Findings, with what to do below what is not as it should be."""
-    from farm.cli.shell.tables import add_row, listing
+    from farm.cli.shell.tables import add_row, new_table
 
-    table = listing(names=("part", "", "looked at"), prose=("found",))
+    table = new_table(names=("part", "", "looked at"), prose=("found",))
     for part, each in found:
-        said = each.sentence if each.hint is None else f"{each.sentence}\nhint: {each.hint}"
+        said = each.message if each.hint is None else f"{each.message}\nhint: {each.hint}"
         add_row(table, part, each.level, each.subject, said)
     return table
 
 
-def _examined(*, farm: bool, agent: bool, agent_data: Path | None) -> list[tuple[str, "Finding"]]:
-    from farm.cli.farm.local_agent import agent_here
+def _run_checks(*, farm: bool, agent: bool, agent_data: Path | None) -> list[tuple[str, "Diagnostic"]]:
+    from farm.cli.farm.local_agent import local_agent_config
 
-    config = agent_here(agent_data)
+    config = local_agent_config(agent_data)
     has_farm, has_agent = data_dir().is_dir(), config.data_dir.is_dir()
     if not (farm or agent):
         farm, agent = has_farm or not has_agent, has_agent or not has_farm
-    found: list[tuple[str, Finding]] = []
+    found: list[tuple[str, Diagnostic]] = []
     if farm:
-        found += [("farm", each) for each in _of_the_farm()]
+        found += [("farm", each) for each in _farm_diagnostics()]
     if agent:
-        found += [("agent", each) for each in _of_the_agent(config)]
+        found += [("agent", each) for each in _agent_diagnostics(config)]
     return found
 
 
-def _of_the_farm() -> list["Finding"]:
-    from farm.cli.admin.farm_checks import examine_farm
+def _farm_diagnostics() -> list["Diagnostic"]:
+    from farm.cli.admin.farm_checks import diagnose_farm
     from farm.cli.shell.settings import farm_config
 
     with err().status("looking this machine over for a farm"):
-        return examine_farm(farm_config(data_dir=data_dir().absolute()))
+        return diagnose_farm(farm_config(data_dir=data_dir().absolute()))
 
 
-def _of_the_agent(config: "AgentConfig") -> list["Finding"]:
-    from agents.doctor.diagnose import examine_agent
-    from farm.cli.farm.local_agent import embedded_folder
+def _agent_diagnostics(config: "AgentConfig") -> list["Diagnostic"]:
+    from agents.doctor.diagnose import diagnose_agent
+    from farm.cli.farm.local_agent import embedded_agent_dir
 
-    is_stopped = config.data_dir == embedded_folder() and find_running(data_dir()) is None
+    is_stopped = config.data_dir == embedded_agent_dir() and find_running(data_dir()) is None
     with err().status("looking this machine over for an agent"):
-        return asyncio.run(examine_agent(config, has_farm=not is_stopped))
+        return asyncio.run(diagnose_agent(config, has_farm=not is_stopped))

@@ -1,41 +1,41 @@
 """Everything a farm needs of its machine, looked over: `farm doctor --farm`."""
 
 from agents.doctor import machine
-from agents.doctor.processes import Process, named, read_listener
-from farm.cli.admin.database_checks import check_database, read_database
-from farm.cli.admin.torch_checks import examine_torch, importing
+from agents.doctor.processes import ProcessInfo, find_listener, process_text
+from farm.cli.admin.database_checks import check_database, probe_database
+from farm.cli.admin.torch_checks import diagnose_torch, import_process
 from farm.cli.shell.address import find_running
 from farm.client.farm_client import FarmClient
 from farm.config import FarmConfig
 from farm.core.base.address import host_and_port
 from farm.core.errors import Blame, FarmError
-from farm.core.operations.diagnostic import Finding, ok, problem, warning
+from farm.core.operations.diagnostic import Diagnostic, ok, problem, warning
 
 
-def examine_farm(config: FarmConfig) -> list[Finding]:
+def diagnose_farm(config: FarmConfig) -> list[Diagnostic]:
     """Look this machine over with a farm's settings; starts nothing, changes nothing."""
     running = find_running(config.data_dir)
-    with importing() as torch:
+    with import_process() as torch:
         return [
-            *machine.check_folder(machine.read_folder(config.data_dir), "FARM_DATA_DIR"),
-            check_database(read_database(config)),
+            *machine.check_folder(machine.probe_folder(config.data_dir), "FARM_DATA_DIR"),
+            check_database(probe_database(config)),
             *check_alarms(read_alarms(running)),
-            *check_ports(config, running, {port: read_listener(port) for port in _ports(config)}),
+            *check_ports(config, running, {port: find_listener(port) for port in _ports(config)}),
             machine.check_file_limit(machine.read_file_limit()),
-            examine_torch(torch),
+            diagnose_torch(torch),
         ]
 
 
 def check_ports(
-    config: FarmConfig, running: str | None, listener_by_port: dict[int, Process | None]
-) -> list[Finding]:
+    config: FarmConfig, running: str | None, listener_by_port: dict[int, ProcessInfo | None]
+) -> list[Diagnostic]:
     """Whether the farm can listen where it should: it does, or nobody else does."""
     if running is not None:
         return [ok("ports", f"the farm runs at {running}")]
     taken = {port: process for port, process in listener_by_port.items() if process is not None}
     hint = "end that program, or choose another port with --port or --agents-on"
     return [
-        problem("ports", f"port {port} is taken by {named(process)}", hint, blame=Blame.USER)
+        problem("ports", f"port {port} is taken by {process_text(process)}", hint, blame=Blame.USER)
         for port, process in taken.items()
     ] or [ok("ports", f"free: {', '.join(map(str, _ports(config)))}")]
 
@@ -51,7 +51,7 @@ def read_alarms(running: str | None) -> list[str] | None:
         return None
 
 
-def check_alarms(messages: list[str] | None) -> list[Finding]:
+def check_alarms(messages: list[str] | None) -> list[Diagnostic]:
     """Whether somebody should see to something; nothing where nobody knows."""
     if messages is None:
         return []

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from rich.console import Group, RenderableType
 
 from farm.cli.admin.setting_sources import Setting, UnknownVariable
-from farm.cli.shell.formatting import moment, plural
-from farm.cli.shell.tables import add_row, listing
+from farm.cli.shell.formatting import local_time_text, plural
+from farm.cli.shell.tables import add_row, new_table
 from farm.core.base.units import size_text
 from farm.core.operations.backup import BackupManifest
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from farm.cli.admin.actions import RestorePlan
     from farm.database.schema_state import SchemaState
     from farm.services.files.backup.backup import Backup
-    from farm.services.files.backup.restore import Restored
+    from farm.services.files.backup.restore import RestoreResult
     from farm.store.operations.database_epochs import DatabaseEpoch
 
 _MANIFEST = TypeAdapter(BackupManifest)
@@ -96,7 +96,7 @@ def restore_plan_text(plan: "RestorePlan") -> str:
     )
 
 
-def restored_text(restored: "Restored", data: Path | None) -> str:
+def restore_text(restored: "RestoreResult", data: Path | None) -> str:
     """What a restore came to, and what to do next."""
     files = plural(restored.artifacts, "artifact")
     up = "farm up" if data is None else f"farm up --data {shlex.quote(str(data))}"
@@ -109,7 +109,7 @@ def restored_text(restored: "Restored", data: Path | None) -> str:
     return said
 
 
-def restored_document(plan: "RestorePlan", restored: "Restored") -> dict[str, Any]:
+def restore_document(plan: "RestorePlan", restored: "RestoreResult") -> dict[str, Any]:
     """As JSON has it."""
     return {
         "backup": str(plan.backup),
@@ -123,10 +123,10 @@ def restored_document(plan: "RestorePlan", restored: "Restored") -> dict[str, An
 
 def epoch_table(epochs: "Sequence[DatabaseEpoch]") -> RenderableType:
     """Histories of a database, the one that is being written last."""
-    table = listing(names=("epoch", "since"), prose=("why",))
+    table = new_table(names=("epoch", "since"), prose=("why",))
     for each in epochs:
         # The first of a database is as old as it: nobody noted when that was.
-        since = "-" if each.began_at.timestamp() == 0 else moment(each.began_at)
+        since = "-" if each.began_at.timestamp() == 0 else local_time_text(each.began_at)
         add_row(table, each.epoch, since, each.cause)
     return table
 
@@ -139,7 +139,7 @@ def epoch_documents(epochs: "Sequence[DatabaseEpoch]") -> list[dict[str, Any]]:
 
 
 def _settings(title: str, settings: Sequence[Setting]) -> RenderableType:
-    table = listing(names=(title,), words=("value", "from"), prose=("meaning",))
+    table = new_table(names=(title,), words=("value", "from"), prose=("meaning",))
     for each in settings:
         add_row(table, each.name, each.value, each.source, each.meaning)
     return table

@@ -11,17 +11,17 @@ from typing import Any
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
-from agents.host.config import KEPT, AgentConfig, agent_config, find_kept
+from agents.host.config import SAVED_SETTINGS_FILE, AgentConfig, agent_config, find_saved_settings
 from farm.cli.shell.settings import farm_config
 from farm.config import FarmConfig
-from farm.core.base.spec_errors import close_name
-from farm.database.connect import place_of
+from farm.core.base.spec_errors import closest_name
+from farm.database.connect import display_url
 
 _FARM, _AGENT = "FARM_", "FARM_AGENT_"
 #: Variables that commands read, which are no settings of a farm's or agent's.
-COMMANDS_OWN = frozenset({"FARM_URL", "FARM_USER", "FARM_TOKEN", "FARM_TOKEN_FILE"})
+COMMAND_VARIABLES = frozenset({"FARM_URL", "FARM_USER", "FARM_TOKEN", "FARM_TOKEN_FILE"})
 #: Set for programs that the farm starts, by the farm.
-_FOR_CHILDREN = frozenset({"FARM_RUN", "FARM_PHONE"})
+_CHILD_VARIABLES = frozenset({"FARM_RUN", "FARM_PHONE"})
 _FIELD = re.compile(r"^    (\w+): ")
 
 
@@ -50,7 +50,7 @@ class UnknownVariable:
 def farm_settings(data: Path | None) -> list[Setting]:
     """The farm's, as `farm up` would have them here; raises InvalidInput where one cannot be."""
     config = farm_config(data_dir=data)
-    values = {**_values(config), "database_url": place_of(config) if config.database_url else "none"}
+    values = {**_values(config), "database_url": display_url(config) if config.database_url else "none"}
     files = {"database_url": str(config.database_url_file)} if config.database_url_file else {}
     given = set() if data is None else {"data_dir"}
     return [
@@ -58,38 +58,40 @@ def farm_settings(data: Path | None) -> list[Setting]:
             name=_FARM + name.upper(),
             value=value,
             source=files.get(name) or _source(_FARM + name.upper(), is_given=name in given),
-            meaning=meanings(FarmConfig)[name],
+            meaning=setting_meanings(FarmConfig)[name],
         )
         for name, value in values.items()
     ]
 
 
-def agent_settings_here() -> list[Setting]:
+def local_agent_settings() -> list[Setting]:
     """Those of an agent on this machine, as `farm agent run` would have them."""
     config = agent_config()
-    kept = find_kept(config.data_dir)
+    kept = find_saved_settings(config.data_dir)
     from_file = set() if kept is None else set(type(kept).model_fields)
     found = []
     for name, value in _values(config).items():
         variable = _AGENT + name.upper()
         source = _source(variable, is_given=False)
         if source == "default" and name in from_file:
-            source = str(config.data_dir / KEPT)
-        found.append(Setting(name=variable, value=value, source=source, meaning=meanings(AgentConfig)[name]))
+            source = str(config.data_dir / SAVED_SETTINGS_FILE)
+        found.append(
+            Setting(name=variable, value=value, source=source, meaning=setting_meanings(AgentConfig)[name])
+        )
     return found
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[UnknownVariable]:
     """FARM_ variables that nobody reads: misspelt, or of another release."""
-    known = {*COMMANDS_OWN, *_FOR_CHILDREN, *_names(FarmConfig, _FARM), *_names(AgentConfig, _AGENT)}
+    known = {*COMMAND_VARIABLES, *_CHILD_VARIABLES, *_names(FarmConfig, _FARM), *_names(AgentConfig, _AGENT)}
     return [
-        UnknownVariable(name=name, meant=close_name(name, known))
+        UnknownVariable(name=name, meant=closest_name(name, known))
         for name in sorted(environment)
         if name.upper().startswith(_FARM) and name.upper() not in known
     ]
 
 
-def meanings(model: type[BaseSettings]) -> dict[str, str]:
+def setting_meanings(model: type[BaseSettings]) -> dict[str, str]:
     """What each setting means, by its name: the `#:` comment above it, or above those it is one of."""
     found: dict[str, str] = {}
     lines: list[str] = []
@@ -106,10 +108,10 @@ def meanings(model: type[BaseSettings]) -> dict[str, str]:
 
 
 def _values(config: BaseSettings) -> dict[str, str]:
-    return {name: _in_words(getattr(config, name)) for name in type(config).model_fields}
+    return {name: _value_text(getattr(config, name)) for name in type(config).model_fields}
 
 
-def _in_words(value: Any) -> str:
+def _value_text(value: Any) -> str:
     match value:
         case None:
             return "none"

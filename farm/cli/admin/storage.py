@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from farm.cli.shell.address import connect, data_dir
-from farm.cli.shell.output import Json, out, print_json, talk
+from farm.cli.shell.output import Json, out, print_json, print_notice
 from farm.core.errors import InvalidInput
 
 app = typer.Typer(no_args_is_help=True, help="What takes the farm's room, and by which limits it goes.")
@@ -39,7 +39,7 @@ def sweep(
 
     Example: farm storage sweep --dry-run
     """
-    from farm.cli.admin.storage_report import going_table, plan_text, swept_text
+    from farm.cli.admin.storage_report import eviction_table, plan_text, sweep_text
 
     with connect() as farm:
         plan = farm.storage().next_sweep
@@ -47,15 +47,15 @@ def sweep(
             print_json(plan.model_dump(mode="json"))
             return
         if plan.artifacts and not as_json:
-            out().print(going_table(plan.artifacts))
-        talk(plan_text(plan))
+            out().print(eviction_table(plan.artifacts))
+        print_notice(plan_text(plan))
         if dry_run:
             return
         swept = farm.sweep_storage()
     if as_json:
         print_json(swept.model_dump(mode="json"))
     else:
-        talk(swept_text(swept))
+        print_notice(sweep_text(swept))
 
 
 @app.command()
@@ -87,4 +87,4 @@ def compact(
     if as_json:
         print_json({"freed_bytes": freed_bytes})
     else:
-        talk(f"{config.database_path}: {size_text(freed_bytes)} given back")
+        print_notice(f"{config.database_path}: {size_text(freed_bytes)} given back")

@@ -6,10 +6,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.shell.formatting import joined, moment, plural
-from farm.cli.shell.tables import add_row, listing
+from farm.cli.shell.formatting import join_or_dash, local_time_text, plural
+from farm.cli.shell.tables import add_row, new_table
 from farm.core.base.units import size_text
-from farm.wire.documents.files.storage import ArtifactGoing, LimitsView, StorageView, SweepPreview, SweepView
+from farm.wire.documents.files.storage import (
+    ArtifactEviction,
+    LimitsView,
+    StorageView,
+    SweepPreview,
+    SweepView,
+)
 
 
 def storage_report(view: StorageView) -> RenderableType:
@@ -27,9 +33,9 @@ def storage_report(view: StorageView) -> RenderableType:
         _lines(f"expired output: {plural(view.expired_reports, 'report')}, what came of them is kept"),
     ]
     if view.phones:
-        parts.append(_phone_table(view))
+        parts.append(_device_table(view))
     if view.next_sweep.artifacts:
-        parts.append(going_table(view.next_sweep.artifacts))
+        parts.append(eviction_table(view.next_sweep.artifacts))
     return Group(*parts, _lines(plan_text(view.next_sweep)))
 
 
@@ -53,10 +59,10 @@ def plan_text(plan: SweepPreview) -> str:
     )
     if plan.lost:
         said.append(f"{plural(len(plan.lost), 'artifact')} marked whose files are gone")
-    return f"the next sweep: {joined(said)}" if said else "the next sweep: nothing to do"
+    return f"the next sweep: {join_or_dash(said)}" if said else "the next sweep: nothing to do"
 
 
-def swept_text(swept: SweepView) -> str:
+def sweep_text(swept: SweepView) -> str:
     """What a sweep did, in one line."""
     said = _counts(
         (swept.artifacts, "artifact", swept.artifact_bytes),
@@ -65,34 +71,40 @@ def swept_text(swept: SweepView) -> str:
     said += [f"{size_text(swept.file_bytes)} freed on the disk"] if swept.files else []
     if swept.lost:
         said.append(f"{plural(swept.lost, 'artifact')} marked whose files were gone")
-    return f"swept: {joined(said)}" if said else "swept: nothing had to go"
+    return f"swept: {join_or_dash(said)}" if said else "swept: nothing had to go"
 
 
-def going_table(going: Sequence[ArtifactGoing]) -> Table:
+def eviction_table(going: Sequence[ArtifactEviction]) -> Table:
     """The artifacts that go, first ones first."""
-    table = listing(names=("goes",), words=("what",), numbers=("size", "last used"))
+    table = new_table(names=("goes",), words=("what",), numbers=("size", "last used"))
     for artifact in going:
-        what = joined(artifact.names)
-        add_row(table, artifact.digest[:12], what, size_text(artifact.size_bytes), moment(artifact.used_at))
+        what = join_or_dash(artifact.names)
+        add_row(
+            table,
+            artifact.digest[:12],
+            what,
+            size_text(artifact.size_bytes),
+            local_time_text(artifact.used_at),
+        )
     return table
 
 
 def _artifact_table(view: StorageView) -> Table:
-    table = listing(names=("artifacts", "use"), numbers=("files", "size"))
+    table = new_table(names=("artifacts", "use"), numbers=("files", "size"))
     for use in view.artifacts:
         add_row(table, use.kind, use.use, str(use.files), size_text(use.size_bytes))
     return table
 
 
 def _evidence_table(view: StorageView) -> Table:
-    table = listing(names=("output",), numbers=("reports", "size"))
+    table = new_table(names=("output",), numbers=("reports", "size"))
     for age in view.evidence:
         add_row(table, age.age, str(age.reports), size_text(age.size_bytes))
     return table
 
 
-def _phone_table(view: StorageView) -> Table:
-    table = listing(names=("phone",), numbers=("free",))
+def _device_table(view: StorageView) -> Table:
+    table = new_table(names=("phone",), numbers=("free",))
     for phone in view.phones:
         add_row(table, phone.device_id, size_text(phone.free_bytes))
     return table

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from farm.core.operations.diagnostic import Finding, ok, warning
+from farm.core.operations.diagnostic import Diagnostic, ok, warning
 
 #: An import takes 3 to 6 s of CPU time; a machine that has less to spare is not waited for.
 _DEADLINE_S = 20.0
@@ -14,7 +14,7 @@ Process = subprocess.Popen[str]
 
 
 @contextmanager
-def importing(module: str = "farm.variants.networks") -> Iterator[Process]:
+def import_process(module: str = "farm.variants.networks") -> Iterator[Process]:
     """Have a process import a module; it is gone after the block."""
     # A build for another CPU ends by a signal, and torch takes its time to load.
     command = [sys.executable, "-c", f"import {module}"]
@@ -27,17 +27,17 @@ def importing(module: str = "farm.variants.networks") -> Iterator[Process]:
             process.kill()
 
 
-def examine_torch(process: Process, *, deadline_s: float = _DEADLINE_S) -> Finding:
+def diagnose_torch(process: Process, *, deadline_s: float = _DEADLINE_S) -> Diagnostic:
     """Whether this machine can build variants; nothing else needs torch."""
     try:
         _, said = process.communicate(timeout=deadline_s)
     except subprocess.TimeoutExpired:
         hint = "look again when this machine has less to do: farm doctor --farm"
         return warning("torch", f"its import had not ended after {deadline_s:g} s", hint)
-    return check_torch(None if process.returncode == 0 else _why(said, process.returncode))
+    return check_torch(None if process.returncode == 0 else _failure_reason(said, process.returncode))
 
 
-def check_torch(error: str | None) -> Finding:
+def check_torch(error: str | None) -> Diagnostic:
     """Whether what its import said lets variants be built."""
     if error is None:
         return ok("torch", "it imports: `farm variants build` can work here")
@@ -45,6 +45,6 @@ def check_torch(error: str | None) -> Finding:
     return warning("torch", f"it does not import ({error}): `farm variants build` cannot work here", hint)
 
 
-def _why(said: str, exit_code: int) -> str:
+def _failure_reason(said: str, exit_code: int) -> str:
     lines = said.strip().splitlines()
     return lines[-1] if lines else f"exit code {exit_code}"

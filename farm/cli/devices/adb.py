@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.identity import me
-from farm.core.devices.adb_allowlist import refusal
+from farm.cli.shell.identity import require_identity
+from farm.core.devices.adb_allowlist import forbidden_reason
 from farm.core.errors import HostError, InvalidInput
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ def adb(
     Example: farm adb bench-a push model.pt /data/local/tmp/
     """
     arguments = words or []
-    if reason := refusal(arguments):
+    if reason := forbidden_reason(arguments):
         raise InvalidInput(
             f"farm adb does not do that: {reason}", hint="farm adb ID shell, push, pull, logcat"
         )
     with connect() as farm:
-        access = farm.adb_access(device, me())
+        access = farm.adb_access(device, require_identity())
     if access.boot_id != _boot_id():
-        raise _elsewhere(access, arguments)
+        raise _other_host_error(access, arguments)
     _become_adb(access, arguments)
 
 
@@ -60,7 +60,7 @@ def _become_adb(access: "AdbAccess", arguments: list[str]) -> NoReturn:
     os.execv(sys.executable, command)
 
 
-def _elsewhere(access: "AdbAccess", arguments: list[str]) -> HostError:
+def _other_host_error(access: "AdbAccess", arguments: list[str]) -> HostError:
     there = shlex.join(["adb", "-P", str(access.adb_port), "-s", access.serial, *arguments])
     return HostError(
         f"{access.device_id} hangs on {access.host}, not on this machine",

@@ -7,12 +7,12 @@ import typer
 from farm.cli.devices import actions, reservations, settings
 from farm.cli.devices.devices import devices
 from farm.cli.shell.address import connect
-from farm.cli.shell.identity import asked
-from farm.cli.shell.output import Json, ask, out, print_json, talk
+from farm.cli.shell.identity import operator_request
+from farm.cli.shell.output import Json, confirm, out, print_json, print_notice
 from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from farm.wire.documents.devices import Asked, DeviceChange, RetirementPlan
+    from farm.wire.documents.devices import DeviceChange, OperatorRequest, RetirementPlan
 
 app = typer.Typer(no_args_is_help=True, help="Phones: how they are, what they are called, who may use them.")
 
@@ -24,7 +24,7 @@ app.command("list")(devices)
 app.command("identify")(actions.identify)
 app.command("clean")(actions.clean)
 app.command("setup")(settings.setup)
-app.command("hold")(reservations.hold)
+app.command("hold")(reservations.reserve)
 app.command("release")(reservations.release)
 
 
@@ -55,7 +55,7 @@ def admit(
 
     Example: farm device admit --all --host lab-2
     """
-    from farm.wire.documents.devices import Asked
+    from farm.wire.documents.devices import OperatorRequest
 
     if every == bool(device) or (host and not every):
         raise InvalidInput("name phones, or use --all", hint="farm device admit --all [--host HOST]")
@@ -63,9 +63,9 @@ def admit(
         waiting = [view for view in farm.devices() if view.admin == "pending" and host in (None, view.host)]
         named = [view.device_id for view in waiting] if every else device or []
         for name in named:
-            _say(farm.change_device(name, "admit", asked(Asked, reason=reason)))
+            _say(farm.change_device(name, "admit", operator_request(OperatorRequest, reason=reason)))
     if not named:
-        talk(
+        print_notice(
             "No phone waits to be admitted." if host is None else f"No phone of {host} waits to be admitted."
         )
 
@@ -87,7 +87,7 @@ def label(
 
     if clear == (name is not None):
         raise InvalidInput("give a name, or --clear", hint="farm device label ID NAME")
-    _change(device, "label", asked(LabelRequest, label=name, reason=reason))
+    _change(device, "label", operator_request(LabelRequest, label=name, reason=reason))
 
 
 @app.command()
@@ -108,7 +108,9 @@ def tag(
     if not add and not remove:
         raise InvalidInput("name a tag to add, or --remove TAG", hint="`farm device show ID` lists its tags")
     _change(
-        device, "tags", asked(TagRequest, add=tuple(add or ()), remove=tuple(remove or ()), reason=reason)
+        device,
+        "tags",
+        operator_request(TagRequest, add=tuple(add or ()), remove=tuple(remove or ()), reason=reason),
     )
 
 
@@ -118,33 +120,33 @@ def check(device: Id, reason: Why = None) -> None:
 
     Example: farm device check bench-a
     """
-    from farm.wire.documents.devices import Asked
+    from farm.wire.documents.devices import OperatorRequest
 
-    _change(device, "check", asked(Asked, reason=reason))
+    _change(device, "check", operator_request(OperatorRequest, reason=reason))
 
 
 @app.command()
-def accept(device: Id, reason: Annotated[str, typer.Option(help="Why; others will ask.")]) -> None:
+def accept(device: Id, reason: Annotated[str, typer.Option(help="Why; others will confirm.")]) -> None:
     """Take how fast a phone is now for right: its golden runs are compared with its own alone from now on.
 
     For a phone that is slower for good, say after a battery swap. Only another accept takes it back.
 
     Example: farm device accept bench-a --reason "a new battery, the maker's limit is lower"
     """
-    from farm.wire.documents.devices import AcceptRequest
+    from farm.wire.documents.devices import RebaselineRequest
 
-    _change(device, "accept", asked(AcceptRequest, reason=reason))
+    _change(device, "accept", operator_request(RebaselineRequest, reason=reason))
 
 
 @app.command()
-def cordon(device: Id, reason: Annotated[str, typer.Option(help="Why; others will ask.")]) -> None:
+def cordon(device: Id, reason: Annotated[str, typer.Option(help="Why; others will confirm.")]) -> None:
     """Give a phone no further work. A run under way ends; its queue waits for uncordon.
 
     Example: farm device cordon bench-a --reason "the battery swells"
     """
-    from farm.wire.documents.devices import Asked
+    from farm.wire.documents.devices import OperatorRequest
 
-    _change(device, "cordon", asked(Asked, reason=reason))
+    _change(device, "cordon", operator_request(OperatorRequest, reason=reason))
 
 
 @app.command()
@@ -153,32 +155,36 @@ def uncordon(device: Id, reason: Why = None) -> None:
 
     Example: farm device uncordon bench-a
     """
-    from farm.wire.documents.devices import Asked
+    from farm.wire.documents.devices import OperatorRequest
 
-    _change(device, "uncordon", asked(Asked, reason=reason))
+    _change(device, "uncordon", operator_request(OperatorRequest, reason=reason))
 
 
 @app.command()
 def retire(
     device: Id,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not confirm.")] = False,
     reason: Why = None,
 ) -> None:
     """Take a phone out of the farm. What is queued for it is cancelled; plugged in again, it stays retired.
 
     Example: farm device retire bench-a --yes
     """
-    from farm.wire.documents.devices import Asked
+    from farm.wire.documents.devices import OperatorRequest
 
     with connect() as farm:
         plan = farm.retirement(device)
-        talk(_planned(plan))
+        print_notice(_plan_text(plan))
         if not yes:
-            ask("Retire it?")
-        _say(farm.change_device(plan.device.device_id, "retire", asked(Asked, reason=reason)))
+            confirm("Retire it?")
+        _say(
+            farm.change_device(
+                plan.device.device_id, "retire", operator_request(OperatorRequest, reason=reason)
+            )
+        )
 
 
-def _planned(plan: "RetirementPlan") -> str:
+def _plan_text(plan: "RetirementPlan") -> str:
     from farm.cli.shell.formatting import plural
 
     view = plan.device
@@ -189,10 +195,10 @@ def _planned(plan: "RetirementPlan") -> str:
     return "\n".join(lines)
 
 
-def _change(device: str, verb: str, request: "Asked") -> None:
+def _change(device: str, verb: str, request: "OperatorRequest") -> None:
     with connect() as farm:
         _say(farm.change_device(device, verb, request))
 
 
 def _say(change: "DeviceChange") -> None:
-    talk(f"{change.said}." if change.changed else f"Nothing changed: {change.said}.")
+    print_notice(f"{change.said}." if change.changed else f"Nothing changed: {change.said}.")

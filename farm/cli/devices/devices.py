@@ -1,6 +1,6 @@
 """`farm devices`: the phones, their state, and why one gets no work."""
 
-from farm.cli.events.alarms import tell_of_alarms
+from farm.cli.events.alarms import warn_of_alarms
 from farm.cli.shell.address import connect
 from farm.cli.shell.output import Json, show
 
@@ -17,4 +17,4 @@ def devices(as_json: Json = False) -> None:
     with connect() as farm:
         show(farm.devices(), device_table, as_json=as_json)
         if not as_json:
-            tell_of_alarms(farm)
+            warn_of_alarms(farm)

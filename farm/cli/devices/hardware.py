@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from farm.cli.shell.formatting import NOTHING, plural
-from farm.cli.shell.tables import add_row, listing
+from farm.cli.shell.formatting import EMPTY_CELL, plural
+from farm.cli.shell.tables import add_row, new_table
 from farm.core.base.units import size_text
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.hardware import Cluster, Gpu, NnapiDriver
@@ -15,9 +15,9 @@ _GHZ = 1_000_000_000
 
 def hardware_table(facts: DeviceFacts) -> Table:
     """One row for each thing that is known of a phone; what it does not tell has no row."""
-    table = listing(names=("fact",), prose=("value", "source"))
+    table = new_table(names=("fact",), prose=("value", "source"))
     for fact, value, source in _rows(facts):
-        add_row(table, fact, value, facts.sources.get(source, NOTHING))
+        add_row(table, fact, value, facts.sources.get(source, EMPTY_CELL))
     return table
 
 
@@ -31,10 +31,10 @@ def _rows(facts: DeviceFacts) -> Iterator[tuple[str, str, str]]:
         ("cores", facts.cores and plural(facts.cores, "core"), "cores"),
     )
     yield from ((name, str(value), source) for name, value, source in plain if value)
-    yield from (("", cluster_words(cluster), "clusters") for cluster in facts.clusters)
+    yield from (("", cluster_text(cluster), "clusters") for cluster in facts.clusters)
     if facts.gpu is not None:
         yield from _gpu_rows(facts.gpu)
-    yield from (("NNAPI driver", driver_words(driver), "nnapi") for driver in facts.nnapi)
+    yield from (("NNAPI driver", driver_text(driver), "nnapi") for driver in facts.nnapi)
     yield from _system_rows(facts)
 
 
@@ -65,7 +65,7 @@ def _system_rows(facts: DeviceFacts) -> Iterator[tuple[str, str, str]]:
     yield from ((name, str(value), source) for name, value, source in rows if value)
 
 
-def cluster_words(cluster: Cluster) -> str:
+def cluster_text(cluster: Cluster) -> str:
     """`4 x Cortex-A510 (0-3), 0.30 to 1.70 GHz`."""
     kind = f"{len(cluster.cores)} x {cluster.core or 'core'} ({_numbers(cluster.cores)})"
     if cluster.max_hz is None:
@@ -74,7 +74,7 @@ def cluster_words(cluster: Cluster) -> str:
     return f"{kind}, {low}{cluster.max_hz / _GHZ:.2f} GHz"
 
 
-def driver_words(driver: NnapiDriver) -> str:
+def driver_text(driver: NnapiDriver) -> str:
     """`google-edgetpu, version 4, runs`."""
     state = {True: "runs", False: "does not run", None: "whether it runs is not known"}[driver.running]
     version = "" if driver.version is None else f", version {driver.version}"

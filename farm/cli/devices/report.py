@@ -8,9 +8,9 @@ from rich.text import Text
 
 from farm.cli.devices.hardware import hardware_table
 from farm.cli.devices.settings_table import settings_line
-from farm.cli.devices.state_text import recovery_words, since_words, state_words
-from farm.cli.shell.formatting import NOTHING, joined, moment, phone, plural
-from farm.cli.shell.tables import add_row, listing
+from farm.cli.devices.state_text import device_state_text, recovery_text, since_text
+from farm.cli.shell.formatting import EMPTY_CELL, device_kind, join_or_dash, local_time_text, plural
+from farm.cli.shell.tables import add_row, new_table
 from farm.core.base.units import size_text
 from farm.core.devices.condition import Condition
 from farm.wire.documents.devices import DeviceDetail
@@ -35,9 +35,12 @@ def device_report(view: DeviceDetail) -> RenderableType:
 
 def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
     yield "device", view.name if view.label is None else f"{view.label} ({view.device_id})"
-    yield "state", f"{state_words(view)}, for {since_words(view)}" if view.since else state_words(view)
+    yield (
+        "state",
+        f"{device_state_text(view)}, for {since_text(view)}" if view.since else device_state_text(view),
+    )
     if view.waiting_for:
-        yield "no work because", joined(view.waiting_for)
+        yield "no work because", join_or_dash(view.waiting_for)
     if view.why:
         yield "why", view.why
     if view.advice:
@@ -46,28 +49,31 @@ def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
         yield "its host", f"{view.incident}; that is not held against the phone"
     yield "presence", f"{view.presence} ({view.detail})" if view.detail else view.presence
     if view.recovery is not None:
-        yield "recovery", recovery_words(view.recovery)
+        yield "recovery", recovery_text(view.recovery)
     yield "health", view.health
-    if view.golden_run:
-        yield "golden run", view.golden_run
-    if view.level_accepted_at:
-        yield "its level", f"accepted {moment(view.level_accepted_at)}: compared with its own runs since then"
+    if view.reference_run:
+        yield "golden run", view.reference_run
+    if view.rebaselined_at:
+        yield (
+            "its level",
+            f"accepted {local_time_text(view.rebaselined_at)}: compared with its own runs since then",
+        )
     yield "admin", view.admin
-    kind = phone(view.device_model, view.soc, virtual=view.virtual)
+    kind = device_kind(view.device_model, view.soc, virtual=view.virtual)
     yield "phone", f"{kind}, unit {view.unit}" if view.unit else kind
-    yield "tags", ", ".join(view.tags) or NOTHING
-    yield "host, serial", f"{view.host}, {view.serial}; last seen {moment(view.seen_at)}"
+    yield "tags", ", ".join(view.tags) or EMPTY_CELL
+    yield "host, serial", f"{view.host}, {view.serial}; last seen {local_time_text(view.seen_at)}"
     if view.condition is not None:
-        yield "condition", condition_words(view.condition)
+        yield "condition", condition_text(view.condition)
     if view.settings is not None:
         yield "settings", settings_line(view.settings)
     yield "queue", plural(view.queued_jobs, "job")
-    for errand in view.errands:
-        waits = f", waits because {errand.waiting_for}" if errand.waiting_for else ""
-        yield "errand", f"{errand.kind} for {errand.asked_by}{waits}"
+    for device_action in view.device_actions:
+        waits = f", waits because {device_action.waiting_for}" if device_action.waiting_for else ""
+        yield "device_action", f"{device_action.kind} for {device_action.requested_by}{waits}"
 
 
-def condition_words(condition: Condition) -> str:
+def condition_text(condition: Condition) -> str:
     """What the phone was like when it was last looked at; what it does not report is left out."""
     level, charging = condition.battery_level_pct, condition.charging
     free = condition.storage_free_bytes
@@ -81,22 +87,24 @@ def condition_words(condition: Condition) -> str:
         condition.load_1m is not None and f"load {condition.load_1m:.2f}",
     ]
     said = ", ".join(part for part in parts if part)
-    return f"{said or 'it reports nothing'} (at {moment(condition.taken_at)})"
+    return f"{said or 'it reports nothing'} (at {local_time_text(condition.taken_at)})"
 
 
 def _attempt_table(view: DeviceDetail) -> Table:
-    table = listing(names=("attempt", "job", "what", "ended"), numbers=("claimed",), prose=("why",))
+    table = new_table(names=("attempt", "job", "what", "ended"), numbers=("claimed",), prose=("why",))
     for attempt in view.attempts:
         ended = str(attempt.outcome or attempt.state)
         ids = (str(attempt.attempt_id), str(attempt.job_id))
-        add_row(table, *ids, attempt.kind, ended, moment(attempt.claimed_at), attempt.code or NOTHING)
+        add_row(
+            table, *ids, attempt.kind, ended, local_time_text(attempt.claimed_at), attempt.code or EMPTY_CELL
+        )
     return table
 
 
 def _event_table(view: DeviceDetail) -> Table:
-    table = listing(names=("at", "what"), words=("by",), prose=("why",))
+    table = new_table(names=("at", "what"), words=("by",), prose=("why",))
     for event in view.events:
         change = event.kind.removeprefix("device_").replace("_", " ")
         moved = f" to {event.to_state}" if event.kind.endswith("_changed") else ""
-        add_row(table, moment(event.at), change + moved, event.actor, event.cause or NOTHING)
+        add_row(table, local_time_text(event.at), change + moved, event.actor, event.cause or EMPTY_CELL)
     return table

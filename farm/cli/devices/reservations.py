@@ -7,8 +7,8 @@ import typer
 
 from farm.cli.shell.address import connect
 from farm.cli.shell.duration import seconds
-from farm.cli.shell.identity import asked
-from farm.cli.shell.output import talk
+from farm.cli.shell.identity import operator_request
+from farm.cli.shell.output import print_notice
 from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, its label, or the beginning of either.")]
 
 
-def hold(
+def reserve(
     device: Id,
     span: Annotated[str, typer.Option("--for", metavar="TIME", help="From now on: 30m, 2h, 7d.")],
     reason: Annotated[str | None, typer.Option(help="What for; others will ask.")] = None,
@@ -30,18 +30,18 @@ def hold(
 
     Example: farm device hold bench-a --for 2h --reason "a driver to try"
     """
-    from farm.wire.documents.devices import HoldRequest
+    from farm.wire.documents.devices import ReservationRequest
 
-    request = asked(HoldRequest, for_s=seconds(span), reason=reason)
+    request = operator_request(ReservationRequest, for_s=seconds(span), reason=reason)
     with connect() as farm:
         change = farm.change_device(device, "hold", request)
-        talk(f"{change.said}.")
+        print_notice(f"{change.said}.")
         try:
-            view = _once_quiet(farm, change.device)
+            view = _wait_until_idle(farm, change.device)
         except KeyboardInterrupt:
-            talk("It stays held, and the run on it goes on to its end.")
+            print_notice("It stays held, and the run on it goes on to its end.")
             raise typer.Exit(130) from None
-    talk(_yours(view))
+    print_notice(_reserved_text(view))
 
 
 def release(
@@ -69,27 +69,27 @@ def release(
             "who asserts that a phone is clean says how they know",
             hint='add --reason, like --reason "reset to factory settings"',
         )
-    request = asked(ReleaseRequest, force=force, assert_clean=assert_clean, reason=reason)
+    request = operator_request(ReleaseRequest, force=force, assert_clean=assert_clean, reason=reason)
     with connect() as farm:
         change = farm.change_device(device, "release", request)
-    talk(f"{change.said}." if change.changed else f"Nothing changed: {change.said}.")
+    print_notice(f"{change.said}." if change.changed else f"Nothing changed: {change.said}.")
 
 
-def _once_quiet(farm: "FarmClient", view: "DeviceView") -> "DeviceView":
+def _wait_until_idle(farm: "FarmClient", view: "DeviceView") -> "DeviceView":
     """The phone when nothing of the farm's runs on it, or when there is no telling because it is away."""
     from farm.cli.shell.wait import wait_for
 
     return wait_for(
-        lambda: farm.device(view.device_id), lambda now: now.is_quiet or not now.is_reachable, _waits
+        lambda: farm.device(view.device_id), lambda now: now.is_quiet or not now.is_reachable, _waiting_text
     )
 
 
-def _waits(view: "DeviceView") -> str:
+def _waiting_text(view: "DeviceView") -> str:
     job = f"job {view.job_id} ends" if view.job_id is not None else "it is cleaned up"
     return f"waiting until {job} on {view.name}"
 
 
-def _yours(view: "DeviceView") -> str:
+def _reserved_text(view: "DeviceView") -> str:
     if not view.is_reachable:
         return f"It is {view.presence} now; nothing will be run on it when it comes back."
     return f"It is yours. Talk to it: farm adb {quote(view.name)} shell"

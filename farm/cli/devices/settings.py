@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli.devices.actions import Id, run_errand
+from farm.cli.devices.actions import Id, run_device_action
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json, talk
+from farm.cli.shell.output import Json, out, print_json, print_notice
 from farm.core.errors import InvalidInput
-from farm.core.upkeep.device_action import ErrandKind
-from farm.core.upkeep.device_settings import BY_HAND, SettingState, ShelfRecord
+from farm.core.upkeep.device_action import DeviceActionKind
+from farm.core.upkeep.device_settings import MANUAL_STEPS, DeviceSettingsRecord, SettingState
 
 if TYPE_CHECKING:
     from farm.wire.documents.devices import DeviceDetail
@@ -32,22 +32,24 @@ def setup(
             "--yes, --check and --undo exclude each other", hint="farm device setup ID --check"
         )
     if yes or undo:
-        run_errand(device, ErrandKind.UNDO_SETTINGS if undo else ErrandKind.SET_UP, tells=False)
+        run_device_action(
+            device, DeviceActionKind.RESTORE_SETTINGS if undo else DeviceActionKind.PROVISION, tells=False
+        )
     else:
-        run_errand(device, ErrandKind.CHECK_SETTINGS, tells=False)
-    view = _shown(device, as_json=as_json)
-    differing = _differing(view.settings)
+        run_device_action(device, DeviceActionKind.CHECK_SETTINGS, tells=False)
+    view = _show_settings(device, as_json=as_json)
+    differing = _count_differing(view.settings)
     if yes or check or undo or not differing:
         return
     if not sys.stdin.isatty():
-        talk(f"Nothing was changed: farm device setup {view.name} --yes changes these {differing}.")
+        print_notice(f"Nothing was changed: farm device setup {view.name} --yes changes these {differing}.")
         return
     typer.confirm(f"Change these {differing}?", abort=True, err=True)
-    run_errand(device, ErrandKind.SET_UP, tells=False)
-    _shown(device, as_json=as_json)
+    run_device_action(device, DeviceActionKind.PROVISION, tells=False)
+    _show_settings(device, as_json=as_json)
 
 
-def _shown(device: str, *, as_json: bool) -> "DeviceDetail":
+def _show_settings(device: str, *, as_json: bool) -> "DeviceDetail":
     from farm.cli.devices.settings_table import settings_line, settings_reasons, settings_table
 
     with connect() as farm:
@@ -60,12 +62,12 @@ def _shown(device: str, *, as_json: bool) -> "DeviceDetail":
         out().print(settings_table(view.settings))
         for reason in settings_reasons(view.settings):
             out().print(reason, markup=False, soft_wrap=True)
-        talk(f"{view.name}: {settings_line(view.settings)}.")
-        for step in BY_HAND if view.settings.kind is not ErrandKind.UNDO_SETTINGS else ():
-            talk(f"By hand: {step}.")
+        print_notice(f"{view.name}: {settings_line(view.settings)}.")
+        for step in MANUAL_STEPS if view.settings.kind is not DeviceActionKind.RESTORE_SETTINGS else ():
+            print_notice(f"By hand: {step}.")
     return view
 
 
-def _differing(record: ShelfRecord | None) -> int:
+def _count_differing(record: DeviceSettingsRecord | None) -> int:
     found = () if record is None else record.settings
     return sum(each.state is SettingState.DIFFERENT for each in found)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.identity import asked
-from farm.cli.shell.output import Json, print_json, show, talk
+from farm.cli.shell.identity import operator_request
+from farm.cli.shell.output import Json, print_json, print_notice, show
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -47,32 +47,32 @@ def clear(
     from farm.wire.documents.alarms import ClearRequest
 
     with connect() as farm:
-        view = farm.clear_alarm(alarm, asked(ClearRequest, reason=reason))
+        view = farm.clear_alarm(alarm, operator_request(ClearRequest, reason=reason))
     if as_json:
         print_json(view.model_dump(mode="json"))
     else:
-        talk(f"Alarm {view.alarm_id} is cleared by {view.cleared_by}.")
+        print_notice(f"Alarm {view.alarm_id} is cleared by {view.cleared_by}.")
 
 
 def alarm_table(found: Sequence["AlarmView"]) -> "RenderableType":
     """One line an alarm, with what to do about it below."""
     from rich.text import Text
 
-    from farm.cli.shell.formatting import moment
-    from farm.cli.shell.tables import add_row, listing
+    from farm.cli.shell.formatting import local_time_text
+    from farm.cli.shell.tables import add_row, new_table
 
     if not found:
         return Text("No alarm is open.")
-    table = listing(names=("alarm", "what", "since"), prose=("message",))
+    table = new_table(names=("alarm", "what", "since"), prose=("message",))
     for view in found:
         said = f"{view.message}\nhint: {view.hint}"
         if view.cleared_at is not None:
-            said = f"{view.message}\ncleared {moment(view.cleared_at)} by {view.cleared_by}"
-        add_row(table, str(view.alarm_id), view.kind, moment(view.raised_at), said)
+            said = f"{view.message}\ncleared {local_time_text(view.cleared_at)} by {view.cleared_by}"
+        add_row(table, str(view.alarm_id), view.kind, local_time_text(view.raised_at), said)
     return table
 
 
-def tell_of_alarms(farm: "FarmClient") -> None:
+def warn_of_alarms(farm: "FarmClient") -> None:
     """One line on stderr where alarms are open."""
     from farm.cli.shell.formatting import plural
     from farm.core.errors import FarmError
@@ -84,4 +84,4 @@ def tell_of_alarms(farm: "FarmClient") -> None:
         return
     if found:
         are = "is" if len(found) == 1 else "are"
-        talk(f"{plural(len(found), 'alarm')} {are} open: `farm alarms`.")
+        print_notice(f"{plural(len(found), 'alarm')} {are} open: `farm alarms`.")

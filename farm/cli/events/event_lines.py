@@ -16,7 +16,7 @@ class EventLines:
 
     def line(self, event: LoggedEventView) -> str:
         """`18:40:12  ann  device pixel-8 cordoned: active → cordoned (swollen battery)`."""
-        return f"{self._when(event.at)}  {_who(event.actor):{_WHO_WIDTH}}  {what(event)}"
+        return f"{self._when(event.at)}  {_actor_text(event.actor):{_WHO_WIDTH}}  {event_text(event)}"
 
     def _when(self, at: datetime) -> str:
         local = at.astimezone()
@@ -26,15 +26,15 @@ class EventLines:
         return f"{local:%Y-%m-%d %H:%M:%S}"
 
 
-def what(event: LoggedEventView) -> str:
+def event_text(event: LoggedEventView) -> str:
     """What became of which thing, and why."""
     thing = f"{event.subject.replace('_', ' ')} {event.subject_id}"
     happened = event.kind.removeprefix(f"{event.subject}_").replace("_", " ")
     cause = f" ({event.cause})" if event.cause else ""
-    return f"{thing} {happened}{_states(event, happened)}{cause}"
+    return f"{thing} {happened}{_transition_text(event, happened)}{cause}"
 
 
-def _states(event: LoggedEventView, happened: str) -> str:
+def _transition_text(event: LoggedEventView, happened: str) -> str:
     """From where to where, unless the word for what happened says it already."""
     before, after = event.from_state, event.to_state
     if before is not None and after is not None:
@@ -42,6 +42,6 @@ def _states(event: LoggedEventView, happened: str) -> str:
     return f": {after}" if after is not None and after != happened else ""
 
 
-def _who(actor: str) -> str:
+def _actor_text(actor: str) -> str:
     """People by their names; agents and the farm as what they are."""
     return actor.removeprefix("user:")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import JsonLines, out, print_json_line, talk
-from farm.core.errors import FarmTrouble
+from farm.cli.shell.output import JsonLines, out, print_json_line, print_notice
+from farm.core.errors import FarmFault
 
 if TYPE_CHECKING:
     from farm.client.farm_client import FarmClient
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _WAIT_S = 20.0
 #: A farm that is restarted is asked again as often as this, for as long as that.
 _RETRY_S = 1.0
-PATIENCE_S = 180.0
+AWAY_TIMEOUT_S = 180.0
 #: The newest of them are shown; a follower reads on in pages of this size.
 _LIMIT = 50
 _MAX_LIMIT = 1000
@@ -59,16 +59,16 @@ def events(
         tell = _printer(as_json=as_json)
         for event in page.events:
             tell(event)
-        _say_how_many(page, limit, is_followed=follow)
+        _print_count(page, limit, is_followed=follow)
         if follow:
             _follow(farm, page.next, {**asked, "limit": _MAX_LIMIT}, tell)
 
 
-def _say_how_many(page: "EventPage", limit: int, *, is_followed: bool) -> None:
+def _print_count(page: "EventPage", limit: int, *, is_followed: bool) -> None:
     if len(page.events) == limit:
-        talk(f"These are the newest {limit}; --limit shows more, up to {_MAX_LIMIT}.")
+        print_notice(f"These are the newest {limit}; --limit shows more, up to {_MAX_LIMIT}.")
     elif not page.events and not is_followed:
-        talk("Nothing of that happened. `farm events` without options shows everything.")
+        print_notice("Nothing of that happened. `farm events` without options shows everything.")
 
 
 def _printer(*, as_json: bool) -> "Callable[[LoggedEventView], None]":
@@ -92,11 +92,11 @@ def _follow(
 
     Raises:
         typer.Exit: the person pressed Ctrl-C.
-        FarmTrouble: the farm did not come back.
+        FarmFault: the farm did not come back.
     """
     try:
         while True:
-            page = _patiently(partial(farm.events, asked, after=after, wait_s=_WAIT_S))
+            page = _retry_while_away(partial(farm.events, asked, after=after, wait_s=_WAIT_S))
             for event in page.events:
                 tell(event)
             after = page.next
@@ -104,15 +104,15 @@ def _follow(
         raise typer.Exit(0) from None
 
 
-def _patiently(look: "Callable[[], EventPage]") -> "EventPage":
+def _retry_while_away(look: "Callable[[], EventPage]") -> "EventPage":
     began_s, has_said = time.monotonic(), False
     while True:
         try:
             return look()
-        except FarmTrouble as error:
-            if time.monotonic() - began_s > PATIENCE_S:
+        except FarmFault as error:
+            if time.monotonic() - began_s > AWAY_TIMEOUT_S:
                 raise
             if not has_said:
-                talk(f"{error.message}; trying again")
+                print_notice(f"{error.message}; trying again")
                 has_said = True
             time.sleep(_RETRY_S)

@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 
 import typer
 
-from farm.cli.access.secret_files import read_private, secret_said
-from farm.cli.shell.output import Json, out, print_json, talk
+from farm.cli.access.secret_files import read_private, read_secret
+from farm.cli.shell.output import Json, out, print_json, print_notice
 from farm.core.base.address import is_loopback
 from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-    from agents.link.enrollment import Joined
+    from agents.link.enrollment import EnrollmentResult
 
 app = typer.Typer(no_args_is_help=True, help="The agent of this machine, which looks after its phones.")
 
@@ -62,7 +62,7 @@ def join(
     # Before a person is asked for a token, or a pipe is read that gives it once.
     agent_settings(farm_url=url, host=host, data_dir=data_dir)
     config = agent_settings(farm_url=url, host=host, data_dir=data_dir, join_token=_token(token_file))
-    talk(what_next(asyncio.run(joined_by(config, SystemClock())), data_dir))
+    print_notice(joined_text(asyncio.run(joined_by(config, SystemClock())), data_dir))
 
 
 @app.command()
@@ -102,24 +102,24 @@ def status(data_dir: DataDir = None, as_json: Json = False) -> None:
     from dataclasses import asdict
 
     from agents.doctor.status import agent_status
-    from farm.cli.farm.local_agent import agent_here
+    from farm.cli.farm.local_agent import local_agent_config
     from farm.cli.hosts.tables import agent_text
 
-    found = agent_status(agent_here(data_dir))
+    found = agent_status(local_agent_config(data_dir))
     if as_json:
         print_json(asdict(found))
     else:
         out().print(agent_text(found), markup=False, soft_wrap=True)
 
 
-def what_next(joined: "Joined", data_dir: Path | None) -> str:
+def joined_text(joined: "EnrollmentResult", data_dir: Path | None) -> str:
     """What joining did, and how to go on."""
     lines = [f"{joined.host_id} has joined the farm at {joined.farm_url}."]
     if joined.replaced is not None:
         lines.append(f"Before, it was {joined.replaced.host} of the farm at {joined.replaced.farm_url}.")
-    if joined.put_aside:
+    if joined.archived_attempts:
         lines.append(
-            f"Attempts of then that will not be reported: {joined.put_aside}; evidence is put aside."
+            f"Attempts of then that will not be reported: {joined.archived_attempts}; evidence is put aside."
         )
     address = urlsplit(joined.farm_url)
     if address.scheme == "http" and not is_loopback(address.hostname or ""):
@@ -152,4 +152,4 @@ def _token(file: Path | None) -> "SecretStr | None":
         return SecretStr(read_private(file))
     if os.environ.get("FARM_AGENT_JOIN_TOKEN") or os.environ.get("FARM_AGENT_JOIN_TOKEN_FILE"):
         return None
-    return SecretStr(secret_said("join token"))
+    return SecretStr(read_secret("join token"))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from farm.cli.shell.address import data_dir
-from farm.cli.shell.output import print_json, talk
+from farm.cli.shell.output import print_json, print_notice
 
 
 def demo(
@@ -25,17 +25,17 @@ def demo(
 
     Example: farm demo
     """
-    from farm.cli.farm.demo_lock import demo_turn
+    from farm.cli.farm.demo_lock import demo_lock
     from farm.cli.farm.demo_steps import demo_matrix, run_demo
     from farm.cli.results.speedups import print_speedups
-    from farm.cli.shell.next_steps import after_demo
+    from farm.cli.shell.next_steps import demo_commands
 
     folder = data or data_dir()
-    with demo_turn(folder, talk):
+    with demo_lock(folder, print_notice):
         result = run_demo(folder, matrix or demo_matrix())
     if as_json:
         print_json([view.model_dump(mode="json") for view in result.speedups])
     else:
         print_speedups(result.speedups)
-    talk(after_demo(folder, result.matrix_id, farm_goes_on=result.farm_goes_on))
+    print_notice(demo_commands(folder, result.matrix_id, keeps_farm_running=result.keeps_farm_running))
     raise typer.Exit(result.exit_code)

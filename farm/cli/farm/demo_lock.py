@@ -8,18 +8,18 @@ from pathlib import Path
 from farm.daemon import make_data_folder
 
 #: Locked by a demo that is under way; the kernel drops the lock with its process.
-LOCK = "demo.lock"
+LOCK_FILE = "demo.lock"
 
 
 @contextmanager
-def demo_turn(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+def demo_lock(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Be the only demo of a folder while the block runs; says so when another one comes first.
 
     Raises:
         InvalidInput: the folder cannot be used.
     """
     make_data_folder(folder)
-    with (folder / LOCK).open("w") as lock:
+    with (folder / LOCK_FILE).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

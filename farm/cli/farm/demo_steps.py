@@ -6,16 +6,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.cli.farm.process import LOG_NAME, child_farm, log_tail
-from farm.cli.farm.readiness import wait_for_phones
+from farm.cli.farm.process import LOG_NAME, farm_process, log_tail
+from farm.cli.farm.readiness import wait_for_devices
 from farm.cli.files.variant_build import build_and_register
 from farm.cli.matrices.file import submit_file
 from farm.cli.matrices.matrix import exit_code_of, follow
 from farm.cli.matrices.report import jobs_line
 from farm.cli.shell.address import connect_to, find_running
 from farm.cli.shell.formatting import plural
-from farm.cli.shell.next_steps import leaving_demo
-from farm.cli.shell.output import err, talk
+from farm.cli.shell.next_steps import demo_detach_text
+from farm.cli.shell.output import err, print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import MatrixId
 from farm.core.base.units import elapsed_text
@@ -26,7 +26,7 @@ from farm.wire.documents.matrices.matrices import SpeedupView
 MODEL = "mobilenet_v2"
 PRECISIONS = ("float32", "int8-core")
 FORMATS = ("torchscript", "lite")
-PHONES = 2
+DEVICES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +37,10 @@ class DemoResult:
     speedups: Sequence[SpeedupView]
     exit_code: int
     #: The farm ran before the demo and goes on.
-    farm_goes_on: bool
+    keeps_farm_running: bool
 
 
-class _Steps:
+class _StepReporter:
     """Tells each step when it is done."""
 
     def __init__(self, total: int) -> None:
@@ -50,7 +50,7 @@ class _Steps:
     def done(self, what: str) -> None:
         now_s = time.monotonic()
         self._number += 1
-        talk(f"[{self._number}/{self._total}] {what} ({elapsed_text(now_s - self._since_s)})")
+        print_notice(f"[{self._number}/{self._total}] {what} ({elapsed_text(now_s - self._since_s)})")
         self._since_s = now_s
 
 
@@ -76,16 +76,16 @@ def run_demo(folder: Path, matrix_file: Path) -> DemoResult:
     """
     running = find_running(folder)
     # A farm of somebody else's is not stopped, which is one step less.
-    steps = _Steps(4 if running else 5)
+    steps = _StepReporter(4 if running else 5)
     with ExitStack() as started:
         url = running or _start(folder, started)
         steps.done(f"using the farm at {url}" if running else f"started a farm at {url}, data in {folder}")
         farm = started.enter_context(connect_to(url))
         try:
-            result = _run(farm, folder, matrix_file, steps, farm_goes_on=bool(running))
+            result = _run(farm, folder, matrix_file, steps, keeps_farm_running=bool(running))
         except FarmError:
             if not running:
-                talk(log_tail(folder / LOG_NAME))
+                print_notice(log_tail(folder / LOG_NAME))
             raise
     if not running:
         steps.done("stopped the farm and its phones")
@@ -94,13 +94,13 @@ def run_demo(folder: Path, matrix_file: Path) -> DemoResult:
 
 def _start(folder: Path, started: ExitStack) -> str:
     with err().status("starting a farm"):
-        return started.enter_context(child_farm(folder, virtual=PHONES))
+        return started.enter_context(farm_process(folder, virtual=DEVICES))
 
 
 def _run(
-    farm: FarmClient, folder: Path, matrix_file: Path, steps: _Steps, *, farm_goes_on: bool
+    farm: FarmClient, folder: Path, matrix_file: Path, steps: _StepReporter, *, keeps_farm_running: bool
 ) -> DemoResult:
-    phones = wait_for_phones(farm, PHONES, err())
+    phones = wait_for_devices(farm, DEVICES, err())
     steps.done(f"{plural(len(phones), 'virtual phone')} ready: {', '.join(phones)}")
 
     recipes = recipes_of(PRECISIONS, FORMATS)
@@ -111,12 +111,12 @@ def _run(
     )
 
     matrix_id = submit_file(farm, matrix_file).matrix_id
-    leaving = leaving_demo(folder, matrix_id, farm_goes_on=farm_goes_on)
+    leaving = demo_detach_text(folder, matrix_id, keeps_farm_running=keeps_farm_running)
     view = follow(farm, matrix_id, leaving=leaving)
     steps.done(f"matrix {view.matrix_id} {view.state}, {jobs_line(view)}")
     return DemoResult(
         matrix_id=view.matrix_id,
         speedups=list(farm.speedups(matrix_id=view.matrix_id)),
         exit_code=exit_code_of(view),
-        farm_goes_on=farm_goes_on,
+        keeps_farm_running=keeps_farm_running,
     )

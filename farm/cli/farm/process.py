@@ -10,7 +10,7 @@ from pathlib import Path
 
 from farm.cli.shell.address import find_running
 from farm.client.farm_client import FarmClient
-from farm.core.errors import FarmTrouble
+from farm.core.errors import FarmFault
 
 START_S = 60.0
 POLL_S = 0.2
@@ -21,11 +21,11 @@ TAIL_LINES = 15
 
 
 @contextmanager
-def child_farm(folder: Path, *, virtual: int) -> Iterator[str]:
+def farm_process(folder: Path, *, virtual: int) -> Iterator[str]:
     """Run `farm up` on a free port while the block runs; yields its address.
 
     Raises:
-        FarmTrouble: it did not come up; the error shows the end of its log.
+        FarmFault: it did not come up; the error shows the end of its log.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / LOG_NAME
@@ -40,12 +40,12 @@ def child_farm(folder: Path, *, virtual: int) -> Iterator[str]:
             start_new_session=True,
         )
     try:
-        yield _address_when_up(child, folder, log)
+        yield _wait_for_address(child, folder, log)
     finally:
-        stop(child)
+        stop_process(child)
 
 
-def stop(child: "subprocess.Popen[bytes]") -> None:
+def stop_process(child: "subprocess.Popen[bytes]") -> None:
     """Ask a process to end, more firmly each time, and wait until it has."""
     for number, patience_s in PATIENCE_S_BY_SIGNAL.items():
         child.send_signal(number)
@@ -62,22 +62,22 @@ def log_tail(log: Path) -> str:
     return "\n".join([f"the end of {log}:", *(f"  {line}" for line in lines)])
 
 
-def _address_when_up(child: "subprocess.Popen[bytes]", folder: Path, log: Path) -> str:
+def _wait_for_address(child: "subprocess.Popen[bytes]", folder: Path, log: Path) -> str:
     deadline_s = time.monotonic() + START_S
     while time.monotonic() < deadline_s:
         if child.poll() is not None:
-            raise _not_up(f"the farm ended with exit code {child.returncode}", log)
+            raise _start_error(f"the farm ended with exit code {child.returncode}", log)
         url = find_running(folder)
-        if url and _answers(url):
+        if url and _is_responding(url):
             return url
         time.sleep(POLL_S)
-    raise _not_up(f"the farm did not answer within {START_S:.0f} s", log)
+    raise _start_error(f"the farm did not answer within {START_S:.0f} s", log)
 
 
-def _answers(url: str) -> bool:
+def _is_responding(url: str) -> bool:
     with FarmClient(url, answer_s=5.0) as farm:
         return farm.is_healthy()
 
 
-def _not_up(what: str, log: Path) -> FarmTrouble:
-    return FarmTrouble(f"{what}; {log_tail(log)}", hint=f"the whole log is in {log}")
+def _start_error(what: str, log: Path) -> FarmFault:
+    return FarmFault(f"{what}; {log_tail(log)}", hint=f"the whole log is in {log}")

@@ -10,7 +10,7 @@ import typer
 
 from farm.cli.shell.address import data_dir
 from farm.cli.shell.formatting import plural
-from farm.cli.shell.output import talk
+from farm.cli.shell.output import print_notice
 from farm.core.base.address import is_loopback, web_address
 
 if TYPE_CHECKING:
@@ -80,36 +80,36 @@ def up(
             config=config,
             virtual=virtual,
             agent=agent,
-            announce=lambda url, agents_url: talk(
-                welcome(url, config, agents_url=agents_url, virtual=virtual, agent=agent)
+            announce=lambda url, agents_url: print_notice(
+                startup_message(url, config, agents_url=agents_url, virtual=virtual, agent=agent)
             ),
         )
     )
-    talk(goodbye(left_running))
+    print_notice(shutdown_message(left_running))
 
 
-def welcome(
+def startup_message(
     url: str, config: "FarmConfig", *, agents_url: str | None = None, virtual: int, agent: bool
 ) -> str:
     """What a person wants to know when the farm listens."""
-    from farm.cli.shell.next_steps import after_up
-    from farm.database.connect import place_of
+    from farm.cli.shell.next_steps import farm_commands
+    from farm.database.connect import display_url
 
     phones = f"{virtual} virtual" if virtual else "on USB"
     lines = [
         f"The farm listens at {url}",
         f"  data    {config.data_dir}",
-        *([f"  rows    {place_of(config)}"] if config.database_url else []),
+        *([f"  rows    {display_url(config)}"] if config.database_url else []),
         f"  phones  {phones if agent else 'looked after by other agents only'}",
-        *_open_to(config, url),
+        *_access_notes(config, url),
         *([f"  agents  of other machines call {agents_url} (not encrypted)"] if agents_url else []),
-        after_up(config.data_dir),
+        farm_commands(config.data_dir),
         "Ctrl-C stops it.",
     ]
     return "\n".join(lines)
 
 
-def _open_to(config: "FarmConfig", url: str) -> list[str]:
+def _access_notes(config: "FarmConfig", url: str) -> list[str]:
     """What it means that others can call."""
     if not config.needs_tokens:
         return []
@@ -122,7 +122,7 @@ def _open_to(config: "FarmConfig", url: str) -> list[str]:
     return lines
 
 
-def goodbye(left_running: Sequence[str]) -> str:
+def shutdown_message(left_running: Sequence[str]) -> str:
     """What a person wants to know when the farm has stopped, given the phones on which a run goes on."""
     if not left_running:
         return "The farm has stopped."

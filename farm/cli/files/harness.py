@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json, show, talk
+from farm.cli.shell.output import Json, out, print_json, print_notice, show
 from farm.core.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def add(
     else:
         out().print(program_table([view.program]))
     for line in registered_lines(view):
-        talk(line)
+        print_notice(line)
 
 
 @app.command("test")
@@ -130,12 +130,12 @@ def try_command(
 
     Example: farm harness test speed_benchmark_torch --device pixel-8-a -- --iter 10
     """
-    from farm.cli.files.harness_trial import exit_code_of, try_harness
+    from farm.cli.files.harness_trial import exit_code_of, run_trial
     from farm.cli.jobs.attempt_report import attempt_report
     from farm.cli.shell.duration import seconds
 
     with connect() as farm:
-        view = try_harness(
+        view = run_trial(
             farm,
             name,
             device,

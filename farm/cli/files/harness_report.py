@@ -7,8 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.shell.formatting import NOTHING, moment, plural
-from farm.cli.shell.tables import add_row, listing
+from farm.cli.shell.formatting import EMPTY_CELL, local_time_text, plural
+from farm.cli.shell.tables import add_row, new_table
 from farm.core.base.units import size_text
 from farm.core.matrices.matrix import value_text
 from farm.core.programs.bundle import PLAIN_COMMAND
@@ -24,7 +24,7 @@ from farm.wire.documents.files.programs import (
 
 def program_table(programs: Sequence[ProgramView]) -> Table:
     """Registered programs, those in use told from those of before."""
-    table = listing(names=("harness", "abi"), words=("program", "use"), numbers=("size", "digest"))
+    table = new_table(names=("harness", "abi"), words=("program", "use"), numbers=("size", "digest"))
     for view in programs:
         numbers = (size_text(view.size_bytes), view.digest[:12])
         add_row(table, view.name, view.abi, _files(view), _use(view), *numbers)
@@ -33,9 +33,9 @@ def program_table(programs: Sequence[ProgramView]) -> Table:
 
 def adapter_table(adapters: Sequence[AdapterView]) -> Table:
     """What the farm can read by itself; `farm harness add` registers a program for it."""
-    table = listing(names=("adapter",), words=("reads", "backends", "programs for"), numbers=("parser",))
+    table = new_table(names=("adapter",), words=("reads", "backends", "programs for"), numbers=("parser",))
     for view in adapters:
-        programs = ", ".join(view.abis) or NOTHING
+        programs = ", ".join(view.abis) or EMPTY_CELL
         words = (", ".join(view.formats), ", ".join(view.backends), programs)
         add_row(table, view.name, *words, str(view.parser_version))
     return table
@@ -73,22 +73,22 @@ def registered_lines(view: RegisteredProgramView) -> Iterator[str]:
     again = ", which was registered before" if view.known else ""
     yield f"New matrices of {program.name} run {program.digest[:12]} on {phones}{again}."
     if view.replaces is not None:
-        yield f"It replaces {view.replaces.digest[:12]} of {moment(view.replaces.chosen_at)}."
+        yield f"It replaces {view.replaces.digest[:12]} of {local_time_text(view.replaces.chosen_at)}."
     for note in view.notes:
         yield f"warning: {note.message}"
         yield f"hint: {note.hint}"
 
 
 def _use(view: ProgramView) -> str:
-    use = f"since {moment(view.chosen_at)}" if view.in_use else "replaced"
+    use = f"since {local_time_text(view.chosen_at)}" if view.in_use else "replaced"
     return f"{use}, expired" if view.expired else use
 
 
 def _flag_table(flags: Sequence[FlagView]) -> Table:
-    table = listing(names=("flag", "default"), prose=("what it does",))
+    table = new_table(names=("flag", "default"), prose=("what it does",))
     for flag in flags:
         least = "" if flag.minimum is None else f" (at least {flag.minimum})"
-        add_row(table, flag.name, value_text(flag.default) or NOTHING, f"{flag.help}{least}")
+        add_row(table, flag.name, value_text(flag.default) or EMPTY_CELL, f"{flag.help}{least}")
     return table
 
 
@@ -102,10 +102,10 @@ def _program_lines(view: ProgramView) -> Iterator[str]:
         yield f"  environment: {name}={value}"
     if view.command != PLAIN_COMMAND:
         # As it was given: quoting would hide the placeholders.
-        yield f"  command: {' '.join(map(_word, view.command))}"
-    if view.lacks:
-        yield f"  does not know: {', '.join(view.lacks)}"
+        yield f"  command: {' '.join(map(_quoted_word, view.command))}"
+    if view.missing_flags:
+        yield f"  does not know: {', '.join(view.missing_flags)}"
 
 
-def _word(word: str) -> str:
+def _quoted_word(word: str) -> str:
     return word if "${" in word else shlex.quote(word)

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from farm.cli.matrices.report import doing
+from farm.cli.matrices.report import current_work
 from farm.cli.run.matrix import RunOptions, harness_spec
 from farm.cli.shell.exit_codes import exit_code
-from farm.cli.shell.next_steps import watch_again
-from farm.cli.shell.output import talk
+from farm.cli.shell.next_steps import watch_again_text
+from farm.cli.shell.output import print_notice
 from farm.cli.shell.wait import wait_for
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.base.spec_errors import name_hint
@@ -27,7 +27,7 @@ _PRIORITY = 100
 _NAME = "harness test"
 
 
-def try_harness(
+def run_trial(
     farm: "FarmClient",
     name: str,
     device: str,
@@ -85,7 +85,7 @@ def _model(farm: "FarmClient", harness: "HarnessView", asked: str | None, backen
         hint = "`farm variants build mobilenet_v2` makes one, `farm variants add FILE` registers yours"
         raise InvalidInput(f"{harness.name} runs a model, and the farm has none that would do", hint=hint)
     newest = max(able, key=lambda view: view.variant_id)
-    talk(f"With {newest.name}; --model names another.")
+    print_notice(f"With {newest.name}; --model names another.")
     return newest.name
 
 
@@ -94,12 +94,12 @@ def _finished_job(farm: "FarmClient", matrix_id: MatrixId, device_id: DeviceId) 
 
     def words(_: "JobView") -> str:
         progress = farm.matrix(matrix_id).progress
-        return f"{device_id}: {doing(progress[0])}" if progress else f"{device_id}: queued"
+        return f"{device_id}: {current_work(progress[0])}" if progress else f"{device_id}: queued"
 
     try:
         job = wait_for(lambda: farm.jobs(matrix_id)[0], lambda job: job.state is JobState.FINISHED, words)
     except KeyboardInterrupt:
-        talk(watch_again(matrix_id))
+        print_notice(watch_again_text(matrix_id))
         raise typer.Exit(130) from None
     if len(farm.jobs(matrix_id)) > 1:
         farm.cancel_matrix(matrix_id)

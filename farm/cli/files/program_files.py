@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 
-from farm.blobs.program_file import look_into
+from farm.blobs.program_file import inspect_program_file
 from farm.core.base.ids import Digest
 from farm.core.errors import InvalidInput
-from farm.core.programs.abi import entry_of, program_abi
+from farm.core.programs.abi import program_abi, select_entry
 from farm.core.programs.bundle_rules import MAX_FILES, path_problem
 from farm.wire.documents.files.programs import BundleFileSpec
 
@@ -62,20 +62,22 @@ def local_program(path: Path) -> LocalProgram:
     return LocalProgram(files=tuple(found), skipped=tuple(skipped))
 
 
-def chosen_entry(files: Sequence[LocalFile], asked: str | None, *, abi: str | None = None) -> str:
+def choose_entry_file(files: Sequence[LocalFile], asked: str | None, *, abi: str | None = None) -> str:
     """The path of the file that is to be started, after a look at whether all files go together.
 
     Raises:
         InvalidInput: there is no such file, without a wish the files leave a doubt, what is to be started
             cannot be, or the files are not for the ABI that was asked for.
     """
-    look_by_path = {file.path: look_into(file.source) for file in files}
-    entry = _wanted(files, asked) or entry_of(look_by_path, [file.path for file in files if file.executable])
-    program_abi(look_by_path, entry, abi)
+    inspection_by_path = {file.path: inspect_program_file(file.source) for file in files}
+    entry = _find_entry(files, asked) or select_entry(
+        inspection_by_path, [file.path for file in files if file.executable]
+    )
+    program_abi(inspection_by_path, entry, abi)
     return entry
 
 
-def _wanted(files: Sequence[LocalFile], asked: str | None) -> str | None:
+def _find_entry(files: Sequence[LocalFile], asked: str | None) -> str | None:
     wanted = None if asked is None else os.path.normpath(asked)
     if wanted is not None and wanted not in {file.path for file in files}:
         listed = ", ".join(sorted(file.path for file in files)[:12])
@@ -99,8 +101,8 @@ def file_specs(files: Sequence[LocalFile], entry: str) -> dict[LocalFile, Bundle
 
 def _walk(folder: Path) -> Iterator[tuple[str, bool]]:
     """Every file with whether it is junk; junk folders are not entered."""
-    for root, folders, names in os.walk(folder, followlinks=True, onerror=_refuse):
-        if _is_inside_itself(Path(root), folder):
+    for root, folders, names in os.walk(folder, followlinks=True, onerror=_raise_unreadable):
+        if _is_link_loop(Path(root), folder):
             raise InvalidInput(f"{root}: a link leads round in a circle", hint="remove the link")
         here = os.path.relpath(root, folder)
         for name in sorted([*names, *filter(_is_junk, folders)]):
@@ -108,7 +110,7 @@ def _walk(folder: Path) -> Iterator[tuple[str, bool]]:
         folders[:] = sorted(name for name in folders if not _is_junk(name))
 
 
-def _is_inside_itself(place: Path, folder: Path) -> bool:
+def _is_link_loop(place: Path, folder: Path) -> bool:
     """Whether a link on the way from the folder leads to one of the folders that it is in."""
     above = [folder / parent for parent in place.relative_to(folder).parents]
     return place != folder and any(place.samefile(each) for each in above)
@@ -118,7 +120,7 @@ def _is_junk(name: str) -> bool:
     return name in _JUNK or name.startswith(_JUNK_PREFIX)
 
 
-def _refuse(error: OSError) -> None:
+def _raise_unreadable(error: OSError) -> None:
     raise InvalidInput(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 

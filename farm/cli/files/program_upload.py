@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
 from rich.progress import Progress as ProgressBar
 
-from farm.cli.files.program_files import LocalFile, chosen_entry, file_specs, local_program
-from farm.cli.shell.output import err, talk
+from farm.cli.files.program_files import LocalFile, choose_entry_file, file_specs, local_program
+from farm.cli.shell.output import err, print_notice
 from farm.core.errors import InvalidInput
 from farm.core.programs.bundle import PLAIN_COMMAND, Bundle, BundleFile
 from farm.core.programs.bundle_rules import check_bundle
@@ -49,8 +49,8 @@ def add_program(
     """
     program = local_program(path)
     for skipped in program.skipped:
-        talk(f"skipped {skipped}")
-    entry = chosen_entry(program.files, entry, abi=abi)
+        print_notice(f"skipped {skipped}")
+    entry = choose_entry_file(program.files, entry, abi=abi)
     specs = file_specs(program.files, entry)
     bundle = Bundle(files=_bundle_files(specs), entry=entry, env=env or {}, command=tuple(command))
     # The farm checks all this again; here it costs no upload.
@@ -92,13 +92,13 @@ def _registration(
 def _upload(farm: "FarmClient", specs: Mapping[LocalFile, BundleFileSpec]) -> None:
     """Send each content once, however many files have it."""
     file_by_digest = {spec.digest: file for file, spec in specs.items()}
-    with _bar(sum(file.size_bytes for file in file_by_digest.values())) as progress:
+    with _progress_bar(sum(file.size_bytes for file in file_by_digest.values())) as progress:
         for digest, file in file_by_digest.items():
             farm.upload(file.source, digest, progress=progress)
 
 
 @contextmanager
-def _bar(total_bytes: int) -> Iterator["Progress"]:
+def _progress_bar(total_bytes: int) -> Iterator["Progress"]:
     columns = (TextColumn("uploading"), BarColumn(20), DownloadColumn(), TransferSpeedColumn())
     console = err()
     with ProgressBar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

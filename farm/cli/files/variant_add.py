@@ -13,7 +13,15 @@ from farm.blobs.torch_code import has_bundled_inputs, is_converted_for_nnapi
 from farm.core.base.ids import Digest, digest_of
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput, VariantInvalid
-from farm.core.models.variant import WORD_RULE, Format, Manifest, Precision, Recipe, TensorSpec, misnamed
+from farm.core.models.variant import (
+    NAME_RULE,
+    Format,
+    Manifest,
+    Precision,
+    Recipe,
+    TensorSpec,
+    find_invalid_name,
+)
 from farm.harness.torch.speed_benchmark_torch import input_settings
 
 if TYPE_CHECKING:
@@ -45,7 +53,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 64
 
 
-def added_manifest(
+def manifest_of_file(
     path: Path,
     *,
     model: str | None = None,
@@ -71,8 +79,8 @@ def added_manifest(
         InvalidInput: something said of it cannot be.
     """
     specs = tuple(map(tensor_spec, inputs))
-    stated = _word("precision", precision, list(Precision))
-    layout = _word("memory format", memory_format, MEMORY_FORMATS)
+    stated = _check_choice("precision", precision, list(Precision))
+    layout = _check_choice("memory format", memory_format, MEMORY_FORMATS)
     format = check_model_file(path)
     if not backends and target is None and is_converted_for_nnapi(path, format):
         target = "nnapi"
@@ -81,7 +89,7 @@ def added_manifest(
         precision=Precision(stated),
         format=format,
         memory_format=layout,
-        target=target or ("nnapi" if _converted(format, can) else "cpu"),
+        target=target or ("nnapi" if _is_converted(format, can) else "cpu"),
     )
     name = model or model_name(path)
     digest = _digest(path)
@@ -94,8 +102,8 @@ def added_manifest(
         inputs=specs,
         recipe_digest=_recipe_digest(digest, name, recipe),
     )
-    if (word := misnamed(manifest)) is not None:
-        raise InvalidInput(f"{word[:80]!r} is no name", hint=WORD_RULE)
+    if (word := find_invalid_name(manifest)) is not None:
+        raise InvalidInput(f"{word[:80]!r} is no name", hint=NAME_RULE)
     return manifest
 
 
@@ -114,7 +122,7 @@ def add_variant(farm: "FarmClient", path: Path, manifest: Manifest, console: "Co
     return farm.register_variant(manifest)
 
 
-def input_note(path: Path, manifest: Manifest) -> str | None:
+def missing_input_hint(path: Path, manifest: Manifest) -> str | None:
     """What a matrix must say because the file brings no input of its own; None where it need not."""
     format = manifest.recipe.format
     if format not in _TORCH_FORMATS or has_bundled_inputs(path, format):
@@ -163,11 +171,11 @@ def _backends(format: Format, said: tuple[str, ...], target: str | None) -> tupl
     return can
 
 
-def _converted(format: Format, backends: tuple[str, ...]) -> bool:
+def _is_converted(format: Format, backends: tuple[str, ...]) -> bool:
     return format in _TORCH_FORMATS and backends == ("nnapi",)
 
 
-def _word(kind: str, text: str, known: Sequence[str]) -> str:
+def _check_choice(kind: str, text: str, known: Sequence[str]) -> str:
     if text not in known:
         raise InvalidInput(f"no {kind} {text!r}", hint=name_hint(text, known))
     return text

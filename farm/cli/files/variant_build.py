@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registered:
+class VariantBuildResult:
     """A variant the farm has now. `how`: `built`, `uploaded` (the file was built earlier) or `reused`."""
 
     view: VariantView
@@ -28,7 +28,7 @@ class Registered:
 
 def build_and_register(
     farm: "FarmClient", model: str, recipes: Sequence[Recipe], out_dir: Path, console: Console
-) -> list[Registered]:
+) -> list[VariantBuildResult]:
     """Make sure that the farm has a variant of every recipe; files are built into `out_dir`.
 
     Raises:
@@ -40,7 +40,9 @@ def build_and_register(
     known = {(said.model, said.recipe, said.recipe_digest): view for view, said in manifests}
     with _build_bar(console, len(recipes)) as bar:
         return [
-            _reused(known[each], bar) if each in known else _built(farm, model, each[1], out_dir, bar)
+            _reuse_variant(known[each], bar)
+            if each in known
+            else _build_variant(farm, model, each[1], out_dir, bar)
             for each in wanted
         ]
 
@@ -67,25 +69,27 @@ def _build_bar(console: Console, total: int) -> Iterator[_BuildBar]:
         yield _BuildBar(progress, progress.add_task("looking at what there is", total=total))
 
 
-def _reused(view: VariantView, bar: _BuildBar) -> Registered:
+def _reuse_variant(view: VariantView, bar: _BuildBar) -> VariantBuildResult:
     bar.done(view.name, "reused, the farm has it already")
-    return Registered(view=view, how="reused")
+    return VariantBuildResult(view=view, how="reused")
 
 
-def _built(farm: "FarmClient", model: str, recipe: Recipe, out_dir: Path, bar: _BuildBar) -> Registered:
+def _build_variant(
+    farm: "FarmClient", model: str, recipe: Recipe, out_dir: Path, bar: _BuildBar
+) -> VariantBuildResult:
     def tell(progress: BuildProgress) -> None:
         bar.step(progress.variant, progress.step)
 
     name = variant_name(model, recipe)
     bar.step(name, "building")
     [built] = build_variants(model, [recipe], out_dir, on_progress=tell)
-    view = _registered(farm, built, bar)
+    view = _register_built(farm, built, bar)
     how = "uploaded" if built.reused else "built"
     bar.done(name, "uploaded, the file was built earlier" if built.reused else "built and uploaded")
-    return Registered(view=view, how=how)
+    return VariantBuildResult(view=view, how=how)
 
 
-def _registered(farm: "FarmClient", built: BuiltVariant, bar: _BuildBar) -> VariantView:
+def _register_built(farm: "FarmClient", built: BuiltVariant, bar: _BuildBar) -> VariantView:
     sent_bytes = 0
 
     def tell(more_bytes: int) -> None:

@@ -5,17 +5,17 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from farm.cli.shell.formatting import NOTHING, moment
+from farm.cli.shell.formatting import EMPTY_CELL, local_time_text
 from farm.core.base.spec_errors import name_hint
 from farm.core.base.units import size_text
 from farm.core.errors import NotFound
-from farm.core.models.variant import Agreement, TensorSpec
+from farm.core.models.variant import Fidelity, TensorSpec
 from farm.wire.documents.matrices.matrices import VariantView
 
 _PART_OF_A_DIGEST = re.compile(r"[0-9a-f]{6,64}")
 
 
-def picked(views: Sequence[VariantView], name: str) -> VariantView:
+def select_variant(views: Sequence[VariantView], name: str) -> VariantView:
     """The newest variant of that name, or the one whose digest begins so.
 
     Raises:
@@ -36,14 +36,14 @@ def variant_report(view: VariantView) -> Text:
     return Text("\n").join([Text(view.name, style="bold"), *map(Text, _lines(view))])
 
 
-def agreement_text(agreement: Agreement | None) -> str:
+def fidelity_text(fidelity: Fidelity | None) -> str:
     """Correlation of the outputs with those of float32, in a cell of a table."""
-    return NOTHING if agreement is None else f"{agreement.correlation:.3f}"
+    return EMPTY_CELL if fidelity is None else f"{fidelity.correlation:.3f}"
 
 
 def input_texts(inputs: Sequence[TensorSpec]) -> str:
     """`1x3x224x224 float32`; `-` where nobody said."""
-    return ", ".join(f"{'x'.join(map(str, spec.shape))} {spec.dtype}" for spec in inputs) or NOTHING
+    return ", ".join(f"{'x'.join(map(str, spec.shape))} {spec.dtype}" for spec in inputs) or EMPTY_CELL
 
 
 def _lines(view: VariantView) -> Iterator[str]:
@@ -58,23 +58,23 @@ def _lines(view: VariantView) -> Iterator[str]:
     yield _field("parameters", _count(manifest.parameters))
     counted = ", 2 x MAC, of the float32 network" if manifest.flops is not None else ""
     yield _field("FLOPs", _count(manifest.flops) + counted)
-    yield _field("agreement", _agreement(manifest.agreement))
-    yield _field("made with", ", ".join(f"{what} {how}" for what, how in manifest.made_with.items()))
-    yield _field("registered", moment(view.created_at))
+    yield _field("fidelity", _fidelity_line(manifest.fidelity))
+    yield _field("made with", ", ".join(f"{what} {how}" for what, how in manifest.built_with.items()))
+    yield _field("registered", local_time_text(view.created_at))
 
 
-def _agreement(agreement: Agreement | None) -> str:
-    if agreement is None:
+def _fidelity_line(fidelity: Fidelity | None) -> str:
+    if fidelity is None:
         return "not compared with float32"
     return (
-        f"with float32 on {agreement.inputs} inputs: correlation {agreement.correlation:.4f}, largest"
-        f" difference {agreement.max_difference:.3g}, same best class for {agreement.top1_share:.0%}"
+        f"with float32 on {fidelity.inputs} inputs: correlation {fidelity.correlation:.4f}, largest"
+        f" difference {fidelity.max_difference:.3g}, same best class for {fidelity.top1_share:.0%}"
     )
 
 
 def _count(number: int | None) -> str:
-    return NOTHING if number is None else f"{number:,}".replace(",", " ")
+    return EMPTY_CELL if number is None else f"{number:,}".replace(",", " ")
 
 
 def _field(name: str, text: str) -> str:
-    return f"{name:11}{text or NOTHING}"
+    return f"{name:11}{text or EMPTY_CELL}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.cli.shell.address import connect, data_dir
-from farm.cli.shell.output import Json, err, out, print_json, show, talk
+from farm.cli.shell.output import Json, err, out, print_json, print_notice, show
 
 if TYPE_CHECKING:
     from farm.wire.documents.matrices.matrices import VariantView
@@ -92,9 +92,9 @@ def add(
 
     Example: farm variants add model.ptl --model my_net --precision float32 --input 1x3x224x224:float32
     """
-    from farm.cli.files.variant_add import add_variant, added_manifest, input_note
+    from farm.cli.files.variant_add import add_variant, manifest_of_file, missing_input_hint
 
-    manifest = added_manifest(
+    manifest = manifest_of_file(
         file,
         model=model,
         precision=precision,
@@ -105,8 +105,8 @@ def add(
     )
     with connect() as farm:
         view = add_variant(farm, file, manifest, err())
-    if note := input_note(file, manifest):
-        talk(f"note: {note}")
+    if note := missing_input_hint(file, manifest):
+        print_notice(f"note: {note}")
     _show_one(view, as_json=as_json)
 
 
@@ -122,10 +122,10 @@ def show_command(
 
     Example: farm variants show mobilenet_v2/int8-core/lite
     """
-    from farm.cli.files.variant_report import picked
+    from farm.cli.files.variant_report import select_variant
 
     with connect() as farm:
-        view = picked(farm.variants(), name)
+        view = select_variant(farm.variants(), name)
     _show_one(view, as_json=as_json)
 
 

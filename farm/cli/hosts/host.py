@@ -6,13 +6,13 @@ import typer
 
 from farm.cli.hosts.hosts import hosts
 from farm.cli.shell.address import connect
-from farm.cli.shell.identity import asked
-from farm.cli.shell.output import Json, ask, out, print_json, talk
+from farm.cli.shell.identity import operator_request
+from farm.cli.shell.output import Json, confirm, out, print_json, print_notice
 from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from farm.client.farm_client import FarmClient
-    from farm.wire.documents.devices import Asked
+    from farm.wire.documents.devices import OperatorRequest
     from farm.wire.documents.hosts import HostChange, HostRetirementPlan, HostView
 
 app = typer.Typer(no_args_is_help=True, help="Hosts: the machines that phones hang on, and their agents.")
@@ -49,15 +49,15 @@ def drain(
 
     Example: farm host drain lab-2 --reason "a new hub" --wait
     """
-    from farm.wire.documents.devices import Asked
+    from farm.wire.documents.devices import OperatorRequest
 
     with connect() as farm:
-        change = farm.change_host(host, "drain", asked(Asked, reason=reason))
+        change = farm.change_host(host, "drain", operator_request(OperatorRequest, reason=reason))
         _say(change)
         for line in _running(change.host):
-            talk(line)
+            print_notice(line)
         if wait:
-            _once_idle(farm, change.host)
+            _wait_until_idle(farm, change.host)
 
 
 @app.command()
@@ -66,9 +66,9 @@ def activate(host: Name, reason: Why = None) -> None:
 
     Example: farm host activate lab-2
     """
-    from farm.wire.documents.devices import Asked
+    from farm.wire.documents.devices import OperatorRequest
 
-    _change(host, "activate", asked(Asked, reason=reason))
+    _change(host, "activate", operator_request(OperatorRequest, reason=reason))
 
 
 @app.command()
@@ -86,13 +86,13 @@ def limit(
 
     if none == (runs is not None):
         raise InvalidInput("say how many, or --none", hint="farm host limit HOST --runs N")
-    _change(host, "limit", asked(LimitRequest, max_runs=runs, reason=reason))
+    _change(host, "limit", operator_request(LimitRequest, max_runs=runs, reason=reason))
 
 
 @app.command()
 def retire(
     host: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not confirm.")] = False,
     reason: Why = None,
 ) -> None:
     """Take a host out of the farm: its credential opens nothing any more, and what runs there is lost.
@@ -101,17 +101,17 @@ def retire(
 
     Example: farm host retire lab-2 --yes
     """
-    from farm.wire.documents.devices import Asked
+    from farm.wire.documents.devices import OperatorRequest
 
     with connect() as farm:
         plan = farm.host_retirement(host)
-        talk(_planned(plan))
+        print_notice(_plan_text(plan))
         if not yes:
-            ask("Retire it?")
-        _say(farm.change_host(host, "retire", asked(Asked, reason=reason)))
+            confirm("Retire it?")
+        _say(farm.change_host(host, "retire", operator_request(OperatorRequest, reason=reason)))
 
 
-def _planned(plan: "HostRetirementPlan") -> str:
+def _plan_text(plan: "HostRetirementPlan") -> str:
     from farm.cli.shell.formatting import plural
 
     view = plan.host
@@ -131,18 +131,18 @@ def _running(view: "HostView") -> list[str]:
     return [f"job {run.job_id} runs on {run.device_id} ({run.state})" for run in view.runs]
 
 
-def _once_idle(farm: "FarmClient", view: "HostView") -> None:
+def _wait_until_idle(farm: "FarmClient", view: "HostView") -> None:
     from farm.cli.shell.wait import wait_for
 
     try:
-        wait_for(lambda: farm.host(view.host_id), lambda now: now.is_idle, _waits)
+        wait_for(lambda: farm.host(view.host_id), lambda now: now.is_idle, _waiting_text)
     except KeyboardInterrupt:
-        talk("It stays drained, and what runs there goes on to its end.")
+        print_notice("It stays drained, and what runs there goes on to its end.")
         raise typer.Exit(130) from None
-    talk(f"Nothing runs on {view.host_id} any more.")
+    print_notice(f"Nothing runs on {view.host_id} any more.")
 
 
-def _waits(view: "HostView") -> str:
+def _waiting_text(view: "HostView") -> str:
     from farm.cli.shell.formatting import plural
 
     if view.runs:
@@ -150,10 +150,10 @@ def _waits(view: "HostView") -> str:
     return f"waiting for {plural(view.phones.get('not_cleaned', 0), 'phone')} to be cleaned up"
 
 
-def _change(host: str, verb: str, request: "Asked") -> None:
+def _change(host: str, verb: str, request: "OperatorRequest") -> None:
     with connect() as farm:
         _say(farm.change_host(host, verb, request))
 
 
 def _say(change: "HostChange") -> None:
-    talk(f"{change.said}." if change.changed else f"Nothing changed: {change.said}.")
+    print_notice(f"{change.said}." if change.changed else f"Nothing changed: {change.said}.")

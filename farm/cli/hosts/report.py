@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.devices.table import device_table
-from farm.cli.shell.formatting import NOTHING, moment, plural
-from farm.cli.shell.tables import add_row, listing
+from farm.cli.shell.formatting import EMPTY_CELL, local_time_text, plural
+from farm.cli.shell.tables import add_row, new_table
 from farm.core.base.units import elapsed_text
 from farm.wire.documents.hosts import HostDetail, HostView, IncidentView
 
@@ -17,13 +17,13 @@ from farm.wire.documents.hosts import HostDetail, HostView, IncidentView
 def host_table(hosts: Sequence[HostView]) -> RenderableType:
     """One line a host, then one line for each that something is wrong with."""
     # Columns stand in the order names, words, numbers, prose, whatever the order here: phones come last.
-    table = listing(
+    table = new_table(
         names=("host", "state", "agent", "version"), numbers=("last heard", "runs"), prose=("phones",)
     )
     for view in hosts:
-        heard, runs = heard_words(view), _runs(view)
-        names = (view.host_id, view.state, view.session or "never called", view.agent_version or NOTHING)
-        add_row(table, *names, heard, runs, phone_words(view))
+        heard, runs = last_heard_text(view), _runs(view)
+        names = (view.host_id, view.state, view.session or "never called", view.agent_version or EMPTY_CELL)
+        add_row(table, *names, heard, runs, device_counts_text(view))
     notes = [Text(line) for view in hosts for line in _notes(view)]
     return Group(table, Text(""), *notes) if notes else table
 
@@ -43,16 +43,16 @@ def host_report(view: HostDetail) -> RenderableType:
     return Group(*parts)
 
 
-def heard_words(view: HostView, now: datetime | None = None) -> str:
+def last_heard_text(view: HostView, now: datetime | None = None) -> str:
     """`3 s ago`; `-` before its agent ever called."""
-    if view.beat_at is None:
-        return NOTHING
-    return f"{elapsed_text(max(0.0, ((now or datetime.now(UTC)) - view.beat_at).total_seconds()))} ago"
+    if view.heartbeat_at is None:
+        return EMPTY_CELL
+    return f"{elapsed_text(max(0.0, ((now or datetime.now(UTC)) - view.heartbeat_at).total_seconds()))} ago"
 
 
-def phone_words(view: HostView) -> str:
+def device_counts_text(view: HostView) -> str:
     """`2 free, 1 busy, 1 not online`."""
-    return ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in view.phones.items()) or NOTHING
+    return ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in view.phones.items()) or EMPTY_CELL
 
 
 def _runs(view: HostView) -> str:
@@ -63,36 +63,36 @@ def _notes(view: HostView) -> Iterator[str]:
     if view.why:
         yield f"{view.host_id}: {view.state}: {view.why}"
     for incident in view.incidents:
-        yield f"{view.host_id}: {incident_words(incident)}"
+        yield f"{view.host_id}: {incident_text(incident)}"
 
 
-def incident_words(incident: IncidentView) -> str:
+def incident_text(incident: IncidentView) -> str:
     """What hit a host, when, and which phones."""
     hit = f" ({', '.join(incident.devices)})" if incident.devices else ""
-    until = f" until {moment(incident.ended_at)}" if incident.ended_at else ""
-    return f"since {moment(incident.began_at)}{until}: {incident.cause}{hit}"
+    until = f" until {local_time_text(incident.ended_at)}" if incident.ended_at else ""
+    return f"since {local_time_text(incident.began_at)}{until}: {incident.cause}{hit}"
 
 
 def _facts(view: HostDetail) -> Iterator[tuple[str, str]]:
-    since = f" since {moment(view.since)}" if view.since else ""
+    since = f" since {local_time_text(view.since)}" if view.since else ""
     yield "host", view.host_id
     yield "state", f"{view.state}{since}" + (f": {view.why}" if view.why else "")
     version = f", version {view.agent_version}" if view.agent_version else ""
-    yield "agent", f"{view.session or 'never called'}{version}; last heard {heard_words(view)}"
-    yield "joined", moment(view.created_at)
-    yield "phones", f"{phone_words(view)}; new ones {'join at once' if view.auto_admit else 'wait'}"
+    yield "agent", f"{view.session or 'never called'}{version}; last heard {last_heard_text(view)}"
+    yield "joined", local_time_text(view.created_at)
+    yield "phones", f"{device_counts_text(view)}; new ones {'join at once' if view.auto_admit else 'wait'}"
     limit = "no limit" if view.max_runs is None else f"{view.max_runs} at once at most"
     yield "runs", f"{len(view.runs)} ({limit})"
     for run in view.runs:
-        yield "", f"job {run.job_id} on {run.device_id}, {run.state} since {moment(run.claimed_at)}"
+        yield "", f"job {run.job_id} on {run.device_id}, {run.state} since {local_time_text(run.claimed_at)}"
     yield "queue", plural(view.queued_jobs, "job")
     for incident in (*view.incidents, *view.past_incidents):
-        yield "incident", incident_words(incident)
+        yield "incident", incident_text(incident)
 
 
 def _events(view: HostDetail) -> Table:
-    table = listing(names=("at", "what"), words=("by",), prose=("why",))
+    table = new_table(names=("at", "what"), words=("by",), prose=("why",))
     for event in view.events:
         what = event.kind.removeprefix("host_").replace("_", " ")
-        add_row(table, moment(event.at), what, event.actor, event.cause or NOTHING)
+        add_row(table, local_time_text(event.at), what, event.actor, event.cause or EMPTY_CELL)
     return table

@@ -5,22 +5,30 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from agents.doctor.status import AgentStatus
-from farm.cli.shell.formatting import moment
-from farm.cli.shell.tables import add_row, listing
+from farm.cli.shell.formatting import local_time_text
+from farm.cli.shell.tables import add_row, new_table
 from farm.wire.documents.access import AccessTokenView
 from farm.wire.documents.join_tokens import TokenView
 
 
 def token_table(tokens: Sequence[TokenView | AccessTokenView]) -> Table:
     """Join tokens and access tokens, one line each."""
-    table = listing(names=("token", "state", "role"), words=("for",), numbers=("made", "valid until"))
+    table = new_table(names=("token", "state", "role"), words=("for",), numbers=("made", "valid until"))
     for view in tokens:
-        until = "no end" if view.expires_at is None else moment(view.expires_at)
-        add_row(table, view.token_id, view.state, view.role, _whose(view), moment(view.created_at), until)
+        until = "no end" if view.expires_at is None else local_time_text(view.expires_at)
+        add_row(
+            table,
+            view.token_id,
+            view.state,
+            view.role,
+            _owner_text(view),
+            local_time_text(view.created_at),
+            until,
+        )
     return table
 
 
-def _whose(view: TokenView | AccessTokenView) -> str:
+def _owner_text(view: TokenView | AccessTokenView) -> str:
     if isinstance(view, AccessTokenView):
         return view.name
     phones = "phones admitted at once" if view.auto_admit else "phones wait for an operator"

@@ -7,11 +7,11 @@ from pydantic import TypeAdapter
 from rich.text import Text
 
 from farm.cli.results.measurement_lines import reading_fields
-from farm.cli.shell.formatting import NOTHING, moment, plural
+from farm.cli.shell.formatting import EMPTY_CELL, local_time_text, plural
 from farm.core.base.units import elapsed_text, size_text
 from farm.core.devices.condition import Condition, CpuPolicy, Gates, unknown_gates
 from farm.core.devices.controls import ControlState
-from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, Trouble
+from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, RunError
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.wire.documents.matrices.matrices import AttemptView
 
@@ -27,23 +27,26 @@ def attempt_report(view: AttemptView) -> Text:
     """Everything about one attempt; outputs are cut in the middle."""
     plan = _PLAN.validate_python(view.plan)
     evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
-    headline = f"attempt {view.attempt_id} of job {view.job_id} on {view.device_id}: {_ending(view)}"
-    lines = [*_about(view, plan), *(_of_evidence(evidence, plan.gates) if evidence else [_why_nothing(view)])]
+    headline = f"attempt {view.attempt_id} of job {view.job_id} on {view.device_id}: {_outcome_text(view)}"
+    lines = [
+        *_attempt_fields(view, plan),
+        *(_evidence_lines(evidence, plan.gates) if evidence else [_missing_evidence(view)]),
+    ]
     return Text("\n").join([Text(headline, style="bold"), *map(Text, lines)])
 
 
-def _why_nothing(view: AttemptView) -> str:
+def _missing_evidence(view: AttemptView) -> str:
     if view.evidence_expired_at is None:
         return "nothing has come back of it"
-    return f"its output expired on {moment(view.evidence_expired_at)}, by the {view.evidence_expired_by}"
+    return f"output expired on {local_time_text(view.evidence_expired_at)}, by the {view.evidence_expired_by}"
 
 
-def _ending(view: AttemptView) -> str:
+def _outcome_text(view: AttemptView) -> str:
     said = [view.state, view.outcome, f"blame {view.blame}" if view.blame else None]
     return ", ".join(str(part) for part in said if part)
 
 
-def _about(view: AttemptView, plan: RunPlan) -> Iterator[str]:
+def _attempt_fields(view: AttemptView, plan: RunPlan) -> Iterator[str]:
     if view.message or view.code:
         yield _field("why", " ".join(filter(None, [view.message, f"[{view.code}]" if view.code else None])))
     if view.waiting_for:
@@ -56,7 +59,7 @@ def _about(view: AttemptView, plan: RunPlan) -> Iterator[str]:
     yield _field("harness", f"{plan.harness}, {plan.backend}; {_settings(plan)}")
     yield from (_file(file) for file in plan.files)
     yield from (_field("variable", f"{name}={value}") for name, value in plan.env.items())
-    yield _field("claimed", moment(view.claimed_at))
+    yield _field("claimed", local_time_text(view.claimed_at))
 
 
 def _settings(plan: RunPlan) -> str:
@@ -68,12 +71,12 @@ def _file(file: PlanFile) -> str:
     return _field("file", f"{name}, {size_text(file.size_bytes)}, {file.digest}")
 
 
-def _of_evidence(evidence: Evidence, gates: Gates) -> Iterator[str]:
+def _evidence_lines(evidence: Evidence, gates: Gates) -> Iterator[str]:
     if evidence.argv:
         yield _field("command", shlex.join(evidence.argv))
     if evidence.started_at:
         again = ", taken over by a later life of the agent" if evidence.adopted else ""
-        yield _field("started", f"{moment(evidence.started_at)}{again}")
+        yield _field("started", f"{local_time_text(evidence.started_at)}{again}")
     if evidence.waited_s:
         yield _field("waited", f"{elapsed_text(evidence.waited_s)} for gates")
     if evidence.argv:
@@ -102,8 +105,8 @@ def _exit(record: ExitRecord) -> str:
 def _control(state: ControlState) -> str:
     """What was asked for, what there was before it was set, and what was read back around the run."""
     was = "" if state.before is None else f", {state.before} otherwise"
-    held = "" if state.held_before is None else f", {state.held_before} before the run"
-    after = "" if state.held_after is None else f", {state.held_after} after it"
+    held = "" if state.actual_before is None else f", {state.actual_before} before the run"
+    after = "" if state.actual_after is None else f", {state.actual_after} after it"
     return f"{state.name} {state.asked}{was}{held}{after}"
 
 
@@ -115,7 +118,7 @@ def _pass(found: PassEvidence) -> Iterator[str]:
     yield from _output(f"log of pass {found.name}", found.log, 0)
 
 
-def _trouble(trouble: Trouble) -> Iterator[str]:
+def _trouble(trouble: RunError) -> Iterator[str]:
     yield _field("trouble", f"{trouble.message} [{trouble.code}, blame {trouble.blame}]")
     yield _field("", f"hint: {trouble.hint}")
 
@@ -123,10 +126,10 @@ def _trouble(trouble: Trouble) -> Iterator[str]:
 def _condition(condition: Condition | None) -> str:
     """What the phone said of itself; what it did not say is left out."""
     if condition is None:
-        return NOTHING
+        return EMPTY_CELL
     status = condition.thermal_status
     said = [
-        moment(condition.taken_at),
+        local_time_text(condition.taken_at),
         None if status is None else f"thermal status {status.name}",
         _with_unit(condition.skin_c, "skin {:.1f} °C"),
         _with_unit(condition.battery_level_pct, "battery {} %"),
@@ -166,10 +169,10 @@ def _output(name: str, text: str, dropped_bytes: int) -> Iterator[str]:
     lines = text.splitlines()
     dropped = f", {size_text(dropped_bytes)} more were not brought back" if dropped_bytes else ""
     yield f"{name}: {'empty' if not lines else plural(len(lines), 'line')}{dropped}"
-    yield from (f"  {_printable(line)}" for line in _cut(lines))
+    yield from (f"  {_printable(line)}" for line in _truncate(lines))
 
 
-def _cut(lines: Sequence[str]) -> Sequence[str]:
+def _truncate(lines: Sequence[str]) -> Sequence[str]:
     left_out = len(lines) - HEAD_LINES - TAIL_LINES
     if left_out <= 0:
         return lines

@@ -7,7 +7,7 @@ import typer
 
 from farm.cli.jobs import pending
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json, talk
+from farm.cli.shell.output import Json, out, print_json, print_notice
 from farm.core.base.ids import AttemptId, JobId
 from farm.core.errors import NotFound
 
@@ -52,7 +52,7 @@ def logs_command(
     """
     with connect() as farm:
         job = farm.job(JobId(job_id))
-        view = farm.attempt(_chosen(job, attempt))
+        view = farm.attempt(_select_attempt(job, attempt))
     if view.evidence is None:
         gone = view.evidence_expired_at is not None
         why = "its output expired" if gone else "nothing has come back of it yet"
@@ -62,10 +62,10 @@ def logs_command(
     # Written as it came: a terminal's markup, or a missing last line feed, is the program's.
     sys.stdout.write(str(view.evidence[name]))
     if dropped := view.evidence[f"{name}_dropped_bytes"]:
-        talk(f"{dropped} bytes more were not brought back")
+        print_notice(f"{dropped} bytes more were not brought back")
 
 
-def _chosen(job: "JobDetail", attempt: int | None) -> AttemptId:
+def _select_attempt(job: "JobDetail", attempt: int | None) -> AttemptId:
     """The attempt whose output is wanted.
 
     Raises:

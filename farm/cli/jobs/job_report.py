@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping
 
 from rich.text import Text
 
-from farm.cli.shell.formatting import moment
+from farm.cli.shell.formatting import local_time_text
 from farm.core.base.units import duration_text, elapsed_text
-from farm.wire.documents.results.explain import AttemptLine, JobDetail, RunView
+from farm.wire.documents.results.explain import AttemptSummary, JobDetail, MeasurementView
 
 _WIDTH = 12
 
 
 def job_report(view: JobDetail) -> Text:
     """Everything about one job."""
-    lines = [*_about(view), *map(_attempt, view.attempt_list)]
+    lines = [*_job_fields(view), *map(_attempt, view.attempt_list)]
     if view.run is not None:
         lines += run_lines(view.run)
     if view.run is not None:
@@ -36,9 +36,9 @@ def flags(settings: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(settings.items())) or "all at their defaults"
 
 
-def run_lines(run: RunView) -> Iterator[str]:
+def run_lines(run: MeasurementView) -> Iterator[str]:
     """A number with what it is made of."""
-    yield field("value", f"{duration_text(run.value_ns)}, {_made_of(run)}")
+    yield field("value", f"{duration_text(run.value_ns)}, {_samples_text(run)}")
     if run.min_ns is not None and run.max_ns is not None and run.p90_ns is not None:
         spread = (
             f"{duration_text(run.min_ns)} to {duration_text(run.max_ns)}, p90 {duration_text(run.p90_ns)}"
@@ -51,29 +51,29 @@ def run_lines(run: RunView) -> Iterator[str]:
         yield field("metric", f"{metric.name} {metric.value:g} {metric.unit} ({metric.better} is better)")
 
 
-def _made_of(run: RunView) -> str:
+def _samples_text(run: MeasurementView) -> str:
     if run.sample_count:
         said = f"{run.sample_count} samples"
         return f"median of {said}" if run.kind == "samples" else f"the tool's own mean of {said}"
     return "the tool's own mean"
 
 
-def _about(view: JobDetail) -> Iterator[str]:
+def _job_fields(view: JobDetail) -> Iterator[str]:
     if view.matrix_id is not None:
         repeat = f", repeat {view.repeat} of its block" if view.repeat else ""
         yield field("of", f"matrix {view.matrix_id} ({view.matrix}), round {view.round}{repeat}")
     if view.message or view.code:
         code = f"[{view.code}]" if view.code else ""
         yield field("why", " ".join(filter(None, [view.message, code])))
-    yield field("queued", moment(view.created_at))
+    yield field("queued", local_time_text(view.created_at))
     if view.finished_at is not None:
-        yield field("ended", moment(view.finished_at))
+        yield field("ended", local_time_text(view.finished_at))
 
 
-def _attempt(line: AttemptLine) -> str:
+def _attempt(line: AttemptSummary) -> str:
     took = ""
     if line.finished_at is not None:
         took = f" after {elapsed_text((line.finished_at - line.claimed_at).total_seconds())}"
     why = f": {line.message}" if line.message else ""
     ended = f"{line.state}, {line.outcome}" if line.outcome else line.state
-    return field("attempt", f"{line.attempt_id}, {moment(line.claimed_at)}, {ended}{took}{why}")
+    return field("attempt", f"{line.attempt_id}, {local_time_text(line.claimed_at)}, {ended}{took}{why}")

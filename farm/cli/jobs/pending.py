@@ -22,14 +22,14 @@ def job_why(job_id: JobNumber, as_json: Json = False) -> None:
 
     Example: farm job why 17
     """
-    from farm.cli.jobs.pending_report import WaitingReport
+    from farm.cli.jobs.pending_report import PendingReport
 
     with connect() as farm:
         view = farm.job_waiting(JobId(job_id))
     if as_json:
         print_json(view.model_dump(mode="json"))
     else:
-        _print(WaitingReport().job(view))
+        _print(PendingReport().job(view))
 
 
 def matrix_why(matrix_id: MatrixNumber, as_json: Json = False) -> None:
@@ -37,14 +37,14 @@ def matrix_why(matrix_id: MatrixNumber, as_json: Json = False) -> None:
 
     Example: farm matrix why 3
     """
-    from farm.cli.jobs.pending_report import WaitingReport
+    from farm.cli.jobs.pending_report import PendingReport
 
     with connect() as farm:
         view = farm.matrix_waiting(MatrixId(matrix_id))
     if as_json:
         print_json(view.model_dump(mode="json"))
     else:
-        _print(WaitingReport().matrix(view))
+        _print(PendingReport().matrix(view))
 
 
 def _print(lines: Iterator[str]) -> None:

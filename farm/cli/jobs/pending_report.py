@@ -7,24 +7,24 @@ from farm.cli.shell.formatting import plural
 from farm.core.base.units import elapsed_text
 from farm.core.jobs.job import JobState
 from farm.wire.documents.matrices.pending import (
-    DeviceWaitingView,
-    JobWaitingView,
-    MatrixWaitingView,
+    DevicePendingView,
+    JobPendingView,
+    MatrixPendingView,
     ReasonView,
-    RunningView,
+    RunningJobView,
 )
 
 _DAYS_FROM_S = 2 * 86400
 
 
-class WaitingReport:
+class PendingReport:
     """Lines about what waits, counted from one moment."""
 
     def __init__(self, now: datetime | None = None) -> None:
         """`now` is the reader's present."""
         self._now = now or datetime.now(UTC)
 
-    def job(self, view: JobWaitingView) -> Iterator[str]:
+    def job(self, view: JobPendingView) -> Iterator[str]:
         """One job: its state, what is in its way, its place in the queue."""
         name = f"job {view.job_id} on {view.device}"
         if view.state is JobState.FINISHED:
@@ -39,7 +39,7 @@ class WaitingReport:
         if view.state is JobState.QUEUED:
             yield f"- {self._turn(view)}"
 
-    def matrix(self, view: MatrixWaitingView) -> Iterator[str]:
+    def matrix(self, view: MatrixPendingView) -> Iterator[str]:
         """What is left of a matrix, phone by phone."""
         if not view.devices and not view.not_queued:
             yield f"matrix {view.matrix_id} ({view.name}) waits for nothing: all of its jobs are finished"
@@ -57,24 +57,24 @@ class WaitingReport:
         cause = f": {reason.cause}" if reason.cause else ""
         return f"{reason.message}{self._by(reason.by)}{self._since(reason.since)}{cause}"
 
-    def _device(self, view: DeviceWaitingView) -> Iterator[str]:
+    def _device(self, view: DevicePendingView) -> Iterator[str]:
         waits = f"{plural(view.queued, 'job')} {'waits' if view.queued == 1 else 'wait'} for {view.device}"
         runs = "" if view.active is None else f"job {view.active} runs on {view.device}"
         head = "; ".join(filter(None, [runs, waits if view.queued else ""]))
         if not view.reasons:
-            yield f"{head}: {_behind(view.jobs_before, view.more_before)}"
+            yield f"{head}: {_queue_text(view.jobs_before, view.more_before)}"
         for number, reason in enumerate(view.reasons):
             yield f"{'  also' if number else head}: {self.reason(reason)}"
             yield f"  hint: {reason.hint}"
         if view.reasons and view.jobs_before:
-            yield f"  {_behind(view.jobs_before, view.more_before)}"
+            yield f"  {_queue_text(view.jobs_before, view.more_before)}"
 
-    def _turn(self, view: JobWaitingView) -> str:
+    def _turn(self, view: JobPendingView) -> str:
         running = view.running
         now = (
             "" if running is None else f"; on the phone now: {_run(running)}{self._since(running.claimed_at)}"
         )
-        return f"{_behind(view.jobs_before, view.more_before)}{now}"
+        return f"{_queue_text(view.jobs_before, view.more_before)}{now}"
 
     def _since(self, at: datetime | None) -> str:
         return "" if at is None else f" since {self._span(at)}"
@@ -93,12 +93,12 @@ class WaitingReport:
         return f" by {name}" if kind == "user" and name else ""
 
 
-def _behind(jobs_before: int, more: bool) -> str:
+def _queue_text(jobs_before: int, more: bool) -> str:
     if not jobs_before:
         return "no other job goes first"
     return f"behind {'more than ' if more else ''}{plural(jobs_before, 'job')}"
 
 
-def _run(running: RunningView) -> str:
+def _run(running: RunningJobView) -> str:
     of = "a check" if running.matrix_id is None else f"matrix {running.matrix_id}"
     return f"job {running.job_id} ({of}), {running.phase}"

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, print_json, talk
+from farm.cli.shell.output import Json, print_json, print_notice
 from farm.core.base.ids import MatrixId
 
 if TYPE_CHECKING:
     from farm.wire.documents.matrices.matrices import MatrixView
-    from farm.wire.documents.matrices.plans import CancelledView
+    from farm.wire.documents.matrices.plans import CancellationView
 
 Id = Annotated[int, typer.Argument(metavar="ID", help="The matrix's number, as `farm matrix list` shows it.")]
 
@@ -34,16 +34,16 @@ def cancel(
         view = farm.matrix(MatrixId(matrix_id))
         device_id = None if device is None else farm.device(device).device_id
         if view.finished_at is None and not yes and sys.stdin.isatty():
-            talk(cancellation(view, device_id))
+            print_notice(cancellation(view, device_id))
             typer.confirm("Go ahead?", abort=True, err=True)
         done = farm.cancel_matrix(MatrixId(matrix_id), device=device_id)
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
-        talk(_cancelled(done))
+        print_notice(_cancelled_text(done))
 
 
-def _cancelled(done: "CancelledView") -> str:
+def _cancelled_text(done: "CancellationView") -> str:
     from farm.cli.shell.formatting import plural
 
     name = f"Matrix {done.matrix_id} ({done.name})"
@@ -72,14 +72,14 @@ def rerun(
 
     Example: farm matrix rerun 3 --failed --watch
     """
-    from farm.cli.matrices.matrix import follow_to_end, submitted
+    from farm.cli.matrices.matrix import follow_to_end, submission_text
 
     with connect() as farm:
         view: MatrixView = farm.rerun_matrix(MatrixId(matrix_id), failed=failed)
-        talk(f"{submitted(view)[:-1]}, a rerun of matrix {matrix_id}.")
+        print_notice(f"{submission_text(view)[:-1]}, a rerun of matrix {matrix_id}.")
         if watch:
             raise typer.Exit(follow_to_end(farm, view.matrix_id, as_json=as_json))
     if as_json:
         print_json(view.model_dump(mode="json"))
     else:
-        talk(f"Watch it: farm matrix watch {view.matrix_id}")
+        print_notice(f"Watch it: farm matrix watch {view.matrix_id}")

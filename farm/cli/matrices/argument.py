@@ -13,7 +13,7 @@ MatrixArgument = Annotated[
 MatrixOption = Annotated[int | None, typer.Option("--matrix", metavar="ID", help="The same as MATRIX.")]
 
 
-def which_matrix(argument: int | None, option: int | None) -> MatrixId | None:
+def selected_matrix(argument: int | None, option: int | None) -> MatrixId | None:
     """The one that was named, in either place; None for all.
 
     Raises:

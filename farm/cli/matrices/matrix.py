@@ -9,7 +9,7 @@ from farm.cli.jobs import pending
 from farm.cli.matrices import actions, plan
 from farm.cli.shell.address import connect
 from farm.cli.shell.exit_codes import exit_code
-from farm.cli.shell.output import Json, JsonLines, err, out, print_json, print_json_line, show, talk
+from farm.cli.shell.output import Json, JsonLines, err, out, print_json, print_json_line, print_notice, show
 from farm.core.base.ids import MatrixId
 from farm.core.errors import Blame
 
@@ -40,14 +40,14 @@ def submit(
 
     with connect() as farm:
         view = submit_file(farm, file)
-        talk(submitted(view))
+        print_notice(submission_text(view))
         if watch:
             raise typer.Exit(follow_to_end(farm, view.matrix_id, as_json=as_json))
     if as_json:
         print_json(view.model_dump(mode="json"))
     else:
-        _say_rejected(view)
-        talk(f"Watch it: farm matrix watch {view.matrix_id}")
+        _print_rejected(view)
+        print_notice(f"Watch it: farm matrix watch {view.matrix_id}")
 
 
 @app.command("watch")
@@ -79,9 +79,9 @@ def show_command(matrix_id: Id, as_json: Json = False) -> None:
         print_json(view.model_dump(mode="json"))
     else:
         out().print(matrix_report(view))
-        talk(f"Its jobs, with the runs that went wrong: {farm_command()} matrix jobs {matrix_id}")
+        print_notice(f"Its jobs, with the runs that went wrong: {farm_command()} matrix jobs {matrix_id}")
         if is_stuck(view):
-            talk(f"Nothing runs now. Why: {farm_command()} matrix why {matrix_id}")
+            print_notice(f"Nothing runs now. Why: {farm_command()} matrix why {matrix_id}")
 
 
 @app.command("list")
@@ -102,14 +102,14 @@ def jobs_command(matrix_id: Id, as_json: Json = False) -> None:
 
     Example: farm matrix jobs 3
     """
-    from farm.cli.matrices.report import look_closer
+    from farm.cli.matrices.report import log_hint
     from farm.cli.shell.tables import job_table
 
     with connect() as farm:
         jobs = farm.jobs(MatrixId(matrix_id))
     show(jobs, job_table, as_json=as_json)
-    if not as_json and (closer := look_closer(jobs)):
-        talk(closer)
+    if not as_json and (closer := log_hint(jobs)):
+        print_notice(closer)
 
 
 app.command("why")(pending.matrix_why)
@@ -117,7 +117,7 @@ app.command("cancel")(actions.cancel)
 app.command("rerun")(actions.rerun)
 
 
-def submitted(view: "MatrixView") -> str:
+def submission_text(view: "MatrixView") -> str:
     """What became of a submission."""
     from farm.cli.shell.formatting import plural
 
@@ -141,9 +141,9 @@ def follow(farm: "FarmClient", matrix_id: MatrixId, *, leaving: str) -> "MatrixV
     try:
         view = watch_matrix(lambda: farm.matrix(matrix_id), err())
     except KeyboardInterrupt:
-        talk(leaving)
+        print_notice(leaving)
         raise typer.Exit(130) from None
-    _say_failures(farm, view)
+    _print_failures(farm, view)
     return view
 
 
@@ -162,9 +162,9 @@ def exit_code_of(view: "MatrixView") -> int:
 def follow_to_end(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
     """Watch to the end and print speedups or times, or the matrix as JSON; the exit code."""
     from farm.cli.run.result import print_result
-    from farm.cli.shell.next_steps import watch_again
+    from farm.cli.shell.next_steps import watch_again_text
 
-    view = follow(farm, matrix_id, leaving=watch_again(matrix_id))
+    view = follow(farm, matrix_id, leaving=watch_again_text(matrix_id))
     if as_json:
         print_json(view.model_dump(mode="json"))
     else:
@@ -185,21 +185,21 @@ def _watch_as_json(farm: "FarmClient", matrix_id: MatrixId) -> int:
         raise typer.Exit(130) from None
 
 
-def _say_failures(farm: "FarmClient", view: "MatrixView") -> None:
+def _print_failures(farm: "FarmClient", view: "MatrixView") -> None:
     """What went wrong; where a program did, with the command that shows what it printed."""
-    from farm.cli.matrices.report import failures, look_closer
+    from farm.cli.matrices.report import failures, log_hint
     from farm.core.runs.measurement import Outcome
 
     for line in failures(view):
-        talk(line)
+        print_notice(line)
     if view.jobs_by_outcome.keys() & {Outcome.FAILED, Outcome.UNSUPPORTED, Outcome.INCONCLUSIVE} and (
-        closer := look_closer(farm.jobs(view.matrix_id))
+        closer := log_hint(farm.jobs(view.matrix_id))
     ):
-        talk(closer)
+        print_notice(closer)
 
 
-def _say_rejected(view: "MatrixView") -> None:
+def _print_rejected(view: "MatrixView") -> None:
     from farm.cli.matrices.report import rejections
 
     for line in rejections(view):
-        talk(line)
+        print_notice(line)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json, talk
+from farm.cli.shell.output import Json, out, print_json, print_notice
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,7 +39,7 @@ def plan(
         print_json(view.model_dump(mode="json"))
         return
     out().print(plan_report(view))
-    talk(f"Nothing is queued yet: farm matrix submit {quote(str(file))}")
+    print_notice(f"Nothing is queued yet: farm matrix submit {quote(str(file))}")
 
 
 def plan_report(view: "MatrixPlanView") -> "RenderableType":
@@ -52,8 +52,8 @@ def plan_report(view: "MatrixPlanView") -> "RenderableType":
         *map(Text, _comparison(view)),
         Text(""),
         _device_table(view.devices),
-        *map(Text, _bases(view.devices)),
-        *map(Text, _left_out(view)),
+        *map(Text, _estimate_sources(view.devices)),
+        *map(Text, _left_out_lines(view)),
         Text(""),
         *map(Text, _cells(view)),
         *map(Text, _rejected(view.rejected)),
@@ -85,15 +85,15 @@ def _comparison(view: "MatrixPlanView") -> Iterator[str]:
     )
     yield f"compared to {key_text(view.baseline)}, {view.baseline_kind}: {means}"
     if view.uncompared:
-        yield f"compared to nothing, as their baseline cannot run: {_named(view.uncompared)}"
+        yield f"compared to nothing, as their baseline cannot run: {_names_text(view.uncompared)}"
 
 
 def _device_table(devices: "Sequence[PlannedDevice]") -> "Table":
-    from farm.cli.shell.formatting import phone
-    from farm.cli.shell.tables import add_row, listing
+    from farm.cli.shell.formatting import device_kind
+    from farm.cli.shell.tables import add_row, new_table
     from farm.core.base.units import elapsed_text
 
-    table = listing(
+    table = new_table(
         names=("device",),
         words=("phone",),
         numbers=("cells", "jobs", "phone time", "ahead"),
@@ -101,8 +101,8 @@ def _device_table(devices: "Sequence[PlannedDevice]") -> "Table":
     )
     for device in devices:
         name = device.device_id if device.label is None else f"{device.label} ({device.device_id})"
-        kind = phone(device.device_model, device.soc, virtual=device.virtual)
-        time = ("at most " if _is_bound(device) else "") + elapsed_text(device.phone_s)
+        kind = device_kind(device.device_model, device.soc, virtual=device.virtual)
+        time = ("at most " if _is_bound(device) else "") + elapsed_text(device.device_s)
         numbers = (str(device.cells), str(device.jobs), time, str(device.jobs_ahead))
         now = device.waiting_for[0] if device.waiting_for else "ready"
         add_row(table, name, kind, *numbers, now)
@@ -110,12 +110,12 @@ def _device_table(devices: "Sequence[PlannedDevice]") -> "Table":
 
 
 def _is_bound(device: "PlannedDevice") -> bool:
-    from farm.core.matrices.estimate import Basis
+    from farm.core.matrices.estimate import EstimateBasis
 
-    return bool(device.cells_by_basis.get(Basis.TIMEOUT))
+    return bool(device.cells_by_basis.get(EstimateBasis.TIMEOUT))
 
 
-def _bases(devices: "Sequence[PlannedDevice]") -> Iterator[str]:
+def _estimate_sources(devices: "Sequence[PlannedDevice]") -> Iterator[str]:
     """What the phone times rest on, with how many cells."""
     from farm.cli.shell.formatting import plural
 
@@ -126,7 +126,7 @@ def _bases(devices: "Sequence[PlannedDevice]") -> Iterator[str]:
         yield f"phone time of {plural(cells, 'cell')} from {basis}"
 
 
-def _left_out(view: "MatrixPlanView") -> Iterator[str]:
+def _left_out_lines(view: "MatrixPlanView") -> Iterator[str]:
     for device in view.left_out:
         yield f"left out: {device.device_id} ({device.device_model}), {device.reason}"
 
@@ -140,16 +140,16 @@ def _cells(view: "MatrixPlanView") -> Iterator[str]:
 
 
 def _rejected(groups: "Sequence[RejectedGroup]") -> Iterator[str]:
-    from farm.core.matrices.matrix import Rejection
+    from farm.core.matrices.matrix import RejectionKind
 
     for group in groups:
-        word = "excluded" if group.rejection is Rejection.EXCLUDED else "cannot run"
+        word = "excluded" if group.rejection is RejectionKind.EXCLUDED else "cannot run"
         where = f" on {', '.join(group.device_ids)}" if group.device_ids else ""
         hint = f" (hint: {group.hint})" if group.hint else ""
-        yield f"{word}{where}: {_named(group.labels)}: {group.reason}{hint}"
+        yield f"{word}{where}: {_names_text(group.labels)}: {group.reason}{hint}"
 
 
-def _named(labels: "Sequence[str]") -> str:
+def _names_text(labels: "Sequence[str]") -> str:
     more = len(labels) - _CELLS_SHOWN
     return ", ".join(labels[:_CELLS_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
@@ -158,6 +158,6 @@ def _time(view: "MatrixPlanView") -> str:
     from farm.core.base.units import elapsed_text
 
     about = "at most " if view.is_upper_bound else "about "
-    text = f"{about}{elapsed_text(view.phone_s)} of phone time, {elapsed_text(view.wall_s)} on the clock"
+    text = f"{about}{elapsed_text(view.device_s)} of phone time, {elapsed_text(view.wall_s)} on the clock"
     why = " (time-outs: nothing like some of it has run here)" if view.is_upper_bound else ""
     return f"{text}{why}; without waiting for gates, jobs ahead, and blocks that are measured again"

@@ -6,16 +6,22 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.shell.formatting import counts, duration_or_nothing, plural, state_words, time_left
+from farm.cli.shell.formatting import (
+    counts_text,
+    duration_or_nothing,
+    matrix_state_text,
+    plural,
+    time_left_text,
+)
 from farm.cli.shell.next_steps import farm_command
-from farm.cli.shell.tables import add_row, listing
+from farm.cli.shell.tables import add_row, new_table
 from farm.core.base.ids import DeviceId
 from farm.core.jobs.job import JobState
 from farm.core.runs.measurement import Outcome, Quality
 from farm.wire.documents.matrices.matrices import CellView, DeviceProgress, JobView, MatrixView
 
 #: States and outcomes of a job that nobody needs to be told of.
-_GOING_WELL = (JobState.QUEUED, JobState.ACTIVE, Outcome.SUCCEEDED)
+_HEALTHY_STATES = (JobState.QUEUED, JobState.ACTIVE, Outcome.SUCCEEDED)
 
 
 def matrix_report(view: MatrixView) -> RenderableType:
@@ -32,7 +38,7 @@ def matrix_report(view: MatrixView) -> RenderableType:
 
 def headline(view: MatrixView) -> str:
     """Which matrix it is, and how far."""
-    state = state_words(view.state, jobs=view.jobs, not_queued=view.not_queued)
+    state = matrix_state_text(view.state, jobs=view.jobs, not_queued=view.not_queued)
     return f"matrix {view.matrix_id} ({view.name}): {state}"
 
 
@@ -40,16 +46,16 @@ def _summary(view: MatrixView) -> str:
     shape = f"{plural(view.cells, 'cell')} x {plural(view.rounds, 'round')} with {view.harness}"
     again = f"; a rerun of matrix {view.rerun_of}" if view.rerun_of is not None else ""
     again += f"; by {view.submitted_by}" if view.submitted_by is not None else ""
-    eta = f"; {time_left(view.eta_s, view.without_eta)}" if view.finished_at is None else ""
+    eta = f"; {time_left_text(view.eta_s, view.without_eta)}" if view.finished_at is None else ""
     return f"{shape}, {jobs_line(view)}{eta}{again}"
 
 
 def jobs_line(view: MatrixView) -> str:
     """`70 jobs (4 blocks measured again): 69 succeeded, 1 failed`."""
-    return f"{plural(view.jobs, 'job')}{measured_again(view)}: {counts(view.jobs_by_outcome)}"
+    return f"{plural(view.jobs, 'job')}{repeated_blocks_text(view)}: {counts_text(view.jobs_by_outcome)}"
 
 
-def measured_again(view: MatrixView) -> str:
+def repeated_blocks_text(view: MatrixView) -> str:
     """Why there are more jobs than cells x rounds; empty when there are not."""
     blocks = sum(_extra_blocks(view).values())
     return f" ({plural(blocks, 'block')} measured again)" if blocks else ""
@@ -65,10 +71,10 @@ def _extra_blocks(view: MatrixView) -> dict[DeviceId, int]:
 
 def progress_line(device: DeviceProgress) -> str:
     """`phone-1: 12 of 20, running mobilenet_v2/float32/lite`."""
-    return f"{device.device_id}: {device.finished} of {device.total}, {doing(device)}"
+    return f"{device.device_id}: {device.finished} of {device.total}, {current_work(device)}"
 
 
-def doing(device: DeviceProgress) -> str:
+def current_work(device: DeviceProgress) -> str:
     """What is running on the device, or why nothing is."""
     if device.finished >= device.total:
         return "done"
@@ -96,9 +102,9 @@ def cancellation(view: MatrixView, device_id: DeviceId | None) -> str:
 
 def cell_table(cells: Sequence[CellView]) -> Table:
     """The time is the median over rounds of the valid measurements."""
-    table = listing(names=("cell", "device", "what"), words=("jobs", "measurements"), numbers=("time",))
+    table = new_table(names=("cell", "device", "what"), words=("jobs", "measurements"), numbers=("time",))
     for cell in cells:
-        jobs, qualities = counts(cell.jobs_by_outcome), counts(cell.measurements_by_quality)
+        jobs, qualities = counts_text(cell.jobs_by_outcome), counts_text(cell.measurements_by_quality)
         names = (str(cell.cell_id), cell.device_id, cell.label)
         add_row(table, *names, jobs, qualities, duration_or_nothing(cell.value_ns))
     return table
@@ -106,18 +112,18 @@ def cell_table(cells: Sequence[CellView]) -> Table:
 
 def failures(view: MatrixView) -> Iterator[str]:
     """What did not work, one line each: cells with problems, cells that got no jobs."""
-    yield from (_trouble(cell) for cell in view.cell_list if cell.problems)
+    yield from (_failure_text(cell) for cell in view.cell_list if cell.problems)
     yield from rejections(view)
 
 
-def _trouble(cell: CellView) -> str:
+def _failure_text(cell: CellView) -> str:
     """How often what went wrong in a cell, and the reason that came up most."""
-    ended = {word: times for word, times in cell.jobs_by_outcome.items() if word not in _GOING_WELL}
+    ended = {word: times for word, times in cell.jobs_by_outcome.items() if word not in _HEALTHY_STATES}
     left_out = {word: times for word, times in cell.measurements_by_quality.items() if word != Quality.VALID}
     worst = max(cell.problems, key=lambda problem: cell.problems[problem])
     more = len(cell.problems) - 1
     others = f"; {plural(more, 'other reason')}" if more else ""
-    return f"{cell.device_id}, {cell.label}: {counts({**ended, **left_out})} ({worst}{others})"
+    return f"{cell.device_id}, {cell.label}: {counts_text({**ended, **left_out})} ({worst}{others})"
 
 
 def rejections(view: MatrixView) -> Iterator[str]:
@@ -129,7 +135,7 @@ def rejections(view: MatrixView) -> Iterator[str]:
         yield f"{more} more: GET /api/v1/matrices/{view.matrix_id}/rejected?after=INDEX has all, page by page"
 
 
-def look_closer(jobs: Sequence[JobView]) -> str | None:
+def log_hint(jobs: Sequence[JobView]) -> str | None:
     """How to see what a run printed: the last one that went wrong, or else the last one."""
     tried = [job for job in jobs if job.attempts]
     wrong = [job for job in tried if job.outcome not in (None, Outcome.SUCCEEDED)]

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from farm.cli.jobs.job_report import field, job_headline, run_lines
 from farm.cli.results.explain_side import device_lines, gates_line, side_lines
-from farm.cli.shell.formatting import moment
+from farm.cli.shell.formatting import local_time_text
 from farm.core.base.units import duration_text, elapsed_text, ratio_text, size_text
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.explain import CellExplanation, JobExplanation, RoundView
@@ -14,7 +14,7 @@ from farm.wire.documents.results.explain import CellExplanation, JobExplanation,
 
 def cell_report(view: CellExplanation) -> Text:
     """A comparison, or a cell that is compared to nothing."""
-    lines = [*_answer(view), *device_lines(view.device), gates_line(view.gates, view.noise_limit)]
+    lines = [*_verdict_line(view), *device_lines(view.device), gates_line(view.gates, view.noise_limit)]
     lines += [field("order", f"each round shuffled anew, seed {view.seed}")]
     lines += _rounds(view)
     lines += [*_sides(view), "", *_cell_links(view)]
@@ -26,10 +26,10 @@ def _headline(view: CellExplanation) -> str:
     speedup = view.speedup
     if speedup is None:
         return f"{view.candidate.label} is compared to nothing; {where}"
-    return f"{speedup.candidate} against {speedup.baseline}: {said(speedup)}; {where}"
+    return f"{speedup.candidate} against {speedup.baseline}: {comparison_text(speedup)}; {where}"
 
 
-def said(view: SpeedupView) -> str:
+def comparison_text(view: SpeedupView) -> str:
     """`1.83x, 1.79 to 1.88, faster`."""
     if view.speedup is None:
         return f"{view.verdict}, no round counts"
@@ -39,7 +39,7 @@ def said(view: SpeedupView) -> str:
     return f"{ratio_text(view.speedup)}, {interval}, {view.verdict}"
 
 
-def _answer(view: CellExplanation) -> Iterator[str]:
+def _verdict_line(view: CellExplanation) -> Iterator[str]:
     for number, line in enumerate(view.method):
         yield field("" if number else "how", line)
     speedup = view.speedup
@@ -50,7 +50,9 @@ def _answer(view: CellExplanation) -> Iterator[str]:
             "detectable", f"differences from {speedup.detectable:.1%} on, with these rounds (80 % power)"
         )
     if view.aa is not None and view.aa.cell_id != view.candidate.cell_id:
-        yield field("A/A", f"the baseline against its twin: {said(view.aa)} (cell {view.aa.cell_id})")
+        yield field(
+            "A/A", f"the baseline against its twin: {comparison_text(view.aa)} (cell {view.aa.cell_id})"
+        )
     elif speedup is not None and not speedup.aa:
         yield field("A/A", "none: `aa: true` in a matrix measures what difference there is between equals")
     if view.compared_to_it:
@@ -103,7 +105,7 @@ def _cell_links(view: CellExplanation) -> Iterator[str]:
 def number_report(view: JobExplanation) -> Text:
     """One number."""
     run = None if view.side is None or not view.side.runs else view.side.runs[0]
-    lines = [*_of_job(view)]
+    lines = [*_job_lines(view)]
     lines += [field("value", "none: the job has no measurement")] if run is None else run_lines(run)
     lines += _use(view)
     lines += device_lines(view.device)
@@ -115,7 +117,7 @@ def number_report(view: JobExplanation) -> Text:
     return Text("\n").join([Text(job_headline(view.job), style="bold"), *map(Text, lines)])
 
 
-def _of_job(view: JobExplanation) -> Iterator[str]:
+def _job_lines(view: JobExplanation) -> Iterator[str]:
     job = view.job
     repeat = f", repeat {job.repeat} of its block" if job.repeat else ""
     yield field("of", f"matrix {job.matrix_id} ({job.matrix}), cell {job.cell_id}, round {job.round}{repeat}")
@@ -126,7 +128,7 @@ def _of_job(view: JobExplanation) -> Iterator[str]:
     if view.side is not None and view.side.runs:
         run = view.side.runs[0]
         tries = f", the last of {len(job.attempts)}" if len(job.attempts) > 1 else ""
-        yield field("measured", f"{moment(run.measured_at)}, in attempt {run.attempt_id}{tries}")
+        yield field("measured", f"{local_time_text(run.measured_at)}, in attempt {run.attempt_id}{tries}")
     if view.waited_s is not None and view.pushed_bytes is not None:
         waited, pushed = elapsed_text(view.waited_s), size_text(view.pushed_bytes)
         yield field("before it", f"waited {waited} for gates, pushed {pushed}")

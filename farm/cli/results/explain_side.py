@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from farm.cli.jobs.job_report import field, flags
-from farm.cli.shell.formatting import NOTHING, counts, joined, phone, plural
+from farm.cli.shell.formatting import EMPTY_CELL, counts_text, device_kind, join_or_dash, plural
 from farm.core.base.units import size_text
-from farm.core.devices.condition import Gates, ThermalStatus, Unknown
+from farm.core.devices.condition import Gates, ThermalStatus, UnknownGatePolicy
 from farm.core.devices.condition_range import ConditionRange
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
@@ -34,7 +34,10 @@ def side_lines(side: SideView) -> Iterator[str]:
     yield field("asked for", side.backend)
     for placement in side.placements:
         yield field("ran on", _placement(placement))
-    yield field("went", f"jobs: {counts(side.jobs_by_outcome)}; measurements: {counts(side.runs_by_quality)}")
+    yield field(
+        "went",
+        f"jobs: {counts_text(side.jobs_by_outcome)}; measurements: {counts_text(side.runs_by_quality)}",
+    )
     for reason, times in side.quality_reasons.items():
         yield field("", f"{times} x {reason}")
     yield from condition_lines(side)
@@ -43,16 +46,16 @@ def side_lines(side: SideView) -> Iterator[str]:
 
 
 def _variant_lines(name: str, manifest: Manifest) -> Iterator[str]:
-    made = ", ".join(f"{tool} {version}" for tool, version in manifest.made_with.items())
+    made = ", ".join(f"{tool} {version}" for tool, version in manifest.built_with.items())
     yield field("file", f"{name}, {size_text(manifest.size_bytes)}, {manifest.digest}")
     if made:
         yield field("made with", made)
-    agreement = manifest.agreement
-    if agreement is not None:
+    fidelity = manifest.fidelity
+    if fidelity is not None:
         yield field(
-            "agreement",
-            f"with float32 over {plural(agreement.inputs, 'input')}: correlation {agreement.correlation:.4f},"
-            f" same best class {agreement.top1_share:.0%}, largest difference {agreement.max_difference:.3g}",
+            "fidelity",
+            f"with float32 over {plural(fidelity.inputs, 'input')}: correlation {fidelity.correlation:.4f},"
+            f" same best class {fidelity.top1_share:.0%}, largest difference {fidelity.max_difference:.3g}",
         )
 
 
@@ -66,7 +69,7 @@ def condition_lines(side: SideView) -> Iterator[str]:
     """Ranges over runs, before and after; what no phone said is not there."""
     said = [_condition(each, len(side.runs)) for each in side.conditions]
     if side.runs:
-        yield field("conditions", joined(said) if said else "the phone says nothing of its conditions")
+        yield field("conditions", join_or_dash(said) if said else "the phone says nothing of its conditions")
     if side.runs_without_evidence:
         yield field("", f"of {plural(side.runs_without_evidence, 'run')} the evidence expired")
 
@@ -74,7 +77,7 @@ def condition_lines(side: SideView) -> Iterator[str]:
 def _condition(found: ConditionRange, runs: int) -> str:
     name, form = _CONDITIONS[found.name]
     spans = [
-        NOTHING
+        EMPTY_CELL
         if span is None
         else form(span[0])
         if span[0] == span[1]
@@ -97,7 +100,7 @@ def device_lines(device: ExplainedDevice) -> Iterator[str]:
 
 def _facts(facts: DeviceFacts) -> str:
     known = [
-        phone(facts.device_model, facts.soc, virtual=facts.virtual),
+        device_kind(facts.device_model, facts.soc, virtual=facts.virtual),
         None if facts.android is None else f"Android {facts.android}",
         None if facts.api_level is None else f"API {facts.api_level}",
         facts.abi,
@@ -115,7 +118,7 @@ def gates_line(gates: Gates, noise_limit: float | None) -> str:
         f"battery at least {gates.min_battery_pct} %",
         "plugged in" if gates.mains else None,
         None if gates.full_clocks else "clocks may be limited",
-        "nothing of it unknown" if gates.unknown is Unknown.PUT_OFF else None,
+        "nothing of it unknown" if gates.unknown is UnknownGatePolicy.DEFER else None,
     ]
     noise = "" if noise_limit is None else f"; noisy above {noise_limit:.0%}"
     return field("gates", f"{', '.join(each for each in told if each)}{noise}")

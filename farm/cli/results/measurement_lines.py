@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from farm.cli.shell.formatting import NOTHING, duration_or_nothing, plural
+from farm.cli.shell.formatting import EMPTY_CELL, duration_or_nothing, plural
 from farm.core.base.units import duration_text
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Metric, SampleKind
 from farm.wire.documents.results.readings import ReadingView
@@ -10,18 +10,18 @@ from farm.wire.documents.results.readings import ReadingView
 
 def reading_fields(view: ReadingView) -> Iterator[tuple[str, str]]:
     """Names and texts: the time, how it scatters, further figures, and where the work was done."""
-    yield "time", f"{duration_text(view.value_ns)}, {_made_of(view)}"
+    yield "time", f"{duration_text(view.value_ns)}, {_samples_text(view)}"
     if view.kind is SampleKind.SAMPLES:
         yield "samples", _spread(view)
     for metric in view.metrics:
         yield "metric", _metric(metric)
     accelerator = "nothing shows where" if view.accelerator == UNKNOWN_ACCELERATOR else view.accelerator
-    yield "ran on", f"{view.actual_backend}, {accelerator}: {view.proof or NOTHING}"
+    yield "ran on", f"{view.actual_backend}, {accelerator}: {view.proof or EMPTY_CELL}"
     if view.offered:
         yield "offered", f"{', '.join(view.offered)}: what NNAPI had, by the names it goes by"
 
 
-def _made_of(view: ReadingView) -> str:
+def _samples_text(view: ReadingView) -> str:
     if view.kind is SampleKind.SUMMARY:
         return "the tool's own mean: it prints no samples"
     return f"the median of {plural(len(view.samples_ns), 'sample')}; mean {duration_text(view.mean_ns)}"

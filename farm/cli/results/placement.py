@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli.matrices.argument import MatrixArgument, MatrixOption, which_matrix
+from farm.cli.matrices.argument import MatrixArgument, MatrixOption, selected_matrix
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json, talk
+from farm.cli.shell.output import Json, out, print_json, print_notice
 
 if TYPE_CHECKING:
     from farm.wire.documents.results.placements import SeriesPlacementView
@@ -26,7 +26,7 @@ def placement(
 
     Example: farm placement 3
     """
-    matrix_id = which_matrix(number, matrix)
+    matrix_id = selected_matrix(number, matrix)
     with connect() as farm:
         views = farm.placements(matrix_id=matrix_id, device=device)
     if as_json:
@@ -41,8 +41,8 @@ def print_placements(views: "Sequence[SeriesPlacementView]") -> None:
     from farm.cli.shell.next_steps import farm_command
 
     if not views:
-        talk("Nothing has been measured yet: `farm matrix list` shows how far the matrices are.")
+        print_notice("Nothing has been measured yet: `farm matrix list` shows how far the matrices are.")
         return
     out().print(placement_table(views))
     newest = max(views, key=lambda view: view.measured_at)
-    talk(f"What shows it, run by run: {farm_command()} attempt show {newest.attempt_id}")
+    print_notice(f"What shows it, run by run: {farm_command()} attempt show {newest.attempt_id}")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.shell.formatting import NOTHING
+from farm.cli.shell.formatting import EMPTY_CELL
 from farm.core.matrices.matrix import value_text
 from farm.core.runs.measurement import Quality
 from farm.wire.documents.results.placements import SeriesPlacementView
@@ -28,7 +28,7 @@ def placement_table(views: Sequence[SeriesPlacementView]) -> Table:
     return table
 
 
-def place_in_words(view: SeriesPlacementView) -> str:
+def placement_text(view: SeriesPlacementView) -> str:
     """`npu 71/71`, `cpu: fallback`, `unknown: unproven`."""
     mark = f": {view.quality}" if view.quality in _STYLES else ""
     return f"{view.words}{mark}"
@@ -42,10 +42,10 @@ def _row(view: SeriesPlacementView) -> _Row:
         else []
     )
     settings = ", ".join(f"{name}={value_text(value)}" for name, value in sorted(view.settings.items()))
-    return " ".join(filter(None, [view.model or view.harness, *kind])), view.backend, settings or NOTHING
+    return " ".join(filter(None, [view.model or view.harness, *kind])), view.backend, settings or EMPTY_CELL
 
 
 def _place(view: SeriesPlacementView | None) -> Text:
     if view is None:
-        return Text(NOTHING)
-    return Text(place_in_words(view), style=_STYLES.get(view.quality, ""))
+        return Text(EMPTY_CELL)
+    return Text(placement_text(view), style=_STYLES.get(view.quality, ""))

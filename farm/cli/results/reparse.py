@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli.matrices.argument import MatrixArgument, MatrixOption, which_matrix
+from farm.cli.matrices.argument import MatrixArgument, MatrixOption, selected_matrix
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json, talk
+from farm.cli.shell.output import Json, out, print_json, print_notice
 
 if TYPE_CHECKING:
     from farm.client.farm_client import FarmClient
-    from farm.wire.documents.results.reparse import RereadPage, RereadRequest
+    from farm.wire.documents.results.reparse import ReparsePage, ReparseRequest
 
 
 def reparse(
@@ -36,11 +36,11 @@ def reparse(
     """
     from farm.cli.results.reparse_report import reparse_table, reparse_text
     from farm.cli.shell.duration import seconds
-    from farm.wire.documents.results.reparse import RereadRequest
+    from farm.wire.documents.results.reparse import ReparseRequest
 
     only_told = dry_run or (sys.stdin.isatty() and not yes)
-    request = RereadRequest(
-        matrix_id=which_matrix(number, matrix),
+    request = ReparseRequest(
+        matrix_id=selected_matrix(number, matrix),
         harness=harness,
         since=None if since is None else datetime.now(UTC) - timedelta(seconds=seconds(since)),
         dry_run=only_told,
@@ -53,10 +53,10 @@ def reparse(
     elif changes:
         out().print(reparse_table(changes))
     for line in reparse_text(pages, only_told=only_told):
-        talk(line)
+        print_notice(line)
 
 
-def _pages(farm: "FarmClient", request: "RereadRequest") -> Iterator["RereadPage"]:
+def _pages(farm: "FarmClient", request: "ReparseRequest") -> Iterator["ReparsePage"]:
     after: int | None = 0
     while after is not None:
         page = farm.reparse(request.model_copy(update={"after": after}))

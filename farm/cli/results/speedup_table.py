@@ -6,7 +6,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from farm.cli.shell.formatting import NOTHING, change, duration_or_nothing, phone
+from farm.cli.shell.formatting import EMPTY_CELL, change_text, device_kind, duration_or_nothing
 from farm.core.base.units import ratio_text
 from farm.core.matrices.matrix import value_text
 from farm.core.runs.verdict import Verdict
@@ -17,8 +17,8 @@ LEGEND = (
     "time = baseline → candidate, geometric means over the rounds that count.",
     "same = the interval is within the margin; undecided = it spans 1, or is missing.",
 )
-OUT_LEGEND = "(n out) = n blocks left out: one side is not valid, or the block was run again."
-TWIN_LEGEND = (
+LEFT_OUT_LEGEND = "(n out) = n blocks left out: one side is not valid, or the block was run again."
+AA_LEGEND = (
     "A/A: the baseline against its twin. Where that comes out faster or slower,",
     "     the other rows of the device cannot be trusted either.",
 )
@@ -27,13 +27,13 @@ _HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdic
 _STYLE_BY_VERDICT = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNDECIDED: "yellow"}
 _GAP = "  "
 #: So many candidates with the same reason are counted, not named.
-_MANY = 3
+_MAX_NAMES = 3
 #: Labels of twins have it already.
-_TWIN = " (A/A)"
+_AA_SUFFIX = " (A/A)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class _SpeedupRow:
     name: str
     cells: tuple[str, ...]
     style: str
@@ -54,22 +54,22 @@ def _group_key(view: SpeedupView) -> tuple[str, str, str, int]:
 def _legend(views: Iterable[SpeedupView]) -> Iterator[str]:
     yield from LEGEND
     if any(view.excluded for view in views):
-        yield OUT_LEGEND
+        yield LEFT_OUT_LEGEND
     if any(view.aa for view in views):
-        yield from TWIN_LEGEND
+        yield from AA_LEGEND
 
 
 def _block(views: Sequence[SpeedupView], width: int) -> Text:
     """One device and model: heading, rows, and what needs saying about them."""
     baselines = {view.baseline for view in views}
     rows = [_row(view, name_baseline=len(baselines) > 1) for view in views]
-    lines = [*_heading(views, baselines), *_laid_out(rows, width), *map(Text, _notes(views))]
+    lines = [*_heading(views, baselines), *_layout_rows(rows, width), *map(Text, _notes(views))]
     return Text("\n").join(lines)
 
 
 def _heading(views: Sequence[SpeedupView], baselines: set[str]) -> Iterator[Text]:
     view = views[0]
-    kind = phone(view.device_model, view.soc, virtual=view.virtual)
+    kind = device_kind(view.device_model, view.soc, virtual=view.virtual)
     yield Text(f"{view.device}  ({kind})", style="bold")
     about = ", ".join(filter(None, [view.model, view.harness, f"matrix {view.matrix_id}"]))
     if len(baselines) == 1:
@@ -85,62 +85,62 @@ def _shared_settings(views: Sequence[SpeedupView]) -> str:
     return ", ".join(f"{name}={value_text(value)}" for name, value in sorted(shared))
 
 
-def _row(view: SpeedupView, *, name_baseline: bool) -> _Row:
-    name = view.candidate.removesuffix(_TWIN) + (_TWIN if view.aa else "")
+def _row(view: SpeedupView, *, name_baseline: bool) -> _SpeedupRow:
+    name = view.candidate.removesuffix(_AA_SUFFIX) + (_AA_SUFFIX if view.aa else "")
     if name_baseline:
         name += f" vs {view.baseline}"
     cells = (
-        NOTHING if view.speedup is None else ratio_text(view.speedup),
+        EMPTY_CELL if view.speedup is None else ratio_text(view.speedup),
         _interval(view.ci_low, view.ci_high),
-        change(view.baseline_ns, view.candidate_ns),
+        change_text(view.baseline_ns, view.candidate_ns),
         _difference(view.baseline_ns, view.candidate_ns),
         f"{view.rounds} ({view.excluded} out)" if view.excluded else str(view.rounds),
         str(view.verdict),
     )
-    return _Row(name=name, cells=cells, style=_STYLE_BY_VERDICT.get(view.verdict, ""))
+    return _SpeedupRow(name=name, cells=cells, style=_STYLE_BY_VERDICT.get(view.verdict, ""))
 
 
 def _interval(low: float | None, high: float | None) -> str:
     if low is None or high is None:
-        return NOTHING
-    return f"{_bare(low)} to {_bare(high)}"
+        return EMPTY_CELL
+    return f"{_ratio_text(low)} to {_ratio_text(high)}"
 
 
-def _bare(ratio: float) -> str:
+def _ratio_text(ratio: float) -> str:
     return ratio_text(ratio).removesuffix("x")
 
 
 def _difference(baseline_ns: float | None, candidate_ns: float | None) -> str:
     """What the candidate takes more; negative when it is quicker."""
     if baseline_ns is None or candidate_ns is None:
-        return NOTHING
+        return EMPTY_CELL
     text = duration_or_nothing(candidate_ns - baseline_ns)
     return text if text.startswith("-") else f"+{text}"
 
 
-def _laid_out(rows: Sequence[_Row], width: int) -> Iterator[Text]:
+def _layout_rows(rows: Sequence[_SpeedupRow], width: int) -> Iterator[Text]:
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *(row.cells for row in rows), strict=True)]
     name_width = max(len("candidate"), *(len(row.name) for row in rows))
     numbers_width = sum(widths) + len(_GAP) * len(widths)
     if name_width + numbers_width <= width:
-        yield Text(f"{'candidate':{name_width}}" + _aligned(_HEADINGS, widths), style="bold")
+        yield Text(f"{'candidate':{name_width}}" + _align(_HEADINGS, widths), style="bold")
         for row in rows:
-            yield Text(f"{row.name:{name_width}}") + Text(_aligned(row.cells, widths), style=row.style)
+            yield Text(f"{row.name:{name_width}}") + Text(_align(row.cells, widths), style=row.style)
     else:
-        yield Text("candidate\n" + _aligned(_HEADINGS, widths), style="bold")
+        yield Text("candidate\n" + _align(_HEADINGS, widths), style="bold")
         for row in rows:
-            yield Text(f"{row.name}\n") + Text(_aligned(row.cells, widths), style=row.style)
+            yield Text(f"{row.name}\n") + Text(_align(row.cells, widths), style=row.style)
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+def _align(cells: Sequence[str], widths: Sequence[int]) -> str:
     """Numbers to the right, the verdict, which is a word, to the left."""
     padded = [f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)]
     return _GAP + _GAP.join([*padded[:-1], cells[-1]])
 
 
-def _some(candidates: Sequence[str]) -> str:
+def _shorten_names(candidates: Sequence[str]) -> str:
     """All of a few names, how many of more."""
-    return ", ".join(candidates) if len(candidates) < _MANY else f"{len(candidates)} candidates"
+    return ", ".join(candidates) if len(candidates) < _MAX_NAMES else f"{len(candidates)} candidates"
 
 
 def _notes(views: Sequence[SpeedupView]) -> Iterator[str]:
@@ -149,7 +149,7 @@ def _notes(views: Sequence[SpeedupView]) -> Iterator[str]:
         if view.verdict is Verdict.UNDECIDED and view.reason:
             candidates_by_reason.setdefault(view.reason, []).append(view.candidate)
     for reason, candidates in candidates_by_reason.items():
-        yield f"note: {_some(candidates)}: {reason}"
+        yield f"note: {_shorten_names(candidates)}: {reason}"
     effects = [view.detectable for view in views if view.detectable is not None]
     if effects:
         low, high = f"{min(effects):.1%}", f"{max(effects):.1%}"

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli.matrices.argument import MatrixArgument, MatrixOption, which_matrix
+from farm.cli.matrices.argument import MatrixArgument, MatrixOption, selected_matrix
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, first_rows, out, print_json_list, talk
+from farm.cli.shell.output import Json, first_rows, out, print_json_list, print_notice
 
 if TYPE_CHECKING:
     from farm.wire.documents.matrices.matrices import SpeedupView
@@ -34,7 +34,7 @@ def speedups(
 
     Example: farm speedups 3 --device phone-1
     """
-    matrix_id = which_matrix(number, matrix)
+    matrix_id = selected_matrix(number, matrix)
     with connect() as farm:
         views = farm.speedups(
             matrix_id=matrix_id, device=device, model=model, across_controls=across_controls
@@ -44,7 +44,7 @@ def speedups(
             return
         print_speedups(views)
     if across_controls:
-        talk("Runs of different control levels count, too: what was set may be the difference.")
+        print_notice("Runs of different control levels count, too: what was set may be the difference.")
 
 
 def print_speedups(comparisons: "Iterable[SpeedupView]") -> None:
@@ -56,14 +56,14 @@ def print_speedups(comparisons: "Iterable[SpeedupView]") -> None:
         comparisons, where_all_are="--device and --model show less, `farm speedups --json` all."
     )
     if not views:
-        talk("Nothing to compare yet: `farm matrix list` shows how far the matrices are.")
+        print_notice("Nothing to compare yet: `farm matrix list` shows how far the matrices are.")
         return
     console = out()
     console.print(speedup_table(views, width=console.width), soft_wrap=True)
-    talk(f"What a row rests on: {farm_command()} explain cell {_numbered(views)}")
+    print_notice(f"What a row rests on: {farm_command()} explain cell {_numbered_examples(views)}")
 
 
-def _numbered(views: "Sequence[SpeedupView]") -> str:
+def _numbered_examples(views: "Sequence[SpeedupView]") -> str:
     """`12 (int8-core lite) or 13 (float16 lite)`; some of many."""
     names = [f"{view.cell_id} ({view.candidate})" for view in views[:_ROWS_NUMBERED]]
     more = len(views) - len(names)

@@ -11,7 +11,7 @@ from farm.core.matrices.matrix import value_text
 if TYPE_CHECKING:
     from farm.wire.documents.files.programs import FlagView, HarnessView
 
-_TRUTH = {"true": True, "false": False}
+_BOOLEANS = {"true": True, "false": False}
 
 
 def flag_values(words: Sequence[str], harness: "HarnessView") -> dict[str, SettingValue]:
@@ -28,7 +28,9 @@ def flag_values(words: Sequence[str], harness: "HarnessView") -> dict[str, Setti
             raise InvalidInput(f"--{name} is there twice", hint="flags that vary are axes of a matrix file")
         values[name] = _value(flag, text)
         if values[name] == "" != flag.default:
-            raise InvalidInput(f"--{name} is empty, and a matrix holds no empty text", hint=_like(flag))
+            raise InvalidInput(
+                f"--{name} is empty, and a matrix holds no empty text", hint=_example_value(flag)
+            )
     return values
 
 
@@ -45,33 +47,33 @@ def _pairs(
         name, equals, text = word.removeprefix("--").partition("=")
         name = name if name in known else name.replace("-", "_")
         if name not in known:
-            raise _unknown(name, known, harness)
+            raise _unknown_flag(name, known, harness)
         if equals:
             yield name, text
-        elif isinstance(known[name].default, bool) and (not left or left[0] not in _TRUTH):
+        elif isinstance(known[name].default, bool) and (not left or left[0] not in _BOOLEANS):
             yield name, None
         elif left:
             yield name, left.pop(0)
         else:
-            raise InvalidInput(f"--{name} has no value", hint=_like(known[name]))
+            raise InvalidInput(f"--{name} has no value", hint=_example_value(known[name]))
 
 
 def _value(flag: "FlagView", text: str | None) -> SettingValue:
     if text is None:
         return True
     try:
-        value = _typed(flag.default, text)
+        value = _parse_value(flag.default, text)
     except (ValueError, KeyError) as error:
-        raise InvalidInput(f"--{flag.name}: {text!r} does not fit", hint=_like(flag)) from error
+        raise InvalidInput(f"--{flag.name}: {text!r} does not fit", hint=_example_value(flag)) from error
     if flag.minimum is not None and not isinstance(value, str) and value < flag.minimum:
-        raise InvalidInput(f"--{flag.name}: {text} is less than {flag.minimum}", hint=_like(flag))
+        raise InvalidInput(f"--{flag.name}: {text} is less than {flag.minimum}", hint=_example_value(flag))
     return value
 
 
-def _typed(default: SettingValue, text: str) -> SettingValue:
+def _parse_value(default: SettingValue, text: str) -> SettingValue:
     match default:
         case bool():
-            return _TRUTH[text.lower()]
+            return _BOOLEANS[text.lower()]
         case int():
             return int(text)
         case float():
@@ -80,11 +82,11 @@ def _typed(default: SettingValue, text: str) -> SettingValue:
             return text
 
 
-def _like(flag: "FlagView") -> str:
+def _example_value(flag: "FlagView") -> str:
     said = f"{flag.help}; " if flag.help else ""
     return f"{said}its default is {value_text(flag.default) or 'empty'}"
 
 
-def _unknown(name: str, known: "dict[str, FlagView]", harness: str) -> InvalidInput:
+def _unknown_flag(name: str, known: "dict[str, FlagView]", harness: str) -> InvalidInput:
     hint = name_hint(name, known) or f"{harness} has no flags"
     return InvalidInput(f"{harness} has no flag --{name}", hint=hint)

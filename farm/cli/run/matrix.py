@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farm.cli.files.variant_add import add_variant, added_manifest
-from farm.cli.files.variant_report import picked
+from farm.cli.files.variant_add import add_variant, manifest_of_file
+from farm.cli.files.variant_report import select_variant
 from farm.cli.run.devices import run_selectors
 from farm.cli.run.flags import flag_values
-from farm.cli.run.program import ARGUMENTS_FLAG, registered_program
-from farm.cli.shell.output import err, talk
+from farm.cli.run.program import ARGUMENTS_FLAG, register_program
+from farm.cli.shell.output import err, print_notice
 from farm.core.base.setting_values import SettingValue
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.models.variant import Manifest
@@ -25,7 +25,7 @@ _DEFAULT_BACKEND = "cpu"
 _NNAPI = "nnapi"
 _LONGEST_NAME = 200
 #: Options of a run that few programs have, so that behind `--` they are more often a slip than meant.
-_OURS = ("--backend", "--device", "--harness", "--no-watch", "--quick", "--rounds")
+_OWN_OPTIONS = ("--backend", "--device", "--harness", "--no-watch", "--quick", "--rounds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ def harness_spec(
     harness = farm.harness(name)
     settings = flag_values(flags, harness)
     if harness.needs_model != (file is not None):
-        raise _file_or_not(harness)
+        raise _model_error(harness)
     devices = run_selectors(farm, options.devices)
     if file is None:
         return _spec(name, name, {}, _backends(harness, options), settings, devices, options)
@@ -92,22 +92,22 @@ def program_spec(
         hint = "leave --backend out; with a definition it may have others: docs/harnesses.md"
         raise InvalidInput(f"a program of your own has the one backend {_DEFAULT_BACKEND}", hint=hint)
     devices = run_selectors(farm, options.devices)
-    name = registered_program(farm, program, name, time=time, metrics=metrics)
-    _say_what_arguments_are(arguments, name)
+    name = register_program(farm, program, name, time=time, metrics=metrics)
+    _note_arguments(arguments, name)
     settings = {ARGUMENTS_FLAG: shlex.join(arguments)} if arguments else {}
     what = " ".join([name, *arguments])
     return _spec(what, name, {}, (_DEFAULT_BACKEND,), settings, devices, options)
 
 
-def _say_what_arguments_are(arguments: Sequence[str], name: str) -> None:
+def _note_arguments(arguments: Sequence[str], name: str) -> None:
     for argument in arguments:
         if Path(argument).is_file():
-            talk(
+            print_notice(
                 f"note: {argument} is a file on this machine, and stays here; a program that needs files is "
                 "registered with its folder: `farm harness add`"
             )
-        if argument.partition("=")[0] in _OURS:
-            talk(f"note: {argument} goes to {name}; what `farm run` is to read stands before `--`")
+        if argument.partition("=")[0] in _OWN_OPTIONS:
+            print_notice(f"note: {argument} goes to {name}; what `farm run` is to read stands before `--`")
 
 
 def _spec(
@@ -160,19 +160,19 @@ def _variant(farm: "FarmClient", file: str, harness: "HarnessView", options: Run
                 f"--model and --precision describe a file, and {file!r} is none here", hint=hint
             )
         try:
-            return picked(farm.variants(), file)
+            return select_variant(farm.variants(), file)
         except NotFound as error:
             hint = f"no such file is here, and the farm has no such variant; {error.hint}"
             raise NotFound(f"there is no {file!r}", hint=hint) from error
-    manifest = added_manifest(path, model=options.model, precision=options.precision or "unstated")
+    manifest = manifest_of_file(path, model=options.model, precision=options.precision or "unstated")
     if harness.definition is not None:
-        manifest = replace(manifest, backends=_can_run_on(manifest, harness.backends))
+        manifest = replace(manifest, backends=_supported_backends(manifest, harness.backends))
     known = farm.variants()
     same = [view for view in known if view.manifest.digest == manifest.digest]
     fitting = [view for view in same if _fits(view, options)]
     if not fitting:
         return add_variant(farm, path, manifest, err())
-    meant = [view for view in fitting if picked(known, view.name).manifest.digest == manifest.digest]
+    meant = [view for view in fitting if select_variant(known, view.name).manifest.digest == manifest.digest]
     if not meant:
         raise InvalidInput(
             f"{file} is registered as {fitting[-1].name}, and that name means another file by now",
@@ -181,7 +181,7 @@ def _variant(farm: "FarmClient", file: str, harness: "HarnessView", options: Run
     return meant[-1]
 
 
-def _can_run_on(manifest: Manifest, backends: Sequence[str]) -> tuple[str, ...]:
+def _supported_backends(manifest: Manifest, backends: Sequence[str]) -> tuple[str, ...]:
     """What the format's runtimes have, and what a generic harness offers: its author knows its files.
 
     Only a conversion makes a file one for NNAPI.
@@ -195,7 +195,7 @@ def _fits(view: "VariantView", options: RunOptions) -> bool:
     return options.model in (None, manifest.model) and options.precision in (None, manifest.recipe.precision)
 
 
-def _file_or_not(harness: "HarnessView") -> InvalidInput:
+def _model_error(harness: "HarnessView") -> InvalidInput:
     if harness.needs_model:
         hint = f"farm run FILE --harness {harness.name}"
         return InvalidInput(f"{harness.name} runs a model, and no FILE is named", hint=hint)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farm.cli.files.program_upload import add_program
-from farm.cli.shell.output import talk
+from farm.cli.shell.output import print_notice
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.programs.bundle import ARGUMENTS_WORD, PLAIN_COMMAND, PROGRAM_WORD
 from farm.core.programs.selection import ANY_ABI
@@ -25,7 +25,7 @@ _LONGEST_NAME = 64
 _SHELL = re.compile(rb"#!\s*(?:/[\w/.-]*/)?(?:env\s+)?(?:sh|mksh)\s*$")
 
 
-def registered_program(
+def register_program(
     farm: "FarmClient", program: Path, name: str | None, *, time: str | None, metrics: Sequence[str]
 ) -> str:
     """Register a program, and give back the name of its harness.
@@ -45,11 +45,11 @@ def registered_program(
     command = ("sh", PROGRAM_WORD, ARGUMENTS_WORD) if _SHELL.match(first) else PLAIN_COMMAND
     view = add_program(farm, name, program, command=command, definition=checked)
     for note in view.notes:
-        talk(f"warning: {note.message}\nhint: {note.hint}")
+        print_notice(f"warning: {note.message}\nhint: {note.hint}")
     for abi in others:
         if abi != view.program.abi:
             phones = "phones of other ABIs" if abi == ANY_ABI else f"phones of {abi}"
-            talk(f"note: {phones} run what was registered as `{name}` for them before")
+            print_notice(f"note: {phones} run what was registered as `{name}` for them before")
     return name
 
 

@@ -7,15 +7,15 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.results.speedups import print_speedups
-from farm.cli.shell.formatting import NOTHING, duration_or_nothing, phone, plural
+from farm.cli.shell.formatting import EMPTY_CELL, device_kind, duration_or_nothing, plural
 from farm.cli.shell.next_steps import farm_command
-from farm.cli.shell.output import first_rows, out, talk
-from farm.cli.shell.tables import add_row, listing
+from farm.cli.shell.output import first_rows, out, print_notice
+from farm.cli.shell.tables import add_row, new_table
 from farm.core.base.units import duration_text
 from farm.core.runs.measurement import Quality
 from farm.core.runs.verdict import MIN_ROUNDS
 from farm.wire.documents.matrices.matrices import MatrixView, SpeedupView
-from farm.wire.documents.results.results import LevelView, MetricView, ResultView
+from farm.wire.documents.results.results import CellSummaryView, MetricView, ResultView
 
 _ROUNDS = "time = median over rounds, each a process of its own"
 _ROUND = "time = that of one process."
@@ -45,17 +45,17 @@ def print_result(view: MatrixView, measured: Iterable[ResultView], compared: Ite
         for line in legend(results):
             out().print(Text(line, style="dim"))
         timed = next(result for result in results if result.time)
-        talk(f"What a time rests on: {farm_command()} explain cell {timed.cell_id}, and so on")
+        print_notice(f"What a time rests on: {farm_command()} explain cell {timed.cell_id}, and so on")
     if any(result.metrics for result in results):
         out().print()
         out().print(metric_table(results))
     if not any(result.time for result in results):
-        talk("Nothing was measured.")
+        print_notice("Nothing was measured.")
     elif view.rounds < MIN_ROUNDS:
-        talk(too_few(view.rounds))
+        print_notice(too_few_rounds_text(view.rounds))
 
 
-def too_few(rounds: int) -> str:
+def too_few_rounds_text(rounds: int) -> str:
     """What a run of fewer rounds than make an interval cannot say."""
     said = "One round" if rounds == 1 else f"{rounds} rounds"
     return f"{said}: no interval and no verdict, and nothing says how far another run would be from this one."
@@ -63,23 +63,23 @@ def too_few(rounds: int) -> str:
 
 def value_table(results: Sequence[ResultView]) -> Table:
     """One row for each cell; columns that say the same of all, or nothing of any, are left out."""
-    numbers: dict[str, Callable[[LevelView, ResultView], str]] = {
+    numbers: dict[str, Callable[[CellSummaryView, ResultView], str]] = {
         "time": lambda time, _: duration_text(time.median),
         "95 % interval": lambda time, _: _range(time, time.ci_low, time.ci_high),
         "min to max": lambda time, _: _range(time, time.low, time.high),
         "p90": lambda _, result: duration_or_nothing(result.p90_ns),
     }
-    shown = [name for name in numbers if name in _telling(results)]
+    shown = [name for name in numbers if name in _informative_columns(results)]
     has_cells = _has_cells(results)
-    table = listing(names=["device", *["cell"] * has_cells], numbers=shown, prose=("rounds",))
+    table = new_table(names=["device", *["cell"] * has_cells], numbers=shown, prose=("rounds",))
     for result in results:
         names = [result.device_id, *[result.label] * has_cells]
-        cells = [numbers[name](result.time, result) if result.time else NOTHING for name in shown]
+        cells = [numbers[name](result.time, result) if result.time else EMPTY_CELL for name in shown]
         add_row(table, *names, *cells, _rounds(result))
     return table
 
 
-def _telling(results: Sequence[ResultView]) -> set[str]:
+def _informative_columns(results: Sequence[ResultView]) -> set[str]:
     """The columns of numbers that say something."""
     times = [result.time for result in results if result.time]
     told = {
@@ -97,15 +97,15 @@ def _has_cells(results: Sequence[ResultView]) -> bool:
 
 def legend(results: Sequence[ResultView]) -> Iterator[str]:
     """What the columns mean, what the clock covers, and what phones these are."""
-    if "min to max" in _telling(results):
+    if "min to max" in _informative_columns(results):
         yield (
             f"{_ROUNDS}; 95 % interval over rounds."
-            if "95 % interval" in _telling(results)
+            if "95 % interval" in _informative_columns(results)
             else f"{_ROUNDS}."
         )
     else:
         yield _ROUND
-    if "p90" in _telling(results):
+    if "p90" in _informative_columns(results):
         yield _P90
     for covers in dict.fromkeys(result.clock_covers for result in results):
         yield f"The clock covers {covers}."
@@ -116,7 +116,7 @@ def legend(results: Sequence[ResultView]) -> Iterator[str]:
             f"{plural(others, 'round')} measured on another build of the phone left out: "
             "`farm events --kind device_updated` says what changed."
         )
-    by_kind = sorted({(phone(r.device_model, r.soc, virtual=r.virtual), r.device_id) for r in results})
+    by_kind = sorted({(device_kind(r.device_model, r.soc, virtual=r.virtual), r.device_id) for r in results})
     for kind, group in groupby(by_kind, key=lambda pair: pair[0]):
         yield f"{', '.join(device for _, device in group)}: {kind}"
 
@@ -125,7 +125,7 @@ def metric_table(results: Sequence[ResultView]) -> Table:
     """One row for each cell and metric."""
     has_cells = _has_cells(results)
     names = ["device", *["cell"] * has_cells, "metric"]
-    table = listing(names=names, numbers=("median", "min to max"), prose=("unit", "better"))
+    table = new_table(names=names, numbers=("median", "min to max"), prose=("unit", "better"))
     for result in results:
         for metric in result.metrics:
             own = [result.device_id, *[result.label] * has_cells, metric.name]
@@ -136,13 +136,13 @@ def metric_table(results: Sequence[ResultView]) -> Table:
 def _rounds(result: ResultView) -> str:
     """`4 valid, 1 noisy`."""
     known = [quality for quality in Quality if quality in result.rounds_by_quality]
-    return ", ".join(f"{result.rounds_by_quality[quality]} {quality}" for quality in known) or NOTHING
+    return ", ".join(f"{result.rounds_by_quality[quality]} {quality}" for quality in known) or EMPTY_CELL
 
 
-def _range(time: LevelView, low: float | None, high: float | None) -> str:
+def _range(time: CellSummaryView, low: float | None, high: float | None) -> str:
     """`12.1 to 12.6`, in the unit of the median; with units where one has another."""
     if low is None or high is None:
-        return NOTHING
+        return EMPTY_CELL
     unit = duration_text(time.median).partition(" ")[2]
     texts = [duration_text(low), duration_text(high)]
     if all(text.endswith(f" {unit}") for text in texts):

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, print_json, talk
+from farm.cli.shell.output import Json, print_json, print_notice
 from farm.core.base.ids import MatrixId
 from farm.core.errors import InvalidInput
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from farm.cli.run.matrix import RunOptions
     from farm.client.farm_client import FarmClient
 
-_BEHIND = "farm.cli.run.run.behind_the_dashes"
+_PASSTHROUGH_KEY = "farm.cli.run.run.behind_the_dashes"
 
 
-class WithDashes(TyperCommand):
+class PassthroughCommand(TyperCommand):
     """A command that keeps what stands behind `--` apart: it is meant for another program."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put it into the context, and parse the rest."""
         if "--" in args:
             place = args.index("--")
-            ctx.meta[_BEHIND] = args[place + 1 :]
+            ctx.meta[_PASSTHROUGH_KEY] = args[place + 1 :]
             args = args[:place]
         return super().parse_args(ctx, args)
 
@@ -97,7 +97,7 @@ def run(
         model=model,
         precision=precision,
     )
-    behind: list[str] = context.meta.get(_BEHIND, [])
+    behind: list[str] = context.meta.get(_PASSTHROUGH_KEY, [])
     with connect() as farm:
         spec = _spec(farm, file, harness, behind, options, time=time, metrics=metric or [])
         raise typer.Exit(_run(farm, spec, watch=watch, as_json=as_json))
@@ -136,30 +136,30 @@ def _spec(
 
 
 def _run(farm: "FarmClient", spec: dict[str, object], *, watch: bool, as_json: bool) -> int:
-    from farm.cli.matrices.matrix import submitted
-    from farm.cli.shell.next_steps import watch_again, watch_it
+    from farm.cli.matrices.matrix import submission_text
+    from farm.cli.shell.next_steps import watch_again_text, watch_text
 
     view = farm.submit_matrix(spec)
     try:
-        talk(submitted(view))
+        print_notice(submission_text(view))
         if watch:
-            return _watched(farm, view.matrix_id, as_json=as_json)
+            return _watch_run(farm, view.matrix_id, as_json=as_json)
         if as_json:
             print_json(view.model_dump(mode="json"))
         else:
-            talk(watch_it(view.matrix_id))
+            print_notice(watch_text(view.matrix_id))
     except KeyboardInterrupt:
-        talk(watch_again(view.matrix_id))
+        print_notice(watch_again_text(view.matrix_id))
         raise typer.Exit(130) from None
     return 0
 
 
-def _watched(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
+def _watch_run(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
     from farm.cli.matrices.matrix import exit_code_of, follow
     from farm.cli.run.result import print_result, result_document
-    from farm.cli.shell.next_steps import watch_again
+    from farm.cli.shell.next_steps import watch_again_text
 
-    view = follow(farm, matrix_id, leaving=watch_again(matrix_id))
+    view = follow(farm, matrix_id, leaving=watch_again_text(matrix_id))
     results, speedups = farm.results(matrix_id), farm.speedups(matrix_id=matrix_id)
     if as_json:
         print_json(result_document(view, results, speedups))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farm.cli.access.credentials import find_login, find_token, login_file
-from farm.cli.shell.identity import find_me
-from farm.cli.shell.output import talk
+from farm.cli.shell.identity import find_identity
+from farm.cli.shell.output import print_notice
 
 if TYPE_CHECKING:
     from farm.client.farm_client import FarmClient
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 DEFAULT_URL = "http://127.0.0.1:8470"
 DEFAULT_DATA_DIR = "farm-data"
 #: Written into the data folder by a running farm: {"url": ..., "pid": ...}.
-ANNOUNCEMENT = "farm.json"
+ANNOUNCEMENT_FILE = "farm.json"
 #: Locked by a running farm, and by nobody else for longer than a look takes; the kernel drops the lock with
 #: the process, so it says what no pid can: pids are used again.
-LOCK = "farm.lock"
+LOCK_FILE = "farm.lock"
 
 
 def data_dir() -> Path:
@@ -45,8 +45,8 @@ def find_url() -> str | None:
 def find_running(folder: Path) -> str | None:
     """The address of the farm that runs in a data folder; None when none does, or nobody can tell."""
     try:
-        url = str(json.loads((folder / ANNOUNCEMENT).read_text())["url"])
-        return url if _is_locked(folder / LOCK) else None
+        url = str(json.loads((folder / ANNOUNCEMENT_FILE).read_text())["url"])
+        return url if _is_locked(folder / LOCK_FILE) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -65,9 +65,9 @@ def connect_with(url: str, token: str | None, *, away_hint: str | None = None) -
     """As `connect_to`, with a token that is given."""
     from farm.client.farm_client import FarmClient
 
-    farm = FarmClient(url, token=token, name=find_me(), away_hint=away_hint)
+    farm = FarmClient(url, token=token, name=find_identity(), away_hint=away_hint)
     if token is not None and farm.is_overheard:
-        remark(url)
+        warn_unencrypted(url)
     return farm
 
 
@@ -85,9 +85,9 @@ def _away_hint(url: str) -> str | None:
 
 
 @cache
-def remark(url: str) -> None:
+def warn_unencrypted(url: str) -> None:
     """Say that a token can be overheard; once is enough."""
-    talk(f"note: your access token goes to {url} unencrypted; use https, a VPN or an SSH tunnel")
+    print_notice(f"note: your access token goes to {url} unencrypted; use https, a VPN or an SSH tunnel")
 
 
 def _is_locked(path: Path) -> bool:

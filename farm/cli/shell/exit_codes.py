@@ -4,17 +4,17 @@ import errno
 import os
 from typing import assert_never
 
-from farm.cli.shell.output import talk
+from farm.cli.shell.output import print_notice
 from farm.core.errors import Blame, FarmError, HostDiskFull, InvalidInput
 
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
-def report(error: FarmError) -> int:
+def report_error(error: FarmError) -> int:
     """Say what went wrong and what to do about it; the exit code says whose doing it was."""
-    talk(f"error: {error.message}")
-    talk(f"hint: {error.hint}")
+    print_notice(f"error: {error.message}")
+    print_notice(f"hint: {error.hint}")
     return exit_code(error.blame)
 
 
@@ -35,7 +35,7 @@ def exit_code(blame: Blame) -> int:
             assert_never(blame)
 
 
-def trouble_of(error: OSError) -> FarmError | None:
+def translate_system_error(error: OSError) -> FarmError | None:
     """What the machine keeps a command from, as an error of the farm; None of what may be a bug of ours."""
     reason = (error.strerror or "").lower()
     if error.errno in _NOT_ALLOWED and error.filename is not None:
@@ -43,7 +43,7 @@ def trouble_of(error: OSError) -> FarmError | None:
             f"{os.fsdecode(error.filename)}: {reason}",
             hint="run the command as somebody who may do that, or name another place",
         )
-    if error.errno in _NO_ROOM:
+    if error.errno in _NO_SPACE:
         where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
         return HostDiskFull(f"{where}{reason}", hint="make room where this command writes to")
     return None

@@ -10,9 +10,9 @@ from farm.core.errors import InvalidInput
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from farm.wire.documents.devices import Asked
+    from farm.wire.documents.devices import OperatorRequest
 
-_SHOWN = 80
+_MAX_SHOWN = 80
 _MAX_NAME = 64
 _TAG_RULE = (
     "a tag",
@@ -32,26 +32,26 @@ RULE_BY_FIELD = {
     "for_s": ("the seconds of a hold", "holds last from 1s to 14d"),
 }
 
-A = TypeVar("A", bound="Asked")
+A = TypeVar("A", bound="OperatorRequest")
 
 
-def me() -> str:
+def require_identity() -> str:
     """FARM_USER, else the name one is logged in with. An access token proves another name."""
     return os.environ.get("FARM_USER") or getpass.getuser()
 
 
-def find_me() -> str | None:
+def find_identity() -> str | None:
     """As `me`, where that can go with every request; None when it is no name, or nobody knows it."""
     from farm.wire.documents.devices import PERSON
 
     try:
-        name = me()
+        name = require_identity()
     except (KeyError, OSError):
         return None
     return name if re.fullmatch(PERSON, name) and len(name) <= _MAX_NAME else None
 
 
-def asked(kind: type[A], **what: object) -> A:
+def operator_request(kind: type[A], **what: object) -> A:
     """A request of this person's.
 
     Raises:
@@ -60,19 +60,19 @@ def asked(kind: type[A], **what: object) -> A:
     from pydantic import ValidationError
 
     try:
-        return kind.model_validate({"by": me(), **what})
+        return kind.model_validate({"by": require_identity(), **what})
     except ValidationError as error:
-        raise _refused(error) from error
+        raise _invalid_field(error) from error
 
 
-def _refused(error: "ValidationError") -> InvalidInput:
+def _invalid_field(error: "ValidationError") -> InvalidInput:
     first = error.errors(include_url=False)[0]
     if not first["loc"]:
         return InvalidInput(first["msg"].removeprefix("Value error, "), hint="say it once, and one way")
     what, rule = RULE_BY_FIELD[str(first["loc"][0])]
-    return InvalidInput(f"{what} cannot be {_shortened(first['input'])}", hint=rule)
+    return InvalidInput(f"{what} cannot be {_shorten(first['input'])}", hint=rule)
 
 
-def _shortened(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

@@ -18,9 +18,9 @@ from farm.cli.jobs import attempt, job
 from farm.cli.matrices import matrix
 from farm.cli.results import explain, placement, reparse, speedups
 from farm.cli.run import run
-from farm.cli.shell.exit_codes import report, trouble_of
-from farm.cli.shell.output import nothing_is_closed, print_or_forget, talk
-from farm.cli.shell.usage_errors import UsageError, slip
+from farm.cli.shell.exit_codes import report_error, translate_system_error
+from farm.cli.shell.output import flush_output, ignore_closed_output, print_notice
+from farm.cli.shell.usage_errors import UsageError, usage_error
 from farm.core.errors import FarmError
 
 #: Of a command that is called without what it needs, and shows its help.
@@ -33,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run", cls=run.WithDashes, rich_help_panel="Measure")(run.run)
+app.command("run", cls=run.PassthroughCommand, rich_help_panel="Measure")(run.run)
 app.command("up", rich_help_panel="The farm")(up.up)
 app.command("demo", rich_help_panel="The farm")(demo.demo)
 app.command("doctor", rich_help_panel="The farm")(doctor.doctor)
@@ -91,26 +91,26 @@ def farm(
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command; always leaves by SystemExit."""
-    nothing_is_closed()
+    ignore_closed_output()
     try:
         # Typer would tell errors itself, in a box and in other words; so it gives back the exit code.
         code = app(args=argv, prog_name="farm", standalone_mode=False) or 0
         sys.stdout.flush()
         sys.exit(code)
     except FarmError as error:
-        sys.exit(report(error))
+        sys.exit(report_error(error))
     except UsageError as error:
-        told = slip(error)
-        sys.exit(_USAGE if told is None else report(told))
+        told = usage_error(error)
+        sys.exit(_USAGE if told is None else report_error(told))
     except typer.Abort:
-        talk("Aborted.")
+        print_notice("Aborted.")
         sys.exit(1)
     except OSError as error:
-        trouble = trouble_of(error)
+        trouble = translate_system_error(error)
         if trouble is None:
             raise
-        print_or_forget()
-        sys.exit(report(trouble))
+        flush_output()
+        sys.exit(report_error(trouble))
 
 
 if __name__ == "__main__":

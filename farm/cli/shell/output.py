@@ -23,7 +23,7 @@ MIN_WIDTH = 80
 PIPED_WIDTH = 200
 
 #: Nobody reads a longer table.
-MOST_ROWS = 2000
+MAX_ROWS = 2000
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
 
@@ -68,10 +68,10 @@ def print_json_list(views: "Iterable[BaseModel]") -> None:
 
 def first_rows(views: Iterable[M], *, where_all_are: str) -> list[M]:
     """As many as a table has rows at most; where there are more, that is said, with what has them all."""
-    rows = list(islice(views, MOST_ROWS + 1))
-    if len(rows) > MOST_ROWS:
-        talk(f"These are the first {MOST_ROWS} of more: {where_all_are}")
-    return rows[:MOST_ROWS]
+    rows = list(islice(views, MAX_ROWS + 1))
+    if len(rows) > MAX_ROWS:
+        print_notice(f"These are the first {MAX_ROWS} of more: {where_all_are}")
+    return rows[:MAX_ROWS]
 
 
 def print_json_line(document: object) -> None:
@@ -79,12 +79,12 @@ def print_json_line(document: object) -> None:
     typer.echo(json.dumps(document, ensure_ascii=False))
 
 
-def talk(text: str) -> None:
+def print_notice(text: str) -> None:
     """Say something to the person, exactly as it is written, on stderr."""
     err().print(text, markup=False, soft_wrap=True)
 
 
-def ask(question: str) -> None:
+def confirm(question: str) -> None:
     """Have the person agree, or end the command.
 
     Raises:
@@ -96,13 +96,13 @@ def ask(question: str) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-def nothing_is_closed() -> None:
+def ignore_closed_output() -> None:
     """Have output that its owner closed go nowhere."""
-    sys.stdout = sys.stdout or _nowhere()
-    sys.stderr = sys.stderr or _nowhere()
+    sys.stdout = sys.stdout or _discard_output()
+    sys.stderr = sys.stderr or _discard_output()
 
 
-def print_or_forget() -> None:
+def flush_output() -> None:
     """Print what is left; what cannot be goes nowhere, or Python would try again as it ends, and say so."""
     try:
         sys.stdout.flush()
@@ -123,5 +123,5 @@ def _console(*, stderr: bool) -> "Console":
     return console
 
 
-def _nowhere() -> TextIO:
+def _discard_output() -> TextIO:
     return Path(os.devnull).open("w", encoding="utf-8")

@@ -15,7 +15,7 @@ def farm_config(**given: Any) -> FarmConfig:
         InvalidInput: one of them cannot be.
     """
     try:
-        return FarmConfig(**_given(given))
+        return FarmConfig(**_drop_none(given))
     except ValidationError as error:
         raise invalid_setting(error, "FARM_") from error
 
@@ -27,10 +27,10 @@ def agent_settings(**given: Any) -> AgentConfig:
         InvalidInput: one of them cannot be.
     """
     try:
-        return agent_config(**_given(given))
+        return agent_config(**_drop_none(given))
     except ValidationError as error:
         raise invalid_setting(error, "FARM_AGENT_") from error
 
 
-def _given(values: dict[str, Any]) -> dict[str, Any]:
+def _drop_none(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.files.variant_report import agreement_text, input_texts
-from farm.cli.shell.formatting import NOTHING, counts, plural, time_left
+from farm.cli.files.variant_report import fidelity_text, input_texts
+from farm.cli.shell.formatting import EMPTY_CELL, counts_text, plural, time_left_text
 from farm.core.base.units import size_text
 from farm.wire.documents.matrices.matrices import JobView, MatrixSummary, VariantView
 
 
-def listing(
+def new_table(
     *, names: Sequence[str], words: Sequence[str] = (), numbers: Sequence[str] = (), prose: Sequence[str] = ()
 ) -> Table:
     """An empty table: names and numbers are never wrapped, words and prose are where room is short."""
@@ -34,20 +34,20 @@ def add_row(table: Table, *cells: str) -> None:
 
 def variant_table(variants: Sequence[VariantView]) -> Table:
     """Registered variants."""
-    numbers = ("agreement", "size", "digest")
-    table = listing(names=("variant",), words=("backends", "input"), numbers=numbers)
+    numbers = ("fidelity", "size", "digest")
+    table = new_table(names=("variant",), words=("backends", "input"), numbers=numbers)
     for view in variants:
         manifest = view.manifest
         backends, inputs = ", ".join(manifest.backends), input_texts(manifest.inputs)
-        agreement, size = agreement_text(manifest.agreement), size_text(manifest.size_bytes)
+        fidelity, size = fidelity_text(manifest.fidelity), size_text(manifest.size_bytes)
         name = view.name if view.expired_at is None else f"{view.name} (expired)"
-        add_row(table, name, backends, inputs, agreement, size, manifest.digest[:12])
+        add_row(table, name, backends, inputs, fidelity, size, manifest.digest[:12])
     return table
 
 
 def registered_table(registered: Sequence[tuple[VariantView, str]]) -> Table:
     """Variants with how they came to be there."""
-    table = listing(names=("variant", "how"), numbers=("size", "digest"))
+    table = new_table(names=("variant", "how"), numbers=("size", "digest"))
     for view, how in registered:
         add_row(table, view.name, how, size_text(view.manifest.size_bytes), view.manifest.digest[:12])
     return table
@@ -55,13 +55,15 @@ def registered_table(registered: Sequence[tuple[VariantView, str]]) -> Table:
 
 def matrix_table(matrices: Sequence[MatrixSummary]) -> Table:
     """Matrices, one line each."""
-    table = listing(names=("matrix", "name", "state"), numbers=("cells", "rounds", "jobs"), prose=("so far",))
+    table = new_table(
+        names=("matrix", "name", "state"), numbers=("cells", "rounds", "jobs"), prose=("so far",)
+    )
     for view in matrices:
-        so_far = counts(view.jobs_by_outcome)
+        so_far = counts_text(view.jobs_by_outcome)
         if view.rejected:
             so_far += f"; {plural(view.rejected, 'cell')} rejected"
         if view.finished_at is None:
-            so_far += f"; {time_left(view.eta_s, view.without_eta)}"
+            so_far += f"; {time_left_text(view.eta_s, view.without_eta)}"
         if view.rerun_of is not None:
             so_far += f"; a rerun of matrix {view.rerun_of}"
         numbers = (str(view.cells), str(view.rounds), str(view.jobs))
@@ -73,12 +75,12 @@ def matrix_table(matrices: Sequence[MatrixSummary]) -> Table:
 
 def job_table(jobs: Sequence[JobView]) -> Table:
     """The jobs of a matrix, with why one ended badly."""
-    table = listing(names=("job", "device", "round", "state", "attempts"), words=("what", "why"))
+    table = new_table(names=("job", "device", "round", "state", "attempts"), words=("what", "why"))
     for job in jobs:
         round_text = str(job.round) if not job.repeat else f"{job.round}, repeat {job.repeat}"
         state = str(job.outcome or job.state)
         why = " ".join(part for part in (job.message, f"[{job.code}]" if job.code else None) if part)
-        attempts = ", ".join(map(str, job.attempts)) or NOTHING
+        attempts = ", ".join(map(str, job.attempts)) or EMPTY_CELL
         names = (str(job.job_id), job.device_id, round_text, state, attempts)
         add_row(table, *names, job.label, why)
     return table

@@ -15,7 +15,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 _COMMANDS_SHOWN = 9
 
 
-def slip(error: Any) -> InvalidInput | None:
+def usage_error(error: Any) -> InvalidInput | None:
     """The error of the farm that an error of usage is; None when it was help that was shown."""
     message = error.format_message().strip().rstrip(".")
     if not message:
@@ -25,13 +25,13 @@ def slip(error: Any) -> InvalidInput | None:
     param = getattr(error, "param", None)
     if param is not None:
         hint = (getattr(param, "help", None) or "").rstrip(".") or f"{help_of} says what it is"
-        return InvalidInput(f"{_name(param)}{_trouble(error)}", hint=hint)
+        return InvalidInput(f"{_name(param)}{_problem_text(error)}", hint=hint)
     if option := getattr(error, "option_name", None):
         meant = ", ".join(getattr(error, "possibilities", None) or ())
         hint = f"did you mean {meant}?" if meant else f"{help_of} lists what there is"
         return InvalidInput(f"there is no option {option}" if _is_unknown(error) else message, hint=hint)
     commands = getattr(error.ctx and error.ctx.command, "commands", {})
-    known = _listed(error.ctx.command_path, commands) if 0 < len(commands) <= _COMMANDS_SHOWN else ""
+    known = _command_list(error.ctx.command_path, commands) if 0 < len(commands) <= _COMMANDS_SHOWN else ""
     return InvalidInput(message, hint=known or f"{help_of} shows how it is used")
 
 
@@ -50,15 +50,15 @@ def _metavar(param: Any) -> str:
     return str(param.metavar or param.name.upper()).strip("[]")
 
 
-def _trouble(error: Any) -> str:
+def _problem_text(error: Any) -> str:
     if hasattr(error, "param_type"):
         return " is missing"
     cause = error.__cause__
     found = cause.errors() if hasattr(cause, "errors") else ()
-    return f": {_words(found[0]) if found else error.message}"
+    return f": {_value_error_text(found[0]) if found else error.message}"
 
 
-def _words(found: Mapping[str, Any]) -> str:
+def _value_error_text(found: Mapping[str, Any]) -> str:
     """What a value is not, by the kind that pydantic gives: its own words are for programmers."""
     given, limits = found["input"], found.get("ctx", {})
     match found["type"]:
@@ -74,12 +74,12 @@ def _words(found: Mapping[str, Any]) -> str:
             return str(limits.get("error", found["msg"])).rstrip(".")
 
 
-def _listed(path: str, commands: Mapping[str, Any]) -> str:
+def _command_list(path: str, commands: Mapping[str, Any]) -> str:
     """`farm explain cell ID, farm explain job ID`."""
-    return ", ".join(" ".join([path, name, *_needed(command)]) for name, command in commands.items())
+    return ", ".join(" ".join([path, name, *_required_words(command)]) for name, command in commands.items())
 
 
-def _needed(command: Any) -> list[str]:
+def _required_words(command: Any) -> list[str]:
     return [
         _metavar(param) for param in command.params if param.param_type_name == "argument" and param.required
     ]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from farm.cli.shell.output import err, talk
+from farm.cli.shell.output import err, print_notice
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -54,7 +54,7 @@ def _with_lines(
     while not is_over(found):
         if words(found) != said:
             said = words(found)
-            talk(said)
+            print_notice(said)
         time.sleep(poll_s)
         found = look()
     return found

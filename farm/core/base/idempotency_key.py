@@ -15,7 +15,7 @@ _BARE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,128}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestKey:
+class IdempotencyKey:
     """Under which key something was submitted. Invariant: the same digest is the same request."""
 
     key: str
@@ -23,7 +23,7 @@ class RequestKey:
     digest: str
 
 
-def key_text(said: str) -> str:
+def header_key(said: str) -> str:
     """The key that a header says, with or without quotes.
 
     Raises:
@@ -39,7 +39,7 @@ def key_text(said: str) -> str:
     )
 
 
-def request_key(said: str | None, call: str, body: Mapping[str, object]) -> RequestKey | None:
+def idempotency_key(said: str | None, call: str, body: Mapping[str, object]) -> IdempotencyKey | None:
     """The key of a request with what it asks for; None without a key.
 
     Raises:
@@ -48,4 +48,4 @@ def request_key(said: str | None, call: str, body: Mapping[str, object]) -> Requ
     if said is None:
         return None
     text = json.dumps([call, body], sort_keys=True, separators=(",", ":"))
-    return RequestKey(key=key_text(said), digest=hashlib.sha256(text.encode()).hexdigest())
+    return IdempotencyKey(key=header_key(said), digest=hashlib.sha256(text.encode()).hexdigest())

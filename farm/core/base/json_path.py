@@ -37,7 +37,7 @@ def json_path(text: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def found_at(document: object, steps: Sequence[Step]) -> list[object]:
+def values_at(document: object, steps: Sequence[Step]) -> list[object]:
     """Everything at a path, in the order of the document; nothing where the path leads nowhere."""
     found = [document]
     for step in steps:

@@ -31,9 +31,9 @@ def pattern_problem(pattern: str, *, groups: int | None = None) -> str | None:
     if not 0 < len(pattern) <= MAX_PATTERN_CHARS:
         return f"a regular expression of 1 to {MAX_PATTERN_CHARS} characters is needed"
     try:
-        found = _compiled(pattern).groups
+        found = _compile(pattern).groups
     except re2.error as error:
-        return f"no regular expression that RE2 takes: {_said(error, pattern)}"
+        return f"no regular expression that RE2 takes: {_error_text(error, pattern)}"
     if groups is not None and found != groups:
         return f"has {found} groups (...), {groups} is needed: the number; (?:...) makes none"
     return None
@@ -42,7 +42,7 @@ def pattern_problem(pattern: str, *, groups: int | None = None) -> str | None:
 def first_line(pattern: str, text: str) -> str | None:
     """The first line that a pattern matches, or the line it starts in."""
     data = _bytes(text)
-    match = _compiled(pattern).search(data)
+    match = _compile(pattern).search(data)
     if match is None:
         return None
     start = data.rfind(b"\n", 0, match.start()) + 1
@@ -53,7 +53,7 @@ def first_line(pattern: str, text: str) -> str | None:
 def captures(pattern: str, text: str, *, beside: int = 4) -> Iterator[Capture]:
     """What the pattern's one group caught, match by match, with up to `beside` bytes on each side."""
     data = _bytes(text)
-    for match in _compiled(pattern).finditer(data):
+    for match in _compile(pattern).finditer(data):
         start, end = match.span(1)
         if start >= 0:
             before = data[max(0, start - beside) : start] if start == match.start() else b""
@@ -62,14 +62,14 @@ def captures(pattern: str, text: str, *, beside: int = 4) -> Iterator[Capture]:
 
 
 @lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re2._Regexp:
+def _compile(pattern: str) -> re2._Regexp:
     options = re2.Options()
     # It would write to stderr by itself.
     options.log_errors = False
     return re2.compile(f"{_LINEWISE}{pattern}", options)
 
 
-def _said(error: re2.error, pattern: str) -> str:
+def _error_text(error: re2.error, pattern: str) -> str:
     said = error.args[0] if error.args else ""
     text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
     return text.replace(f"{_LINEWISE}{pattern}", pattern)

@@ -14,7 +14,7 @@ _NAMES_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixProblem:
+class SpecProblem:
     """One thing wrong at one place of a matrix, or of another document."""
 
     #: Keys and list positions, from the root.
@@ -31,7 +31,7 @@ class MatrixProblem:
         return text.removeprefix(".") or self.root
 
 
-def close_name(word: str, known: Iterable[str]) -> str | None:
+def closest_name(word: str, known: Iterable[str]) -> str | None:
     """Which of the known names was probably meant, if any."""
     by_folded = {name.casefold(): name for name in sorted(set(known))}
     close = get_close_matches(word.casefold(), by_folded, n=1)
@@ -41,7 +41,7 @@ def close_name(word: str, known: Iterable[str]) -> str | None:
 def name_hint(word: str, known: Iterable[str]) -> str:
     """Which of the known names was probably meant, or else what is known."""
     names = sorted(set(known))
-    if close := close_name(word, names):
+    if close := closest_name(word, names):
         return f"did you mean `{close}`?"
     if not names:
         return ""
@@ -49,13 +49,13 @@ def name_hint(word: str, known: Iterable[str]) -> str:
     return f"known here: {', '.join(names[:_NAMES_SHOWN])}{more}"
 
 
-def matrix_invalid(problems: Sequence[MatrixProblem], lines: Sequence[int | None] = ()) -> MatrixInvalid:
+def matrix_invalid(problems: Sequence[SpecProblem], lines: Sequence[int | None] = ()) -> MatrixInvalid:
     """One error that tells all problems; `lines` are those of the file, one for each problem, where known."""
-    return invalid(MatrixInvalid, problems, lines)
+    return invalid_document(MatrixInvalid, problems, lines)
 
 
-def invalid(
-    kind: type[InvalidT], problems: Sequence[MatrixProblem], lines: Sequence[int | None] = ()
+def invalid_document(
+    kind: type[InvalidT], problems: Sequence[SpecProblem], lines: Sequence[int | None] = ()
 ) -> InvalidT:
     """Like `matrix_invalid`, for documents of another kind."""
     numbers = lines or [None] * len(problems)
@@ -69,7 +69,7 @@ def invalid(
     return error
 
 
-def _hints(problems: Sequence[MatrixProblem]) -> str:
+def _hints(problems: Sequence[SpecProblem]) -> str:
     if len(problems) == 1:
         return problems[0].hint
     return "\n".join(f"{problem.where}: {problem.hint}" for problem in problems if problem.hint)
@@ -78,4 +78,4 @@ def _hints(problems: Sequence[MatrixProblem]) -> str:
 def unknown_harness(name: str, known: Iterable[str]) -> MatrixInvalid:
     """The error for a matrix that names a harness which the farm does not have."""
     hint = name_hint(name, known) or "the farm has no harness"
-    return matrix_invalid([MatrixProblem(path=("harness",), message=f"no harness `{name}`", hint=hint)])
+    return matrix_invalid([SpecProblem(path=("harness",), message=f"no harness `{name}`", hint=hint)])

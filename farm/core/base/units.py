@@ -8,12 +8,12 @@ _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 def duration_text(ns: float) -> str:
     """A duration to three significant digits: `1.23 ms`, `456 µs`, `-17.0 ns`."""
-    return _scaled(ns, _DURATIONS)
+    return _scaled_text(ns, _DURATIONS)
 
 
 def size_text(size_bytes: float) -> str:
     """A size in powers of 1000 to three significant digits: `13.3 MB`."""
-    return _scaled(size_bytes, _SIZES)
+    return _scaled_text(size_bytes, _SIZES)
 
 
 def ratio_text(ratio: float) -> str:
@@ -31,7 +31,7 @@ def elapsed_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
+def _scaled_text(value: float, units: Sequence[tuple[float, str]]) -> str:
     if value == 0:
         return f"0 {units[-1][1]}"
     for factor, unit in units[:-1]:

@@ -10,7 +10,7 @@ _KINDS = MappingProxyType(
 )
 
 
-def must_be(kind: str, message: str, limits: Mapping[str, Any]) -> str:
+def constraint_message(kind: str, message: str, limits: Mapping[str, Any]) -> str:
     """`must be at least 1`; the message as it is where there are no other words for its kind.
 
     Args:
@@ -20,13 +20,13 @@ def must_be(kind: str, message: str, limits: Mapping[str, Any]) -> str:
     """
     match kind:
         case "greater_than_equal":
-            return f"must be at least {_figure(limits['ge'])}"
+            return f"must be at least {_limit_text(limits['ge'])}"
         case "less_than_equal":
-            return f"must be at most {_figure(limits['le'])}"
+            return f"must be at most {_limit_text(limits['le'])}"
         case "greater_than":
-            return f"must be more than {_figure(limits['gt'])}"
+            return f"must be more than {_limit_text(limits['gt'])}"
         case "less_than":
-            return f"must be less than {_figure(limits['lt'])}"
+            return f"must be less than {_limit_text(limits['lt'])}"
         case "string_too_short" | "too_short":
             least = limits["min_length"]
             return "must not be empty" if least == 1 else f"must have at least {least} {_parts(kind)}"
@@ -45,6 +45,6 @@ def _parts(kind: str) -> str:
     return "characters" if kind.startswith("string") else "entries"
 
 
-def _figure(limit: object) -> object:
+def _limit_text(limit: object) -> object:
     """`86400` where the library has `86400.0`."""
     return int(limit) if isinstance(limit, float) and limit.is_integer() else limit

@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from farm.core.checks.reference_run import COOL_AFTER, GOLDEN_CODES
+from farm.core.checks.reference_run import COOLDOWN, REFERENCE_CODES
 from farm.core.devices.device import Health
 from farm.core.runs.measurement import Outcome
 
 #: After a check that gave no answer; twice as long after each further one.
-AGAIN_AFTER = timedelta(seconds=60)
-AGAIN_AT_MOST = timedelta(hours=1)
+RECHECK_AFTER = timedelta(seconds=60)
+RECHECK_AT_MOST = timedelta(hours=1)
 #: A bad phone that nobody touches; twice as long after each further check that fails.
-BAD_AGAIN_AFTER = timedelta(hours=1)
-BAD_AT_MOST = timedelta(hours=24)
+BAD_RECHECK_AFTER = timedelta(hours=1)
+BAD_RECHECK_AT_MOST = timedelta(hours=24)
 #: A bad phone that comes back is checked at once, so often: somebody may have seen to it.
-ARRIVALS_AT_ONCE = 3
+MAX_CONCURRENT_ARRIVALS = 3
 #: How many of a phone's last checks decide.
-LAST_CHECKS = 12
+CHECKS_CONSIDERED = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,22 +54,22 @@ def is_due(health: Health, past: Sequence[PastCheck], *, arrived: bool, now: dat
         return False
     if not past:
         return arrived or health is not Health.BAD
-    return now - past[0].finished_at >= wait_after(health, past, arrived=arrived)
+    return now - past[0].finished_at >= recheck_delay(health, past, arrived=arrived)
 
 
-def wait_after(health: Health, past: Sequence[PastCheck], *, arrived: bool) -> timedelta:
+def recheck_delay(health: Health, past: Sequence[PastCheck], *, arrived: bool) -> timedelta:
     """How long after its last check a phone waits for the next."""
     failed = len(list(takewhile(lambda check: check.outcome is not Outcome.SUCCEEDED, past)))
     if arrived:
-        further = failed - ARRIVALS_AT_ONCE
-        return timedelta(0) if further < 0 else _doubled(AGAIN_AFTER, further, AGAIN_AT_MOST)
+        further = failed - MAX_CONCURRENT_ARRIVALS
+        return timedelta(0) if further < 0 else _backoff(RECHECK_AFTER, further, RECHECK_AT_MOST)
     if health is Health.BAD:
-        return _doubled(BAD_AGAIN_AFTER, max(0, failed - 1), BAD_AT_MOST)
-    if past[0].code in GOLDEN_CODES:
-        return COOL_AFTER
-    return _doubled(AGAIN_AFTER, max(0, failed - 1), AGAIN_AT_MOST)
+        return _backoff(BAD_RECHECK_AFTER, max(0, failed - 1), BAD_RECHECK_AT_MOST)
+    if past[0].code in REFERENCE_CODES:
+        return COOLDOWN
+    return _backoff(RECHECK_AFTER, max(0, failed - 1), RECHECK_AT_MOST)
 
 
-def _doubled(first: timedelta, times: int, at_most: timedelta) -> timedelta:
+def _backoff(first: timedelta, times: int, at_most: timedelta) -> timedelta:
     # Beyond that it is the longest anyhow, and a power of it no number for a clock.
-    return min(at_most, first * (1 << min(times, LAST_CHECKS)))
+    return min(at_most, first * (1 << min(times, CHECKS_CONSIDERED)))

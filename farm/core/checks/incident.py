@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.reference_run import GOLDEN_CODES
+from farm.core.checks.reference_run import REFERENCE_CODES
 from farm.core.devices.device import Presence
 from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import AdbdRestarted, Blame, DeviceRebooted
@@ -13,29 +13,29 @@ from farm.core.errors import AdbdRestarted, Blame, DeviceRebooted
 #: Trouble of several phones within this time is one thing.
 WINDOW = timedelta(seconds=60)
 #: One phone alone tells nothing of its host.
-AT_LEAST = 2
+MIN_DEVICES = 2
 #: An incident whose phones stay away ends after so long without further trouble.
 QUIET_AFTER = timedelta(minutes=10)
 #: No incident of phones lasts longer: one that comes and goes for ever is that phone's own trouble.
-LASTS_AT_MOST = timedelta(hours=24)
+MAX_DURATION = timedelta(hours=24)
 #: What a phone does of itself; no cable, hub or adb server makes a phone start anew, or slow.
-_OWN_DOING = frozenset({DeviceRebooted.code, AdbdRestarted.code}) | GOLDEN_CODES
+_DEVICE_CAUSED_CODES = frozenset({DeviceRebooted.code, AdbdRestarted.code}) | REFERENCE_CODES
 
 
 #: What an agent says of its host as a whole lasts while it says so, and is about none of the phones.
-SAID_BY_AGENTS = (IncidentKind.PRESSURE, IncidentKind.USB_FULL)
+REPORTED_BY_AGENTS = (IncidentKind.PRESSURE, IncidentKind.USB_FULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class DeviceFailure:
     """A phone that went away, or an attempt that failed through its phone."""
 
     device_id: DeviceId
     at: datetime
 
 
-def hit_together(
-    troubles: Iterable[Trouble], online: Collection[DeviceId], *, now: datetime
+def correlated_failures(
+    troubles: Iterable[DeviceFailure], online: Collection[DeviceId], *, now: datetime
 ) -> frozenset[DeviceId]:
     """The phones of a host that are in trouble together; empty when there is no such thing.
 
@@ -49,20 +49,20 @@ def hit_together(
     """
     hit = {trouble.device_id for trouble in troubles if timedelta(0) <= now - trouble.at <= WINDOW}
     were_there = hit | set(online)
-    return frozenset(hit) if len(hit) >= AT_LEAST and 2 * len(hit) >= len(were_there) else frozenset()
+    return frozenset(hit) if len(hit) >= MIN_DEVICES and 2 * len(hit) >= len(were_there) else frozenset()
 
 
-def may_be_the_hosts(blame: Blame | None, code: str | None) -> bool:
+def may_be_host_caused(blame: Blame | None, code: str | None) -> bool:
     """Whether an end that is blamed on a phone may have come from what happened to its host."""
-    return blame is Blame.DEVICE and code not in _OWN_DOING
+    return blame is Blame.DEVICE and code not in _DEVICE_CAUSED_CODES
 
 
-def went_away(before: Presence, after: Presence) -> bool:
+def became_unreachable(before: Presence, after: Presence) -> bool:
     """Whether a phone that could be used is gone, in a way that its host may have caused."""
     return before is Presence.ONLINE and after not in (Presence.ONLINE, Presence.BOOTING)
 
 
-def full_cause(said_by_controller: Mapping[str, str]) -> str | None:
+def find_usb_full_cause(said_by_controller: Mapping[str, str]) -> str | None:
     """What is wrong with a host whose USB controllers are full, and what helps; None when none is."""
     if not said_by_controller:
         return None
@@ -76,7 +76,7 @@ def full_cause(said_by_controller: Mapping[str, str]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lasting:
+class OpenIncident:
     """An incident that is not over, and what its phones do meanwhile."""
 
     began_at: datetime
@@ -85,12 +85,12 @@ class Lasting:
     away: int
 
 
-def is_over(incident: Lasting, *, now: datetime) -> bool:
+def is_over(incident: OpenIncident, *, now: datetime) -> bool:
     """Whether an incident has ended: its phones are back, nothing more happened for long, or it is too old.
 
     Not before the window is over: phones on a loose plug come back at once, and go again.
     """
-    if now - incident.began_at >= LASTS_AT_MOST:
+    if now - incident.began_at >= MAX_DURATION:
         return True
     calm = now - incident.last_trouble_at
     return calm >= QUIET_AFTER or (incident.away == 0 and calm >= WINDOW)

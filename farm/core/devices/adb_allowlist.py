@@ -11,7 +11,7 @@ _REASON_BY_COMMAND = {
 }
 
 
-def refusal(words: Sequence[str]) -> str | None:
+def forbidden_reason(words: Sequence[str]) -> str | None:
     """Why adb is not to be run with these words; None when it may be."""
     if not words:
         return "nothing is said that adb should do"

@@ -80,13 +80,13 @@ class Condition:
     gpu_busy_pct: float | None = None
 
 
-class Unknown(StrEnum):
+class UnknownGatePolicy(StrEnum):
     """What becomes of a run where the phone does not report what a gate asks for."""
 
     #: It runs, and that it was unknown is recorded.
     RUN = "run"
     #: It is put off, as if the gate were shut.
-    PUT_OFF = "put_off"
+    DEFER = "defer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class Gates:
     mains: bool = False
     #: No clock is limited below what its hardware can do, before or after the run, unless a control does.
     full_clocks: bool = True
-    unknown: Unknown = Unknown.RUN
+    unknown: UnknownGatePolicy = UnknownGatePolicy.RUN
     #: How long to wait for the gates before the job is put off.
     wait_s: float = 300.0
 
@@ -112,15 +112,18 @@ def closed_gates(condition: Condition, gates: Gates, controls: Controls | None =
 
     With `controls`, a screen and wakefulness that are not as they want them keep a run from beginning, too.
     """
-    shut = [*_too_bad(condition, gates), *([] if controls is None else _sleepy(condition, controls))]
+    shut = [
+        *_limit_gates(condition, gates),
+        *([] if controls is None else _screen_gates(condition, controls)),
+    ]
     if gates.full_clocks:
         shut += limited_clocks(condition)
-    if gates.unknown is Unknown.PUT_OFF:
+    if gates.unknown is UnknownGatePolicy.DEFER:
         shut += [f"{name} unknown: the phone does not report it" for name in unknown_gates(condition, gates)]
     return shut
 
 
-def clusters_of(condition: Condition) -> tuple[Cluster, ...]:
+def cpu_clusters(condition: Condition) -> tuple[Cluster, ...]:
     """How a phone's cores are grouped, slowest first, by the policies it shows; empty where it hides one."""
     policies = sorted(condition.cpus, key=lambda policy: (policy.hardware_max_hz or 0, policy.cores))
     if any(policy.hardware_max_hz is None or not policy.cores for policy in policies):
@@ -165,7 +168,7 @@ def limited_clocks(condition: Condition, controls: Sequence[ControlState] = ()) 
     ]
 
 
-def _sleepy(condition: Condition, controls: Controls) -> Iterator[str]:
+def _screen_gates(condition: Condition, controls: Controls) -> Iterator[str]:
     wanted, is_on = {Screen.ON: True, Screen.OFF: False}.get(controls.screen), condition.screen_on
     if wanted is not None and is_on is not None and wanted is not is_on:
         yield f"the screen is {'on' if is_on else 'off'}, it is to be {controls.screen}"
@@ -173,7 +176,7 @@ def _sleepy(condition: Condition, controls: Controls) -> Iterator[str]:
         yield "it is not set to stay awake while it is plugged in"
 
 
-def _too_bad(condition: Condition, gates: Gates) -> Iterator[str]:
+def _limit_gates(condition: Condition, gates: Gates) -> Iterator[str]:
     status, skin, heat = condition.thermal_status, condition.skin_c, condition.battery_c
     level, free = condition.battery_level_pct, condition.storage_free_bytes
     if status is not None and status > gates.max_thermal_status:

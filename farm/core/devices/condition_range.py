@@ -20,7 +20,7 @@ _VALUES: Mapping[str, _Value] = MappingProxyType(
     }
 )
 
-Pair = tuple[Condition | None, Condition | None]
+ConditionPair = tuple[Condition | None, Condition | None]
 """The phone right before and right after a run."""
 
 
@@ -35,22 +35,22 @@ class ConditionRange:
     known: int
 
 
-def condition_ranges(runs: Sequence[Pair]) -> tuple[ConditionRange, ...]:
+def condition_ranges(runs: Sequence[ConditionPair]) -> tuple[ConditionRange, ...]:
     """One range for each thing that any phone said."""
     found = (_range_of(name, value, runs) for name, value in _VALUES.items())
     return tuple(each for each in found if each.known)
 
 
-def _range_of(name: str, value: _Value, runs: Sequence[Pair]) -> ConditionRange:
+def _range_of(name: str, value: _Value, runs: Sequence[ConditionPair]) -> ConditionRange:
     values = [tuple(None if each is None else value(each) for each in pair) for pair in runs]
     return ConditionRange(
         name=name,
-        before=_span(before for before, _ in values),
-        after=_span(after for _, after in values),
+        before=_min_max(before for before, _ in values),
+        after=_min_max(after for _, after in values),
         known=sum(1 for pair in values if any(each is not None for each in pair)),
     )
 
 
-def _span(values: Iterable[float | None]) -> tuple[float, float] | None:
+def _min_max(values: Iterable[float | None]) -> tuple[float, float] | None:
     known = [float(value) for value in values if value is not None]
     return (min(known), max(known)) if known else None

@@ -42,14 +42,14 @@ class Controls:
     online: str = ""
 
     @property
-    def of_root(self) -> tuple[str, ...]:
+    def root_controls(self) -> tuple[str, ...]:
         """What is to be set that a phone's shell may not set by itself."""
         return tuple(name for name in ("governor", "min_hz", "max_hz", "online") if getattr(self, name))
 
     @property
-    def need_root(self) -> bool:
+    def needs_root(self) -> bool:
         """Whether anything of that kind is to be set."""
-        return bool(self.of_root)
+        return bool(self.root_controls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +62,8 @@ class ControlState:
     #: What there was before; None where the phone does not say.
     before: str | None = None
     #: Read back right before the run, and right after it.
-    held_before: str | None = None
-    held_after: str | None = None
+    actual_before: str | None = None
+    actual_after: str | None = None
     #: Why it could not be set or read, in words.
     problem: str | None = None
 
@@ -95,7 +95,7 @@ def non_default_controls(controls: Controls) -> dict[str, str | int | bool]:
     }
 
 
-def wanted_cores(controls: Controls, clusters: Sequence[Cluster]) -> tuple[int, ...] | None:
+def requested_cores(controls: Controls, clusters: Sequence[Cluster]) -> tuple[int, ...] | None:
     """The cores that a run is to be bound to on a phone; empty for any.
 
     The slowest cluster is `little`. With three clusters or more the fastest is `prime`, and all between are
@@ -118,12 +118,12 @@ def wanted_cores(controls: Controls, clusters: Sequence[Cluster]) -> tuple[int, 
     return tuple(sorted(core for cluster in found for core in cluster.cores)) or None
 
 
-def unheld(states: Iterable[ControlState]) -> list[str]:
+def control_deviations(states: Iterable[ControlState]) -> list[str]:
     """What is not as it was to be, before or after the run, in words; what cannot be read back passes."""
-    return [words for state in states if (words := _unheld(state)) is not None]
+    return [words for state in states if (words := _deviation(state)) is not None]
 
 
-def unset(asked: Controls, states: Iterable[ControlState]) -> list[str]:
+def missing_controls(asked: Controls, states: Iterable[ControlState]) -> list[str]:
     """What was asked for and never set, in words: agents of earlier releases pass controls over, and a phone
     that shows cores to switch may show no clocks.
     """
@@ -131,14 +131,14 @@ def unset(asked: Controls, states: Iterable[ControlState]) -> list[str]:
     missing = []
     if asked.cores != CoreKind.ANY and CORES not in set_names:
         missing.append(f"the run was not bound to {asked.cores} cores")
-    if lacking := [name for name in asked.of_root if name not in set_names]:
+    if lacking := [name for name in asked.root_controls if name not in set_names]:
         missing.append(f"clocks and cores were not set: {', '.join(lacking)}")
     return missing
 
 
 def control_level(states: Sequence[ControlState]) -> ControlLevel:
     """How much was in our hands, by what was read back right before the run."""
-    held = {state.name: state.held_before for state in states if state.held_before == state.asked}
+    held = {state.name: state.actual_before for state in states if state.actual_before == state.asked}
     if _is_fixed(states, held):
         return ControlLevel.FIXED
     return ControlLevel.PINNED if CORES in held else ControlLevel.FREE
@@ -154,11 +154,11 @@ def _is_fixed(states: Sequence[ControlState], held: Mapping[str, str]) -> bool:
     )
 
 
-def _unheld(state: ControlState) -> str | None:
+def _deviation(state: ControlState) -> str | None:
     if state.problem is not None:
         return f"{state.name} could not be set to {state.asked}: {state.problem}"
-    if state.held_before is not None and state.held_before != state.asked:
-        return f"{state.name} is {state.held_before}, {state.asked} was asked for"
-    if state.held_after is not None and state.held_after != state.asked:
-        return f"{state.name} was {state.held_after} after the run, {state.asked} was asked for"
+    if state.actual_before is not None and state.actual_before != state.asked:
+        return f"{state.name} is {state.actual_before}, {state.asked} was asked for"
+    if state.actual_after is not None and state.actual_after != state.asked:
+        return f"{state.name} was {state.actual_after} after the run, {state.asked} was asked for"
     return None

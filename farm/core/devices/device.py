@@ -99,13 +99,13 @@ class Blocker(StrEnum):
     NOT_ONLINE = "the phone is not online"
     PENDING = "the phone waits for an operator to admit it"
     CORDONED = "the phone is cordoned"
-    HELD = "the phone is held by a person"
+    RESERVED = "the phone is held by a person"
     RETIRED = "the phone is retired"
     HEALTH_UNKNOWN = "the phone has not passed its enrolment check yet"
     HEALTH_SUSPECT = "the phone is suspect and waits for a check"
     HEALTH_BAD = "the phone is bad"
     BUSY = "the phone is busy with another job"
-    ERRAND = "an operator's errand on the phone is under way"
+    DEVICE_ACTION = "an operator's errand on the phone is under way"
     NOT_CLEANED = "the phone is not cleaned up after its last run"
     CPU_SHARED = "another phone on the same CPU is busy"
     HOST_FULL = "the host has as many runs as it may have at once"
@@ -128,7 +128,7 @@ class DeviceState:
     #: A person has it now.
     held: bool = False
     #: An operator's errand is open.
-    errand: bool = False
+    device_action: bool = False
     #: Its host is to begin nothing new, checks included.
     host_draining: bool = False
     #: Its host has as many runs under way as it may have.
@@ -159,7 +159,7 @@ def blockers(device: DeviceState, *, check: bool) -> list[Blocker]:
         case Admin.ACTIVE:
             pass
     if device.held:
-        found.append(Blocker.HELD)
+        found.append(Blocker.RESERVED)
     if not check:
         match device.health:
             case Health.UNKNOWN:
@@ -172,11 +172,11 @@ def blockers(device: DeviceState, *, check: bool) -> list[Blocker]:
                 pass
     if device.busy:
         found.append(Blocker.BUSY)
-    if device.errand:
-        found.append(Blocker.ERRAND)
+    if device.device_action:
+        found.append(Blocker.DEVICE_ACTION)
     if device.cleaned_fence < device.fence:
         found.append(Blocker.NOT_CLEANED)
-    elif device.cpu_busy and not (device.busy or device.errand):
+    elif device.cpu_busy and not (device.busy or device.device_action):
         found.append(Blocker.CPU_SHARED)
     if device.host_full and not device.busy:
         found.append(Blocker.HOST_FULL)

@@ -43,7 +43,7 @@ class SessionEvent(StrEnum):
     #: The agent has not called for a while.
     SILENCED = "session_silent"
     #: It called again.
-    HEARD = "session_live"
+    RESUMED = "session_live"
     #: It was silent for too long: what it had in hand is lost.
     LOST = "session_lost"
     #: A newer session of the host replaced it, or its host was retired.
@@ -67,7 +67,7 @@ HOST_TRANSITIONS: dict[tuple[HostState, HostEvent], HostState] = {
 #: An agent whose session is over opens another; no session comes back from an end.
 SESSION_TRANSITIONS: dict[tuple[SessionState, SessionEvent], SessionState] = {
     (_S.LIVE, SessionEvent.SILENCED): _S.SILENT,
-    (_S.SILENT, SessionEvent.HEARD): _S.LIVE,
+    (_S.SILENT, SessionEvent.RESUMED): _S.LIVE,
     (_S.SILENT, SessionEvent.LOST): _S.LOST,
     **{(state, SessionEvent.CLOSED): _S.CLOSED for state in OPEN_SESSION},
 }
@@ -93,7 +93,7 @@ class IncidentKind(StrEnum):
     """What hits a host."""
 
     #: Several of its phones went away or failed at once: a hub, a cable, a server of adb.
-    PHONES_TOGETHER = "phones_together"
+    CORRELATED_FAILURES = "correlated_failures"
     #: Its agent says that the host takes no new work.
     PRESSURE = "pressure"
     #: A USB controller of its takes no further phone; those that are there go on.

@@ -7,17 +7,17 @@ from typing import assert_never
 from farm.core.devices.device import Blocker, Presence
 
 #: Somebody's decision explains more than what the phone does meanwhile: a held one may well be unplugged.
-_TELLING = (Blocker.RETIRED, Blocker.HELD)
+_SHOWN_FIRST = (Blocker.RETIRED, Blocker.RESERVED)
 
 
-def telling_first(blockers: Sequence[Blocker]) -> list[Blocker]:
+def sort_for_display(blockers: Sequence[Blocker]) -> list[Blocker]:
     """What keeps a phone from work, the reason to show first.
 
     That a busy phone is not clean goes without saying.
     """
     is_busy = Blocker.BUSY in blockers
     told = [blocker for blocker in blockers if not (is_busy and blocker is Blocker.NOT_CLEANED)]
-    return sorted(told, key=lambda blocker: blocker not in _TELLING)
+    return sorted(told, key=lambda blocker: blocker not in _SHOWN_FIRST)
 
 
 def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str | None:
@@ -40,7 +40,7 @@ def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str
             return f"farm device admit {quote(name)}"
         case Blocker.CORDONED:
             return f"farm device uncordon {quote(name)}"
-        case Blocker.HELD:
+        case Blocker.RESERVED:
             return f"farm device release {quote(name)}"
         case Blocker.RETIRED:
             return f"farm device admit {quote(name)} takes it back"
@@ -49,7 +49,13 @@ def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str
             return f"mend it, then {check}; it is checked by itself, too, ever more rarely"
         case Blocker.HEALTH_UNKNOWN | Blocker.HEALTH_SUSPECT:
             return None
-        case Blocker.BUSY | Blocker.ERRAND | Blocker.NOT_CLEANED | Blocker.CPU_SHARED | Blocker.HOST_FULL:
+        case (
+            Blocker.BUSY
+            | Blocker.DEVICE_ACTION
+            | Blocker.NOT_CLEANED
+            | Blocker.CPU_SHARED
+            | Blocker.HOST_FULL
+        ):
             return None
         case _:
             assert_never(blocker)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.base.setting_values import SettingValue
-from farm.core.base.spec_errors import close_name
+from farm.core.base.spec_errors import closest_name
 from farm.core.devices.device import DeviceFacts
 from farm.core.errors import SelectorEmpty
 
@@ -63,7 +63,7 @@ class KnownDevice:
     unit: int | None = None
 
 
-def selected_devices(selectors: Sequence[Selector], devices: Sequence[KnownDevice]) -> list[KnownDevice]:
+def select_devices(selectors: Sequence[Selector], devices: Sequence[KnownDevice]) -> list[KnownDevice]:
     """The devices that fit any of the selectors, in the given order.
 
     Text is compared without regard to case and may hold shell-style wildcards; a whole number may be compared
@@ -84,7 +84,7 @@ def selector_text(selector: Selector) -> str:
     return "{" + ", ".join(parts) + "}" if parts else "all"
 
 
-def misfit(device: KnownDevice, selectors: Sequence[Selector]) -> str:
+def closest_mismatch(device: KnownDevice, selectors: Sequence[Selector]) -> str:
     """Why a device fits none of the selectors: the key of the closest one that it fails."""
     failed = [
         [key for key in selector if not _fits_key(device, key, selector[key])] for selector in selectors
@@ -99,10 +99,10 @@ def _fits(device: KnownDevice, selector: Selector) -> bool:
 
 
 def _fits_key(device: KnownDevice, key: str, values: Sequence[SettingValue]) -> bool:
-    return any(_is_like(fact, value) for fact in _facts(device, key) for value in values)
+    return any(_matches(fact, value) for fact in _facts(device, key) for value in values)
 
 
-def _is_like(fact: SettingValue, value: SettingValue) -> bool:
+def _matches(fact: SettingValue, value: SettingValue) -> bool:
     compared = _COMPARISON.fullmatch(value) if isinstance(value, str) else None
     if compared and type(fact) is int:
         return _COMPARE[compared[1]](fact, int(compared[2]))
@@ -151,7 +151,7 @@ def _selector_empty(selector: Selector, devices: Sequence[KnownDevice]) -> Selec
     if not devices:
         hint = "the farm has no devices: plug in a phone, or start the farm with `farm up --virtual 2`"
         return SelectorEmpty(message, hint=hint)
-    present = "; ".join(f"{key}: {_present(key, devices)}" for key in selector)
+    present = "; ".join(f"{key}: {_available_text(key, devices)}" for key in selector)
     hints = "; ".join(_hints(selector, devices))
     return SelectorEmpty(f"{message}; the farm has {present}", hint=hints or None)
 
@@ -169,16 +169,16 @@ def _hints(selector: Selector, devices: Sequence[KnownDevice]) -> Iterator[str]:
     if compared and not {"api_level", "unit"} & {*idle}:
         yield f"`{compared[0]}` compares whole numbers: api_level and unit"
     for key in idle:
-        close = [close_name(_text(value), _known(key, devices)) for value in selector[key]]
+        close = [closest_name(_text(value), _known_values(key, devices)) for value in selector[key]]
         yield from (f"did you mean `{key}: {name}`?" for name in dict.fromkeys(close) if name)
 
 
-def _present(key: str, devices: Sequence[KnownDevice]) -> str:
-    texts = _known(key, devices)
+def _available_text(key: str, devices: Sequence[KnownDevice]) -> str:
+    texts = _known_values(key, devices)
     return ", ".join(texts[:_NAMES_SHOWN]) + (", ..." if len(texts) > _NAMES_SHOWN else "") or "nothing"
 
 
-def _known(key: str, devices: Sequence[KnownDevice]) -> list[str]:
+def _known_values(key: str, devices: Sequence[KnownDevice]) -> list[str]:
     facts = {fact for device in devices for fact in _facts(device, key)}
     numbers = sorted(fact for fact in facts if type(fact) is int)
     return [*map(str, numbers), *sorted(_text(fact) for fact in facts if type(fact) is not int)]

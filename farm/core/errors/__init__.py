@@ -7,14 +7,14 @@ FarmError
 │   ├── VariantInvalid           variant.invalid
 │   ├── HarnessInvalid           harness.invalid
 │   ├── ArtifactMissing          artifact.missing
-│   ├── TooLarge                 input.too_large
-│   ├── TooSlow                  input.too_slow
-│   └── WireVersionUnserved      wire.version
+│   ├── InputTooLarge                 input.too_large
+│   ├── InputTooSlow                  input.too_slow
+│   └── WireVersionUnsupported      wire.version
 ├── DigestMismatch               artifact.digest_mismatch
 ├── NotFound                     not_found
 │   └── ArtifactExpired          artifact.expired
 ├── Conflict                     conflict
-│   ├── RequestReused            request.reused
+│   ├── IdempotencyKeyReused            request.reused
 │   ├── ReportConflict           report.conflict
 │   ├── UploadInterrupted        artifact.upload_interrupted
 │   └── SessionFenced            session.fenced
@@ -36,7 +36,7 @@ FarmError
 ├── HostError                    blame host
 │   ├── AdbServerDown            host.adb_server_down
 │   └── HostDiskFull             host.disk_full
-└── FarmTrouble                  blame farm
+└── FarmFault                  blame farm
     ├── FarmUnreachable          farm.unreachable
     ├── FarmDiskFull             farm.disk_full
     └── FarmBusy                 farm.busy
@@ -63,7 +63,7 @@ from farm.core.errors.faults import (
     AdbServerDown,
     FarmBusy,
     FarmDiskFull,
-    FarmTrouble,
+    FarmFault,
     FarmUnreachable,
     HostDiskFull,
     HostError,
@@ -76,18 +76,18 @@ from farm.core.errors.requests import (
     DigestMismatch,
     Forbidden,
     HarnessInvalid,
+    IdempotencyKeyReused,
+    InputTooLarge,
+    InputTooSlow,
     InvalidInput,
     MatrixInvalid,
     NotFound,
     ReportConflict,
-    RequestReused,
     SelectorEmpty,
     SessionFenced,
-    TooLarge,
-    TooSlow,
     UploadInterrupted,
     VariantInvalid,
-    WireVersionUnserved,
+    WireVersionUnsupported,
 )
 
 __all__ = [
@@ -111,25 +111,25 @@ __all__ = [
     "FarmBusy",
     "FarmDiskFull",
     "FarmError",
-    "FarmTrouble",
+    "FarmFault",
     "FarmUnreachable",
     "Forbidden",
     "HarnessInvalid",
     "HostDiskFull",
     "HostError",
+    "IdempotencyKeyReused",
+    "InputTooLarge",
+    "InputTooSlow",
     "InvalidInput",
     "MatrixInvalid",
     "NotFound",
     "PushCorrupted",
     "PushFailed",
     "ReportConflict",
-    "RequestReused",
     "SchemaMismatch",
     "SelectorEmpty",
     "SessionFenced",
-    "TooLarge",
-    "TooSlow",
     "UploadInterrupted",
     "VariantInvalid",
-    "WireVersionUnserved",
+    "WireVersionUnsupported",
 ]

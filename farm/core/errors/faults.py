@@ -25,28 +25,28 @@ class HostDiskFull(HostError):
     default_hint = "free space on the host's data folder"
 
 
-class FarmTrouble(FarmError):
+class FarmFault(FarmError):
     """The farm itself is in trouble."""
 
-    code = "farm.trouble"
+    code = "farm.fault"
     transient = True
 
 
-class FarmUnreachable(FarmTrouble):
+class FarmUnreachable(FarmFault):
     """No farm answers at the address."""
 
     code = "farm.unreachable"
     default_hint = "start one with `farm up`, or set FARM_URL"
 
 
-class FarmDiskFull(FarmTrouble):
+class FarmDiskFull(FarmFault):
     """The farm's disk has no room for more."""
 
     code = "farm.disk_full"
     default_hint = "`farm storage show` says what takes the room; FARM_BLOBS_LIMIT_BYTES sets a limit to it"
 
 
-class FarmBusy(FarmTrouble):
+class FarmBusy(FarmFault):
     """The farm's database is locked or full."""
 
     code = "farm.busy"

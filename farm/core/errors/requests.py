@@ -51,14 +51,14 @@ class ArtifactMissing(InvalidInput):
     default_hint = "upload the file first: PUT /api/v1/blobs/{digest}"
 
 
-class TooLarge(InvalidInput):
+class InputTooLarge(InvalidInput):
     """More was sent than the farm takes at once."""
 
     code = "input.too_large"
     default_hint = "send less"
 
 
-class TooSlow(InvalidInput):
+class InputTooSlow(InvalidInput):
     """What was to be sent did not come in time."""
 
     code = "input.too_slow"
@@ -66,7 +66,7 @@ class TooSlow(InvalidInput):
     default_hint = "the line is slow or broken: try again"
 
 
-class WireVersionUnserved(InvalidInput):
+class WireVersionUnsupported(InvalidInput):
     """An agent speaks a version of the protocol that this farm does not."""
 
     code = "wire.version"
@@ -104,7 +104,7 @@ class Conflict(FarmError):
     default_hint = "look at the present state, then decide again"
 
 
-class RequestReused(Conflict):
+class IdempotencyKeyReused(Conflict):
     """The key of a submission was used for another one."""
 
     code = "request.reused"

@@ -12,7 +12,7 @@ class AttemptState(StrEnum):
     REPORTING = "reporting"
     FINISHED = "finished"
     #: Nothing ran; costs the job nothing.
-    GIVEN_BACK = "given_back"
+    RETURNED = "returned"
     #: Its session went away; its own late report may still finish it.
     LOST = "lost"
 
@@ -29,14 +29,14 @@ class AttemptEvent(StrEnum):
     #: The farm has made of the evidence what there was.
     SETTLED = "attempt_finished"
     #: Nothing ran: the phone was not fit, or nobody began in time.
-    GIVEN_BACK = "attempt_given_back"
+    RETURNED = "attempt_returned"
     #: Its agent went away, or let go of it.
     LOST = "attempt_lost"
     #: Its job was cancelled, and its agent has let go of it.
     CANCELLED = "attempt_cancelled"
 
 
-LIVE: tuple[AttemptState, ...] = (
+LIVE_STATES: tuple[AttemptState, ...] = (
     AttemptState.CLAIMED,
     AttemptState.PREPARING,
     AttemptState.MEASURING,
@@ -53,11 +53,11 @@ TRANSITIONS: dict[tuple[AttemptState, AttemptEvent], AttemptState] = {
     (_S.CLAIMED, _E.ENDED): _S.REPORTING,
     (_S.PREPARING, _E.ENDED): _S.REPORTING,
     (_S.MEASURING, _E.ENDED): _S.REPORTING,
-    **{(state, _E.SETTLED): _S.FINISHED for state in (*LIVE, _S.LOST)},
-    (_S.CLAIMED, _E.GIVEN_BACK): _S.GIVEN_BACK,
-    (_S.PREPARING, _E.GIVEN_BACK): _S.GIVEN_BACK,
-    **{(state, _E.LOST): _S.LOST for state in LIVE},
-    **{(state, _E.CANCELLED): _S.FINISHED for state in LIVE},
+    **{(state, _E.SETTLED): _S.FINISHED for state in (*LIVE_STATES, _S.LOST)},
+    (_S.CLAIMED, _E.RETURNED): _S.RETURNED,
+    (_S.PREPARING, _E.RETURNED): _S.RETURNED,
+    **{(state, _E.LOST): _S.LOST for state in LIVE_STATES},
+    **{(state, _E.CANCELLED): _S.FINISHED for state in LIVE_STATES},
 }
 
 
@@ -66,6 +66,6 @@ def advance(state: AttemptState, event: AttemptEvent) -> AttemptState | None:
     return TRANSITIONS.get((state, event))
 
 
-def sources(event: AttemptEvent) -> list[AttemptState]:
+def source_states(event: AttemptEvent) -> list[AttemptState]:
     """The states an event can happen in."""
     return [state for state, happening in TRANSITIONS if happening is event]

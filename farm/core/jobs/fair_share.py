@@ -1,7 +1,7 @@
 """In which order those who wait for a device get it: in turns, so that nobody's flood holds up the others."""
 
 
-def first_turn(head: int | None, own_tail: int | None) -> int:
+def first_virtual_time(head: int | None, own_tail: int | None) -> int:
     """Where what somebody submits now joins a device's queue.
 
     Beside whatever is next there, and behind what is their own: one person's jobs run in the order they came,
@@ -16,6 +16,6 @@ def first_turn(head: int | None, own_tail: int | None) -> int:
     return max(head or 0, behind_own)
 
 
-def round_turn(first: int, *, round: int, cells: int) -> int:
+def round_virtual_time(first: int, *, round: int, cells: int) -> int:
     """The turn of a round's jobs, all of them: a round is not torn apart."""
     return first + (round - 1) * cells

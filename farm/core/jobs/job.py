@@ -49,6 +49,6 @@ def advance(state: JobState, event: JobEvent) -> JobState | None:
     return TRANSITIONS.get((state, event))
 
 
-def sources(event: JobEvent) -> list[JobState]:
+def source_states(event: JobEvent) -> list[JobState]:
     """The states an event can happen in."""
     return [state for state, happening in TRANSITIONS if happening is event]

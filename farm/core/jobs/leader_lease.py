@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class LeaderLease:
     """What the database says of a duty."""
 
     #: A farm process; unique to each of its lives.
@@ -14,7 +14,7 @@ class Holding:
     held_until: datetime
 
 
-class Turn(StrEnum):
+class LeaseDecision(StrEnum):
     """Whose turn it is."""
 
     #: This process held the duty, and goes on.
@@ -25,14 +25,16 @@ class Turn(StrEnum):
     ELSEWHERE = "elsewhere"
 
 
-def turn(found: Holding | None, process: str, *, now: datetime, lease: timedelta) -> Turn:
+def decide_lease(
+    found: LeaderLease | None, process: str, *, now: datetime, lease: timedelta
+) -> LeaseDecision:
     """Whether a process may do a duty now.
 
     A lease that ends later than twice its length from now was written under a clock that was wrong: nobody
     waits for it.
     """
     if found is None:
-        return Turn.TAKEN
+        return LeaseDecision.TAKEN
     if now < found.held_until <= now + 2 * lease:
-        return Turn.KEPT if found.holder == process else Turn.ELSEWHERE
-    return Turn.TAKEN
+        return LeaseDecision.KEPT if found.holder == process else LeaseDecision.ELSEWHERE
+    return LeaseDecision.TAKEN

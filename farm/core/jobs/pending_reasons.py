@@ -8,14 +8,14 @@ from typing import assert_never
 
 from farm.core.devices.device import Blocker, Presence
 from farm.core.devices.host_state import IncidentKind, SessionState
-from farm.core.devices.remediation import advice, presence_advice, telling_first
+from farm.core.devices.remediation import advice, presence_advice, sort_for_display
 from farm.core.jobs.attempt import AttemptState
 
 #: What passes without anybody's doing; whoever waits for anything else may wait for ever.
-PASSING = frozenset(
+TEMPORARY = frozenset(
     {
         Blocker.BUSY,
-        Blocker.ERRAND,
+        Blocker.DEVICE_ACTION,
         Blocker.NOT_CLEANED,
         Blocker.CPU_SHARED,
         Blocker.HOST_FULL,
@@ -26,7 +26,7 @@ PASSING = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Since:
+class StateOrigin:
     """When something began, who did it and why; what nobody noted is None."""
 
     at: datetime | None = None
@@ -35,7 +35,7 @@ class Since:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class PendingReason:
     """One thing that a job waits for."""
 
     #: For programs: `cordoned`, `not_cleaned`, `gates_shut`.
@@ -45,11 +45,11 @@ class Reason:
     hint: str
     #: It goes by itself.
     passes: bool
-    since: Since = Since()
+    since: StateOrigin = StateOrigin()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DeviceRef:
     """Which phone it is about, as commands and people call it."""
 
     name: str
@@ -57,36 +57,36 @@ class Place:
     presence: Presence
 
 
-def in_order(blockers: Sequence[Blocker]) -> list[Blocker]:
+def actionable_first(blockers: Sequence[Blocker]) -> list[Blocker]:
     """What a person must see to first, then what passes by itself."""
-    return sorted(telling_first(blockers), key=lambda blocker: blocker in PASSING)
+    return sorted(sort_for_display(blockers), key=lambda blocker: blocker in TEMPORARY)
 
 
-def blocker_reason(blocker: Blocker, place: Place, since: Since) -> Reason:
+def blocker_reason(blocker: Blocker, place: DeviceRef, since: StateOrigin) -> PendingReason:
     """One of a phone's blockers, as a reason of a job that waits for the phone."""
     known = advice(blocker, place.presence, name=place.name, host=place.host)
-    return Reason(
+    return PendingReason(
         code=blocker.name.lower(),
         message=_message(blocker, place),
-        hint=known or _patience(blocker, place),
-        passes=blocker in PASSING or (blocker is Blocker.NOT_ONLINE and known is None),
+        hint=known or _wait_hint(blocker, place),
+        passes=blocker in TEMPORARY or (blocker is Blocker.NOT_ONLINE and known is None),
         since=since,
     )
 
 
-def _message(blocker: Blocker, place: Place) -> str:
+def _message(blocker: Blocker, place: DeviceRef) -> str:
     if blocker is Blocker.NOT_ONLINE and place.presence is not Presence.ONLINE:
         return f"{blocker} ({place.presence})"
     return blocker
 
 
-def _patience(blocker: Blocker, place: Place) -> str:
+def _wait_hint(blocker: Blocker, place: DeviceRef) -> str:
     """Why waiting is all there is to do, and where to look when it lasts."""
     show = f"`farm device show {quote(place.name)}`"
     match blocker:
         case Blocker.BUSY:
             return f"wait for the run that is under way: {show} has it"
-        case Blocker.ERRAND:
+        case Blocker.DEVICE_ACTION:
             return f"wait until it is done, 10 min at most: {show} has it"
         case Blocker.NOT_CLEANED:
             return f"wait: its agent cleans it up; if that lasts, the agent's log on {place.host} says why"
@@ -103,7 +103,7 @@ def _patience(blocker: Blocker, place: Place) -> str:
             | Blocker.HOST_DRAINING
             | Blocker.PENDING
             | Blocker.CORDONED
-            | Blocker.HELD
+            | Blocker.RESERVED
             | Blocker.RETIRED
             | Blocker.HEALTH_BAD
         ):
@@ -112,13 +112,13 @@ def _patience(blocker: Blocker, place: Place) -> str:
             assert_never(blocker)
 
 
-def incident_reason(kind: IncidentKind, host: str, since: Since) -> Reason:
+def incident_reason(kind: IncidentKind, host: str, since: StateOrigin) -> PendingReason:
     """What a host goes through, as a reason of a job for one of its phones."""
     match kind:
         case IncidentKind.PRESSURE:
             message = "the host takes no new work"
             hint = f"see to it on {host}: its agent goes on by itself once that is over"
-        case IncidentKind.PHONES_TOGETHER:
+        case IncidentKind.CORRELATED_FAILURES:
             message = "the host is in trouble as a whole, and the phone with it"
             hint = f"look at hub, cables and adb server of {host}"
         case IncidentKind.USB_FULL:
@@ -126,7 +126,7 @@ def incident_reason(kind: IncidentKind, host: str, since: Since) -> Reason:
             hint = f"plug phones in at another controller of {host}"
         case _:
             assert_never(kind)
-    return Reason(code=f"host_{kind}", message=message, hint=hint, passes=False, since=since)
+    return PendingReason(code=f"host_{kind}", message=message, hint=hint, passes=False, since=since)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,44 +138,44 @@ class LiveAttempt:
     #: What its agent says it waits for.
     waiting_for: str | None
     session: SessionState
-    beat_at: datetime
-    place: Place
+    heartbeat_at: datetime
+    place: DeviceRef
     #: How long gates are waited for, and how long the run may take.
     gates_wait_s: float
     timeout_s: float
 
 
-def attempt_reasons(attempt: LiveAttempt) -> list[Reason]:
+def attempt_reasons(attempt: LiveAttempt) -> list[PendingReason]:
     """What a job that runs waits for: its agent, its phone, its phase."""
-    found: list[Reason] = []
+    found: list[PendingReason] = []
     if attempt.session is not SessionState.LIVE:
-        found.append(_silent(attempt))
+        found.append(_silent_agent_reason(attempt))
     if attempt.place.presence is not Presence.ONLINE:
-        found.append(_away(attempt.place))
+        found.append(_unreachable_reason(attempt.place))
     if attempt.state is AttemptState.PREPARING and attempt.waiting_for:
-        found.append(_gates(attempt, attempt.waiting_for))
+        found.append(_gates_reason(attempt, attempt.waiting_for))
     else:
         message, hint = _phase(attempt)
-        found.append(_of_attempt(attempt.state, message, hint, attempt.since))
+        found.append(_attempt_reason(attempt.state, message, hint, attempt.since))
     return found
 
 
-def _silent(attempt: LiveAttempt) -> Reason:
+def _silent_agent_reason(attempt: LiveAttempt) -> PendingReason:
     host = attempt.place.host
-    return Reason(
+    return PendingReason(
         code="session_silent",
         message=f"the agent on {host} has not called",
         hint=f"see whether it runs on {host}; what it has in hand counts once it is back, and is tried again"
         " when it stays away",
         passes=False,
-        since=Since(at=attempt.beat_at),
+        since=StateOrigin(at=attempt.heartbeat_at),
     )
 
 
-def _away(place: Place) -> Reason:
+def _unreachable_reason(place: DeviceRef) -> PendingReason:
     """The run is detached: it may go on while nobody reaches the phone."""
     hint = presence_advice(place.presence, host=place.host)
-    return Reason(
+    return PendingReason(
         code="not_online",
         message=f"the phone is not online ({place.presence}), and the run may go on there all the same",
         hint=hint or "wait: Android is starting",
@@ -183,16 +183,16 @@ def _away(place: Place) -> Reason:
     )
 
 
-def _gates(attempt: LiveAttempt, waiting_for: str) -> Reason:
+def _gates_reason(attempt: LiveAttempt, waiting_for: str) -> PendingReason:
     limit = f"{attempt.gates_wait_s:.0f} s"
     hint = f"wait: after {limit} it is put off for later; `gates:` of the matrix has the limits"
-    return _of_attempt(
+    return _attempt_reason(
         "gates_shut", f"the phone is not fit for a run yet: {waiting_for}", hint, attempt.since
     )
 
 
-def _of_attempt(code: str, message: str, hint: str, since: datetime) -> Reason:
-    return Reason(code=code, message=message, hint=hint, passes=True, since=Since(at=since))
+def _attempt_reason(code: str, message: str, hint: str, since: datetime) -> PendingReason:
+    return PendingReason(code=code, message=message, hint=hint, passes=True, since=StateOrigin(at=since))
 
 
 def _phase(attempt: LiveAttempt) -> tuple[str, str]:
@@ -206,7 +206,7 @@ def _phase(attempt: LiveAttempt) -> tuple[str, str]:
             return "it is being measured", f"wait: it is ended after {attempt.timeout_s:.0f} s at the latest"
         case AttemptState.REPORTING:
             return "its output is on the way to the farm", "wait: the agent keeps it until the farm has it"
-        case AttemptState.FINISHED | AttemptState.GIVEN_BACK | AttemptState.LOST:
+        case AttemptState.FINISHED | AttemptState.RETURNED | AttemptState.LOST:
             return "the attempt is over", "wait for the next one"
         case _:
             assert_never(attempt.state)

@@ -7,26 +7,26 @@ from farm.core.base.ids import DeviceId
 from farm.core.errors import AdbdRestarted, DeviceLost, DeviceRebooted
 
 #: What jobs end with whose work made phones go away.
-DEVICE_KILLER = "job.device_killer"
+POISON_JOB = "job.poison"
 #: Attempts that ended so lost their phone.
-WENT_AWAY = frozenset({DeviceLost.code, DeviceRebooted.code, AdbdRestarted.code})
+DEVICE_GONE_CODES = frozenset({DeviceLost.code, DeviceRebooted.code, AdbdRestarted.code})
 #: One phone may go away by itself; the same work on another one is no accident any more.
-DISTINCT_DEVICES = 2
+MIN_DISTINCT_DEVICES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class DeviceLoss:
     """An attempt that ended through its phone."""
 
     device_id: DeviceId
     code: str | None
 
 
-def killed_devices(losses: Iterable[Loss]) -> tuple[DeviceId, ...]:
+def poisoned_devices(losses: Iterable[DeviceLoss]) -> tuple[DeviceId, ...]:
     """The phones that one work made go away; empty while that may have been their own doing.
 
     Args:
         losses: of attempts at the same work: variant, program, backend and settings of one matrix.
     """
-    lost = {loss.device_id for loss in losses if loss.code in WENT_AWAY}
-    return tuple(sorted(lost)) if len(lost) >= DISTINCT_DEVICES else ()
+    lost = {loss.device_id for loss in losses if loss.code in DEVICE_GONE_CODES}
+    return tuple(sorted(lost)) if len(lost) >= MIN_DISTINCT_DEVICES else ()

@@ -10,7 +10,7 @@ from farm.core.errors import Blame
 from farm.core.runs.measurement import Outcome
 
 
-class Budget(StrEnum):
+class RetryBudget(StrEnum):
     """What a job loses a try to; each has a budget of its own."""
 
     #: The user's or the variant's doing: it would end the same again.
@@ -24,16 +24,16 @@ class Budget(StrEnum):
 
 
 #: Tries a job may lose to each and still be tried again; more, or more in all, and it ends as it stands.
-BUDGETS: dict[Budget, int] = {
-    Budget.OWN: 0,
-    Budget.DEVICE: 2,
-    Budget.HOST_LOST: 3,
-    Budget.TROUBLE: 3,
+RETRY_BUDGETS: dict[RetryBudget, int] = {
+    RetryBudget.OWN: 0,
+    RetryBudget.DEVICE: 2,
+    RetryBudget.HOST_LOST: 3,
+    RetryBudget.TROUBLE: 3,
 }
-_HOST_LOST = frozenset({"host.lost", "host.phone_moved", "host.retired"})
+_HOST_LOST = frozenset({"host.lost", "host.device_moved", "host.retired"})
 MAX_ATTEMPTS = 6
 #: Give-backs cost no attempt; this many say that the phone will never be ready for the job.
-MAX_GIVE_BACKS = 20
+MAX_RETURNS = 20
 #: Blocks of one device and round that are measured at most, the first included.
 MAX_BLOCKS = 3
 #: A cell with more measurements than this and not a valid one among them will not be cured by more of them.
@@ -41,7 +41,7 @@ CHRONIC_AFTER = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastTry:
+class FinishedAttempt:
     """One finished attempt of a job, as far as retries are concerned."""
 
     outcome: Outcome
@@ -50,7 +50,7 @@ class PastTry:
     device_id: DeviceId
 
 
-def may_retry(tries: Sequence[PastTry]) -> bool:
+def may_retry(tries: Sequence[FinishedAttempt]) -> bool:
     """Tell whether a job may be tried again after its latest attempt, the last of `tries`."""
     last = tries[-1]
     if last.outcome is not Outcome.INCONCLUSIVE or last.blame is None:
@@ -59,19 +59,19 @@ def may_retry(tries: Sequence[PastTry]) -> bool:
         return False
     budget = budget_of(last.blame, last.code)
     lost = sum(1 for past in tries if past.blame and budget_of(past.blame, past.code) is budget)
-    return lost <= BUDGETS[budget]
+    return lost <= RETRY_BUDGETS[budget]
 
 
-def budget_of(blame: Blame, code: str | None) -> Budget:
+def budget_of(blame: Blame, code: str | None) -> RetryBudget:
     """Which budget a try that ended badly is taken from."""
     match blame:
         case Blame.USER | Blame.VARIANT:
-            return Budget.OWN
+            return RetryBudget.OWN
         case Blame.DEVICE:
-            return Budget.DEVICE
+            return RetryBudget.DEVICE
         case Blame.HOST:
-            return Budget.HOST_LOST if code in _HOST_LOST else Budget.TROUBLE
+            return RetryBudget.HOST_LOST if code in _HOST_LOST else RetryBudget.TROUBLE
         case Blame.FARM:
-            return Budget.TROUBLE
+            return RetryBudget.TROUBLE
         case _:
             assert_never(blame)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class AgentTimeouts:
     """Invariant: a grant is not started once the farm may have taken it back.
 
     An agent calls every 10 s at least, so that it may miss five calls before it is silent.
@@ -27,4 +27,4 @@ class Patience:
             raise ValueError("an agent is silent before it is lost")
 
 
-PATIENCE = Patience()
+DEFAULT_TIMEOUTS = AgentTimeouts()

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.base.spec_errors import MatrixProblem, matrix_invalid
+from farm.core.base.spec_errors import SpecProblem, matrix_invalid
 from farm.core.errors import MatrixInvalid
-from farm.core.matrices.axes import Words, unsaid_values
+from farm.core.matrices.axes import TypedAxes, default_axis_values
 from farm.core.matrices.matrix import (
-    Key,
+    CellKey,
     KnownHarness,
     RejectedCell,
     has_all,
@@ -23,17 +23,17 @@ class Baseline:
     """Relative: a cell's baseline is the same cell with these values instead of its own. Absolute: it is one
     cell for all."""
 
-    values: Key
+    values: CellKey
     #: The one cell, where the baseline is absolute.
-    anchor: Key | None = None
+    anchor: CellKey | None = None
 
-    def of(self, key: Key) -> Key:
+    def of(self, key: CellKey) -> CellKey:
         """The key of a cell's baseline, which is there or not."""
         return {**key, **self.values} if self.anchor is None else self.anchor
 
 
-def resolved_baseline(
-    words: Words, harness: KnownHarness, runnable: Sequence[Key], rejected: Sequence[RejectedCell]
+def resolve_baseline(
+    words: TypedAxes, harness: KnownHarness, runnable: Sequence[CellKey], rejected: Sequence[RejectedCell]
 ) -> Baseline | None:
     """Say which kind of baseline a matrix names; None where it names none.
 
@@ -46,17 +46,17 @@ def resolved_baseline(
     if words.baseline is None:
         return None
     keys = [*runnable, *(cell.key for cell in rejected)]
-    values = _on_axes(words.baseline, keys, {**unsaid_values(words, harness)})
+    values = _axis_values_of(words.baseline, keys, {**default_axis_values(words, harness)})
     fitting = [key for key in keys if has_all(key, values)]
     if not any(has_all(key, values) for key in runnable):
-        raise _never_there(values, keys, [cell for cell in rejected if cell.key in fitting])
+        raise _missing_baseline_error(values, keys, [cell for cell in rejected if cell.key in fitting])
     axes = {axis for axis, listed in words.axes.items() if len(listed) > 1}
     named = axes or varying_axes(keys)
     is_absolute = len(fitting) == 1 and named <= values.keys()
     return Baseline(values=values, anchor=fitting[0] if is_absolute else None)
 
 
-def _on_axes(values: Key, keys: Sequence[Key], fixed: Key) -> Key:
+def _axis_values_of(values: CellKey, keys: Sequence[CellKey], fixed: CellKey) -> CellKey:
     """The values that are about axes; what all cells have alike says nothing, if it is right.
 
     Raises:
@@ -76,13 +76,15 @@ def _on_axes(values: Key, keys: Sequence[Key], fixed: Key) -> Key:
     return kept
 
 
-def _never_there(values: Key, keys: Sequence[Key], rejected: Sequence[RejectedCell]) -> MatrixInvalid:
+def _missing_baseline_error(
+    values: CellKey, keys: Sequence[CellKey], rejected: Sequence[RejectedCell]
+) -> MatrixInvalid:
     for cell in rejected:
         return _invalid(f"the baseline cell {key_text(cell.key)} cannot run: {cell.reason}", cell.hint)
-    return _invalid(f"no cell has {key_text(values)}", "; ".join(_what_there_is(values, keys)))
+    return _invalid(f"no cell has {key_text(values)}", "; ".join(_available_values(values, keys)))
 
 
-def _what_there_is(values: Key, keys: Sequence[Key]) -> Iterator[str]:
+def _available_values(values: CellKey, keys: Sequence[CellKey]) -> Iterator[str]:
     for axis, value in values.items():
         found = dict.fromkeys(value_text(key[axis]) for key in keys if axis in key)
         if value_text(value) not in found:
@@ -94,4 +96,4 @@ def _pair(axis: str, value: SettingValue) -> str:
 
 
 def _invalid(message: str, hint: str) -> MatrixInvalid:
-    return matrix_invalid([MatrixProblem(path=("baseline",), message=message, hint=hint)])
+    return matrix_invalid([SpecProblem(path=("baseline",), message=message, hint=hint)])

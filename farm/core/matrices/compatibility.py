@@ -3,12 +3,12 @@
 from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import KnownDevice
-from farm.core.matrices.matrix import Key, KnownHarness, RejectedCell, Rejection
-from farm.core.programs.selection import abi_to_run
+from farm.core.matrices.matrix import CellKey, KnownHarness, RejectedCell, RejectionKind
+from farm.core.programs.selection import select_abi
 
 
-def unfit_on(
-    device: KnownDevice, harness: KnownHarness, key: Key, settings: Key, controls: Controls
+def find_incompatibility(
+    device: KnownDevice, harness: KnownHarness, key: CellKey, settings: CellKey, controls: Controls
 ) -> RejectedCell | None:
     """Why a phone cannot run a cell; None when it can.
 
@@ -19,15 +19,15 @@ def unfit_on(
         settings: all of its flags, defaults filled in.
         controls: what is to be set on the phone.
     """
-    if controls.need_root and device.facts.root is False:
+    if controls.needs_root and device.facts.root is False:
         # Of a phone that does not say whether it has root, its agent finds out.
-        return _rootless(device, key, controls)
-    abi = abi_to_run(device.facts.abis, harness.abis)
+        return _needs_root(device, key, controls)
+    abi = select_abi(device.facts.abis, harness.abis)
     if abi is None:
         return RejectedCell(
             key=key,
             device_id=device.device_id,
-            rejection=Rejection.NO_PROGRAM,
+            rejection=RejectionKind.NO_PROGRAM,
             reason=f"no program of {harness.name} is registered for {device.facts.abi or 'an unknown ABI'}",
             hint=f"registered for {', '.join(harness.abis) or 'no ABI at all'};"
             f" `farm harness add {harness.name} PATH` registers one",
@@ -36,33 +36,33 @@ def unfit_on(
         return RejectedCell(
             key=key,
             device_id=device.device_id,
-            rejection=Rejection.EXPIRED,
+            rejection=RejectionKind.EXPIRED,
             reason=f"a file of the {abi} program of {harness.name} expired",
             hint=f"send its files again: `farm harness add {harness.name}`",
         )
-    lacks = harness.lacks.get(abi, frozenset())
-    changed = [flag for flag in non_default_settings(settings, harness.defaults) if flag in lacks]
-    return _lacking(device, harness, key, abi, changed) if changed else None
+    missing_flags = harness.missing_flags.get(abi, frozenset())
+    changed = [flag for flag in non_default_settings(settings, harness.defaults) if flag in missing_flags]
+    return _missing_flags(device, harness, key, abi, changed) if changed else None
 
 
-def _rootless(device: KnownDevice, key: Key, controls: Controls) -> RejectedCell:
+def _needs_root(device: KnownDevice, key: CellKey, controls: Controls) -> RejectedCell:
     return RejectedCell(
         key=key,
         device_id=device.device_id,
-        rejection=Rejection.UNSUPPORTED,
-        reason=f"the phone has no root, without which nothing sets {', '.join(controls.of_root)}",
+        rejection=RejectionKind.UNSUPPORTED,
+        reason=f"the phone has no root, without which nothing sets {', '.join(controls.root_controls)}",
         hint="leave that out of `controls:`, or choose phones that have it: `devices: {root: true}`",
     )
 
 
-def _lacking(
-    device: KnownDevice, harness: KnownHarness, key: Key, abi: str, changed: list[str]
+def _missing_flags(
+    device: KnownDevice, harness: KnownHarness, key: CellKey, abi: str, changed: list[str]
 ) -> RejectedCell:
     flags = ", ".join(f"--{flag}" for flag in changed)
     return RejectedCell(
         key=key,
         device_id=device.device_id,
-        rejection=Rejection.UNSUPPORTED,
+        rejection=RejectionKind.UNSUPPORTED,
         reason=f"the {abi} program of {harness.name} has no flag {flags}",
         hint=f"leave {flags} at its default there, or register a program that has it: `farm harness add`",
     )

@@ -11,7 +11,7 @@ from farm.core.base.ids import Digest
 from farm.core.base.setting_values import SettingValue
 
 
-class Basis(StrEnum):
+class EstimateBasis(StrEnum):
     """What an estimate rests on; the first that there is."""
 
     SERIES = "runs of the same series"
@@ -39,19 +39,19 @@ class Estimate:
     """How long one run keeps its phone busy: from the claim to the settled report."""
 
     seconds: float
-    basis: Basis
+    basis: EstimateBasis
 
 
-class PastRuns:
+class RunHistory:
     """Medians over past runs, by what they have in common."""
 
     def __init__(self, runs: Iterable[tuple[RunKind, float]]) -> None:
         """Take runs with their seconds."""
-        seconds: dict[tuple[Basis, Hashable], list[float]] = {}
+        seconds: dict[tuple[EstimateBasis, Hashable], list[float]] = {}
         for kind, taken_s in runs:
             for key in _keys(kind):
                 seconds.setdefault(key, []).append(taken_s)
-        self._median_by_key: Mapping[tuple[Basis, Hashable], float] = {
+        self._median_by_key: Mapping[tuple[EstimateBasis, Hashable], float] = {
             key: median(values) for key, values in seconds.items()
         }
 
@@ -60,19 +60,19 @@ class PastRuns:
         for key in _keys(kind):
             if (seconds := self._median_by_key.get(key)) is not None:
                 return Estimate(seconds=seconds, basis=key[0])
-        return Estimate(seconds=timeout_s, basis=Basis.TIMEOUT)
+        return Estimate(seconds=timeout_s, basis=EstimateBasis.TIMEOUT)
 
 
-def _keys(kind: RunKind) -> Sequence[tuple[Basis, Hashable]]:
+def _keys(kind: RunKind) -> Sequence[tuple[EstimateBasis, Hashable]]:
     return (
-        (Basis.SERIES, kind.series),
-        (Basis.DEVICE_MODEL, (kind.harness, kind.model, kind.settings, kind.device_model)),
-        (Basis.HARNESS, kind.harness),
+        (EstimateBasis.SERIES, kind.series),
+        (EstimateBasis.DEVICE_MODEL, (kind.harness, kind.model, kind.settings, kind.device_model)),
+        (EstimateBasis.HARNESS, kind.harness),
     )
 
 
 #: Ends of jobs that tell a phone's pace; older ones tell how it was.
-PACE_OVER = 30
+PACE_WINDOW = 30
 
 
 def pace_s(ends: Sequence[datetime]) -> float | None:
@@ -81,11 +81,11 @@ def pace_s(ends: Sequence[datetime]) -> float | None:
     The median: a phone that was away for an hour in between is no slower for it. Jobs that ended together
     were cancelled together.
     """
-    last = sorted(set(ends))[-PACE_OVER:]
+    last = sorted(set(ends))[-PACE_WINDOW:]
     gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(last)]
     return median(gaps) if gaps else None
 
 
-def left_s(left: int, pace: float, since_last_end_s: float) -> float:
+def remaining_s(left: int, pace: float, since_last_end_s: float) -> float:
     """Seconds to go: the time since the last end belongs to the job under way."""
     return max(0.0, left * pace - min(since_last_end_s, pace))

@@ -3,32 +3,32 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from farm.core.base.spec_errors import MatrixProblem, matrix_invalid
+from farm.core.base.spec_errors import SpecProblem, matrix_invalid
 from farm.core.devices.controls import Controls
-from farm.core.devices.selector import KnownDevice, selected_devices
+from farm.core.devices.selector import KnownDevice, select_devices
 from farm.core.errors import MatrixInvalid
-from farm.core.matrices.allowed_values import vocabulary
-from farm.core.matrices.axes import check_size, checked_words, grid
-from farm.core.matrices.baseline import Baseline, resolved_baseline
-from farm.core.matrices.compatibility import unfit_on
+from farm.core.matrices.allowed_values import allowed_values
+from farm.core.matrices.axes import check_size, expand_axes, type_axes
+from farm.core.matrices.baseline import Baseline, resolve_baseline
+from farm.core.matrices.compatibility import find_incompatibility
 from farm.core.matrices.matrix import (
+    CellAssignment,
+    CellKey,
     Expansion,
-    Key,
     KnownHarness,
     KnownVariant,
     MatrixPlan,
-    Placement,
     RejectedCell,
-    Rejection,
+    RejectionKind,
     Slot,
     has_all,
 )
-from farm.core.models.variant import BACKEND_AXIS, Format, Precision, Recipe, command_for, variant_name
+from farm.core.models.variant import BACKEND_AXIS, Format, Precision, Recipe, build_command, variant_name
 
 #: Of phones that a refusal is about, so many are named.
-_PHONES_TOLD = 10
+_DEVICES_SHOWN = 10
 #: Without a file where the harness runs no model.
-_Runnable = tuple[Key, KnownVariant | None]
+_Runnable = tuple[CellKey, KnownVariant | None]
 
 
 def expand(
@@ -47,30 +47,30 @@ def expand(
             that fits no cell, a cell that is there twice, too many cells, or none that can run.
         SelectorEmpty: a selector fits no device.
     """
-    words = checked_words(plan, vocabulary(harness, variants))
-    chosen = selected_devices(plan.selectors, devices)
+    words = type_axes(plan, allowed_values(harness, variants))
+    chosen = select_devices(plan.selectors, devices)
     check_size(plan, words, devices=len(chosen))
-    keys, excluded = grid(words, harness)
+    keys, excluded = expand_axes(words, harness)
     runnable, impossible = _split_impossible(keys, variants, harness)
     runnable_keys = [key for key, _ in runnable]
-    baseline = resolved_baseline(words, harness, runnable_keys, [*excluded, *impossible])
+    baseline = resolve_baseline(words, harness, runnable_keys, [*excluded, *impossible])
     slots = _slots(runnable, baseline, {**harness.defaults, **words.settings}, aa=plan.aa)
     placements, unfit = _on_devices(slots, chosen, harness, plan.controls)
     rejected = (*excluded, *impossible, *unfit)
     if not placements:
-        raise _nothing_runs(rejected)
+        raise _no_runnable_cell_error(rejected)
     anchor = baseline.anchor if baseline else None
     return Expansion(slots=tuple(slots), placements=tuple(placements), rejected=rejected, anchor=anchor)
 
 
 def _split_impossible(
-    keys: Sequence[Key], variants: Sequence[KnownVariant], harness: KnownHarness
+    keys: Sequence[CellKey], variants: Sequence[KnownVariant], harness: KnownHarness
 ) -> tuple[list[_Runnable], list[RejectedCell]]:
-    variant_by_key = _newest(variants)
+    variant_by_key = _newest_variants(variants)
     runnable: list[_Runnable] = []
     impossible: list[RejectedCell] = []
     for key in keys:
-        fate = _fate(key, variant_by_key, harness)
+        fate = _resolve_variant(key, variant_by_key, harness)
         if isinstance(fate, RejectedCell):
             impossible.append(fate)
         else:
@@ -81,19 +81,19 @@ def _split_impossible(
 _VariantKey = tuple[str, Recipe]
 
 
-def _newest(variants: Sequence[KnownVariant]) -> dict[_VariantKey, KnownVariant]:
+def _newest_variants(variants: Sequence[KnownVariant]) -> dict[_VariantKey, KnownVariant]:
     by_age = sorted(variants, key=lambda variant: variant.variant_id)
     return {(variant.manifest.model, variant.manifest.recipe): variant for variant in by_age}
 
 
-def _variant_key(key: Key) -> _VariantKey:
+def _variant_key(key: CellKey) -> _VariantKey:
     optional = {axis: str(key[axis]) for axis in ("memory_format", "target") if axis in key}
     recipe = Recipe(precision=Precision(str(key["precision"])), format=Format(str(key["format"])), **optional)
     return str(key["model"]), recipe
 
 
-def _fate(
-    key: Key, variant_by_key: Mapping[_VariantKey, KnownVariant], harness: KnownHarness
+def _resolve_variant(
+    key: CellKey, variant_by_key: Mapping[_VariantKey, KnownVariant], harness: KnownHarness
 ) -> KnownVariant | RejectedCell | None:
     """The file that a cell runs, or why it cannot; None where none is needed."""
     backend = str(key[BACKEND_AXIS])
@@ -111,35 +111,35 @@ def _fate(
     return _expired_variant(key) if variant.expired else variant
 
 
-def _unsupported(key: Key, reason: str) -> RejectedCell:
-    return RejectedCell(key=key, rejection=Rejection.UNSUPPORTED, reason=reason)
+def _unsupported(key: CellKey, reason: str) -> RejectedCell:
+    return RejectedCell(key=key, rejection=RejectionKind.UNSUPPORTED, reason=reason)
 
 
-def _no_variant(key: Key) -> RejectedCell:
+def _no_variant(key: CellKey) -> RejectedCell:
     model, recipe = _variant_key(key)
     return RejectedCell(
         key=key,
-        rejection=Rejection.NO_VARIANT,
+        rejection=RejectionKind.NO_VARIANT,
         reason=f"no such file of {model} is registered",
-        hint=f"`{command_for(model, recipe)}`",
+        hint=f"`{build_command(model, recipe)}`",
     )
 
 
-def _expired_variant(key: Key) -> RejectedCell:
+def _expired_variant(key: CellKey) -> RejectedCell:
     model, recipe = _variant_key(key)
     return RejectedCell(
         key=key,
-        rejection=Rejection.EXPIRED,
+        rejection=RejectionKind.EXPIRED,
         reason=f"the file of {variant_name(model, recipe)} expired",
-        hint=f"`{command_for(model, recipe)}` sends it again, `farm variants add` what was made elsewhere",
+        hint=f"`{build_command(model, recipe)}` sends it again, `farm variants add` what was made elsewhere",
     )
 
 
 def _slots(
-    runnable: Sequence[_Runnable], baseline: Baseline | None, settings: Key, *, aa: bool
+    runnable: Sequence[_Runnable], baseline: Baseline | None, settings: CellKey, *, aa: bool
 ) -> list[Slot]:
     """Cells in the order of the matrix, each twin right behind its baseline."""
-    entries: list[tuple[Key, KnownVariant | None, int]] = []
+    entries: list[tuple[CellKey, KnownVariant | None, int]] = []
     for key, variant in runnable:
         entries.append((key, variant, 1))
         if aa and baseline is not None and has_all(key, baseline.values):
@@ -164,8 +164,8 @@ def _slots(
 
 def _on_devices(
     slots: Sequence[Slot], devices: Sequence[KnownDevice], harness: KnownHarness, controls: Controls
-) -> tuple[list[Placement], list[RejectedCell]]:
-    placements: list[Placement] = []
+) -> tuple[list[CellAssignment], list[RejectedCell]]:
+    placements: list[CellAssignment] = []
     rejected: list[RejectedCell] = []
     # Whether a phone can run a cell depends on its ABIs and root alone: asked once for phones of a kind.
     unfit_by_kind: dict[tuple[object, ...], dict[int, RejectedCell]] = {}
@@ -173,12 +173,12 @@ def _on_devices(
     for device in devices:
         kind = (*device.facts.abis, device.facts.root)
         if kind not in unfit_by_kind:
-            unfit_by_kind[kind] = _unfit(slots, device, harness, controls)
+            unfit_by_kind[kind] = _incompatible_slots(slots, device, harness, controls)
         unfit = unfit_by_kind[kind]
         numbers = [number for number in range(len(slots)) if number not in unfit] if unfit else None
         fit = range(len(slots)) if numbers is None else tuple(numbers)
         if fit:
-            placements.append(Placement(device_id=device.device_id, first=first, slots=fit))
+            placements.append(CellAssignment(device_id=device.device_id, first=first, slots=fit))
             first += len(fit)
         rejected += [
             replace(cell, device_id=device.device_id)
@@ -188,30 +188,32 @@ def _on_devices(
     return placements, rejected
 
 
-def _unfit(
+def _incompatible_slots(
     slots: Sequence[Slot], device: KnownDevice, harness: KnownHarness, controls: Controls
 ) -> dict[int, RejectedCell]:
     """By number, the slots that a phone cannot run."""
     found = (
-        (number, unfit_on(device, harness, slot.key, slot.settings, controls))
+        (number, find_incompatibility(device, harness, slot.key, slot.settings, controls))
         for number, slot in enumerate(slots)
     )
     return {number: rejection for number, rejection in found if rejection is not None}
 
 
-def _nothing_runs(rejected: Sequence[RejectedCell]) -> MatrixInvalid:
+def _no_runnable_cell_error(rejected: Sequence[RejectedCell]) -> MatrixInvalid:
     phones_by_reason: dict[str, dict[str, None]] = {}
     for cell in rejected:
         named = phones_by_reason.setdefault(cell.reason, {})
         if cell.device_id is not None:
             named[cell.device_id] = None
-    reasons = "; ".join(f"{reason}{_on(tuple(phones))}" for reason, phones in phones_by_reason.items())
+    reasons = "; ".join(
+        f"{reason}{_on_devices_text(tuple(phones))}" for reason, phones in phones_by_reason.items()
+    )
     hint = next((cell.hint for cell in rejected if cell.hint), "")
-    return matrix_invalid([MatrixProblem(message=f"none of its cells can run: {reasons}", hint=hint)])
+    return matrix_invalid([SpecProblem(message=f"none of its cells can run: {reasons}", hint=hint)])
 
 
-def _on(phones: Sequence[str]) -> str:
+def _on_devices_text(phones: Sequence[str]) -> str:
     if not phones:
         return ""
-    more = f" and {len(phones) - _PHONES_TOLD} more" if len(phones) > _PHONES_TOLD else ""
-    return f" ({', '.join(phones[:_PHONES_TOLD])}{more})"
+    more = f" and {len(phones) - _DEVICES_SHOWN} more" if len(phones) > _DEVICES_SHOWN else ""
+    return f" ({', '.join(phones[:_DEVICES_SHOWN])}{more})"

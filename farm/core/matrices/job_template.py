@@ -5,25 +5,32 @@ from dataclasses import dataclass
 from itertools import islice
 
 from farm.core.base.ids import DeviceId, VariantId
-from farm.core.matrices.matrix import Expansion, Key, Placement, Slot, block_order, label_by
+from farm.core.matrices.matrix import (
+    CellAssignment,
+    CellKey,
+    Expansion,
+    Slot,
+    cell_label_by_axes,
+    shuffle_block,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlueprintSlot:
+class TemplateSlot:
     """A cell, as it is stored, of every device that runs it."""
 
     label: str
     variant_id: VariantId | None
     backend: str
     #: Of the flags that not all slots have alike.
-    settings: Key
+    settings: CellKey
     replica: int
     #: The slot that this one is compared to, by its number.
     baseline: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlueprintPart:
+class TemplatePart:
     """The cells of one device."""
 
     device_id: DeviceId
@@ -35,69 +42,69 @@ class BlueprintPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blueprint:
+class JobTemplate:
     """A matrix as it was expanded: the same slots, parts, rounds and seed give the same rows for ever."""
 
     rounds: int
     seed: int
     #: All flags; a slot says where it differs.
-    settings: Key
-    slots: tuple[BlueprintSlot, ...]
-    parts: tuple[BlueprintPart, ...]
+    settings: CellKey
+    slots: tuple[TemplateSlot, ...]
+    parts: tuple[TemplatePart, ...]
 
-    def cell_count(self, part: BlueprintPart) -> int:
+    def cell_count(self, part: TemplatePart) -> int:
         """How many cells a device has."""
         return len(self.slots if part.slots is None else part.slots)
 
-    def job_count(self, part: BlueprintPart) -> int:
+    def job_count(self, part: TemplatePart) -> int:
         """How many jobs a device has, repeats aside."""
         return self.cell_count(part) * self.rounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedSlot:
+class AssignedSlot:
     """A cell of a device, by its index in the expansion."""
 
     index: int
-    slot: BlueprintSlot
+    slot: TemplateSlot
     baseline_index: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class BlueprintJob:
+class TemplateJob:
     """One cell in one round."""
 
     index: int
     round: int
 
 
-class Unfolding:
+class DeviceExpansion:
     """Makes the rows of one device from a blueprint, any part of them.
 
     Jobs are counted in the order in which the device runs them: its rounds one after the other, each a
     randomized block. So what `jobs` gives for parts in a row is what it gives for the whole.
     """
 
-    def __init__(self, blueprint: Blueprint, part: BlueprintPart) -> None:
+    def __init__(self, job_template: JobTemplate, part: TemplatePart) -> None:
         """For one part of a blueprint."""
-        self._blueprint = blueprint
+        self._blueprint = job_template
         self.part = part
-        self.cell_count = blueprint.cell_count(part)
-        self.job_count = blueprint.job_count(part)
+        self.cell_count = job_template.cell_count(part)
+        self.job_count = job_template.job_count(part)
         self._places = None if part.slots is None else {slot: place for place, slot in enumerate(part.slots)}
         #: Of the round that was asked for last: rows are asked for in their order.
         self._block: tuple[int, list[int]] = (0, [])
 
-    def jobs(self, start: int, stop: int) -> Iterator[BlueprintJob]:
+    def jobs(self, start: int, stop: int) -> Iterator[TemplateJob]:
         """The jobs from one up to another, which is not among them."""
         while start < min(stop, self.job_count):
             round, done = start // self.cell_count + 1, start % self.cell_count
             left = min(stop, self.job_count) - start
             for index in islice(self._order(round), done, done + left):
-                yield BlueprintJob(index, round)
+                yield TemplateJob(index, round)
             start += min(left, self.cell_count - done)
 
-    def cells(self, indexes: Iterable[int]) -> Iterator[PlacedSlot]:
+    def cells(self, indexes: Iterable[int]) -> Iterator[AssignedSlot]:
         """Cells, each behind the one it is compared to: a cell is not stored without its baseline."""
         given: dict[int, None] = {}
         for index in indexes:
@@ -107,7 +114,7 @@ class Unfolding:
             given[index] = None
         return (self._placed(index) for index in given)
 
-    def settings(self, slot: BlueprintSlot) -> Key:
+    def settings(self, slot: TemplateSlot) -> CellKey:
         """All flags of a cell."""
         return {**self._blueprint.settings, **slot.settings}
 
@@ -117,45 +124,45 @@ class Unfolding:
             seed = self._blueprint.seed
             self._block = (
                 round,
-                block_order(indexes, device_id=self.part.device_id, round=round, seed=seed),
+                shuffle_block(indexes, device_id=self.part.device_id, round=round, seed=seed),
             )
         return self._block[1]
 
-    def _placed(self, index: int) -> PlacedSlot:
+    def _placed(self, index: int) -> AssignedSlot:
         place = index - self.part.first
         number = place if self.part.slots is None else self.part.slots[place]
         slot = self._blueprint.slots[number]
-        return PlacedSlot(index=index, slot=slot, baseline_index=self._baseline_index(slot))
+        return AssignedSlot(index=index, slot=slot, baseline_index=self._baseline_index(slot))
 
-    def _baseline_index(self, slot: BlueprintSlot) -> int | None:
+    def _baseline_index(self, slot: TemplateSlot) -> int | None:
         if slot.baseline is None or self._places is None:
             return None if slot.baseline is None else self.part.first + slot.baseline
         place = self._places.get(slot.baseline)
         return None if place is None else self.part.first + place
 
 
-def blueprint_of(
+def freeze_expansion(
     expansion: Expansion,
     *,
     rounds: int,
     seed: int,
     varying: frozenset[str],
     program_by_device: Mapping[DeviceId, int],
-) -> Blueprint:
+) -> JobTemplate:
     """Freeze an expansion.
 
     Args:
         varying: the axes that labels name.
         program_by_device: what each device with cells runs.
     """
-    settings, alike = expansion.slots[0].settings, _alike(expansion.slots)
-    return Blueprint(
+    settings, alike = expansion.slots[0].settings, _common_settings(expansion.slots)
+    return JobTemplate(
         rounds=rounds,
         seed=seed,
         settings=settings,
-        slots=tuple(_slot(slot, alike, varying) for slot in expansion.slots),
+        slots=tuple(_template_slot(slot, alike, varying) for slot in expansion.slots),
         parts=tuple(
-            BlueprintPart(
+            TemplatePart(
                 device_id=placement.device_id,
                 program_id=program_by_device[placement.device_id],
                 first=placement.first,
@@ -166,7 +173,7 @@ def blueprint_of(
     )
 
 
-def _alike(slots: Sequence[Slot]) -> frozenset[str]:
+def _common_settings(slots: Sequence[Slot]) -> frozenset[str]:
     """The flags that all slots have the same value of."""
     common = set(slots[0].settings.items())
     for slot in slots:
@@ -174,9 +181,9 @@ def _alike(slots: Sequence[Slot]) -> frozenset[str]:
     return frozenset(flag for flag, _ in common)
 
 
-def _slot(slot: Slot, alike: frozenset[str], varying: frozenset[str]) -> BlueprintSlot:
-    return BlueprintSlot(
-        label=label_by(slot.key, varying, replica=slot.replica),
+def _template_slot(slot: Slot, alike: frozenset[str], varying: frozenset[str]) -> TemplateSlot:
+    return TemplateSlot(
+        label=cell_label_by_axes(slot.key, varying, replica=slot.replica),
         variant_id=slot.variant_id,
         backend=slot.backend,
         settings={flag: value for flag, value in slot.settings.items() if flag not in alike},
@@ -185,5 +192,5 @@ def _slot(slot: Slot, alike: frozenset[str], varying: frozenset[str]) -> Bluepri
     )
 
 
-def _slots_of(placement: Placement, expansion: Expansion) -> tuple[int, ...] | None:
+def _slots_of(placement: CellAssignment, expansion: Expansion) -> tuple[int, ...] | None:
     return None if len(placement.slots) == len(expansion.slots) else tuple(placement.slots)

@@ -15,7 +15,7 @@ from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Manifest
 from farm.core.runs.verdict import DEFAULT_MARGIN
 
 #: Value by axis: all of a cell's, or some that pick cells. Besides these axes, every harness flag can be one.
-Key = Mapping[str, SettingValue]
+CellKey = Mapping[str, SettingValue]
 
 
 DEFAULT_NOISE_LIMIT = 0.25
@@ -36,17 +36,17 @@ class MatrixPlan:
     harness: str
     axes: Mapping[str, tuple[SettingValue, ...]]
     #: Harness flags that are the same for all cells.
-    settings: Key = field(default_factory=dict)
+    settings: CellKey = field(default_factory=dict)
     #: Further cells; what one leaves out is the axis's value where the axis has just one.
-    include: tuple[Key, ...] = ()
+    include: tuple[CellKey, ...] = ()
     #: Cells of the axes that have all of one of these are left out.
-    exclude: tuple[Key, ...] = ()
+    exclude: tuple[CellKey, ...] = ()
     #: A device runs the matrix when any selector fits it.
     selectors: tuple[Selector, ...]
     rounds: int = 5
     #: A cell's baseline is the same cell with these values instead of its own, or one cell for all: see
     #: `farm.core.matrices.baseline`.
-    baseline: Key | None = None
+    baseline: CellKey | None = None
     #: Each baseline gets a twin, to see what difference there is between equals.
     aa: bool = False
     seed: int | None = None
@@ -74,7 +74,7 @@ class KnownHarness:
 
     name: str
     #: Every flag with its default, whose type is the flag's type.
-    defaults: Key
+    defaults: CellKey
     #: The least value of flags that have one.
     minimums: Mapping[str, int] = field(default_factory=dict)
     backends: Sequence[str]
@@ -85,7 +85,7 @@ class KnownHarness:
     #: Where it needs none, matrices of it have no variant axes.
     needs_model: bool = True
     #: By ABI, flags that its program does not know.
-    lacks: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    missing_flags: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: ABIs for whose program the farm has let a file go.
     expired: frozenset[str] = frozenset()
 
@@ -99,12 +99,12 @@ def required_axes(harness: KnownHarness) -> tuple[str, ...]:
 class Slot:
     """A cell before it is put on devices: the same on each that can run it."""
 
-    key: Key
+    key: CellKey
     #: None where the harness runs no model.
     variant_id: VariantId | None
     backend: str
     #: Complete, defaults filled in.
-    settings: Key
+    settings: CellKey
     #: 2 for the twin of an A/A pair.
     replica: int
     #: The slot that this one is compared to, by its number.
@@ -113,7 +113,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class CellAssignment:
     """The cells of one device: neighbours in the expansion, in the order of their slots."""
 
     device_id: DeviceId
@@ -137,17 +137,17 @@ class Cell:
     variant_id: VariantId | None
     backend: str
     #: Complete, defaults filled in.
-    settings: Key
+    settings: CellKey
     #: 2 for the twin of an A/A pair.
     replica: int = 1
     #: Value by axis; the same axes in all cells of a matrix.
-    key: Key
+    key: CellKey
     #: Index of the cell on the same device that this one is compared to.
     baseline_index: int | None
     is_baseline: bool
 
 
-class Rejection(StrEnum):
+class RejectionKind(StrEnum):
     """Why a cell does not run."""
 
     #: A rule of the matrix leaves it out.
@@ -166,9 +166,9 @@ class Rejection(StrEnum):
 class RejectedCell:
     """A cell that does not run, kept with the reason. Without `device_id` it is so on every device."""
 
-    key: Key
+    key: CellKey
     device_id: DeviceId | None = None
-    rejection: Rejection
+    rejection: RejectionKind
     reason: str
     hint: str = ""
 
@@ -178,10 +178,10 @@ class Expansion:
     """What a matrix comes to on this farm: slots on devices, which are few where cells are a million."""
 
     slots: tuple[Slot, ...]
-    placements: tuple[Placement, ...]
+    placements: tuple[CellAssignment, ...]
     rejected: tuple[RejectedCell, ...]
     #: The cell that all others are compared to, where the baseline names one.
-    anchor: Key | None = None
+    anchor: CellKey | None = None
 
     @property
     def cell_count(self) -> int:
@@ -194,7 +194,7 @@ class Expansion:
         return tuple(cell for placement in self.placements for cell in _cells_of(placement, self.slots))
 
 
-def _cells_of(placement: Placement, slots: Sequence[Slot]) -> Iterator[Cell]:
+def _cells_of(placement: CellAssignment, slots: Sequence[Slot]) -> Iterator[Cell]:
     """One device's cells; one whose baseline cannot run there has none."""
     index_by_slot = {number: placement.first + place for place, number in enumerate(placement.slots)}
     for number, index in index_by_slot.items():
@@ -212,25 +212,25 @@ def _cells_of(placement: Placement, slots: Sequence[Slot]) -> Iterator[Cell]:
         )
 
 
-def key_text(key: Key) -> str:
+def key_text(key: CellKey) -> str:
     """A key as one would write it: `{precision: int8-core, iter: 30}`."""
     return "{" + ", ".join(f"{axis}: {value_text(value)}" for axis, value in key.items()) + "}"
 
 
-def has_all(key: Key, some: Key) -> bool:
+def has_all(key: CellKey, some: CellKey) -> bool:
     """Whether a cell has all of the given values; nothing given fits nothing."""
     return bool(some) and all(axis in key and key[axis] == value for axis, value in some.items())
 
 
-def label(key: Key, among: Iterable[Key], *, replica: int = 1) -> str:
+def cell_label(key: CellKey, among: Iterable[CellKey], *, replica: int = 1) -> str:
     """Name a cell by the axes that vary: `int8-core lite`, flags as `iter=30`; by all axes if none varies.
 
-    To name many cells, find `varying_axes` once and use `label_by`.
+    To name many cells, find `varying_axes` once and use `cell_label_by_axes`.
     """
-    return label_by(key, varying_axes([key, *among]), replica=replica)
+    return cell_label_by_axes(key, varying_axes([key, *among]), replica=replica)
 
 
-def varying_axes(keys: Iterable[Key]) -> frozenset[str]:
+def varying_axes(keys: Iterable[CellKey]) -> frozenset[str]:
     """The axes that tell cells apart: those with more than one value among the keys."""
     values: dict[str, set[SettingValue]] = {}
     for key in keys:
@@ -239,13 +239,13 @@ def varying_axes(keys: Iterable[Key]) -> frozenset[str]:
     return frozenset(axis for axis, found in values.items() if len(found) > 1)
 
 
-def label_by(key: Key, axes: frozenset[str], *, replica: int = 1) -> str:
+def cell_label_by_axes(key: CellKey, axes: frozenset[str], *, replica: int = 1) -> str:
     """Name a cell by these axes, in the key's order; by all of its axes if there are none."""
     words = [_word(axis, value) for axis, value in key.items() if axis in axes or not axes]
     return " ".join(words) + (" (A/A)" if replica > 1 else "")
 
 
-class Placed(Protocol):
+class IndexedCell(Protocol):
     """A cell wherever it is kept: as expanded, or as stored."""
 
     @property
@@ -254,22 +254,24 @@ class Placed(Protocol):
     def device_id(self) -> DeviceId: ...
 
 
-PlacedT = TypeVar("PlacedT", bound=Placed)
+IndexedCellT = TypeVar("IndexedCellT", bound=IndexedCell)
 
 
-def round_order(cells: Sequence[PlacedT], *, round: int, seed: int, repeat: int = 0) -> list[PlacedT]:
+def shuffle_round(
+    cells: Sequence[IndexedCellT], *, round: int, seed: int, repeat: int = 0
+) -> list[IndexedCellT]:
     """Shuffle a device's cells for one round: a randomized block, so that heat and drift fall on all alike.
 
-    As `block_order`, of cells of one device.
+    As `shuffle_block`, of cells of one device.
     """
     if not cells:
         return []
     by_index = {cell.index: cell for cell in cells}
-    order = block_order(by_index, device_id=cells[0].device_id, round=round, seed=seed, repeat=repeat)
+    order = shuffle_block(by_index, device_id=cells[0].device_id, round=round, seed=seed, repeat=repeat)
     return [by_index[index] for index in order]
 
 
-def block_order(
+def shuffle_block(
     indexes: Iterable[int], *, device_id: DeviceId, round: int, seed: int, repeat: int = 0
 ) -> list[int]:
     """The order of a device's cells in one round.

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from farm.core.matrices.matrix import Cell, Expansion, Placement
+from farm.core.matrices.matrix import Cell, CellAssignment, Expansion
 
 
-def comparisons_of(cells: Sequence[Cell], wanted: Collection[int]) -> set[int]:
+def compared_cells(cells: Sequence[Cell], wanted: Collection[int]) -> set[int]:
     """The indexes of all cells that are compared with a wanted one, itself included.
 
     A cell comes with its baseline, and a baseline with all that are compared to it, its twin among them: a
@@ -25,9 +25,9 @@ def comparisons_of(cells: Sequence[Cell], wanted: Collection[int]) -> set[int]:
     }
 
 
-def narrowed(expansion: Expansion, kept: Collection[int]) -> Expansion:
+def select_cells(expansion: Expansion, kept: Collection[int]) -> Expansion:
     """An expansion of the kept cells alone, numbered anew; what was rejected stays."""
-    placements: list[Placement] = []
+    placements: list[CellAssignment] = []
     first = 0
     for placement in expansion.placements:
         left = tuple(

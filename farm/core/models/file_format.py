@@ -53,7 +53,7 @@ def _has_root_table(content: memoryview) -> bool:
     return bool(max(table - back + vtable_bytes, table + table_bytes) <= len(content))
 
 
-def format_of(names: Collection[str]) -> Format:
+def archive_format(names: Collection[str]) -> Format:
     """The format of an archive, from the names of its records.
 
     All records lie under one folder named after the file as it was saved. TorchScript has `code/` and

@@ -4,22 +4,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from farm.core.errors import VariantInvalid
-from farm.core.models.protobuf import CutShort, Malformed, ProtobufField, Wire, protobuf_fields
+from farm.core.models.protobuf import (
+    MalformedMessage,
+    ProtobufField,
+    TruncatedMessage,
+    WireType,
+    protobuf_fields,
+)
 
 #: ModelProto: ir_version, producer_name, producer_version, domain, model_version, doc_string, graph,
 #: opset_import, metadata_props, training_info, functions.
-_WIRE_OF_MODEL: Mapping[int, Wire] = {
-    1: Wire.VARINT,
-    2: Wire.BYTES,
-    3: Wire.BYTES,
-    4: Wire.BYTES,
-    5: Wire.VARINT,
-    6: Wire.BYTES,
-    7: Wire.BYTES,
-    8: Wire.BYTES,
-    14: Wire.BYTES,
-    20: Wire.BYTES,
-    25: Wire.BYTES,
+_WIRE_OF_MODEL: Mapping[int, WireType] = {
+    1: WireType.VARINT,
+    2: WireType.BYTES,
+    3: WireType.BYTES,
+    4: WireType.BYTES,
+    5: WireType.VARINT,
+    6: WireType.BYTES,
+    7: WireType.BYTES,
+    8: WireType.BYTES,
+    14: WireType.BYTES,
+    20: WireType.BYTES,
+    25: WireType.BYTES,
 }
 _IR_VERSION, _GRAPH, _OPSET_IMPORT = 1, 7, 8
 #: Which fields of which messages lead to tensors.
@@ -62,11 +68,11 @@ def is_onnx(content: memoryview) -> bool:
             if field.wire is not _WIRE_OF_MODEL.get(field.number, field.wire):
                 return False
             seen.add(field.number)
-    except CutShort:
+    except TruncatedMessage:
         if _IR_VERSION in seen and seen <= _WIRE_OF_MODEL.keys():
-            raise _cut_short(len(content)) from None
+            raise _truncated_error(len(content)) from None
         return False
-    except Malformed:
+    except MalformedMessage:
         return False
     return {_IR_VERSION, _GRAPH, _OPSET_IMPORT} <= seen
 
@@ -80,13 +86,13 @@ def check_weights_inside(content: memoryview) -> None:
     try:
         for message in _messages(content):
             fields = protobuf_fields(content, message.where)
-            if message.kind == "tensor" and any(map(_points_elsewhere, fields)):
+            if message.kind == "tensor" and any(map(_is_external, fields)):
                 raise VariantInvalid(
                     "its weights are in another file (external data)",
                     hint="pushing only the .onnx loses the weights: export with external_data=False,"
                     " or load and save it with onnx.save(model, path)",
                 )
-    except Malformed as error:
+    except MalformedMessage as error:
         raise VariantInvalid(f"not a whole ONNX model: {error}") from error
 
 
@@ -105,15 +111,15 @@ def _messages(content: memoryview) -> Iterator[_Message]:
         ]
         count += 1
         if count + len(waiting) > _MOST_MESSAGES:
-            raise Malformed(f"more than {_MOST_MESSAGES} messages")
+            raise MalformedMessage(f"more than {_MOST_MESSAGES} messages")
 
 
-def _points_elsewhere(field: ProtobufField) -> bool:
+def _is_external(field: ProtobufField) -> bool:
     located = field.number == _TENSOR_DATA_LOCATION and field.value == _EXTERNAL
     return located or field.number == _TENSOR_EXTERNAL_DATA
 
 
-def _cut_short(size_bytes: int) -> VariantInvalid:
+def _truncated_error(size_bytes: int) -> VariantInvalid:
     return VariantInvalid(
         f"not a whole model file: it starts as onnx, and {size_bytes} bytes are not all of it",
         hint="it was cut short or damaged on its way: copy it again",

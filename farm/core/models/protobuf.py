@@ -8,7 +8,7 @@ _LONGEST_VARINT = 10
 _FIXED_BYTES = {1: 8, 5: 4}
 
 
-class Wire(IntEnum):
+class WireType(IntEnum):
     """How a field's value is written; groups (3 and 4) were given up long ago."""
 
     VARINT = 0
@@ -17,14 +17,14 @@ class Wire(IntEnum):
     FIXED32 = 5
 
 
-_KNOWN_WIRES = frozenset(Wire)
+_KNOWN_WIRE_TYPES = frozenset(WireType)
 
 
-class Malformed(Exception):
+class MalformedMessage(Exception):
     """The bytes are not a protobuf message."""
 
 
-class CutShort(Malformed):
+class TruncatedMessage(MalformedMessage):
     """They could be one, if they went on."""
 
 
@@ -33,7 +33,7 @@ class ProtobufField:
     """One field of a message; `value` is a varint's number, or where in the content the bytes lie."""
 
     number: int
-    wire: Wire
+    wire: WireType
     value: int | range
 
 
@@ -42,24 +42,26 @@ def protobuf_fields(content: memoryview, where: range) -> Iterator[ProtobufField
 
     Raises:
         Malformed: at the first field that is none.
-        CutShort: at a field that goes on after the end.
+        TruncatedMessage: at a field that goes on after the end.
     """
     at = where.start
     while at < where.stop:
         key, at = _varint(content, at, where.stop)
         number, kind = key >> 3, key & 7
-        if number == 0 or kind not in _KNOWN_WIRES:
-            raise Malformed(f"byte {at}: no field starts here")
-        wire = Wire(kind)
+        if number == 0 or kind not in _KNOWN_WIRE_TYPES:
+            raise MalformedMessage(f"byte {at}: no field starts here")
+        wire = WireType(kind)
         value: int | range
-        if wire is Wire.VARINT:
+        if wire is WireType.VARINT:
             value, at = _varint(content, at, where.stop)
         else:
-            size, at = _varint(content, at, where.stop) if wire is Wire.BYTES else (_FIXED_BYTES[wire], at)
+            size, at = (
+                _varint(content, at, where.stop) if wire is WireType.BYTES else (_FIXED_BYTES[wire], at)
+            )
             value = range(at, at + size)
             at += size
         if at > where.stop:
-            raise CutShort(f"byte {at}: a field ends after its message, at {where.stop}")
+            raise TruncatedMessage(f"byte {at}: a field ends after its message, at {where.stop}")
         yield ProtobufField(number, wire, value)
 
 
@@ -67,9 +69,9 @@ def _varint(content: memoryview, at: int, stop: int) -> tuple[int, int]:
     value = 0
     for count in range(_LONGEST_VARINT):
         if at + count >= stop:
-            raise CutShort(f"byte {at}: a number goes on after its message")
+            raise TruncatedMessage(f"byte {at}: a number goes on after its message")
         byte = content[at + count]
         value |= (byte & 0x7F) << (7 * count)
         if byte < 0x80:
             return value, at + count + 1
-    raise Malformed(f"byte {at}: a number has more than {_LONGEST_VARINT} bytes")
+    raise MalformedMessage(f"byte {at}: a number has more than {_LONGEST_VARINT} bytes")

@@ -8,40 +8,44 @@ HEAD_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignFile:
+class UnsupportedFile:
     """What a file is instead of a model, and what to do about it; `hint` may be empty."""
 
     what: str
     hint: str
 
 
-_CHECKPOINT = ForeignFile(
+_CHECKPOINT = UnsupportedFile(
     what="a pickle, such as a checkpoint of torch.save",
     hint="it holds weights only: script the model and save that, torch.jit.script(model).save(path)",
 )
-_WEIGHTS = ForeignFile(
+_WEIGHTS = UnsupportedFile(
     what="a file of weights without the network",
     hint="export the whole model: TorchScript, ONNX, TensorFlow Lite or ExecuTorch",
 )
-_PACKED = ForeignFile(what="a packed archive", hint="unpack it first, and add the model file that is in it")
-_WEB_PAGE = ForeignFile(
+_PACKED = UnsupportedFile(
+    what="a packed archive", hint="unpack it first, and add the model file that is in it"
+)
+_WEB_PAGE = UnsupportedFile(
     what="a web page: the download gave a page instead of the file",
     hint="open the address in a browser, and download the file itself",
 )
-_LFS_POINTER = ForeignFile(
+_LFS_POINTER = UnsupportedFile(
     what="a Git LFS pointer: the download left the file itself out",
     hint="`git lfs pull` in that repository fetches it",
 )
-_NCNN = ForeignFile(
+_NCNN = UnsupportedFile(
     what="a network of ncnn in binary (.param.bin)",
     hint="benchncnn reads the text form: add the .param that `ncnn2mem` made it from",
 )
-_PROGRAM = ForeignFile(
+_PROGRAM = UnsupportedFile(
     what="a program (ELF), not a model", hint="`farm harness add NAME --abi ABI PATH` registers programs"
 )
-_KERAS = ForeignFile(what="an HDF5 file, such as a Keras model", hint="convert it to TensorFlow Lite first")
+_KERAS = UnsupportedFile(
+    what="an HDF5 file, such as a Keras model", hint="convert it to TensorFlow Lite first"
+)
 
-_SIGNS: tuple[tuple[re.Pattern[bytes], ForeignFile], ...] = tuple(
+_PATTERNS: tuple[tuple[re.Pattern[bytes], UnsupportedFile], ...] = tuple(
     (re.compile(pattern, re.DOTALL), file)
     for pattern, file in (
         (rb"(?i:(\xef\xbb\xbf)?\s*(<!--.*?-->\s*)?<(!doctype\s+html|html|head)\b)", _WEB_PAGE),
@@ -58,9 +62,9 @@ _SIGNS: tuple[tuple[re.Pattern[bytes], ForeignFile], ...] = tuple(
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+")
 
 
-def foreign_file(head: bytes) -> ForeignFile | None:
+def find_unsupported_file(head: bytes) -> UnsupportedFile | None:
     """What a file is that begins like this; None where nothing says so."""
-    return next((file for pattern, file in _SIGNS if pattern.match(head)), None)
+    return next((file for pattern, file in _PATTERNS if pattern.match(head)), None)
 
 
 def looks_like_text(head: bytes) -> bool:

@@ -64,7 +64,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
+class Fidelity:
     """How far a variant's outputs agree with those of its float32 twin, on the same inputs."""
 
     #: How many inputs were run through both.
@@ -91,23 +91,23 @@ class Manifest:
     #: Floating-point operations of one inference, 2 x MAC, counted on the float32 twin.
     flops: int | None = None
     #: None where it was not compared: float32, files made elsewhere, targets that this host cannot run.
-    agreement: Agreement | None = None
+    fidelity: Fidelity | None = None
     #: Name and version of what made the file, e.g. {"torch": "2.13.0"}.
-    made_with: Mapping[str, str] = field(default_factory=dict)
+    built_with: Mapping[str, str] = field(default_factory=dict)
     #: Digest over recipe, model, builder source and versions: equal means the file need not be built again.
     recipe_digest: Digest
 
 
 #: A model, a backend, a memory format: what stands in matrices, labels and file names.
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-WORD_RULE = "letters, digits, `.`, `_` and `-`, 64 at most"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME_RULE = "letters, digits, `.`, `_` and `-`, 64 at most"
 
 
-def misnamed(manifest: Manifest) -> str | None:
-    """The first name of a manifest that no matrix could use; `WORD_RULE` says how they are spelled."""
+def find_invalid_name(manifest: Manifest) -> str | None:
+    """The first name of a manifest that no matrix could use; `NAME_RULE` says how they are spelled."""
     recipe = manifest.recipe
     words = (manifest.model, recipe.memory_format, recipe.target, *manifest.backends)
-    return next((word for word in words if not _WORD.fullmatch(word)), None)
+    return next((word for word in words if not _NAME.fullmatch(word)), None)
 
 
 def variant_name(model: str, recipe: Recipe) -> str:
@@ -125,7 +125,7 @@ BUILT_PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL)
 BUILT_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
 
 
-def command_for(model: str, recipe: Recipe) -> str:
+def build_command(model: str, recipe: Recipe) -> str:
     """The command that builds such a variant, or else registers a file made elsewhere."""
     if recipe.precision in BUILT_PRECISIONS and recipe.format in BUILT_FORMATS:
         command = f"farm variants build {model} --precision {recipe.precision} --format {recipe.format}"

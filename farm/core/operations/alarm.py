@@ -17,13 +17,13 @@ class AlarmKind(StrEnum):
     #: Two phones with one serial number, or one phone in two places.
     IDENTITY_CLASH = "identity_clash"
     #: A phone is slower, or faster, than its own history and its kind: battery, heat, or an update.
-    BAND_DRIFT = "band_drift"
+    REFERENCE_DRIFT = "reference_drift"
     #: The same work runs on other hardware than before.
     PLACEMENT_CHANGED = "placement_changed"
     #: A cell that had results regularly has none any more, though its phone could run it.
     CELL_SILENT = "cell_silent"
     #: The adb server of a host crashes again and again, does not answer, or its USB is exhausted.
-    HOST_TROUBLE = "host_trouble"
+    HOST_INCIDENT = "host_incident"
 
 
 class AlarmSubject(StrEnum):
@@ -61,7 +61,7 @@ AlarmKey = tuple[AlarmKind, AlarmSubject, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlarmFinding:
+class DueAlarm:
     """Something that an alarm is due for."""
 
     kind: AlarmKind

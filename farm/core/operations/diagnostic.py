@@ -7,7 +7,7 @@ from enum import StrEnum
 from farm.core.errors import Blame
 
 
-class Level(StrEnum):
+class Severity(StrEnum):
     """How bad a finding is."""
 
     #: As it should be.
@@ -19,33 +19,33 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Diagnostic:
     """One thing that was looked at. Invariant: what is not OK has a hint."""
 
     #: What was looked at, in a word or two.
     subject: str
-    level: Level
-    sentence: str
+    level: Severity
+    message: str
     hint: str | None = None
     #: Whose it is to mend.
     blame: Blame = Blame.HOST
 
 
-def ok(subject: str, sentence: str) -> Finding:
+def ok(subject: str, message: str) -> Diagnostic:
     """A finding that leaves nothing to do."""
-    return Finding(subject=subject, level=Level.OK, sentence=sentence)
+    return Diagnostic(subject=subject, level=Severity.OK, message=message)
 
 
-def warning(subject: str, sentence: str, hint: str) -> Finding:
+def warning(subject: str, message: str, hint: str) -> Diagnostic:
     """A finding to know of."""
-    return Finding(subject=subject, level=Level.WARNING, sentence=sentence, hint=hint)
+    return Diagnostic(subject=subject, level=Severity.WARNING, message=message, hint=hint)
 
 
-def problem(subject: str, sentence: str, hint: str, *, blame: Blame = Blame.HOST) -> Finding:
+def problem(subject: str, message: str, hint: str, *, blame: Blame = Blame.HOST) -> Diagnostic:
     """A finding to act on."""
-    return Finding(subject=subject, level=Level.PROBLEM, sentence=sentence, hint=hint, blame=blame)
+    return Diagnostic(subject=subject, level=Severity.PROBLEM, message=message, hint=hint, blame=blame)
 
 
-def blames(findings: Iterable[Finding]) -> set[Blame]:
+def blamed_parties(findings: Iterable[Diagnostic]) -> set[Blame]:
     """Who has something to mend."""
-    return {finding.blame for finding in findings if finding.level is Level.PROBLEM}
+    return {finding.blame for finding in findings if finding.level is Severity.PROBLEM}

@@ -9,7 +9,7 @@ from farm.core.jobs.job import JobEvent
 from farm.core.operations.alarm import AlarmEvent
 
 
-class Subject(StrEnum):
+class EventSubject(StrEnum):
     """What an event is told of."""
 
     MATRIX = "matrix"
@@ -43,7 +43,7 @@ class WorkEvent(StrEnum):
     #: A phone got a job; the attempt is its lease.
     ATTEMPT_CLAIMED = "attempt_claimed"
     #: A newer version of its adapter read a job's evidence otherwise; the job stays as it ended.
-    JOB_REREAD = "job_reread"
+    JOB_REPARSED = "job_reparsed"
 
 
 class DeviceEvent(StrEnum):
@@ -75,7 +75,7 @@ class DeviceEvent(StrEnum):
     #: Its agent keeps it from charging, lets it charge again, or says that it can do neither.
     CHARGING_CHANGED = "device_charging_changed"
     #: An operator accepted what its golden run takes now: it is compared with itself alone from then on.
-    LEVEL_ACCEPTED = "device_level_accepted"
+    REBASELINED = "device_rebaselined"
     #: An operator named it, or took its name away.
     LABELLED = "device_labelled"
     #: An operator gave it other tags.
@@ -83,18 +83,18 @@ class DeviceEvent(StrEnum):
     #: An operator says that nothing of ours is left on it, where no agent could tell.
     ASSERTED_CLEAN = "device_asserted_clean"
     #: A person has it; also when the hold was made longer.
-    HELD = "device_held"
+    RESERVED = "device_reserved"
     #: It went back to the pool.
     RELEASED = "device_released"
     #: An operator wants something done on it.
-    ERRAND_ASKED = "errand_asked"
+    ACTION_REQUESTED = "device_action_requested"
     #: It was done.
-    ERRAND_DONE = "errand_done"
+    ACTION_DONE = "device_action_done"
     #: It could not be done, or nobody came in time.
-    ERRAND_FAILED = "errand_failed"
+    ACTION_FAILED = "device_action_failed"
 
 
-class ArrivalEvent(StrEnum):
+class EnrollmentEvent(StrEnum):
     """How hosts and their agents come to be. What becomes of them then: `farm.core.devices.host_state`."""
 
     #: A host the farm did not know joined.
@@ -140,7 +140,7 @@ class FarmEvent(StrEnum):
     #: The database was restored, and a new history begins.
     DATABASE_EPOCH_BEGUN = "database_epoch_begun"
     #: A farm process does a periodic duty from here on, because nobody did or the one that did is gone.
-    DUTY_TAKEN = "duty_taken"
+    LEASE_ACQUIRED = "leader_lease_acquired"
 
 
 EventKind = (
@@ -149,7 +149,7 @@ EventKind = (
     | AttemptEvent
     | DeviceEvent
     | AdminEvent
-    | ArrivalEvent
+    | EnrollmentEvent
     | HostEvent
     | SessionEvent
     | FleetEvent
@@ -159,13 +159,13 @@ EventKind = (
 """What an event may be called."""
 
 #: In the order in which docs/events.md tells of them.
-KINDS: tuple[type[EventKind], ...] = (
+EVENT_KINDS: tuple[type[EventKind], ...] = (
     WorkEvent,
     JobEvent,
     AttemptEvent,
     DeviceEvent,
     AdminEvent,
-    ArrivalEvent,
+    EnrollmentEvent,
     HostEvent,
     SessionEvent,
     FleetEvent,
@@ -174,6 +174,6 @@ KINDS: tuple[type[EventKind], ...] = (
 )
 
 
-def kind_names() -> frozenset[str]:
+def event_kind_names() -> frozenset[str]:
     """Every kind there is."""
-    return frozenset(kind.value for kinds in KINDS for kind in kinds)
+    return frozenset(kind.value for kinds in EVENT_KINDS for kind in kinds)

@@ -35,7 +35,7 @@ class Sized(Protocol):
 SizedT = TypeVar("SizedT", bound=Sized)
 
 
-def first_to_go(in_order: Iterable[SizedT], excess_bytes: int) -> list[SizedT]:
+def select_for_eviction(in_order: Iterable[SizedT], excess_bytes: int) -> list[SizedT]:
     """As many from the front as must go for the rest to be within a limit; all, where that is not enough."""
     going: list[SizedT] = []
     for item in in_order:

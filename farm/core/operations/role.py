@@ -20,26 +20,26 @@ class Role(StrEnum):
 
 
 #: From the one that may do least. Agents are none of people's.
-LADDER = (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR, Role.ADMIN)
+ROLES_BY_RANK = (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR, Role.ADMIN)
 
 
-def may(role: Role, needed: Role) -> bool:
+def is_permitted(role: Role, needed: Role) -> bool:
     """Tell whether somebody of a role may do what another role is needed for."""
-    if role not in LADDER or needed not in LADDER:
+    if role not in ROLES_BY_RANK or needed not in ROLES_BY_RANK:
         return role is needed
-    return LADDER.index(role) >= LADDER.index(needed)
+    return ROLES_BY_RANK.index(role) >= ROLES_BY_RANK.index(needed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """A person or script behind a request.
 
-    `name` is proven by a token where `is_proven`; on loopback it is what they say of themselves.
+    `name` is proven by a token where `is_authenticated`; on loopback it is what they say of themselves.
     """
 
     name: str
     role: Role
-    is_proven: bool
+    is_authenticated: bool
 
     @property
     def actor(self) -> str:

@@ -4,24 +4,26 @@ from collections.abc import Mapping, Sequence
 
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput
-from farm.core.programs.binary_inspection import Look
+from farm.core.programs.binary_inspection import FileInspection
 from farm.core.programs.elf import ABIS
 from farm.core.programs.selection import ANY_ABI
 
 
-def entry_of(look_by_path: Mapping[str, Look], executable: Sequence[str]) -> str:
+def select_entry(inspection_by_path: Mapping[str, FileInspection], executable: Sequence[str]) -> str:
     """The file that is to be started, where the files leave no doubt.
 
     Args:
-        look_by_path: all files.
+        inspection_by_path: all files.
         executable: those that are marked so.
 
     Raises:
         InvalidInput: several may be, or none.
     """
-    if len(look_by_path) == 1:
-        return next(iter(look_by_path))
-    candidates = [path for path, look in look_by_path.items() if look.is_program and not _is_library(path)]
+    if len(inspection_by_path) == 1:
+        return next(iter(inspection_by_path))
+    candidates = [
+        path for path, look in inspection_by_path.items() if look.is_program and not _is_library(path)
+    ]
     marked = [path for path in candidates if path in executable]
     chosen = marked or candidates
     if len(chosen) == 1:
@@ -37,7 +39,7 @@ def _is_library(path: str) -> bool:
     return name.endswith(".so") or ".so." in name
 
 
-def program_abi(look_by_path: Mapping[str, Look], entry: str, asked: str | None) -> str:
+def program_abi(inspection_by_path: Mapping[str, FileInspection], entry: str, asked: str | None) -> str:
     """The ABI of a program; `any` for scripts without binaries.
 
     Raises:
@@ -46,7 +48,7 @@ def program_abi(look_by_path: Mapping[str, Look], entry: str, asked: str | None)
     """
     if asked is not None and asked not in (*ABIS, ANY_ABI):
         raise InvalidInput(f"no ABI `{asked}`", hint=name_hint(asked, [*ABIS, ANY_ABI]))
-    found = _binary_abi(look_by_path, entry)
+    found = _binary_abi(inspection_by_path, entry)
     if found is None:
         return asked or ANY_ABI
     path, abi = found
@@ -56,12 +58,12 @@ def program_abi(look_by_path: Mapping[str, Look], entry: str, asked: str | None)
     return abi
 
 
-def _binary_abi(look_by_path: Mapping[str, Look], entry: str) -> tuple[str, str] | None:
+def _binary_abi(inspection_by_path: Mapping[str, FileInspection], entry: str) -> tuple[str, str] | None:
     """The path of a binary with its ABI, that of the program to start if that is one."""
-    _check_starts(entry, look_by_path[entry])
+    _check_starts(entry, inspection_by_path[entry])
     abi_by_path = {
         path: look.elf.abi
-        for path, look in sorted(look_by_path.items(), key=lambda each: each[0] != entry)
+        for path, look in sorted(inspection_by_path.items(), key=lambda each: each[0] != entry)
         if look.elf is not None and look.elf.abi is not None
     }
     if not abi_by_path:
@@ -74,7 +76,7 @@ def _binary_abi(look_by_path: Mapping[str, Look], entry: str) -> tuple[str, str]
     return first, abi
 
 
-def _check_starts(entry: str, look: Look) -> None:
+def _check_starts(entry: str, look: FileInspection) -> None:
     if look.is_program and (look.elf is None or look.elf.abi is not None):
         return
     if look.elf is not None and look.elf.abi is None:

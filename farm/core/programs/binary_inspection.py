@@ -11,7 +11,7 @@ MAX_SCRIPT_BYTES = 4 * 1024 * 1024
 _PIECE_BYTES = 4 * 1024 * 1024
 _LONGEST_SIGN = 256
 
-_FOREIGN: Mapping[bytes, str] = {
+_UNSUPPORTED: Mapping[bytes, str] = {
     b"\xcf\xfa\xed\xfe": "a program for macOS or iOS",
     b"\xce\xfa\xed\xfe": "a program for macOS or iOS",
     b"\xfe\xed\xfa\xcf": "a program for macOS or iOS",
@@ -27,7 +27,7 @@ _FORWARDS = re.compile(rb'"?\$[@*]|"?\$\{[@*]')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlagSigns:
+class FlagTraces:
     """Traces of flags in one file."""
 
     found: frozenset[str] = frozenset()
@@ -38,7 +38,7 @@ class FlagSigns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class FileInspection:
     """What a file turned out to be; at most one of `elf`, `interpreter` and `foreign` is set."""
 
     elf: Elf | None = None
@@ -46,7 +46,7 @@ class Look:
     interpreter: str | None = None
     #: In words: what else it is, that no Android phone can start.
     foreign: str | None = None
-    flags: FlagSigns = FlagSigns()
+    flags: FlagTraces = FlagTraces()
 
     @property
     def is_program(self) -> bool:
@@ -54,20 +54,20 @@ class Look:
         return self.interpreter is not None or (self.elf is not None and self.elf.is_program)
 
 
-def look(content: Content, flags: Collection[str] = ()) -> Look:
+def inspect_file(content: Content, flags: Collection[str] = ()) -> FileInspection:
     """Tell a file from its content, and which of these flags it shows traces of."""
     head = content[0:512]
     if (found := elf(content)) is not None:
-        return Look(elf=found, flags=_flags_of_binary(content, flags))
+        return FileInspection(elf=found, flags=_flags_of_binary(content, flags))
     if head.startswith(b"#!"):
         line = head[2:].partition(b"\n")[0].decode(errors="replace")
-        return Look(interpreter=line.strip(" \t"), flags=_flags_of_text(content, flags))
-    foreign = next((said for magic, said in _FOREIGN.items() if head.startswith(magic)), None)
-    text = _flags_of_text(content, flags) if foreign is None and b"\0" not in head else FlagSigns()
-    return Look(foreign=foreign, flags=text)
+        return FileInspection(interpreter=line.strip(" \t"), flags=_flags_of_text(content, flags))
+    foreign = next((said for magic, said in _UNSUPPORTED.items() if head.startswith(magic)), None)
+    text = _flags_of_text(content, flags) if foreign is None and b"\0" not in head else FlagTraces()
+    return FileInspection(foreign=foreign, flags=text)
 
 
-def _flags_of_binary(content: Content, flags: Collection[str]) -> FlagSigns:
+def _flags_of_binary(content: Content, flags: Collection[str]) -> FlagTraces:
     """A flag library keeps each name as a text that ends in NUL; a linker may make it the tail of another.
 
     c10's flags show in the name of each flag's parser class, too.
@@ -84,11 +84,11 @@ def _flags_of_binary(content: Content, flags: Collection[str]) -> FlagSigns:
                 alone |= {name} if b"\0%b\0" % text in piece else set()
             elif name not in found and b"FlagParser_%bE" % text in piece:
                 found.add(name)
-    return FlagSigns(found=frozenset(found), shortest=min(map(len, alone), default=None))
+    return FlagTraces(found=frozenset(found), shortest=min(map(len, alone), default=None))
 
 
-def _flags_of_text(content: Content, flags: Collection[str]) -> FlagSigns:
+def _flags_of_text(content: Content, flags: Collection[str]) -> FlagTraces:
     text = content[0:MAX_SCRIPT_BYTES]
     words = set(re.findall(rb"[A-Za-z0-9_]+", text)) if flags else set()
     found = frozenset(name for name in flags if name.encode() in words)
-    return FlagSigns(found=found, shortest=1 if found else None, forwards=bool(_FORWARDS.search(text)))
+    return FlagTraces(found=found, shortest=1 if found else None, forwards=bool(_FORWARDS.search(text)))

@@ -54,7 +54,7 @@ def path_problem(path: str) -> str | None:
     return None
 
 
-def is_of_the_run(path: str) -> bool:
+def is_reserved_path(path: str) -> bool:
     """Whether the run's folder needs the name itself."""
     return path.partition("/")[0].removesuffix(".new") in RUN_FILES
 
@@ -84,7 +84,7 @@ def _bad_paths(paths: Sequence[str]) -> Iterator[_Problem]:
     for path in paths:
         if why := path_problem(path):
             yield f"the path {path[:80]!r} {why}", "paths are like `lib/libfoo.so`"
-        elif len(paths) > 1 and is_of_the_run(path):
+        elif len(paths) > 1 and is_reserved_path(path):
             names = ", ".join(sorted(RUN_FILES))
             yield f"`{path}` is a name that every run needs itself", f"rename it; taken are {names}"
     folders = {path[:end] for path in paths for end, sign in enumerate(path) if sign == "/"}
@@ -110,7 +110,7 @@ def _bad_variables(env: Mapping[str, str]) -> Iterator[_Problem]:
             yield f"{name[:80]!r} is no name of a variable", "letters, digits and _"
         elif name.startswith(_OWN_VARIABLES):
             yield f"{name} is the farm's own variable", "use another name"
-        elif why := _unfillable(value):
+        elif why := _placeholder_problem(value):
             yield f"the value of {name} {why}", _PLACEHOLDER_HINT
 
 
@@ -124,14 +124,14 @@ def _bad_command(words: Sequence[str]) -> Iterator[_Problem]:
                 "for instance: 'taskset f0 ${program} ${arguments}', in single quotes",
             )
     for word in words:
-        if word not in (PROGRAM_WORD, ARGUMENTS_WORD) and (why := _unfillable(word)):
+        if word not in (PROGRAM_WORD, ARGUMENTS_WORD) and (why := _placeholder_problem(word)):
             yield f"the word {word[:80]!r} of the command {why}", _PLACEHOLDER_HINT
 
 
 _PLACEHOLDER_HINT = "only ${work} is filled in there, the run's folder; a literal dollar is $$"
 
 
-def _unfillable(text: str) -> str | None:
+def _placeholder_problem(text: str) -> str | None:
     if len(text) > MAX_TEXT:
         return f"is longer than {MAX_TEXT} letters"
     if not text.isprintable():

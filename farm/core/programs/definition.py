@@ -10,8 +10,8 @@ from farm.core.programs.time_unit import TimeUnit
 from farm.core.runs.measurement import Better
 
 #: Placeholders of `arguments` besides the flags.
-MODEL_WORD, WORK_WORD, BACKEND_WORD = "model", "work", "backend_arguments"
-OWN_WORDS = frozenset({MODEL_WORD, WORK_WORD, BACKEND_WORD})
+MODEL_PLACEHOLDER, WORK_PLACEHOLDER, BACKEND_PLACEHOLDER = "model", "work", "backend_arguments"
+RESERVED_PLACEHOLDERS = frozenset({MODEL_PLACEHOLDER, WORK_PLACEHOLDER, BACKEND_PLACEHOLDER})
 
 ACCELERATORS = ("cpu", "gpu", "npu", "dsp")
 
@@ -20,7 +20,7 @@ WALL_STEP_NS = 10_000_000
 WALL_TIME = "the whole process from its start to its end, by the phone's own clock in steps of 10 ms"
 
 
-class Stream(StrEnum):
+class OutputStream(StrEnum):
     """Where the program prints its numbers."""
 
     STDOUT = "stdout"
@@ -29,7 +29,7 @@ class Stream(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ValueLocator:
     """Where in the output numbers are; one of the two is set."""
 
     #: A regular expression with one group.
@@ -41,18 +41,18 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimePlace:
+class TimeLocator:
     """Where times are."""
 
-    place: Place
+    place: ValueLocator
     unit: TimeUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricPlace:
+class MetricLocator:
     """Where a further figure is."""
 
-    place: Place
+    place: ValueLocator
     unit: str
     better: Better
 
@@ -92,20 +92,20 @@ class Definition:
     flags: Mapping[str, FlagDefinition] = field(default_factory=dict)
     backends: Mapping[str, BackendDefinition]
     #: Every match, or every element, is one iteration.
-    samples: TimePlace | None = None
+    samples: TimeLocator | None = None
     #: The tool's own summary.
-    value: TimePlace | None = None
+    value: TimeLocator | None = None
     #: The flag that says how many samples there must be.
     iterations_flag: str | None = None
-    metrics: Mapping[str, MetricPlace] = field(default_factory=dict)
-    stream: Stream = Stream.STDOUT
+    metrics: Mapping[str, MetricLocator] = field(default_factory=dict)
+    stream: OutputStream = OutputStream.STDOUT
     success_exit_codes: tuple[int, ...] = (0,)
     #: A line that one of these matches says why the phone cannot do it.
     unsupported: tuple[str, ...] = ()
     clock_covers: str = ""
 
     @property
-    def is_timed_outside(self) -> bool:
+    def is_wall_timed(self) -> bool:
         """Whether the time is that of the whole process."""
         return self.samples is None and self.value is None
 
@@ -123,7 +123,7 @@ def placeholders(word: str) -> Iterator[str]:
             yield name
 
 
-def uses_word(word: str, name: str) -> bool:
+def uses_placeholder(word: str, name: str) -> bool:
     """Whether a word has the placeholder; one that is misspelled has none."""
     try:
         return name in placeholders(word)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 ANY_ABI = "any"
 
 
-def abi_to_run(device_abis: Sequence[str], registered: Collection[str]) -> str | None:
+def select_abi(device_abis: Sequence[str], registered: Collection[str]) -> str | None:
     """The ABI of the program to run; None where the phone can run none of them.
 
     The phone's own order decides: an arm64-v8a phone runs an armeabi-v7a program where there is no better

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from farm.core.programs.binary_inspection import Look
+from farm.core.programs.binary_inspection import FileInspection
 from farm.core.programs.bundle import Bundle
 from farm.core.programs.elf import Elf
 
@@ -23,54 +23,56 @@ _ON_PHONES = frozenset(f"lib{name}.so" for name in (*_NDK, *_DRIVERS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class ProgramWarning:
     """Something that will probably go wrong, and what to do about it."""
 
     message: str
     hint: str
 
 
-def notes(bundle: Bundle, look_by_path: Mapping[str, Look]) -> list[Note]:
+def program_warnings(
+    bundle: Bundle, inspection_by_path: Mapping[str, FileInspection]
+) -> list[ProgramWarning]:
     """What will probably go wrong on a phone."""
-    elf_by_path = {path: look.elf for path, look in look_by_path.items() if look.elf is not None}
-    found = list(_desktop_notes(elf_by_path))
+    elf_by_path = {path: look.elf for path, look in inspection_by_path.items() if look.elf is not None}
+    found = list(_desktop_warnings(elf_by_path))
     if not found:
-        found += _library_notes(bundle, elf_by_path)
-    started = look_by_path[bundle.entry].interpreter or ""
-    return [*found, *_script_notes(bundle.entry, started), *_other_processors(elf_by_path)]
+        found += _library_warnings(bundle, elf_by_path)
+    started = inspection_by_path[bundle.entry].interpreter or ""
+    return [*found, *_script_warnings(bundle.entry, started), *_other_processor_warnings(elf_by_path)]
 
 
-def _desktop_notes(elf_by_path: Mapping[str, Elf]) -> Iterator[Note]:
+def _desktop_warnings(elf_by_path: Mapping[str, Elf]) -> Iterator[ProgramWarning]:
     for path, elf in elf_by_path.items():
         loader = elf.interpreter or ""
         if loader and not loader.startswith(_ANDROID_LOADERS):
-            yield Note(
+            yield ProgramWarning(
                 message=f"`{path}` is built for desktop Linux (its loader is {loader}): it runs on virtual"
                 " phones, not on Android",
                 hint="an Android build's loader is /system/bin/linker64: build it with the NDK",
             )
         elif not loader and "libc.so.6" in elf.needed:
-            yield Note(
+            yield ProgramWarning(
                 message=f"`{path}` is a library for desktop Linux (it needs libc.so.6)",
                 hint="take the library of the Android build",
             )
 
 
-def _script_notes(path: str, interpreter: str) -> Iterator[Note]:
+def _script_warnings(path: str, interpreter: str) -> Iterator[ProgramWarning]:
     if interpreter.endswith("\r"):
-        yield Note(
+        yield ProgramWarning(
             message=f"`{path}` has the line ends of Windows: the phone will take each carriage return for a"
             " part of the line, in the name of its interpreter too",
             hint="save it with the line ends of Unix, for instance with `sed -i 's/\\r$//'`",
         )
     if interpreter.startswith("/usr/"):
-        yield Note(
+        yield ProgramWarning(
             message=f"`{path}` is started by {interpreter.split()[0]}, and Android has no /usr",
             hint="begin it with #!/system/bin/sh, or with #!/bin/sh for virtual phones",
         )
 
 
-def _library_notes(bundle: Bundle, elf_by_path: Mapping[str, Elf]) -> Iterator[Note]:
+def _library_warnings(bundle: Bundle, elf_by_path: Mapping[str, Elf]) -> Iterator[ProgramWarning]:
     """Libraries that nobody will find, each told once."""
     places = [path.rpartition("/") for path in elf_by_path]
     folder_by_library = {name: folder for folder, _, name in places}
@@ -80,12 +82,12 @@ def _library_notes(bundle: Bundle, elf_by_path: Mapping[str, Elf]) -> Iterator[N
     for library, path in sorted(wanted_by.items()):
         folder = folder_by_library.get(library)
         if folder is None and library not in _ON_PHONES:
-            yield Note(
+            yield ProgramWarning(
                 message=f"`{path}` needs {library}, which is not in the bundle and not on every phone",
                 hint="add the library to the folder, or link it statically",
             )
         elif folder is not None and _in_run(folder) not in searched:
-            yield Note(
+            yield ProgramWarning(
                 message=f"`{path}` needs {library}, which the phone will not look for in the bundle",
                 hint=f"--env '{_LIBRARY_PATH}={_in_run(folder)}', in single quotes",
             )
@@ -95,10 +97,10 @@ def _in_run(folder: str) -> str:
     return f"${{work}}/{folder}" if folder else "${work}"
 
 
-def _other_processors(elf_by_path: Mapping[str, Elf]) -> Iterator[Note]:
+def _other_processor_warnings(elf_by_path: Mapping[str, Elf]) -> Iterator[ProgramWarning]:
     for path, elf in elf_by_path.items():
         if elf.abi is None and elf.machine != _HEXAGON:
-            yield Note(
+            yield ProgramWarning(
                 message=f"`{path}` is for a processor that is not known here (ELF machine {elf.machine})",
                 hint="leave it out, unless a driver loads it",
             )

@@ -11,7 +11,7 @@ from farm.core.runs.verdict import MIN_ROUNDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class CellSummary:
     """Values of rounds, each one process start. The interval, from five rounds on, holds the median."""
 
     rounds: int
@@ -22,7 +22,7 @@ class Level:
     ci_high: float | None
 
 
-def level(values: Sequence[float]) -> Level:
+def summarize_cell(values: Sequence[float]) -> CellSummary:
     """Sum rounds up.
 
     The interval is Student's t over the rounds' logarithms: that of their geometric mean, made wide enough to
@@ -33,7 +33,7 @@ def level(values: Sequence[float]) -> Level:
     """
     middle = median(values)
     interval = _interval(values)
-    return Level(
+    return CellSummary(
         rounds=len(values),
         median=middle,
         low=min(values),

@@ -10,7 +10,7 @@ from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import Quality, SampleKind
 
 OTHER_BUILD = "measured on another build of the phone than most rounds"
-RUN_AGAIN = "the block was run again, and a later repeat counts"
+SUPERSEDED_BLOCK = "the block was run again, and a later repeat counts"
 
 
 class MeasuredValue(Protocol):
@@ -84,15 +84,15 @@ def paired_rounds(
     for pair, repeat in _blocks(baseline, candidate):
         sides = sides_of(pair)
         if isinstance(sides, tuple) and not across_controls:
-            sides = _of_one_level(sides)
+            sides = _same_control_level(sides)
         if isinstance(sides, tuple) and pair.round not in pairs:
             pairs[pair.round] = pair
             continue
-        reason = sides if isinstance(sides, str) else RUN_AGAIN
+        reason = sides if isinstance(sides, str) else SUPERSEDED_BLOCK
         excluded.append(Exclusion(round=pair.round, repeat=repeat, reason=reason))
     paired = sorted(pairs.values(), key=lambda pair: pair.round)
-    counted, of_others = _of_one_build(paired, builds or {})
-    return counted, sorted([*excluded, *of_others], key=position)
+    counted, of_others = _split_by_build(paired, builds or {})
+    return counted, sorted([*excluded, *of_others], key=exclusion_sort_key)
 
 
 def _blocks(
@@ -107,7 +107,7 @@ def _blocks(
     ]
 
 
-def _of_one_level(sides: Sides) -> Sides | str:
+def _same_control_level(sides: Sides) -> Sides | str:
     levels = [side.control_level for side in sides]
     if levels[0] == levels[1]:
         return sides
@@ -116,7 +116,7 @@ def _of_one_level(sides: Sides) -> Sides | str:
     return f"{levels_apart}: `farm speedups --across-controls` compares them all the same"
 
 
-def _of_one_build(
+def _split_by_build(
     pairs: Sequence[RoundPair], builds: Mapping[FactsId, int]
 ) -> tuple[list[RoundPair], list[Exclusion]]:
     """Split into pairs that both sides of ran on one build, and the rest."""
@@ -158,6 +158,6 @@ def _repeat(pair: RoundPair) -> int:
     return max((side.repeat for side in (pair.baseline, pair.candidate) if side), default=0)
 
 
-def position(exclusion: Exclusion) -> tuple[int, int]:
+def exclusion_sort_key(exclusion: Exclusion) -> tuple[int, int]:
     """Where an exclusion stands among others."""
     return exclusion.round, exclusion.repeat

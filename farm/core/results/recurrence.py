@@ -6,20 +6,20 @@ from itertools import pairwise
 from statistics import median
 
 #: So many results, each of another matrix, show a habit.
-HABIT = 5
+MIN_RESULTS = 5
 #: No distance is longer than this many times the usual one; a break this long is an end.
 _IRREGULAR, _OVERDUE = 2.0, 3.0
 #: Matrices that follow each other closer than this are somebody at work, not a timetable.
 _SHORTEST = timedelta(minutes=30)
 
 
-def overdue(results_at: Sequence[datetime], *, now: datetime) -> timedelta | None:
+def find_overdue_interval(results_at: Sequence[datetime], *, now: datetime) -> timedelta | None:
     """By which usual distance a series is overdue; None where it is not, or has no regular distance.
 
     `results_at` are the times of its last results, one for each matrix, in any order.
     """
-    at = sorted(results_at)[-(HABIT + 1) :]
-    if len(at) < HABIT:
+    at = sorted(results_at)[-(MIN_RESULTS + 1) :]
+    if len(at) < MIN_RESULTS:
         return None
     distances = [later - earlier for earlier, later in pairwise(at)]
     usual = timedelta(seconds=median(each.total_seconds() for each in distances))

@@ -6,7 +6,7 @@ from enum import StrEnum
 from farm.core.base.ids import AttemptId, JobId, MatrixId
 
 
-class RereadKind(StrEnum):
+class ReparseKind(StrEnum):
     """What another reading of the same evidence is."""
 
     #: It reads something otherwise: the new reading counts.
@@ -20,10 +20,10 @@ class RereadKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reread:
+class ReparseChange:
     """One attempt whose evidence is read otherwise now."""
 
-    kind: RereadKind
+    kind: ReparseKind
     attempt_id: AttemptId
     job_id: JobId
     matrix_id: MatrixId
@@ -35,7 +35,7 @@ class Reread:
     what: str
 
 
-def reread_words(reread: Reread) -> str:
+def reparse_change_text(change: ReparseChange) -> str:
     """As its event tells it."""
-    before = "" if reread.from_version is None else f"{reread.from_version} to "
-    return f"{reread.kind}: parser {before}{reread.to_version} of {reread.harness}: {reread.what}"
+    before = "" if change.from_version is None else f"{change.from_version} to "
+    return f"{change.kind}: parser {before}{change.to_version} of {change.harness}: {change.what}"

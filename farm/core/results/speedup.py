@@ -5,7 +5,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from farm.core.results.pairing import RUN_AGAIN, Exclusion, RoundPair, Sides, exclusion_of, position, sides_of
+from farm.core.results.pairing import (
+    SUPERSEDED_BLOCK,
+    Exclusion,
+    RoundPair,
+    Sides,
+    exclusion_of,
+    exclusion_sort_key,
+    sides_of,
+)
 from farm.core.runs.measurement import SampleKind
 from farm.core.runs.stats import t_quantile
 from farm.core.runs.verdict import DEFAULT_MARGIN, MIN_ROUNDS, Verdict
@@ -71,13 +79,13 @@ def speedup(
     Raises:
         ValueError: a round is there twice.
     """
-    usable, unusable = _sorted_out(list(pairs))
+    usable, unusable = _split_by_kind(list(pairs))
     logs = [math.log(baseline.value_ns) - math.log(candidate.value_ns) for baseline, candidate in usable]
     interval = _interval(logs) if len(logs) >= MIN_ROUNDS else None
-    left_out = tuple(sorted([*excluded, *unusable], key=position))
+    left_out = tuple(sorted([*excluded, *unusable], key=exclusion_sort_key))
     verdict, reason = _verdict(interval, len(logs), margin)
     if interval is None:
-        reason += _mostly(left_out) if usable or left_out else ": neither side has a measurement"
+        reason += _main_exclusion_text(left_out) if usable or left_out else ": neither side has a measurement"
     baseline_ns = _geometric_mean([baseline.value_ns for baseline, _ in usable])
     candidate_ns = _geometric_mean([candidate.value_ns for _, candidate in usable])
     ratio = baseline_ns / candidate_ns if baseline_ns and candidate_ns else None
@@ -96,7 +104,7 @@ def speedup(
     )
 
 
-def _sorted_out(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclusion]]:
+def _split_by_kind(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclusion]]:
     """Split into sides of one kind, and the rest; the kind of most rounds counts, samples on a tie."""
     if len({pair.round for pair in pairs}) < len(pairs):
         raise ValueError("each round counts once")
@@ -144,9 +152,9 @@ def _verdict(interval: _Interval | None, rounds: int, margin: float) -> tuple[Ve
     return Verdict.UNDECIDED, f"the interval spans 1 and reaches beyond {margin:.1%} of it"
 
 
-def _mostly(left_out: Iterable[Exclusion]) -> str:
+def _main_exclusion_text(left_out: Iterable[Exclusion]) -> str:
     """What cost most of the rounds; a block that was run again cost none."""
-    reasons = Counter(each.reason for each in left_out if each.reason != RUN_AGAIN)
+    reasons = Counter(each.reason for each in left_out if each.reason != SUPERSEDED_BLOCK)
     return f": {reasons.most_common(1)[0][0]}" if reasons else ""
 
 

@@ -20,7 +20,7 @@ IDLE = 0.2
 #: Less than this, and it was not the CPU that computed, however many others wanted it, too.
 ABSENT = 0.05
 #: The kernel counts in steps of 10 ms; below this much of measured time they say nothing.
-LEAST_MEASURED_S = 1.0
+MIN_MEASURED_S = 1.0
 #: Samples cannot take longer than the process; a little more is rounding.
 _ROUNDING = 1.02
 #: A GPU that says so was busy a moment ago.
@@ -28,7 +28,7 @@ _GPU_BUSY_PCT = 50.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CpuUse:
+class RunCpuUsage:
     """What a run used of the CPU while it iterated."""
 
     #: At least so many cores; all that came before the iterations is taken for one busy core.
@@ -38,22 +38,22 @@ class CpuUse:
     measured_s: float
 
 
-def cpu_use(reading: Reading, ended: ExitRecord | None) -> CpuUse | None:
+def run_cpu_usage(reading: Reading, ended: ExitRecord | None) -> RunCpuUsage | None:
     """None where the phone did not count, or the run was too short for its steps."""
     if ended is None or ended.cpu_s is None:
         return None
     measured_s = _measured_s(reading)
-    if measured_s < LEAST_MEASURED_S or measured_s > ended.duration_s * _ROUNDING:
+    if measured_s < MIN_MEASURED_S or measured_s > ended.duration_s * _ROUNDING:
         return None
     besides_s = max(0.0, ended.duration_s - measured_s)
-    return CpuUse(
+    return RunCpuUsage(
         least_cores=max(0.0, ended.cpu_s - besides_s) / measured_s,
         most_cores=ended.cpu_s / measured_s,
         measured_s=measured_s,
     )
 
 
-def corroborated(
+def corroborate(
     reading: Reading, ended: ExitRecord | None, after: Condition | None, *, requested_backend: str
 ) -> Reading:
     """The reading, with an accelerator that the CPU's account contradicts made unknown, and the reason.
@@ -64,13 +64,13 @@ def corroborated(
         after: the phone right after the run.
         requested_backend: what the cell asked for; a reading of something else is left as it is.
     """
-    use = cpu_use(reading, ended)
+    use = run_cpu_usage(reading, ended)
     if use is None or reading.actual_backend != requested_backend:
         return reading
     if reading.accelerator == UNKNOWN_ACCELERATOR:
         hint = _hint(use, after, requested_backend)
         return replace(reading, proof=f"{reading.proof}; {hint}") if hint else reading
-    against = _against(reading, use)
+    against = _contradiction(reading, use)
     if against is None:
         return reading
     return replace(
@@ -78,34 +78,38 @@ def corroborated(
     )
 
 
-def _against(reading: Reading, use: CpuUse) -> str | None:
+def _contradiction(reading: Reading, use: RunCpuUsage) -> str | None:
     if reading.accelerator == Accelerator.CPU:
-        return None if use.most_cores >= ABSENT else f"{_most(use)} of the measured {use.measured_s:.1f} s"
+        return (
+            None
+            if use.most_cores >= ABSENT
+            else f"{_upper_bound_text(use)} of the measured {use.measured_s:.1f} s"
+        )
     is_all = reading.placement is not None and Accelerator.CPU not in accelerators(reading.placement)
     if not is_all or use.least_cores < BUSY:
         return None
-    return f"{_least(use)} of the measured {use.measured_s:.1f} s, as if it computed"
+    return f"{_lower_bound_text(use)} of the measured {use.measured_s:.1f} s, as if it computed"
 
 
-def _hint(use: CpuUse, after: Condition | None, requested: str) -> str | None:
+def _hint(use: RunCpuUsage, after: Condition | None, requested: str) -> str | None:
     """What is likely, where nothing is proven."""
     if requested in CPU_BACKENDS:
         return None
     if use.least_cores >= BUSY:
-        return f"{_least(use)} of the time, so it may have computed this itself"
+        return f"{_lower_bound_text(use)} of the time, so it may have computed this itself"
     if use.most_cores >= IDLE:
         return None
     busy = None if after is None else after.gpu_busy_pct
     if busy is not None and busy >= _GPU_BUSY_PCT:
-        return f"{_most(use)} of the time, and the GPU said {busy:.0f} % right after it"
-    return f"{_most(use)} of the time, so other hardware did most of the work"
+        return f"{_upper_bound_text(use)} of the time, and the GPU said {busy:.0f} % right after it"
+    return f"{_upper_bound_text(use)} of the time, so other hardware did most of the work"
 
 
-def _least(use: CpuUse) -> str:
+def _lower_bound_text(use: RunCpuUsage) -> str:
     return f"the CPU worked at least {use.least_cores:.0%}"
 
 
-def _most(use: CpuUse) -> str:
+def _upper_bound_text(use: RunCpuUsage) -> str:
     return f"the CPU worked at most {use.most_cores:.0%}"
 
 

@@ -23,7 +23,7 @@ class ExitRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class RunError:
     """Why a plan could not be carried out: an error of the tree, as data."""
 
     code: str
@@ -40,7 +40,7 @@ class PassEvidence:
     name: str
     argv: tuple[str, ...] = ()
     exit: ExitRecord | None = None
-    trouble: Trouble | None = None
+    trouble: RunError | None = None
     stdout: str = ""
     stderr: str = ""
     #: What the phone's log said meanwhile, in logcat's form `threadtime`.
@@ -60,7 +60,7 @@ class Evidence:
     #: The command as it ran on this phone.
     argv: tuple[str, ...] = ()
     exit: ExitRecord | None = None
-    trouble: Trouble | None = None
+    trouble: RunError | None = None
     stdout: str = ""
     stderr: str = ""
     stdout_dropped_bytes: int = 0

@@ -35,7 +35,7 @@ class Quality(StrEnum):
     #: What was set on the phone for the run did not stay so.
     UNCONTROLLED = "uncontrolled"
     #: Fewer samples than were asked for.
-    SHORT = "short"
+    SHORT = "incomplete"
     #: Something else than the requested backend did the work.
     FALLBACK = "fallback"
     #: Nothing shows which hardware did the work.
@@ -114,7 +114,7 @@ class SampleKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class SampleSummary:
     """Figures over the samples of one measurement. With kind `summary` only the mean is known."""
 
     kind: SampleKind
@@ -130,7 +130,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class QualityAssessment:
     """A quality with its reasons; no reasons exactly when valid."""
 
     quality: Quality

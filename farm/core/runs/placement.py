@@ -46,7 +46,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Actual:
+class ActualBackend:
     """What ran, as a reading says it: `cpu` where another backend was asked for is a fall back."""
 
     backend: str
@@ -68,17 +68,17 @@ _HARDWARE_BY_BACKEND: Mapping[str, frozenset[Accelerator]] = MappingProxyType(
     }
 )
 #: A backend is what ran when at least this part of the counted nodes did not come back to the CPU.
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 
 
-def actual(placement: Placement | None, requested: str) -> Actual:
+def resolve_actual_backend(placement: Placement | None, requested: str) -> ActualBackend:
     """What a placement says of the backend that was asked for.
 
     All on the CPU, or more than half of the counted nodes, is a fall back, and so is other hardware than a
     backend's name says; no share, or shares of unknown hardware, leave the accelerator unknown.
     """
     if placement is None:
-        return Actual(
+        return ActualBackend(
             backend=requested,
             accelerator=Accelerator.UNKNOWN,
             proof="nothing in the evidence shows where it ran",
@@ -87,31 +87,33 @@ def actual(placement: Placement | None, requested: str) -> Actual:
     if requested in CPU_BACKENDS:
         return _on_cpu(placement, requested, proof)
     if _is_mostly(placement, Accelerator.CPU):
-        return Actual(backend="cpu", accelerator=Accelerator.CPU, proof=proof)
-    elsewhere = [share for share in placement.shares if _took(share) and share.accelerator != Accelerator.CPU]
+        return ActualBackend(backend="cpu", accelerator=Accelerator.CPU, proof=proof)
+    elsewhere = [
+        share for share in placement.shares if _has_nodes(share) and share.accelerator != Accelerator.CPU
+    ]
     main = max(elsewhere, key=lambda share: share.nodes or 0, default=None)
     kind = main.accelerator if main is not None else Accelerator.UNKNOWN
     asked = _HARDWARE_BY_BACKEND.get(requested)
     is_other = asked is not None and kind is not Accelerator.UNKNOWN and kind not in asked
-    return Actual(backend=kind.value if is_other else requested, accelerator=kind, proof=proof)
+    return ActualBackend(backend=kind.value if is_other else requested, accelerator=kind, proof=proof)
 
 
 def accelerators(placement: Placement) -> frozenset[Accelerator]:
     """All hardware that took a part."""
-    return frozenset(share.accelerator for share in placement.shares if _took(share))
+    return frozenset(share.accelerator for share in placement.shares if _has_nodes(share))
 
 
 def nodes_by_accelerator(placement: Placement) -> dict[Accelerator, int | None]:
     """Nodes each kind of hardware took, most first; None, the CPU last, where a share is not counted."""
     counts: dict[Accelerator, int | None] = {}
-    for share in filter(_took, placement.shares):
+    for share in filter(_has_nodes, placement.shares):
         so_far = counts.get(share.accelerator, 0)
         counts[share.accelerator] = None if so_far is None or share.nodes is None else so_far + share.nodes
     order = sorted(counts.items(), key=lambda item: (-(item[1] or 0), item[0] is Accelerator.CPU, item[0]))
     return dict(order)
 
 
-def placement_words(placement: Placement) -> str:
+def placement_text(placement: Placement) -> str:
     """In short, as tables show it: `dsp 136/139, cpu 3`; `unknown` where no share is."""
     counts = nodes_by_accelerator(placement)
     total = placement.total_nodes
@@ -127,27 +129,27 @@ def placement_proof(placement: Placement) -> str:
     lines = list(dict.fromkeys(share.line for share in placement.shares if share.line))
     said = [*lines[:3], *list(placement.warnings)[: 1 if lines else 2]]
     return (
-        f"{placement_words(placement)}: {'; '.join(dict.fromkeys(said))}"
+        f"{placement_text(placement)}: {'; '.join(dict.fromkeys(said))}"
         if said
-        else placement_words(placement)
+        else placement_text(placement)
     )
 
 
-def _on_cpu(placement: Placement, requested: str, proof: str) -> Actual:
+def _on_cpu(placement: Placement, requested: str, proof: str) -> ActualBackend:
     elsewhere = accelerators(placement) - {Accelerator.CPU}
-    took = [share.by.lower() for share in placement.shares if _took(share)]
+    took = [share.by.lower() for share in placement.shares if _has_nodes(share)]
     if requested == _XNNPACK and not elsewhere and took and not any(_XNNPACK in by for by in took):
-        return Actual(backend="cpu", accelerator=Accelerator.CPU, proof=proof)
+        return ActualBackend(backend="cpu", accelerator=Accelerator.CPU, proof=proof)
     if not elsewhere and took:
-        return Actual(backend=requested, accelerator=Accelerator.CPU, proof=proof)
+        return ActualBackend(backend=requested, accelerator=Accelerator.CPU, proof=proof)
     main = max(elsewhere - {Accelerator.UNKNOWN}, default=None)
     if main is None:
-        return Actual(backend=requested, accelerator=Accelerator.UNKNOWN, proof=proof)
-    return Actual(backend=main.value, accelerator=main, proof=proof)
+        return ActualBackend(backend=requested, accelerator=Accelerator.UNKNOWN, proof=proof)
+    return ActualBackend(backend=main.value, accelerator=main, proof=proof)
 
 
 def _is_mostly(placement: Placement, kind: Accelerator) -> bool:
-    took = [share for share in placement.shares if _took(share)]
+    took = [share for share in placement.shares if _has_nodes(share)]
     if not took:
         return False
     if all(share.accelerator == kind for share in took):
@@ -156,9 +158,9 @@ def _is_mostly(placement: Placement, kind: Accelerator) -> bool:
     if any(share.nodes is None for share in took if share.accelerator != kind):
         return False
     of_kind = sum(share.nodes or 0 for share in took if share.accelerator == kind)
-    return of_kind > (1 - LEAST_SHARE) * sum(share.nodes or 0 for share in took)
+    return of_kind > (1 - MIN_SHARE) * sum(share.nodes or 0 for share in took)
 
 
-def _took(share: Share) -> bool:
+def _has_nodes(share: Share) -> bool:
     """A share of no node took nothing, whatever was created for it."""
     return share.nodes is None or share.nodes > 0

@@ -11,7 +11,7 @@ from farm.core.devices.controls import Controls
 from farm.core.runs.placement import Placement
 
 #: The pass that shows which hardware ran.
-SHOWS_PLACEMENT = "placement"
+PLACEMENT_PROBE = "placement"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class PlanFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UncountedPass:
+class DiagnosticPass:
     """A further process start after the run. Its times count for nothing: what it tells would slow a run."""
 
     #: `placement`, `op_profile`, `memory`.
@@ -44,7 +44,7 @@ class UncountedPass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownPlacement:
+class EarlierPlacement:
     """What a pass after an earlier run showed, of the same cell, system build and program."""
 
     attempt_id: AttemptId
@@ -72,9 +72,9 @@ class RunPlan:
     output_limit_bytes: int = 4 * 1024 * 1024
     controls: Controls = field(default_factory=Controls)
     #: Carried out after a run that ended well.
-    passes: tuple[UncountedPass, ...] = ()
+    passes: tuple[DiagnosticPass, ...] = ()
     #: Why it has no pass `placement`, where its harness would want one.
-    shown: ShownPlacement | None = None
+    shown: EarlierPlacement | None = None
 
     def file(self, name: str) -> PlanFile:
         """The plan's file of that name.
@@ -86,7 +86,7 @@ class RunPlan:
         return by_name[name]
 
 
-def filled_argv(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> list[str]:
+def fill_argv(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> list[str]:
     """The command of a plan on one phone.
 
     Raises:
@@ -96,8 +96,8 @@ def filled_argv(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) ->
     return [Template(word).substitute(values) for word in plan.argv]
 
 
-def filled_env(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a plan on one phone; raises like `filled_argv`."""
+def fill_env(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a plan on one phone; raises like `fill_argv`."""
     values = placeholder_values(work=work, path_by_name=path_by_name)
     return {name: Template(value).substitute(values) for name, value in plan.env.items()}
 

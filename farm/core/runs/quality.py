@@ -4,29 +4,29 @@ from collections.abc import Iterator
 
 from farm.core.base.units import duration_text
 from farm.core.devices.condition import Condition, Gates, unknown_gates
-from farm.core.devices.controls import Controls, unheld, unset
+from farm.core.devices.controls import Controls, control_deviations, missing_controls
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Judgement, Quality, Reading, Summary
-from farm.core.runs.throttling import throttling
+from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Quality, QualityAssessment, Reading, SampleSummary
+from farm.core.runs.throttling import throttling_reasons
 from farm.core.runs.verdict import DEFAULT_MARGIN
 
 _Finding = tuple[Quality, str]
 
 #: A clock's step as a fraction of the time: runs that are equal by chance of the step would make an interval
 #: of no width, so the step must disappear within the usual equivalence margin.
-WIDEST_STEP = DEFAULT_MARGIN
+MAX_CLOCK_STEP_SHARE = DEFAULT_MARGIN
 
 
-def judge(
+def assess_quality(
     reading: Reading,
-    summary: Summary,
+    summary: SampleSummary,
     *,
     requested_backend: str,
     evidence: Evidence,
     gates: Gates,
     controls: Controls | None = None,
     noise_limit: float,
-) -> Judgement:
+) -> QualityAssessment:
     """Judge by the most serious finding: fallback, unproven, coarse, short, unplugged, uncontrolled,
     throttled, noisy; in that order.
 
@@ -42,21 +42,24 @@ def judge(
         noise_limit: the largest interquartile range of the samples, as a fraction of their median.
     """
     findings = [
-        *_elsewhere(reading, requested_backend),
-        *_coarse(reading, summary),
-        *_short(reading),
-        *_unplugged(evidence, gates),
-        *((Quality.UNCONTROLLED, words) for words in unset(controls or Controls(), evidence.controls)),
-        *((Quality.UNCONTROLLED, words) for words in unheld(evidence.controls)),
-        *((Quality.THROTTLED, words) for words in throttling(evidence, gates)),
-        *_noisy(summary, noise_limit),
+        *_backend_findings(reading, requested_backend),
+        *_resolution_findings(reading, summary),
+        *_completeness_findings(reading),
+        *_power_findings(evidence, gates),
+        *(
+            (Quality.UNCONTROLLED, words)
+            for words in missing_controls(controls or Controls(), evidence.controls)
+        ),
+        *((Quality.UNCONTROLLED, words) for words in control_deviations(evidence.controls)),
+        *((Quality.THROTTLED, words) for words in throttling_reasons(evidence, gates)),
+        *_noise_findings(summary, noise_limit),
     ]
     if not findings:
-        return Judgement(quality=Quality.VALID)
-    return Judgement(quality=findings[0][0], reasons=tuple(reason for _, reason in findings))
+        return QualityAssessment(quality=Quality.VALID)
+    return QualityAssessment(quality=findings[0][0], reasons=tuple(reason for _, reason in findings))
 
 
-def _elsewhere(reading: Reading, requested: str) -> Iterator[_Finding]:
+def _backend_findings(reading: Reading, requested: str) -> Iterator[_Finding]:
     if reading.actual_backend != requested:
         known = reading.accelerator != UNKNOWN_ACCELERATOR
         actual = f"{reading.actual_backend} on {reading.accelerator}" if known else reading.actual_backend
@@ -65,26 +68,26 @@ def _elsewhere(reading: Reading, requested: str) -> Iterator[_Finding]:
         yield Quality.UNPROVEN, f"nothing shows which hardware ran {requested}: {reading.proof}"
 
 
-def _coarse(reading: Reading, summary: Summary) -> Iterator[_Finding]:
+def _resolution_findings(reading: Reading, summary: SampleSummary) -> Iterator[_Finding]:
     share = reading.clock_step_ns / summary.value_ns if summary.value_ns > 0 else 0.0
-    if share > WIDEST_STEP:
+    if share > MAX_CLOCK_STEP_SHARE:
         step = f"the clock's step of {duration_text(reading.clock_step_ns)} is {share:.1%} of the time"
-        yield Quality.COARSE, f"{step}, at most {WIDEST_STEP:.0%}"
+        yield Quality.COARSE, f"{step}, at most {MAX_CLOCK_STEP_SHARE:.0%}"
 
 
-def _short(reading: Reading) -> Iterator[_Finding]:
+def _completeness_findings(reading: Reading) -> Iterator[_Finding]:
     count = len(reading.samples_ns) if reading.mean_ns is None else reading.summed_samples
     if count is not None and count < reading.expected_samples:
         yield Quality.SHORT, f"{count} samples, {reading.expected_samples} were asked for"
 
 
-def _unplugged(evidence: Evidence, gates: Gates) -> Iterator[_Finding]:
+def _power_findings(evidence: Evidence, gates: Gates) -> Iterator[_Finding]:
     if not gates.mains:
         return
     for condition, when in ((evidence.before, "before"), (evidence.after, "after")):
         if condition is not None and condition.plugged == "none":
             yield Quality.UNPLUGGED, f"not plugged in {when} the run"
-    if away := _interrupted(evidence.away_s):
+    if away := _interruption_notices(evidence.away_s):
         yield Quality.UNPLUGGED, f"{away[0]}, and nothing shows that it stayed on mains"
 
 
@@ -94,15 +97,15 @@ def notices(before: Condition | None, gates: Gates, *, away_s: float = 0.0) -> l
     That is what its gates could not see, and that nobody could see the phone for a part of the run.
     """
     if before is None:
-        return ["how the phone was before the run is unknown", *_interrupted(away_s)]
-    return [*(f"{name} unknown" for name in unknown_gates(before, gates)), *_interrupted(away_s)]
+        return ["how the phone was before the run is unknown", *_interruption_notices(away_s)]
+    return [*(f"{name} unknown" for name in unknown_gates(before, gates)), *_interruption_notices(away_s)]
 
 
-def _interrupted(away_s: float) -> list[str]:
+def _interruption_notices(away_s: float) -> list[str]:
     return [f"the phone could not be reached for {away_s:.1f} s during the run"] if away_s > 0 else []
 
 
-def _noisy(summary: Summary, limit: float) -> Iterator[_Finding]:
+def _noise_findings(summary: SampleSummary, limit: float) -> Iterator[_Finding]:
     scatter = summary.scatter
     if scatter is not None and scatter > limit:
         spread = f"the middle half of the samples spans {scatter:.1%} of their median"

@@ -18,7 +18,7 @@ _MAX_VARINT_BYTES = 10
 _MAX_DECODED_BYTES = 64 * 1024 * 1024
 
 
-def encode(samples_ns: Sequence[int]) -> bytes:
+def encode_samples(samples_ns: Sequence[int]) -> bytes:
     """Pack samples, in the order they ran.
 
     Raises:
@@ -31,7 +31,7 @@ def encode(samples_ns: Sequence[int]) -> bytes:
     return bytes([_VERSION]) + zlib.compress(packed)
 
 
-def decode(data: bytes) -> tuple[int, ...]:
+def decode_samples(data: bytes) -> tuple[int, ...]:
     """Unpack what `encode` made.
 
     Raises:
@@ -39,13 +39,13 @@ def decode(data: bytes) -> tuple[int, ...]:
     """
     if data[:1] != bytes([_VERSION]):
         raise ValueError(f"not packed samples of version {_VERSION}")
-    samples = tuple(accumulate(_unzigzag(number) for number in _numbers(_inflated(data[1:]))))
+    samples = tuple(accumulate(_unzigzag(number) for number in _numbers(_inflate(data[1:]))))
     if any(not 0 <= sample <= _MAX_NS for sample in samples):
         raise ValueError("packed samples hold a number that is no time")
     return samples
 
 
-def _inflated(data: bytes) -> bytes:
+def _inflate(data: bytes) -> bytes:
     stream = zlib.decompressobj()
     try:
         packed = stream.decompress(data, _MAX_DECODED_BYTES)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from scipy.special import stdtrit
 
-from farm.core.runs.measurement import Reading, SampleKind, Summary
+from farm.core.runs.measurement import Reading, SampleKind, SampleSummary
 
 _SHARES = (0.25, 0.5, 0.75, 0.9)
 
 
-def summary(reading: Reading) -> Summary:
+def summarize_samples(reading: Reading) -> SampleSummary:
     """Sum a reading up. Quantiles are interpolated between order statistics (Hyndman and Fan's type 7).
 
     A tool's own mean yields kind `summary`, with a count of 0 where the tool does not say how many it is of.
@@ -22,14 +22,14 @@ def summary(reading: Reading) -> Summary:
     if reading.mean_ns is not None:
         mean_ns = reading.mean_ns
         count = reading.summed_samples or 0
-        return Summary(kind=SampleKind.SUMMARY, count=count, value_ns=mean_ns, mean_ns=mean_ns)
+        return SampleSummary(kind=SampleKind.SUMMARY, count=count, value_ns=mean_ns, mean_ns=mean_ns)
     return _summary_of_samples(reading.samples_ns)
 
 
-def _summary_of_samples(samples_ns: tuple[int, ...]) -> Summary:
+def _summary_of_samples(samples_ns: tuple[int, ...]) -> SampleSummary:
     ordered = sorted(samples_ns)
     q25, median, q75, p90 = (quantile(ordered, share) for share in _SHARES)
-    return Summary(
+    return SampleSummary(
         kind=SampleKind.SAMPLES,
         count=len(samples_ns),
         value_ns=median,

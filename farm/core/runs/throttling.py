@@ -17,29 +17,29 @@ RUN_OF_SPAN = 0.8
 SHORTEST_S = 1.0
 
 
-def throttling(evidence: Evidence, gates: Gates) -> Iterator[str]:
+def throttling_reasons(evidence: Evidence, gates: Gates) -> Iterator[str]:
     """Say what shows it, in words; what a phone hides shows nothing."""
     for condition, when in ((evidence.before, "before"), (evidence.after, "after")):
         if condition is not None:
-            yield from _hot(condition, when, gates)
+            yield from _heat_reasons(condition, when, gates)
             if gates.full_clocks:
                 yield from (
                     f"{words} {when} the run" for words in limited_clocks(condition, evidence.controls)
                 )
     if gates.full_clocks and not _clocks_were_set(evidence.controls):
-        yield from _slow(evidence)
+        yield from _clock_reasons(evidence)
 
 
-def _hot(condition: Condition, when: str, gates: Gates) -> Iterator[str]:
+def _heat_reasons(condition: Condition, when: str, gates: Gates) -> Iterator[str]:
     status, limit = condition.thermal_status, gates.max_thermal_status
     if status is not None and status > limit:
         yield f"thermal status {status.name} {when} the run, at most {limit.name}"
 
 
-def _slow(evidence: Evidence) -> Iterator[str]:
+def _clock_reasons(evidence: Evidence) -> Iterator[str]:
     """That a limit was lowered and lifted again within the run shows in the time at each clock only."""
     before, after, ended = evidence.before, evidence.after, evidence.exit
-    if before is None or after is None or ended is None or not _is_telling(before, after, ended):
+    if before is None or after is None or ended is None or not _is_conclusive(before, after, ended):
         return
     cores = _cores(evidence.controls)
     shares = [
@@ -55,7 +55,7 @@ def _slow(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def _is_telling(before: Condition, after: Condition, ended: ExitRecord) -> bool:
+def _is_conclusive(before: Condition, after: Condition, ended: ExitRecord) -> bool:
     if before.uptime_s is None or after.uptime_s is None or ended.cpu_s is None:
         return False
     if ended.duration_s < SHORTEST_S or before.boot_id != after.boot_id:

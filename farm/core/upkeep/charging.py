@@ -43,7 +43,7 @@ def charge_window(text: str) -> ChargeWindow:
     return ChargeWindow(low_pct=low, high_pct=high)
 
 
-def wants_charge(
+def should_charge(
     window: ChargeWindow | None, level_pct: int | None, *, is_held: bool, gates: Gates | None = None
 ) -> bool:
     """Whether a phone is to be charged now.

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class ErrandKind(StrEnum):
+class DeviceActionKind(StrEnum):
     """What is to be done; never while a run is on the phone."""
 
     #: Wake the screen and show what the phone is called here.
@@ -13,6 +13,6 @@ class ErrandKind(StrEnum):
     #: Look at the settings that a phone on a shelf needs.
     CHECK_SETTINGS = "check_settings"
     #: Look at them, and change those that differ.
-    SET_UP = "set_up"
+    PROVISION = "provision"
     #: Put back what was changed.
-    UNDO_SETTINGS = "undo_settings"
+    RESTORE_SETTINGS = "restore_settings"

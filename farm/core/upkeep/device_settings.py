@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from farm.core.upkeep.device_action import ErrandKind
+from farm.core.upkeep.device_action import DeviceActionKind
 
 
 class SettingState(StrEnum):
@@ -20,13 +20,13 @@ class SettingState(StrEnum):
     #: It was set, and read back as another value: the phone does not take it.
     REFUSED = "refused"
     #: Put back to what it was before the farm set it.
-    PUT_BACK = "put_back"
+    RESTORED = "restored"
     #: Left alone on purpose; the note says why.
-    LEFT_ALONE = "left_alone"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShelfSetting:
+class DeviceSetting:
     """One setting: `name` is `NAMESPACE/KEY` of Android's settings, which is where it is read."""
 
     name: str
@@ -39,7 +39,7 @@ class ShelfSetting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundSetting:
+class SettingResult:
     """What was found of a setting, and what became of it. None: the key is not there."""
 
     name: str
@@ -56,7 +56,7 @@ class FoundSetting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettingToPutBack:
+class SettingRestore:
     """What an undo writes: None removes the key."""
 
     name: str
@@ -72,169 +72,171 @@ _SCREEN = "the screen is as hot, and as busy, in each run"
 _RADIO = "a radio that scans and syncs takes power and wakes the CPU"
 
 #: From Android's source: Settings.Global, Settings.System and Settings.Secure.
-SHELF_SETTINGS: tuple[ShelfSetting, ...] = (
-    ShelfSetting(name="global/adb_allowed_connection_time", wanted="0", why=_ADB),
-    ShelfSetting(
+DEVICE_SETTINGS: tuple[DeviceSetting, ...] = (
+    DeviceSetting(name="global/adb_allowed_connection_time", wanted="0", why=_ADB),
+    DeviceSetting(
         name="global/stay_on_while_plugged_in",
         wanted="15",
         # 7 is all chargers before docks came.
         also=("7",),
         why="a phone that sleeps stops its CPU between two commands",
     ),
-    ShelfSetting(name="global/ota_disable_automatic_update", wanted="1", why=_UPDATES),
-    ShelfSetting(name="global/low_power", wanted="0", also=_OFF, why=_POWER),
-    ShelfSetting(name="global/low_power_sticky", wanted="0", also=_OFF, why=_POWER),
-    ShelfSetting(name="global/low_power_trigger_level", wanted="0", why=_POWER),
-    ShelfSetting(name="global/automatic_power_save_mode", wanted="0", also=_OFF, why=_POWER),
-    ShelfSetting(name="global/adaptive_battery_management_enabled", wanted="0", why=_POWER),
-    ShelfSetting(name="global/app_standby_enabled", wanted="0", why=_POWER),
-    ShelfSetting(name="global/window_animation_scale", wanted="0", also=("0.0",), why=_SCREEN),
-    ShelfSetting(name="global/transition_animation_scale", wanted="0", also=("0.0",), why=_SCREEN),
-    ShelfSetting(name="global/animator_duration_scale", wanted="0", also=("0.0",), why=_SCREEN),
-    ShelfSetting(name="system/screen_off_timeout", wanted="1800000", why=_SCREEN),
-    ShelfSetting(name="system/screen_brightness_mode", wanted="0", why=_SCREEN),
-    ShelfSetting(name="system/screen_brightness", wanted="10", why=_SCREEN),
-    ShelfSetting(name="system/accelerometer_rotation", wanted="0", why=_SCREEN),
-    ShelfSetting(name="secure/screensaver_enabled", wanted="0", also=_OFF, why=_SCREEN),
-    ShelfSetting(name="secure/doze_always_on", wanted="0", also=_OFF, why=_SCREEN),
-    ShelfSetting(name="secure/location_mode", wanted="0", also=_OFF, why=_BACKGROUND),
-    ShelfSetting(
+    DeviceSetting(name="global/ota_disable_automatic_update", wanted="1", why=_UPDATES),
+    DeviceSetting(name="global/low_power", wanted="0", also=_OFF, why=_POWER),
+    DeviceSetting(name="global/low_power_sticky", wanted="0", also=_OFF, why=_POWER),
+    DeviceSetting(name="global/low_power_trigger_level", wanted="0", why=_POWER),
+    DeviceSetting(name="global/automatic_power_save_mode", wanted="0", also=_OFF, why=_POWER),
+    DeviceSetting(name="global/adaptive_battery_management_enabled", wanted="0", why=_POWER),
+    DeviceSetting(name="global/app_standby_enabled", wanted="0", why=_POWER),
+    DeviceSetting(name="global/window_animation_scale", wanted="0", also=("0.0",), why=_SCREEN),
+    DeviceSetting(name="global/transition_animation_scale", wanted="0", also=("0.0",), why=_SCREEN),
+    DeviceSetting(name="global/animator_duration_scale", wanted="0", also=("0.0",), why=_SCREEN),
+    DeviceSetting(name="system/screen_off_timeout", wanted="1800000", why=_SCREEN),
+    DeviceSetting(name="system/screen_brightness_mode", wanted="0", why=_SCREEN),
+    DeviceSetting(name="system/screen_brightness", wanted="10", why=_SCREEN),
+    DeviceSetting(name="system/accelerometer_rotation", wanted="0", why=_SCREEN),
+    DeviceSetting(name="secure/screensaver_enabled", wanted="0", also=_OFF, why=_SCREEN),
+    DeviceSetting(name="secure/doze_always_on", wanted="0", also=_OFF, why=_SCREEN),
+    DeviceSetting(name="secure/location_mode", wanted="0", also=_OFF, why=_BACKGROUND),
+    DeviceSetting(
         name="global/verifier_verify_adb_installs",
         wanted="0",
         why="Play Protect scans what adb installs, in the background",
     ),
-    ShelfSetting(name="global/wifi_scan_always_enabled", wanted="0", also=_OFF, why=_RADIO),
-    ShelfSetting(name="global/ble_scan_always_enabled", wanted="0", also=_OFF, why=_RADIO),
-    ShelfSetting(name="global/bluetooth_on", wanted="0", also=_OFF, switch="bluetooth", why=_RADIO),
-    ShelfSetting(name="global/wifi_on", wanted="0", also=_OFF, switch="wifi", why=_RADIO),
+    DeviceSetting(name="global/wifi_scan_always_enabled", wanted="0", also=_OFF, why=_RADIO),
+    DeviceSetting(name="global/ble_scan_always_enabled", wanted="0", also=_OFF, why=_RADIO),
+    DeviceSetting(name="global/bluetooth_on", wanted="0", also=_OFF, switch="bluetooth", why=_RADIO),
+    DeviceSetting(name="global/wifi_on", wanted="0", also=_OFF, switch="wifi", why=_RADIO),
 )
 #: What matters as much, and no shell can set.
-BY_HAND = (
+MANUAL_STEPS = (
     "Play Store, Settings, Network preferences: turn automatic app updates off",
     "the maker's own updaters and battery care are in its own settings",
     "remove the screen lock, so that a restart needs nobody",
     "airplane mode and NFC: a shell reads or switches them on some releases only",
 )
 #: How a key that is not there is called.
-UNSET = "not set"
+NOT_SET = "not set"
 _WORDS = {
     SettingState.DIFFERENT: "differ",
     SettingState.SET: "set",
     SettingState.REFUSED: "not taken by the phone",
-    SettingState.PUT_BACK: "put back",
-    SettingState.LEFT_ALONE: "left alone",
+    SettingState.RESTORED: "put back",
+    SettingState.SKIPPED: "left alone",
 }
 _NETWORK = "left on: adb reaches the phone over a network"
 
 
-def judged(values: Mapping[str, str], *, on_network: bool) -> tuple[FoundSetting, ...]:
+def compare_settings(values: Mapping[str, str], *, on_network: bool) -> tuple[SettingResult, ...]:
     """What a look at a phone's settings says of each.
 
     Args:
         values: by `NAMESPACE/KEY`; a key that is not there is missing.
         on_network: adb reaches the phone by Wi-Fi or TCP, which nothing here may cut.
     """
-    return tuple(_judged(setting, values.get(setting.name), on_network) for setting in SHELF_SETTINGS)
+    return tuple(
+        _compare_setting(setting, values.get(setting.name), on_network) for setting in DEVICE_SETTINGS
+    )
 
 
-def to_set(found: Sequence[FoundSetting]) -> tuple[ShelfSetting, ...]:
+def settings_to_change(found: Sequence[SettingResult]) -> tuple[DeviceSetting, ...]:
     """The settings to be changed, where somebody agreed."""
     names = {each.name for each in found if each.state is SettingState.DIFFERENT}
-    return tuple(setting for setting in SHELF_SETTINGS if setting.name in names)
+    return tuple(setting for setting in DEVICE_SETTINGS if setting.name in names)
 
 
-def after_setting(found: Sequence[FoundSetting], values: Mapping[str, str]) -> tuple[FoundSetting, ...]:
+def results_of_change(found: Sequence[SettingResult], values: Mapping[str, str]) -> tuple[SettingResult, ...]:
     """What became of settings that were to be changed, by another look at the phone."""
     return tuple(
-        _after(each, values.get(each.name)) if each.state is SettingState.DIFFERENT else each
+        _result_of_change(each, values.get(each.name)) if each.state is SettingState.DIFFERENT else each
         for each in found
     )
 
 
-def after_undo(
-    before: Mapping[str, str], put_back: Sequence[SettingToPutBack], values: Mapping[str, str]
-) -> tuple[FoundSetting, ...]:
+def results_of_restore(
+    before: Mapping[str, str], put_back: Sequence[SettingRestore], values: Mapping[str, str]
+) -> tuple[SettingResult, ...]:
     """What became of settings that were to be put back."""
-    setting_by_name = {setting.name: setting for setting in SHELF_SETTINGS}
+    setting_by_name = {setting.name: setting for setting in DEVICE_SETTINGS}
     return tuple(
-        FoundSetting(
+        SettingResult(
             name=each.name,
             why=setting_by_name[each.name].why,
             wanted=setting_by_name[each.name].wanted,
             before=before.get(each.name),
             now=values.get(each.name),
-            state=SettingState.PUT_BACK if values.get(each.name) == each.value else SettingState.REFUSED,
+            state=SettingState.RESTORED if values.get(each.name) == each.value else SettingState.REFUSED,
         )
         for each in put_back
         if each.name in setting_by_name
     )
 
 
-def with_originals(
-    found: Sequence[FoundSetting], earlier: Sequence[FoundSetting]
-) -> tuple[FoundSetting, ...]:
+def keep_originals(
+    found: Sequence[SettingResult], earlier: Sequence[SettingResult]
+) -> tuple[SettingResult, ...]:
     """A newer look, which keeps what settings were before the farm first changed them.
 
     A setting that was put back has no original any more; one that could not be put back keeps it.
     """
     known = {each.name: each for each in earlier if each.ours}
-    return tuple(_with_original(each, known.get(each.name)) for each in found)
+    return tuple(_keep_original(each, known.get(each.name)) for each in found)
 
 
-def settings_to_put_back(found: Sequence[FoundSetting]) -> tuple[SettingToPutBack, ...]:
+def settings_to_restore(found: Sequence[SettingResult]) -> tuple[SettingRestore, ...]:
     """What an undo has to write."""
-    return tuple(SettingToPutBack(name=each.name, value=each.original) for each in found if each.ours)
+    return tuple(SettingRestore(name=each.name, value=each.original) for each in found if each.ours)
 
 
-def settings_words(found: Sequence[FoundSetting]) -> str:
+def settings_text(found: Sequence[SettingResult]) -> str:
     """What was found and done, for an event and for people."""
     counts = {state: [each for each in found if each.state is state] for state in SettingState}
     right = len(counts[SettingState.RIGHT])
     said = [f"{right} settings are as they should be"] if right else []
     for state, words in _WORDS.items():
         if each := counts[state]:
-            said.append(f"{len(each)} {words}: {', '.join(map(_change, each))}")
+            said.append(f"{len(each)} {words}: {', '.join(map(_change_text, each))}")
     return "; ".join(said)
 
 
-def _change(found: FoundSetting) -> str:
-    if found.state in (SettingState.SET, SettingState.PUT_BACK):
-        return f"{found.name} {found.before or UNSET} to {found.now or UNSET}"
-    return f"{found.name} {found.now or UNSET}, should be {found.wanted}"
+def _change_text(found: SettingResult) -> str:
+    if found.state in (SettingState.SET, SettingState.RESTORED):
+        return f"{found.name} {found.before or NOT_SET} to {found.now or NOT_SET}"
+    return f"{found.name} {found.now or NOT_SET}, should be {found.wanted}"
 
 
-def _judged(setting: ShelfSetting, value: str | None, on_network: bool) -> FoundSetting:
+def _compare_setting(setting: DeviceSetting, value: str | None, on_network: bool) -> SettingResult:
     is_right = value == setting.wanted or value in setting.also
     state = SettingState.RIGHT if is_right else SettingState.DIFFERENT
     cut = on_network and setting.switch == "wifi"
-    return FoundSetting(
+    return SettingResult(
         name=setting.name,
         why=setting.why,
         wanted=setting.wanted,
         before=value,
         now=value,
-        state=SettingState.LEFT_ALONE if cut and not is_right else state,
+        state=SettingState.SKIPPED if cut and not is_right else state,
         note=_NETWORK if cut and not is_right else None,
     )
 
 
-def _after(found: FoundSetting, value: str | None) -> FoundSetting:
+def _result_of_change(found: SettingResult, value: str | None) -> SettingResult:
     if value != found.wanted:
         return replace(found, now=value, state=SettingState.REFUSED)
     return replace(found, now=value, state=SettingState.SET, original=found.before, ours=True)
 
 
-def _with_original(found: FoundSetting, known: FoundSetting | None) -> FoundSetting:
-    if known is None or found.state is SettingState.PUT_BACK:
+def _keep_original(found: SettingResult, known: SettingResult | None) -> SettingResult:
+    if known is None or found.state is SettingState.RESTORED:
         return found
     return replace(found, original=known.original, ours=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShelfRecord:
+class DeviceSettingsRecord:
     """The last that was done about a phone's settings, as the farm keeps it with the phone."""
 
     at: datetime
-    kind: ErrandKind
-    asked_by: str
-    settings: tuple[FoundSetting, ...]
+    kind: DeviceActionKind
+    requested_by: str
+    settings: tuple[SettingResult, ...]

@@ -25,7 +25,7 @@ class RecoveryStep(StrEnum):
     HUMAN = "human"
 
 
-class Ailment(StrEnum):
+class FailureMode(StrEnum):
     """What is wrong with a phone, as far as a ladder helps."""
 
     #: adb lists it, and it does not answer.
@@ -39,13 +39,13 @@ class Ailment(StrEnum):
 
 
 #: A phone's own adbd serves the first three; to restart it, it must be able to take the order.
-_LADDERS: Mapping[Ailment, tuple[RecoveryStep, ...]] = {
-    Ailment.OFFLINE: tuple(RecoveryStep),
-    Ailment.BOOTING: (RecoveryStep.REBOOT, RecoveryStep.POWER_CYCLE, RecoveryStep.HUMAN),
-    Ailment.WRONG_MODE: (RecoveryStep.REBOOT, RecoveryStep.POWER_CYCLE, RecoveryStep.HUMAN),
-    Ailment.ABSENT: (RecoveryStep.POWER_CYCLE, RecoveryStep.HUMAN),
+_LADDERS: Mapping[FailureMode, tuple[RecoveryStep, ...]] = {
+    FailureMode.OFFLINE: tuple(RecoveryStep),
+    FailureMode.BOOTING: (RecoveryStep.REBOOT, RecoveryStep.POWER_CYCLE, RecoveryStep.HUMAN),
+    FailureMode.WRONG_MODE: (RecoveryStep.REBOOT, RecoveryStep.POWER_CYCLE, RecoveryStep.HUMAN),
+    FailureMode.ABSENT: (RecoveryStep.POWER_CYCLE, RecoveryStep.HUMAN),
     # Its runs are ended again and again already, and a phone with a battery survives its charger.
-    Ailment.UNCLEAN: (RecoveryStep.REBOOT, RecoveryStep.HUMAN),
+    FailureMode.UNCLEAN: (RecoveryStep.REBOOT, RecoveryStep.HUMAN),
 }
 _ORDER = tuple(RecoveryStep)
 #: They leave whatever runs on the phone alone.
@@ -60,7 +60,7 @@ class RecoveryRules:
 
     may_reboot: bool = False
     may_switch_power: bool = False
-    restarts_at_once: int = 1
+    max_concurrent_restarts: int = 1
     #: Of a phone that is offline: before the first step, and between two.
     offline_s: float = 15.0
     #: Android takes so long to start at most, after an update say.
@@ -71,22 +71,22 @@ class RecoveryRules:
     absent_s: float = 120.0
     unclean_s: float = 15.0
     #: Between two steps of any phone.
-    between_s: float = 30.0
+    step_interval_s: float = 30.0
     #: After a restart, before it has failed.
     restart_s: float = 240.0
     #: A phone that begins to start so often in one climb restarts by itself: we need not.
     boot_loop: int = 3
     #: A phone is restarted by us once in so long, and climbs again after a call for somebody; doubled each
     #: time, up to the second.
-    again_s: float = 3600.0
-    again_most_s: float = 86400.0
+    cooldown_s: float = 3600.0
+    max_cooldown_s: float = 86400.0
 
 
-RULES = RecoveryRules()
+DEFAULT_RULES = RecoveryRules()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryTry:
+class RecoveryAttempt:
     """One step that was taken, and what came of it at once."""
 
     step: RecoveryStep
@@ -98,110 +98,110 @@ class RecoveryTry:
 class Recovery:
     """Where the ladder stands, as people and the farm are told."""
 
-    ailment: Ailment
+    failure_mode: FailureMode
     #: In this climb, the first first.
-    tries: tuple[RecoveryTry, ...] = ()
+    tries: tuple[RecoveryAttempt, ...] = ()
     #: What comes next; None: it waits.
     next: RecoveryStep | None = None
     #: The end was reached, and somebody must see to the phone.
     failed: bool = False
 
     @property
-    def wants_leave(self) -> bool:
+    def needs_approval(self) -> bool:
         """Whether the next step may disturb somebody, so that the farm has to allow it."""
         return self.next is not None and self.next not in HARMLESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Climb:
+class RecoveryEpisode:
     """What is known of a phone's trouble, on the agent's own clock.
 
     Invariant: `taken` only grows within a climb, from one step to a higher one.
     """
 
-    ailment: Ailment
+    failure_mode: FailureMode
     #: Since when it is so, without a break or another ailment.
     since_s: float
     taken: tuple[RecoveryStep, ...] = ()
-    taken_at_s: float | None = None
+    last_step_at_s: float | None = None
     #: How often it began to start.
     boots: int = 0
 
 
-def ailment(presence: Presence, *, is_unclean: bool) -> Ailment | None:
+def failure_mode(presence: Presence, *, is_unclean: bool) -> FailureMode | None:
     """What a ladder may help with; None for a phone that is well, or that only its owner can let us on."""
     match presence:
         case Presence.ONLINE:
-            return Ailment.UNCLEAN if is_unclean else None
+            return FailureMode.UNCLEAN if is_unclean else None
         case Presence.OFFLINE:
-            return Ailment.OFFLINE
+            return FailureMode.OFFLINE
         case Presence.BOOTING:
-            return Ailment.BOOTING
+            return FailureMode.BOOTING
         case Presence.WRONG_MODE:
-            return Ailment.WRONG_MODE
+            return FailureMode.WRONG_MODE
         case Presence.ABSENT:
-            return Ailment.ABSENT
+            return FailureMode.ABSENT
         case Presence.UNAUTHORIZED | Presence.NO_PERMISSION:
             return None
 
 
-def next_step(climb: Climb, rules: RecoveryRules, *, now_s: float) -> RecoveryStep | None:
+def next_step(episode: RecoveryEpisode, rules: RecoveryRules, *, now_s: float) -> RecoveryStep | None:
     """The step that is due now; None while it is too early, or after the last."""
-    step = _following(climb, rules)
-    return step if step is not None and now_s >= _due_s(climb, rules) else None
+    step = _next_allowed_step(episode, rules)
+    return step if step is not None and now_s >= _due_s(episode, rules) else None
 
 
-def climbs_again_s(failures: int, rules: RecoveryRules) -> float:
+def episode_cooldown_s(failures: int, rules: RecoveryRules) -> float:
     """How long to wait after calling somebody for the n-th time in a row, in seconds."""
-    return min(rules.again_most_s, rules.again_s * 2.0 ** min(max(failures - 1, 0), 30))
+    return min(rules.max_cooldown_s, rules.cooldown_s * 2.0 ** min(max(failures - 1, 0), 30))
 
 
-def _following(climb: Climb, rules: RecoveryRules) -> RecoveryStep | None:
-    highest = max((_ORDER.index(step) for step in climb.taken), default=-1)
-    ladder = (step for step in _LADDERS[climb.ailment] if _ORDER.index(step) > highest)
-    return next((step for step in ladder if _is_allowed(step, climb, rules)), None)
+def _next_allowed_step(episode: RecoveryEpisode, rules: RecoveryRules) -> RecoveryStep | None:
+    highest = max((_ORDER.index(step) for step in episode.taken), default=-1)
+    ladder = (step for step in _LADDERS[episode.failure_mode] if _ORDER.index(step) > highest)
+    return next((step for step in ladder if _is_allowed(step, episode, rules)), None)
 
 
-def _is_allowed(step: RecoveryStep, climb: Climb, rules: RecoveryRules) -> bool:
+def _is_allowed(step: RecoveryStep, episode: RecoveryEpisode, rules: RecoveryRules) -> bool:
     if step is RecoveryStep.REBOOT:
-        return rules.may_reboot and climb.boots < rules.boot_loop
-    if climb.ailment is Ailment.ABSENT and not rules.may_switch_power:
+        return rules.may_reboot and episode.boots < rules.boot_loop
+    if episode.failure_mode is FailureMode.ABSENT and not rules.may_switch_power:
         # It may be in somebody's hand: nobody is called for that but by how long it lasts.
         return False
     return step is not RecoveryStep.POWER_CYCLE or rules.may_switch_power
 
 
-def _due_s(climb: Climb, rules: RecoveryRules) -> float:
+def _due_s(episode: RecoveryEpisode, rules: RecoveryRules) -> float:
     patience_s = {
-        Ailment.OFFLINE: rules.offline_s,
-        Ailment.BOOTING: rules.booting_s,
-        Ailment.WRONG_MODE: rules.wrong_mode_s,
-        Ailment.ABSENT: rules.absent_s,
-        Ailment.UNCLEAN: rules.unclean_s,
-    }[climb.ailment]
-    if climb.taken_at_s is None:
-        return climb.since_s + patience_s
-    pause_s = rules.restart_s if climb.taken[-1] in RESTARTS else rules.between_s
+        FailureMode.OFFLINE: rules.offline_s,
+        FailureMode.BOOTING: rules.booting_s,
+        FailureMode.WRONG_MODE: rules.wrong_mode_s,
+        FailureMode.ABSENT: rules.absent_s,
+        FailureMode.UNCLEAN: rules.unclean_s,
+    }[episode.failure_mode]
+    if episode.last_step_at_s is None:
+        return episode.since_s + patience_s
+    pause_s = rules.restart_s if episode.taken[-1] in RESTARTS else rules.step_interval_s
     # A phone that was connected anew counts as booting until its probe has answered.
-    return max(climb.taken_at_s + pause_s, climb.since_s + patience_s)
+    return max(episode.last_step_at_s + pause_s, episode.since_s + patience_s)
 
 
-def seen_as(climb: Climb | None, now_is: Ailment, *, now_s: float) -> Climb:
+def observe(episode: RecoveryEpisode | None, now_is: FailureMode, *, now_s: float) -> RecoveryEpisode:
     """The climb after one more look; its steps stay taken, whatever the phone does between them."""
-    begins = now_is is Ailment.BOOTING and (climb is None or climb.ailment is not now_is)
-    if climb is None:
-        return Climb(ailment=now_is, since_s=now_s, boots=int(begins))
-    if climb.ailment is now_is:
-        return climb
-    return replace(climb, ailment=now_is, since_s=now_s, boots=climb.boots + begins)
+    begins = now_is is FailureMode.BOOTING and (episode is None or episode.failure_mode is not now_is)
+    if episode is None:
+        return RecoveryEpisode(failure_mode=now_is, since_s=now_s, boots=int(begins))
+    if episode.failure_mode is now_is:
+        return episode
+    return replace(episode, failure_mode=now_is, since_s=now_s, boots=episode.boots + begins)
 
 
-def with_step(climb: Climb, step: RecoveryStep, *, now_s: float) -> Climb:
+def record_step(episode: RecoveryEpisode, step: RecoveryStep, *, now_s: float) -> RecoveryEpisode:
     """The climb after a step, whatever came of it."""
-    return replace(climb, taken=(*climb.taken, step), taken_at_s=now_s)
+    return replace(episode, taken=(*episode.taken, step), last_step_at_s=now_s)
 
 
-def with_patience(rules: RecoveryRules, factor: float) -> RecoveryRules:
+def scale_waits(rules: RecoveryRules, factor: float) -> RecoveryRules:
     """The rules with every wait so much longer."""
     waits = {
         each.name: getattr(rules, each.name) * factor for each in fields(rules) if each.name.endswith("_s")

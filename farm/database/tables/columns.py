@@ -22,7 +22,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 #: For tables whose numbers people and agents quote: none is given twice, even if the row it had is gone, and
 #: a database that was restored goes on above all that were given before (farm.database.sequences).
-NEVER_TWICE: dict[str, Any] = {"sqlite_autoincrement": True}
+NO_NUMBER_REUSE: dict[str, Any] = {"sqlite_autoincrement": True}
 
 
 class UtcTime(sa.types.TypeDecorator[datetime]):

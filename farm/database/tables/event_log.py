@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from farm.database.tables.columns import NEVER_TWICE, BigId, UtcTime, metadata
+from farm.database.tables.columns import NO_NUMBER_REUSE, BigId, UtcTime, metadata
 
 events = sa.Table(
     "events",
@@ -18,7 +18,7 @@ events = sa.Table(
     sa.Column("from_state", sa.Text),
     sa.Column("to_state", sa.Text),
     sa.Column("cause", sa.Text),
-    **NEVER_TWICE,
+    **NO_NUMBER_REUSE,
 )
 # The story of one thing.
 sa.Index("ix_events_subject", events.c.subject, events.c.subject_id, events.c.event_id)

@@ -46,7 +46,7 @@ programs = sa.Table(
     #: How a generic harness is called and read; none where the farm has an adapter of its own.
     sa.Column("definition", sa.JSON(none_as_null=True)),
     #: Flags of the adapter that this program does not know.
-    sa.Column("lacks", sa.JSON, nullable=False),
+    sa.Column("missing_flags", sa.JSON, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
     #: When somebody last registered it: of a harness and ABI, new matrices use the latest.
     sa.Column("chosen_at", UtcTime, nullable=False),

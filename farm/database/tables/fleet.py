@@ -5,8 +5,8 @@ import sqlalchemy as sa
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.devices.host_state import HostState, SessionState
 from farm.core.operations.role import Role
-from farm.core.upkeep.device_action import ErrandKind
-from farm.database.tables.columns import NEVER_TWICE, BigId, UtcTime, metadata, one_of, where
+from farm.core.upkeep.device_action import DeviceActionKind
+from farm.database.tables.columns import NO_NUMBER_REUSE, BigId, UtcTime, metadata, one_of, where
 
 hosts = sa.Table(
     "hosts",
@@ -67,7 +67,7 @@ incidents = sa.Table(
     #: The phones it hit; none of them is blamed for what happened then (I15).
     sa.Column("devices", sa.JSON, nullable=False),
     sa.Column("cause", sa.Text, nullable=False),
-    **NEVER_TWICE,
+    **NO_NUMBER_REUSE,
 )
 # One incident of a kind at a time: what else happens then is part of it.
 sa.Index(
@@ -90,11 +90,11 @@ sessions = sa.Table(
     #: The highest exchange that was applied; a lower one changes nothing.
     sa.Column("exchange_seq", sa.BigInteger, nullable=False),
     sa.Column("opened_at", UtcTime, nullable=False),
-    sa.Column("beat_at", UtcTime, nullable=False),
+    sa.Column("heartbeat_at", UtcTime, nullable=False),
     one_of("state", SessionState),
     # An epoch is used once.
     sa.UniqueConstraint("host_id", "epoch"),
-    **NEVER_TWICE,
+    **NO_NUMBER_REUSE,
 )
 # One life of an agent at a time.
 sa.Index(
@@ -140,10 +140,10 @@ devices = sa.Table(
     #: Its number among the phones of its device model, from 1; never given again.
     sa.Column("unit", sa.Integer),
     #: Since when its golden runs are compared with its own alone: an operator accepted what it takes.
-    sa.Column("level_accepted_at", UtcTime),
+    sa.Column("rebaselined_at", UtcTime),
     #: Out of the pool for a person, until then at the latest.
     sa.Column("held_until", UtcTime),
-    sa.Column("held_by", sa.Text),
+    sa.Column("reserved_by", sa.Text),
     #: The fencing token of the last claim; only rises.
     sa.Column("fence", sa.BigInteger, nullable=False),
     #: Everything of runs up to this token is gone from the phone.
@@ -154,41 +154,41 @@ devices = sa.Table(
     one_of("health", Health),
     one_of("admin", Admin),
     # A hold has an end and an owner.
-    sa.CheckConstraint("(held_until IS NULL) = (held_by IS NULL)", name="held_by_somebody"),
+    sa.CheckConstraint("(held_until IS NULL) = (reserved_by IS NULL)", name="reserved_by_somebody"),
     # A label names one phone.
     sa.UniqueConstraint("label"),
 )
 # The exchange's look at the devices of its host.
 sa.Index("ix_devices_host_id", devices.c.host_id)
 
-errands = sa.Table(
-    "errands",
+device_actions = sa.Table(
+    "device_actions",
     metadata,
-    sa.Column("errand_id", BigId, primary_key=True),
+    sa.Column("device_action_id", BigId, primary_key=True),
     sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), nullable=False),
     sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("asked_by", sa.Text, nullable=False),
-    sa.Column("asked_at", UtcTime, nullable=False),
+    sa.Column("requested_by", sa.Text, nullable=False),
+    sa.Column("requested_at", UtcTime, nullable=False),
     sa.Column("finished_at", UtcTime),
     #: What was done, in words, or why nothing was.
     sa.Column("done", sa.Text),
     sa.Column("error", sa.Text),
     #: What a clean-up gave back to the phone.
     sa.Column("freed_bytes", sa.BigInteger),
-    one_of("kind", ErrandKind),
+    one_of("kind", DeviceActionKind),
     # An errand ends well or not, and only an ended one says how.
     sa.CheckConstraint(
         "(finished_at IS NULL AND done IS NULL AND error IS NULL)"
         " OR (finished_at IS NOT NULL AND (done IS NULL) <> (error IS NULL))",
         name="ends_one_way",
     ),
-    **NEVER_TWICE,
+    **NO_NUMBER_REUSE,
 )
 # Asking twice is asking once; and the exchange's look at what is to be done.
 sa.Index(
-    "uq_errands_one_open_per_kind",
-    errands.c.device_id,
-    errands.c.kind,
+    "uq_device_actions_one_open_per_kind",
+    device_actions.c.device_id,
+    device_actions.c.kind,
     unique=True,
     **where("finished_at IS NULL"),
 )

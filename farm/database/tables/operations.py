@@ -4,8 +4,8 @@ import sqlalchemy as sa
 
 from farm.database.tables.columns import UtcTime, metadata
 
-duties = sa.Table(
-    "duties",
+leader_leases = sa.Table(
+    "leader_leases",
     metadata,
     # One holder of a duty at a time.
     sa.Column("duty", sa.Text, primary_key=True),

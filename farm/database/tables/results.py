@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from farm.core.runs.measurement import Quality, SampleKind
-from farm.database.tables.columns import NEVER_TWICE, BigId, UtcTime, metadata, one_of, where
+from farm.database.tables.columns import NO_NUMBER_REUSE, BigId, UtcTime, metadata, one_of, where
 
 series = sa.Table(
     "series",
@@ -73,7 +73,7 @@ measurements = sa.Table(
     one_of("kind", SampleKind),
     # A version of the parser reads an attempt's evidence once.
     sa.UniqueConstraint("attempt_id", "parser_version"),
-    **NEVER_TWICE,
+    **NO_NUMBER_REUSE,
 )
 # I4: at most one accepted measurement per job.
 sa.Index(

@@ -2,17 +2,17 @@
 
 import sqlalchemy as sa
 
-from farm.core.jobs.attempt import LIVE, AttemptState
+from farm.core.jobs.attempt import LIVE_STATES, AttemptState
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.runs.measurement import Outcome
-from farm.database.tables.columns import NEVER_TWICE, BigId, UtcTime, is_one_of, metadata, one_of, where
+from farm.database.tables.columns import NO_NUMBER_REUSE, BigId, UtcTime, is_one_of, metadata, one_of, where
 
-_LIVE_SQL = "state IN ({})".format(", ".join(f"'{state}'" for state in LIVE))
+_LIVE_SQL = "state IN ({})".format(", ".join(f"'{state}'" for state in LIVE_STATES))
 
 
 def is_live(of: sa.FromClause) -> sa.ColumnElement[bool]:
     """Whether a row of attempts, or of an alias, is somebody's lease."""
-    return is_one_of(of.c.state, LIVE)
+    return is_one_of(of.c.state, LIVE_STATES)
 
 
 matrices = sa.Table(
@@ -35,7 +35,7 @@ matrices = sa.Table(
     #: Under which key it was submitted, and the digest of what was asked for; None without a key.
     sa.Column("request_key", sa.Text),
     sa.Column("request_digest", sa.Text),
-    **NEVER_TWICE,
+    **NO_NUMBER_REUSE,
 )
 # Sent again because its answer was lost, a submission makes no second matrix.
 _HAS_KEY = matrices.c.request_key.is_not(None)
@@ -82,8 +82,8 @@ cells = sa.Table(
 sa.Index("ix_cells_of_device", cells.c.matrix_id, cells.c.device_id, cells.c.cell_index)
 
 #: What the rows of a large matrix are made from, while some of them are not there yet.
-blueprints = sa.Table(
-    "blueprints",
+job_templates = sa.Table(
+    "job_templates",
     metadata,
     sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), primary_key=True, autoincrement=False),
     sa.Column("priority", sa.Integer, nullable=False),
@@ -95,28 +95,28 @@ blueprints = sa.Table(
 )
 
 #: How far the jobs of a large matrix are queued on a device. The row goes with the last of them.
-unfoldings = sa.Table(
-    "unfoldings",
+lazy_expansions = sa.Table(
+    "lazy_expansions",
     metadata,
     sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), primary_key=True, autoincrement=False),
     sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), primary_key=True),
     sa.Column("jobs", sa.Integer, nullable=False),
     #: The cursor: so many of them are queued, in the order in which the device runs them.
-    sa.Column("unfolded", sa.Integer, nullable=False),
+    sa.Column("expanded_jobs", sa.Integer, nullable=False),
     #: Of the first round and of the last: farm.core.jobs.fair_share.
-    sa.Column("first_turn", sa.BigInteger, nullable=False),
-    sa.Column("last_turn", sa.BigInteger, nullable=False),
+    sa.Column("first_virtual_time", sa.BigInteger, nullable=False),
+    sa.Column("last_virtual_time", sa.BigInteger, nullable=False),
     #: Since when the others are not to be queued any more.
     sa.Column("cancelled_at", UtcTime),
     # Nothing is queued twice, or without end.
-    sa.CheckConstraint("unfolded >= 0 AND unfolded < jobs", name="unfolded_some"),
+    sa.CheckConstraint("expanded_jobs >= 0 AND expanded_jobs < jobs", name="expanded_some"),
 )
 # The cursor query: of a matrix, the devices that are behind the others.
 sa.Index(
-    "ix_unfoldings_next",
-    unfoldings.c.matrix_id,
-    unfoldings.c.unfolded,
-    unfoldings.c.device_id,
+    "ix_lazy_expansions_next",
+    lazy_expansions.c.matrix_id,
+    lazy_expansions.c.expanded_jobs,
+    lazy_expansions.c.device_id,
     **where("cancelled_at IS NULL"),
 )
 
@@ -153,7 +153,7 @@ jobs = sa.Table(
     ),
     # A cell runs once per round and repeat of its block.
     sa.UniqueConstraint("cell_id", "round", "repeat"),
-    **NEVER_TWICE,
+    **NO_NUMBER_REUSE,
 )
 # Claim: the head of a device's queue.
 sa.Index(
@@ -202,7 +202,7 @@ attempts = sa.Table(
     one_of("outcome", Outcome),
     # A fencing token is given once per device.
     sa.UniqueConstraint("device_id", "fence"),
-    **NEVER_TWICE,
+    **NO_NUMBER_REUSE,
 )
 # I1: the live attempt row is the device's lease.
 sa.Index("uq_attempts_one_live_per_device", attempts.c.device_id, unique=True, **where(_LIVE_SQL))

@@ -33,7 +33,7 @@ class RunRequest:
     backend: str
     settings: Mapping[str, SettingValue]
     #: Flags that the program does not know, and must not be given: an older one refuses to start.
-    lacks: frozenset[str] = frozenset()
+    missing_flags: frozenset[str] = frozenset()
     timeout_s: float
     gates: Gates
 

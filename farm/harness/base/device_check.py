@@ -23,7 +23,7 @@ _CORES_LIMIT = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoldenTime:
+class ReferenceTime:
     """What the golden run took: the fastest of its passes, for what else runs on a phone only adds."""
 
     value_ns: float
@@ -48,7 +48,7 @@ def plan(program: PlanFile, payload: PlanFile) -> RunPlan:
 def failure(plan: RunPlan, evidence: Evidence) -> RunFailure | None:
     """Why the phone did not pass; None when it did."""
     if evidence.trouble is not None or evidence.exit is None or evidence.exit.timed_out:
-        return _blamed_on_device(classify(evidence))
+        return _blame_device(classify(evidence))
     found = dict(line.split(maxsplit=1) for line in evidence.stdout.splitlines() if len(line.split()) > 1)
     expected = {
         "shell_exit": _SHELL_EXIT,
@@ -62,10 +62,10 @@ def failure(plan: RunPlan, evidence: Evidence) -> RunFailure | None:
     ]
     if evidence.exit.code != _EXIT_CODE:
         wrong.append(f"the exit code is {evidence.exit.code}, not {_EXIT_CODE}")
-    return _failed("; ".join(wrong)) if wrong else None
+    return _failed_check("; ".join(wrong)) if wrong else None
 
 
-def golden_time(evidence: Evidence) -> GoldenTime | None:
+def reference_time(evidence: Evidence) -> ReferenceTime | None:
     """What the golden run took; None where it did not come to its end, or its clock stood or jumped."""
     cores, passes = ANY_CORES, []
     for line in evidence.stdout.splitlines():
@@ -79,14 +79,14 @@ def golden_time(evidence: Evidence) -> GoldenTime | None:
     usual = sorted(passes)[len(passes) // 2] if passes else 0.0
     # A wall clock that was set meanwhile spoils one of them.
     counted = tuple(each for each in passes if usual / 10 < each < usual * 10)
-    return GoldenTime(value_ns=min(counted), passes_ns=counted, cores=cores) if counted else None
+    return ReferenceTime(value_ns=min(counted), passes_ns=counted, cores=cores) if counted else None
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _STAMP_DIGITS
 
 
-def _failed(message: str) -> RunFailure:
+def _failed_check(message: str) -> RunFailure:
     return RunFailure(
         code="check.failed",
         outcome=Outcome.FAILED,
@@ -96,8 +96,8 @@ def _failed(message: str) -> RunFailure:
     )
 
 
-def _blamed_on_device(found: RunFailure | None) -> RunFailure:
+def _blame_device(found: RunFailure | None) -> RunFailure:
     """A check that never ends is the phone's doing, where a benchmark's would be the variant's."""
     if found is None or found.outcome is not Outcome.INCONCLUSIVE:
-        return _failed(found.message if found else "there is no exit record")
+        return _failed_check(found.message if found else "there is no exit record")
     return found

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from farm.harness.base.output_lines import without_colours
-from farm.harness.failures.pattern_prefilter import find_sieve
+from farm.harness.failures.pattern_prefilter import find_prefilter
 
 #: Longer lines are cut where they are quoted.
 _QUOTED_CHARS = 300
@@ -49,7 +49,7 @@ def log_lines(text: str) -> list[LogLine]:
     """Every line that holds something, in order; line ends and byte order marks of any system."""
     found: list[LogLine] = []
     last_by_pid: dict[int | None, int] = {}
-    for line, pid in _written(text):
+    for line, pid in _lines_with_pid(text):
         folded = _FOLDED.search(line) if "chatty" in line else None
         if folded is None or (place := last_by_pid.get(pid)) is None:
             last_by_pid[pid] = len(found)
@@ -67,10 +67,12 @@ def own_lines(log: str, pid: int | None) -> str:
     """
     if pid is None:
         return log
-    return "\n".join(line for line, writer in _written(log) if writer in (pid, None))
+    return "\n".join(line for line, writer in _lines_with_pid(log) if writer in (pid, None))
 
 
-def matching(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> Iterator[tuple[LogLine, re.Match[str]]]:
+def matching_lines(
+    lines: Sequence[LogLine], pattern: re.Pattern[str]
+) -> Iterator[tuple[LogLine, re.Match[str]]]:
     """The lines in which the pattern is found, with what it found."""
     if len(lines) >= _MANY_LINES and not _may_be_in(lines, pattern):
         return
@@ -81,7 +83,7 @@ def matching(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> Iterator[tup
 
 def _may_be_in(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> bool:
     """Whether a log can match at all: to look at each line of megabytes takes seconds for some patterns."""
-    sieve = find_sieve(pattern)
+    sieve = find_prefilter(pattern)
     return sieve is None or bool(sieve.possible("\n".join(line.text for line in lines)))
 
 
@@ -90,7 +92,7 @@ def _lines(text: str) -> Iterator[str]:
     return (line for line in plain.split("\n") if line.strip())
 
 
-def _written(text: str) -> Iterator[tuple[str, int | None]]:
+def _lines_with_pid(text: str) -> Iterator[tuple[str, int | None]]:
     """Each line, with who wrote it."""
     above: int | None = None
     for line in _lines(text):

@@ -4,8 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.placement import Accelerator, Actual, Placement, actual, placement_words
-from farm.core.runs.plan import SHOWS_PLACEMENT, RunPlan, ShownPlacement
+from farm.core.runs.placement import (
+    Accelerator,
+    ActualBackend,
+    Placement,
+    placement_text,
+    resolve_actual_backend,
+)
+from farm.core.runs.plan import PLACEMENT_PROBE, EarlierPlacement, RunPlan
 from farm.harness.base.log_lines import own_lines
 from farm.harness.base.tool_adapter import ToolPass
 
@@ -30,11 +36,13 @@ _LONGEST_LINE_CHARS = 400
 def placement_pass(backend: str, words: Sequence[str]) -> ToolPass:
     """The pass of a tool that is called with these words."""
     if backend != NNAPI:
-        return ToolPass(name=SHOWS_PLACEMENT, words=words)
-    return ToolPass(name=SHOWS_PLACEMENT, words=words, properties=NNAPI_PROPERTIES, log_filters=NNAPI_LOG)
+        return ToolPass(name=PLACEMENT_PROBE, words=words)
+    return ToolPass(name=PLACEMENT_PROBE, words=words, properties=NNAPI_PROPERTIES, log_filters=NNAPI_LOG)
 
 
-def shown_by(parser: Callable[[str], Placement | None], text: str, evidence: Evidence) -> Placement | None:
+def placement_of_pass(
+    parser: Callable[[str], Placement | None], text: str, evidence: Evidence
+) -> Placement | None:
     """What the run's output and that of its pass, which has to have ended as well, show together.
 
     A pass whose own output tells of other nodes than the run's does not speak for it.
@@ -42,12 +50,12 @@ def shown_by(parser: Callable[[str], Placement | None], text: str, evidence: Evi
     text = _cut(text)
     own = parser(text)
     for each in evidence.passes:
-        if each.name != SHOWS_PLACEMENT or each.exit is None or each.exit.code != 0:
+        if each.name != PLACEMENT_PROBE or each.exit is None or each.exit.code != 0:
             continue
         printed = _cut(f"{each.stdout}\n{each.stderr}")
         alone = parser(printed)
         if own is not None and alone is not None and _nodes(own) != _nodes(alone):
-            unlike = f"the pass after the run was placed otherwise: {placement_words(alone)}"
+            unlike = f"the pass after the run was placed otherwise: {placement_text(alone)}"
             return replace(own, warnings=(unlike, *own.warnings))
         return parser("\n".join([text, printed, _cut(own_lines(each.log, each.pid))]))
     return own
@@ -61,27 +69,29 @@ def _nodes(placement: Placement) -> list[tuple[str, int | None]]:
     return sorted((share.by, share.nodes) for share in placement.shares)
 
 
-def actual_of(plan: RunPlan, placement: Placement | None) -> tuple[Actual, Placement | None]:
+def actual_backend_of_plan(
+    plan: RunPlan, placement: Placement | None
+) -> tuple[ActualBackend, Placement | None]:
     """What ran; where that is not shown, what the pass of an earlier run showed, as the proof then says."""
-    found = actual(placement, plan.backend)
+    found = resolve_actual_backend(placement, plan.backend)
     if found.accelerator is not Accelerator.UNKNOWN or plan.shown is None:
         return found, placement
-    if placement is not None and not _is_borne_out(placement, plan.shown.placement):
+    if placement is not None and not _is_consistent(placement, plan.shown.placement):
         unlike = (
-            f"attempt {plan.shown.attempt_id} was placed otherwise: {placement_words(plan.shown.placement)}"
+            f"attempt {plan.shown.attempt_id} was placed otherwise: {placement_text(plan.shown.placement)}"
         )
         return replace(found, proof=f"{found.proof}; {unlike}"), placement
-    return shown_earlier(plan.shown, plan.backend)
+    return earlier_actual_backend(plan.shown, plan.backend)
 
 
-def shown_earlier(shown: ShownPlacement, backend: str) -> tuple[Actual, Placement]:
+def earlier_actual_backend(shown: EarlierPlacement, backend: str) -> tuple[ActualBackend, Placement]:
     """What ran, by the pass of an earlier run, as the proof says."""
-    earlier = actual(shown.placement, backend)
+    earlier = resolve_actual_backend(shown.placement, backend)
     proof = f"{earlier.proof} (shown after attempt {shown.attempt_id}: same cell, build and program)"
     return replace(earlier, proof=proof), shown.placement
 
 
-def _is_borne_out(own: Placement, earlier: Placement) -> bool:
+def _is_consistent(own: Placement, earlier: Placement) -> bool:
     """Whether what a run itself tells of the CPU's part is what an earlier run had."""
     had = {share.by: share.nodes for share in earlier.shares if share.accelerator is Accelerator.CPU}
     left = [share for share in own.shares if share.accelerator is Accelerator.CPU]

@@ -7,7 +7,7 @@ from math import inf
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.bundle import command_words, plan_files
-from farm.core.runs.plan import PlanFile, RunPlan, UncountedPass
+from farm.core.runs.plan import DiagnosticPass, PlanFile, RunPlan
 from farm.harness.base.adapter import Flag, RunRequest, model_file
 
 
@@ -24,7 +24,7 @@ class ToolPass:
     limit_s: float = inf
 
 
-def file_refusal(
+def find_unsupported_reason(
     name: str,
     variant: Manifest | None,
     backend: str,
@@ -73,7 +73,7 @@ def tool_plan(
         timeout_s=request.timeout_s,
         gates=request.gates,
         passes=tuple(
-            UncountedPass(
+            DiagnosticPass(
                 name=each.name,
                 argv=command_words(request.bundle, each.words),
                 env=env,
@@ -97,7 +97,7 @@ def count_setting(settings: Mapping[str, SettingValue], flags: Mapping[str, Flag
     return max(1, int(value)) if isinstance(value, int | float) else 1
 
 
-def spelled(value: SettingValue) -> str:
+def flag_text(value: SettingValue) -> str:
     """As flag libraries read it, with dollars kept from the plan's placeholders."""
     if isinstance(value, bool):
         return "true" if value else "false"

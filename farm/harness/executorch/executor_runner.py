@@ -7,13 +7,19 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import Flag, RunRequest
-from farm.harness.base.placement_probe import shown_by
-from farm.harness.base.tool_adapter import count_setting, file_refusal, setting, spelled, tool_plan
-from farm.harness.base.tool_result import Times, output_of, time_reading, without_times
-from farm.harness.executorch.output import are_of_one_run, executed, executions, iterations_ms
+from farm.harness.base.placement_probe import placement_of_pass
+from farm.harness.base.tool_adapter import (
+    count_setting,
+    find_unsupported_reason,
+    flag_text,
+    setting,
+    tool_plan,
+)
+from farm.harness.base.tool_result import LoopTimes, combined_output, missing_times_failure, time_reading
+from farm.harness.executorch.output import are_of_one_run, executions, iterations_ms, reports_execution
 from farm.harness.executorch.placement import executorch_placement
-from farm.harness.failures.classification import classify, unreadable
-from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.failures.classification import classify, unreadable_failure
+from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
 
 FLAGS: Mapping[str, Flag] = {
     "num_executions": Flag(default=50, help="timed executions, all in one process", minimum=1),
@@ -56,7 +62,9 @@ class ExecutorRunner:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+        return find_unsupported_reason(
+            self.name, variant, backend, backends=self.backends, formats=self.formats
+        )
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The command line of the runner; those of Qualcomm, MediaTek and Samsung have flags of their own."""
@@ -65,51 +73,51 @@ class ExecutorRunner:
         for name in names:
             value = setting(request.settings, FLAGS, name)
             if name in ("num_executions", "iteration"):
-                value = _asked(request.settings, request.backend)
-            if name not in request.lacks and (name in _ALWAYS or value != FLAGS[name].default):
-                words.append(f"--{name}={spelled(value)}")
+                value = _requested_executions(request.settings, request.backend)
+            if name not in request.missing_flags and (name in _ALWAYS or value != FLAGS[name].default):
+                words.append(f"--{name}={flag_text(value)}")
         return tool_plan(self.name, request, words)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Each execution, or where the runner does not tell them apart the mean over all sets of inputs."""
-        failure = classify(evidence, signs=RUNTIME_SIGNS)
+        failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
-        text = output_of(evidence)
+        text = combined_output(evidence)
         found = executions(text)
         count = sum(each.count for each in found)
         if count == 0:
             why = (
                 _NO_TIME
-                if executed(text)
+                if reports_execution(text)
                 else "no line says `Model executed successfully N time(s) in ... ms`"
             )
-            return without_times(evidence, why)
+            return missing_times_failure(evidence, why)
         if not are_of_one_run(found):
-            return unreadable(evidence, f"{len(found)} runs ended in it, one was asked for")
+            return unreadable_failure(evidence, f"{len(found)} runs ended in it, one was asked for")
         mean_ms = sum(each.total_ms for each in found) / count
         singly = iterations_ms(text)
         if singly and (len(singly) != count or abs(sum(singly) / count - mean_ms) > _ROUNDED * mean_ms):
             said = f"{len(singly)} executions of {sum(singly) / len(singly):.6g} ms"
-            return unreadable(
+            return unreadable_failure(
                 evidence, f"{said} in the mean are not the {count} of {mean_ms:.6g} ms it ends with"
             )
-        times = Times(
+        times = LoopTimes(
             samples_ns=tuple(round(value * 1e6) for value in singly),
             mean_ns=None if singly else mean_ms * 1e6,
-            expected=_asked(plan.settings, plan.backend),
+            expected=_requested_executions(plan.settings, plan.backend),
             summed=None if singly else count,
         )
         return time_reading(
             plan,
             evidence,
             times,
-            placement=shown_by(executorch_placement, text, evidence),
+            placement=placement_of_pass(executorch_placement, text, evidence),
             on_cpu=_on_cpu(plan),
         )
 
 
-def _asked(settings: Mapping[str, object], backend: str) -> int:
+def _requested_executions(settings: Mapping[str, object], backend: str) -> int:
     known = {name: value for name, value in settings.items() if isinstance(value, int | float | str)}
     if "iteration" in _OWN_FLAGS.get(backend, ()) and setting(known, FLAGS, "iteration"):
         return count_setting(known, FLAGS, "iteration")

@@ -49,7 +49,7 @@ class InspectorRow:
     line: str = ""
 
 
-def inspected(text: str) -> list[InspectorRow]:
+def inspector_table_rows(text: str) -> list[InspectorRow]:
     """Every row of each table, in its order; without a heading a figure that stands alone is the average."""
     found: list[InspectorRow] = []
     heading: list[str] = []
@@ -59,7 +59,9 @@ def inspected(text: str) -> list[InspectorRow]:
         cells = _cells(line)
         if _EVENT in cells or (_EVENT in line and _DELEGATED in line):
             heading = cells if len(cells) > 1 else [cell for cell in re.split(r"\s{2,}", line) if cell]
-        elif (row := _framed(cells, heading, line) if len(cells) > 1 else _plain(line, heading)) is not None:
+        elif (
+            row := _framed_row(cells, heading, line) if len(cells) > 1 else _plain_row(line, heading)
+        ) is not None:
             found.append(row)
     return found
 
@@ -68,7 +70,7 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in _BETWEEN.split(_ENDS.sub("", line))]
 
 
-def _framed(cells: Sequence[str], heading: Sequence[str], line: str) -> InspectorRow | None:
+def _framed_row(cells: Sequence[str], heading: Sequence[str], line: str) -> InspectorRow | None:
     """Cells behind the last that holds something are lost where the frame is."""
     names = heading[1:] if heading and not heading[0] else heading
     cells = cells[1:] if cells[0].isdigit() else cells
@@ -88,7 +90,7 @@ def _framed(cells: Sequence[str], heading: Sequence[str], line: str) -> Inspecto
     )
 
 
-def _plain(line: str, heading: Sequence[str]) -> InspectorRow | None:
+def _plain_row(line: str, heading: Sequence[str]) -> InspectorRow | None:
     if _TAIL.search(line) is None:
         return None
     row = _WIDE.sub("  ", line)

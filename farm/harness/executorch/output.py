@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from farm.harness.base.output_lines import plain_line, plain_lines, without_colours
-from farm.harness.executorch.executorch_inspector import InspectorRow, inspected
+from farm.harness.executorch.executorch_inspector import InspectorRow, inspector_table_rows
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?"
 #: executor_runner: what its clock showed for all of them together.
@@ -73,7 +73,7 @@ def executions(text: str) -> list[Executions]:
             found.append(Executions(count=1, total_ms=float(match[1]), line=line, stamp=_stamp(raw)))
         elif (match := _SETS.search(line)) is not None:
             sets = int(match[1])
-    once = _once(found, sets)
+    once = _without_duplicates(found, sets)
     return once[:-1] if sets is None and _is_sum(once) else once
 
 
@@ -82,7 +82,7 @@ def _stamp(line: str) -> str:
     return match[1] if match is not None else ""
 
 
-def _once(found: Sequence[Executions], sets: int | None) -> list[Executions]:
+def _without_duplicates(found: Sequence[Executions], sets: int | None) -> list[Executions]:
     """Without what is told again: in the log as well as in the output, so twice all of it, or never."""
     stamped = [each for each in found if each.stamp]
     without = Counter(each for each in found if not each.stamp)
@@ -119,7 +119,7 @@ def are_of_one_run(found: Sequence[Executions]) -> bool:
     return len(found) < 2 or all(_OF_SET.search(each.line) is not None for each in found)
 
 
-def executed(text: str) -> bool:
+def reports_execution(text: str) -> bool:
     """Whether a runner said that it executed the model, with or without a time."""
     return _SUCCESS.search(text) is not None
 
@@ -149,7 +149,7 @@ def app_benchmark(text: str) -> AppBenchmark | None:
 
 def inspector_rows(text: str) -> list[InspectorRow]:
     """The rows of Inspector's tables that have an average."""
-    return [row for row in inspected(text) if row.average_ms is not None]
+    return [row for row in inspector_table_rows(text) if row.average_ms is not None]
 
 
 def _part(record: dict[str, object], key: str) -> dict[str, object]:

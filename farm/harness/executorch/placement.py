@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.harness.base.accelerators import accelerator_of
-from farm.harness.base.log_lines import LogLine, log_lines, matching
-from farm.harness.executorch.executorch_inspector import inspected
+from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
+from farm.harness.executorch.executorch_inspector import inspector_table_rows
 
 #: Runners that list what the method uses: `delegates: XnnpackBackend`, `Method uses backend VulkanBackend`.
 _USES = re.compile(
@@ -51,13 +51,13 @@ _MOST_WARNINGS = 5
 def executorch_placement(text: str) -> Placement | None:
     """Which backends a program used; None where the text tells nothing."""
     lines = log_lines(text)
-    missing = [line.quoted for line, _ in matching(lines, _NOT_REGISTERED)]
-    errors = [line.quoted for line, _ in matching(lines, _QNN_ERROR)]
+    missing = [line.quoted for line, _ in matching_lines(lines, _NOT_REGISTERED)]
+    errors = [line.quoted for line, _ in matching_lines(lines, _QNN_ERROR)]
     warnings = tuple(dict.fromkeys((*missing, *errors)))[:_MOST_WARNINGS]
     if missing:
         return Placement(shares=(), warnings=warnings)
-    shares = qnn_shares(lines) or _named(lines)
-    total, counted = _counted(lines, shares)
+    shares = qnn_shares(lines) or _shares_by_name(lines)
+    total, counted = _with_call_counts(lines, shares)
     if not counted and not warnings:
         return None
     return Placement(shares=counted, total_nodes=total, warnings=warnings)
@@ -65,20 +65,20 @@ def executorch_placement(text: str) -> Placement | None:
 
 def qnn_shares(lines: Sequence[LogLine]) -> tuple[Share, ...]:
     """QNN's part, with the hardware of the backend it initialised; created, but not which, is unknown."""
-    has_failed = next(matching(lines, _QNN_FAILED), None) is not None
-    for line, match in matching(lines, _QNN):
+    has_failed = next(matching_lines(lines, _QNN_FAILED), None) is not None
+    for line, match in matching_lines(lines, _QNN):
         if has_failed:
             return (Share(accelerator=Accelerator.UNKNOWN, by="QnnBackend", line=line.quoted),)
         kind = _QNN_TYPES.get(match[1], Accelerator.UNKNOWN)
         return (Share(accelerator=kind, by="QnnBackend", line=line.quoted),)
-    for line, _ in matching(lines, _QNN_SEEN):
+    for line, _ in matching_lines(lines, _QNN_SEEN):
         return (Share(accelerator=Accelerator.UNKNOWN, by="QnnBackend", line=line.quoted),)
     return ()
 
 
-def _named(lines: Sequence[LogLine]) -> tuple[Share, ...]:
+def _shares_by_name(lines: Sequence[LogLine]) -> tuple[Share, ...]:
     first: dict[str, LogLine] = {}
-    for line, match in matching(lines, _USES):
+    for line, match in matching_lines(lines, _USES):
         if _OFFERS.search(line.text) is None:
             first.setdefault(match[1], line)
     return tuple(
@@ -90,22 +90,26 @@ def _hardware(name: str) -> Accelerator:
     return Accelerator.UNKNOWN if name.startswith(("Qnn", "CoreML")) else accelerator_of(name)
 
 
-def _counted(lines: Sequence[LogLine], shares: tuple[Share, ...]) -> tuple[int | None, tuple[Share, ...]]:
+def _with_call_counts(
+    lines: Sequence[LogLine], shares: tuple[Share, ...]
+) -> tuple[int | None, tuple[Share, ...]]:
     """With how many calls went to delegates, where a profile or the runner says it."""
-    for line, match in matching(lines, _CALLS):
+    for line, match in matching_lines(lines, _CALLS):
         calls, total = int(match[1]), int(match[2]) if match[2] else None
         if calls == 0 and not shares:
             return total, (Share(accelerator=Accelerator.CPU, by="portable", nodes=total, line=line.quoted),)
         if total is not None and len(shares) == 1 and calls <= total:
             rest = Share(accelerator=Accelerator.CPU, by="portable", nodes=total - calls, line=line.quoted)
-            return total, tuple(each for each in (_with(shares[0], calls), rest) if each.nodes)
+            return total, tuple(each for each in (_with_nodes(shares[0], calls), rest) if each.nodes)
         return None, shares
-    return _inspected(lines, shares)
+    return _with_inspected_events(lines, shares)
 
 
-def _inspected(lines: Sequence[LogLine], shares: tuple[Share, ...]) -> tuple[int | None, tuple[Share, ...]]:
+def _with_inspected_events(
+    lines: Sequence[LogLine], shares: tuple[Share, ...]
+) -> tuple[int | None, tuple[Share, ...]]:
     is_table = not shares and any("is_delegated_op" in line.text for line in lines)
-    rows = inspected("\n".join(line.text for line in lines)) if is_table else []
+    rows = inspector_table_rows("\n".join(line.text for line in lines)) if is_table else []
     parts = [row for row in rows if row.delegated] or [row for row in rows if row.event == _DELEGATE]
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}
@@ -120,5 +124,5 @@ def _inspected(lines: Sequence[LogLine], shares: tuple[Share, ...]) -> tuple[int
     return (sum(counts.values()) if counts else None), found or shares
 
 
-def _with(share: Share, nodes: int) -> Share:
+def _with_nodes(share: Share, nodes: int) -> Share:
     return Share(accelerator=share.accelerator, by=share.by, nodes=nodes, line=share.line)

@@ -9,12 +9,18 @@ from dataclasses import replace
 
 from farm.core.base.ids import is_digest
 from farm.core.errors import Blame, ControlImpossible
-from farm.core.runs.evidence import Evidence, ExitRecord, Trouble
+from farm.core.runs.evidence import Evidence, ExitRecord, RunError
 from farm.core.runs.measurement import Outcome, RunFailure
-from farm.harness.failures.failure_pattern import Sign
-from farm.harness.failures.generic_patterns import CRASH, KIND_BY_EXIT_CODE, LAST_WORDS, NAME_BY_SIGNAL, SIGNS
-from farm.harness.failures.kinds import CRASHED, ENDED, UNKNOWN_FLAG, Kind
-from farm.harness.failures.pattern_prefilter import sieve_of
+from farm.harness.failures.failure_pattern import FailurePattern
+from farm.harness.failures.generic_patterns import (
+    CRASH,
+    GENERIC_PATTERNS,
+    KIND_BY_EXIT_CODE,
+    LAST_LINE_PATTERNS,
+    NAME_BY_SIGNAL,
+)
+from farm.harness.failures.kinds import CRASHED, ENDED, UNKNOWN_FLAG, FailureKind
+from farm.harness.failures.pattern_prefilter import pattern_prefilter
 
 _LONGEST_LINE = 400
 #: Android's linker warns of what it does not mind.
@@ -23,7 +29,7 @@ _NOT_THIS_HARNESS = "`farm attempt show ID` has its output: is the registered pr
 
 
 def classify(
-    evidence: Evidence, *, success: Collection[int] = (0,), signs: Sequence[Sign] = SIGNS
+    evidence: Evidence, *, success: Collection[int] = (0,), signs: Sequence[FailurePattern] = GENERIC_PATTERNS
 ) -> RunFailure | None:
     """Say why there are no numbers; None when the program ended as it should and its output decides.
 
@@ -33,17 +39,17 @@ def classify(
         signs: the texts that say why another one did not.
     """
     if evidence.trouble is not None:
-        return _troubled(evidence.trouble)
+        return _run_error_failure(evidence.trouble)
     if evidence.exit is None:
-        return _without_record()
+        return _missing_record_failure()
     if evidence.exit.timed_out:
-        return _timed_out(evidence, evidence.exit)
+        return _timeout_failure(evidence, evidence.exit)
     if evidence.exit.code in success:
         return None
-    return _failed(evidence, evidence.exit, signs)
+    return _exit_failure(evidence, evidence.exit, signs)
 
 
-def unreadable(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HARNESS) -> RunFailure:
+def unreadable_failure(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HARNESS) -> RunFailure:
     """The failure of a program that ended well and printed something else than its numbers."""
     line = _last_text(evidence.stdout) or _last_text(evidence.stderr)
     said = why if line else f"it printed nothing; {why}"
@@ -60,22 +66,22 @@ def unreadable(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HARNESS) -
     )
 
 
-def explained(evidence: Evidence, signs: Sequence[Sign] = SIGNS) -> RunFailure | None:
+def find_failure(evidence: Evidence, signs: Sequence[FailurePattern] = GENERIC_PATTERNS) -> RunFailure | None:
     """Of a program that ended well without numbers: the failure its output shows; None without a sign."""
-    found = _found(evidence, signs)
+    found = _find_match(evidence, signs)
     if found is None or evidence.exit is None:
         return None
     return _failure(found[0], evidence, evidence.exit, found[1])
 
 
-def unknown_flag(evidence: Evidence, flag: str) -> RunFailure:
+def unknown_flag_failure(evidence: Evidence, flag: str) -> RunFailure:
     """Of a program that said that it does not know a flag, and went on without: it ran something else."""
     ended = evidence.exit or ExitRecord(code=0, duration_s=0.0)
     kind = replace(UNKNOWN_FLAG, what=UNKNOWN_FLAG.what.format(flag=flag))
     return _failure(kind, evidence, ended, None, said="; it went on without")
 
 
-def _troubled(trouble: Trouble) -> RunFailure:
+def _run_error_failure(trouble: RunError) -> RunFailure:
     # Nothing ran, and never will on this phone as it is: that is told like what a harness cannot do.
     is_impossible = trouble.code == ControlImpossible.code
     return RunFailure(
@@ -87,7 +93,7 @@ def _troubled(trouble: Trouble) -> RunFailure:
     )
 
 
-def _without_record() -> RunFailure:
+def _missing_record_failure() -> RunFailure:
     return RunFailure(
         code="run.no_exit_record",
         outcome=Outcome.INCONCLUSIVE,
@@ -97,7 +103,7 @@ def _without_record() -> RunFailure:
     )
 
 
-def _timed_out(evidence: Evidence, ended: ExitRecord) -> RunFailure:
+def _timeout_failure(evidence: Evidence, ended: ExitRecord) -> RunFailure:
     line = _last_text(evidence.stdout) or _last_text(evidence.stderr)
     return RunFailure(
         code="run.timed_out",
@@ -109,12 +115,12 @@ def _timed_out(evidence: Evidence, ended: ExitRecord) -> RunFailure:
     )
 
 
-def _failed(evidence: Evidence, ended: ExitRecord, signs: Sequence[Sign]) -> RunFailure:
-    found = _found(evidence, [sign for sign in signs if not sign.is_weak])
+def _exit_failure(evidence: Evidence, ended: ExitRecord, signs: Sequence[FailurePattern]) -> RunFailure:
+    found = _find_match(evidence, [sign for sign in signs if not sign.is_weak])
     if found is not None:
         return _failure(found[0], evidence, ended, found[1])
-    words, is_told = _last_words(evidence), ended.code in KIND_BY_EXIT_CODE
-    weak = None if is_told else _found(evidence, [sign for sign in signs if sign.is_weak])
+    words, is_told = _last_line(evidence), ended.code in KIND_BY_EXIT_CODE
+    weak = None if is_told else _find_match(evidence, [sign for sign in signs if sign.is_weak])
     # What was said on the way does not hide what the program itself said of its end.
     if weak is not None and words in (None, weak[1]):
         return _failure(weak[0], evidence, ended, weak[1])
@@ -125,30 +131,32 @@ def _failed(evidence: Evidence, ended: ExitRecord, signs: Sequence[Sign]) -> Run
 
 
 def _failure(
-    kind: Kind, evidence: Evidence, ended: ExitRecord, line: str | None, *, said: str = ""
+    kind: FailureKind, evidence: Evidence, ended: ExitRecord, line: str | None, *, said: str = ""
 ) -> RunFailure:
     return RunFailure(
         code=kind.code,
         outcome=kind.outcome,
         blame=kind.blame,
-        message=f"{_program(evidence)} {kind.what} ({_exit_words(ended.code)}){said}",
+        message=f"{_program(evidence)} {kind.what} ({_exit_text(ended.code)}){said}",
         hint=kind.hint,
         line=line,
     )
 
 
-def _found(evidence: Evidence, signs: Sequence[Sign]) -> tuple[Kind, str] | None:
+def _find_match(evidence: Evidence, signs: Sequence[FailurePattern]) -> tuple[FailureKind, str] | None:
     weak = [sign for sign in signs if sign.is_weak]
     strong = [sign for sign in signs if not sign.is_weak]
-    tried = (_sign_in(text, some) for some in (strong, weak) for text in (evidence.stderr, evidence.stdout))
+    tried = (
+        _find_match_in(text, some) for some in (strong, weak) for text in (evidence.stderr, evidence.stdout)
+    )
     return next((found for found in tried if found is not None), None)
 
 
-def _sign_in(text: str, signs: Sequence[Sign]) -> tuple[Kind, str] | None:
+def _find_match_in(text: str, signs: Sequence[FailurePattern]) -> tuple[FailureKind, str] | None:
     text = text.replace("\r", "\n") if "\r" in text else text
     text = _LINKERS_WARNING.sub("", text) if "WARNING: linker" in text else text
     # Of megabytes, to look for each sign by itself would take twenty seconds, while nobody else can write.
-    sieve = sieve_of(tuple(sign.pattern.pattern for sign in signs))
+    sieve = pattern_prefilter(tuple(sign.pattern.pattern for sign in signs))
     for sign in (signs[place] for place in sieve.possible(text)):
         match = sign.pattern.search(text)
         if match is not None:
@@ -157,8 +165,8 @@ def _sign_in(text: str, signs: Sequence[Sign]) -> tuple[Kind, str] | None:
     return None
 
 
-def _last_words(evidence: Evidence) -> str | None:
-    for words in LAST_WORDS:
+def _last_line(evidence: Evidence) -> str | None:
+    for words in LAST_LINE_PATTERNS:
         match = words.search(evidence.stderr) or words.search(evidence.stdout)
         if match is not None:
             return _line_around(match)
@@ -183,6 +191,6 @@ def _program(evidence: Evidence) -> str:
     return "the program" if not name or is_digest(name) else name
 
 
-def _exit_words(code: int) -> str:
+def _exit_text(code: int) -> str:
     name = NAME_BY_SIGNAL.get(code - 128)
     return f"exit code {code}, SIG{name}" if name else f"exit code {code}"

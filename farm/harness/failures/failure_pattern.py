@@ -3,19 +3,19 @@
 import re
 from dataclasses import dataclass
 
-from farm.harness.failures.kinds import Kind
+from farm.harness.failures.kinds import FailureKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sign:
+class FailurePattern:
     """A pattern, and what has happened where it is found."""
 
     pattern: re.Pattern[str]
-    kind: Kind
+    kind: FailureKind
     #: Programs say it and go on, too: it decides only where nothing else does, another sign or a signal.
     is_weak: bool = False
 
 
-def sign(pattern: str, kind: Kind, *, is_weak: bool = False) -> Sign:
+def failure_pattern(pattern: str, kind: FailureKind, *, is_weak: bool = False) -> FailurePattern:
     """A sign by its pattern."""
-    return Sign(pattern=re.compile(pattern), kind=kind, is_weak=is_weak)
+    return FailurePattern(pattern=re.compile(pattern), kind=kind, is_weak=is_weak)

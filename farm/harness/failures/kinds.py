@@ -7,7 +7,7 @@ from farm.core.runs.measurement import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class FailureKind:
     """One kind of failure, without the run it happened in."""
 
     code: str
@@ -18,8 +18,8 @@ class Kind:
     hint: str
 
 
-def _kind(code: str, outcome: Outcome, blame: Blame, what: str, hint: str) -> Kind:
-    return Kind(code=code, outcome=outcome, blame=blame, what=what, hint=hint)
+def _kind(code: str, outcome: Outcome, blame: Blame, what: str, hint: str) -> FailureKind:
+    return FailureKind(code=code, outcome=outcome, blame=blame, what=what, hint=hint)
 
 
 _F, _U, _I = Outcome.FAILED, Outcome.UNSUPPORTED, Outcome.INCONCLUSIVE

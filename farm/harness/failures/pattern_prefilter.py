@@ -10,7 +10,7 @@ import re2
 _NOT_FOLLOWED_BY = re.compile(r"\(\?!(?:[^()\\]|\\.)*\)")
 
 
-class Sieve:
+class PatternPrefilter:
     """Patterns of Python's `re`. One is left out of a text's only where it cannot match there."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -29,16 +29,16 @@ class Sieve:
 
 
 @lru_cache(maxsize=64)
-def sieve_of(patterns: tuple[str, ...]) -> Sieve:
+def pattern_prefilter(patterns: tuple[str, ...]) -> PatternPrefilter:
     """The sieve of some patterns, made once."""
-    return Sieve(patterns)
+    return PatternPrefilter(patterns)
 
 
 @lru_cache(maxsize=256)
-def find_sieve(pattern: re.Pattern[str]) -> Sieve | None:
+def find_prefilter(pattern: re.Pattern[str]) -> PatternPrefilter | None:
     """The sieve of one pattern; None of one that RE2 does not take."""
     in_any_case = "(?i)" if pattern.flags & re.IGNORECASE else ""
     try:
-        return Sieve([f"{in_any_case}{pattern.pattern}"])
+        return PatternPrefilter([f"{in_any_case}{pattern.pattern}"])
     except re2.error:
         return None

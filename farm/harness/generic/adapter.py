@@ -10,7 +10,7 @@ from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import Flag, RunRequest, model_file
 from farm.harness.generic.command import argument_words
-from farm.harness.generic.result import clock_covers, reading
+from farm.harness.generic.result import clock_covers, read_output
 
 
 class GenericHarness:
@@ -54,4 +54,4 @@ class GenericHarness:
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """The numbers at the definition's places, or the time that the whole process took."""
-        return reading(self.definition, plan, evidence)
+        return read_output(self.definition, plan, evidence)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from string import Template
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.programs.definition import BACKEND_WORD, MODEL_WORD, WORK_WORD, Definition
+from farm.core.programs.definition import BACKEND_PLACEHOLDER, MODEL_PLACEHOLDER, WORK_PLACEHOLDER, Definition
 
 
 def argument_words(
@@ -17,17 +17,17 @@ def argument_words(
     """
     values = {name: settings.get(name, flag.default) for name, flag in definition.flags.items()}
     for word in definition.arguments:
-        is_backends = word == f"${{{BACKEND_WORD}}}"
+        is_backends = word == f"${{{BACKEND_PLACEHOLDER}}}"
         for each in definition.backends[backend].arguments if is_backends else (word,):
-            yield from _filled(each, definition, values)
+            yield from _fill(each, definition, values)
 
 
-def _filled(word: str, definition: Definition, values: Mapping[str, SettingValue]) -> list[str]:
+def _fill(word: str, definition: Definition, values: Mapping[str, SettingValue]) -> list[str]:
     for name, flag in definition.flags.items():
         if flag.split and word == f"${{{name}}}":
             return [_literal(part) for part in _split(str(values[name]))]
-    spelled = {name: _literal(_spelled(value)) for name, value in values.items()}
-    spelled |= {MODEL_WORD: "${file_model}", WORK_WORD: "${work}"}
+    spelled = {name: _literal(_value_text(value)) for name, value in values.items()}
+    spelled |= {MODEL_PLACEHOLDER: "${file_model}", WORK_PLACEHOLDER: "${work}"}
     return [Template.pattern.sub(lambda match: _replacement(match[0], spelled), word)]
 
 
@@ -43,7 +43,7 @@ def _split(text: str) -> list[str]:
         return text.split()
 
 
-def _spelled(value: SettingValue) -> str:
+def _value_text(value: SettingValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

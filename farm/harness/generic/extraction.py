@@ -5,9 +5,9 @@ import re
 from functools import cached_property
 from itertools import islice
 
-from farm.core.base.json_path import found_at, json_path
+from farm.core.base.json_path import json_path, values_at
 from farm.core.base.safe_regex import Capture, captures
-from farm.core.programs.definition import Place, Stream
+from farm.core.programs.definition import OutputStream, ValueLocator
 from farm.core.runs.evidence import Evidence
 
 #: More than any run that ends in time prints; a bound on the work of reading.
@@ -29,11 +29,11 @@ _MAYBE_A_THOUSAND = re.compile(r"(?:^|[^0-9])[0-9]{1,3},$")
 _BESIDE_BYTES = 8
 
 
-class NotReadable(ValueError):
+class InvalidNumber(ValueError):
     """What was found is no number; the message says why, for a person."""
 
 
-class Printed:
+class ProgramOutput:
     """What a program printed. Line ends are plain; a line that was cut off is left out."""
 
     def __init__(self, text: str) -> None:
@@ -48,45 +48,45 @@ class Printed:
         except (ValueError, RecursionError):
             return _last_document(self.text)
 
-    def numbers(self, place: Place) -> list[float]:
+    def numbers(self, place: ValueLocator) -> list[float]:
         """Every number at a place, in the order printed; none where nothing is there.
 
         Raises:
-            NotReadable: what is there is no number, or is more than anybody would print.
+            InvalidNumber: what is there is no number, or is more than anybody would print.
         """
         found = self._by_pattern(place.pattern) if place.pattern else self._by_path(place.json)
         if len(found) > MAX_NUMBERS:
-            raise NotReadable(f"more than {MAX_NUMBERS} numbers are at {place}")
+            raise InvalidNumber(f"more than {MAX_NUMBERS} numbers are at {place}")
         return found
 
     def _by_pattern(self, pattern: str) -> list[float]:
         found = captures(pattern, self.text, beside=_BESIDE_BYTES)
-        return [_captured(capture) for capture in islice(found, MAX_NUMBERS + 1)]
+        return [_number_of_capture(capture) for capture in islice(found, MAX_NUMBERS + 1)]
 
     def _by_path(self, path: str) -> list[float]:
-        found = found_at(self.document, json_path(path))
+        found = values_at(self.document, json_path(path))
         if len(found) == 1 and isinstance(found[0], list):
             found = found[0]
         return [_in_json(value) for value in found[: MAX_NUMBERS + 1]]
 
 
-def printed(evidence: Evidence, stream: Stream) -> Printed:
+def program_output(evidence: Evidence, stream: OutputStream) -> ProgramOutput:
     """What came back of a stream, or of both."""
     out = _whole_lines(evidence.stdout, evidence.stdout_dropped_bytes)
     err = _whole_lines(evidence.stderr, evidence.stderr_dropped_bytes)
     match stream:
-        case Stream.STDOUT:
-            return Printed(out)
-        case Stream.STDERR:
-            return Printed(err)
-        case Stream.BOTH:
-            return Printed(f"{out}\n{err}")
+        case OutputStream.STDOUT:
+            return ProgramOutput(out)
+        case OutputStream.STDERR:
+            return ProgramOutput(err)
+        case OutputStream.BOTH:
+            return ProgramOutput(f"{out}\n{err}")
 
 
-def dropped_bytes(evidence: Evidence, stream: Stream) -> int:
+def dropped_bytes(evidence: Evidence, stream: OutputStream) -> int:
     """How much of it was over the limit and did not come back."""
-    out = 0 if stream is Stream.STDERR else evidence.stdout_dropped_bytes
-    return out + (0 if stream is Stream.STDOUT else evidence.stderr_dropped_bytes)
+    out = 0 if stream is OutputStream.STDERR else evidence.stdout_dropped_bytes
+    return out + (0 if stream is OutputStream.STDOUT else evidence.stderr_dropped_bytes)
 
 
 def _whole_lines(text: str, dropped: int) -> str:
@@ -95,10 +95,10 @@ def _whole_lines(text: str, dropped: int) -> str:
     return lines[: lines.rfind("\n") + 1] if dropped else lines
 
 
-def _captured(capture: Capture) -> float:
+def _number_of_capture(capture: Capture) -> float:
     text = capture.text.strip()
     if not text:
-        raise NotReadable("the pattern's group is empty where the pattern matches")
+        raise InvalidNumber("the pattern's group is empty where the pattern matches")
     before = capture.before if capture.text.startswith(text) else ""
     after = capture.after if capture.text.endswith(text) else ""
     begun, goes_on = _BEGUN_BEFORE.search(before), _GOES_ON.match(after)
@@ -106,32 +106,32 @@ def _captured(capture: Capture) -> float:
     is_field = begun is not None and begun[0].endswith(",") and "." in text
     is_thousand = re.match(r"[0-9]{3}\.", text) is not None and _MAYBE_A_THOUSAND.search(before) is not None
     if begun and (not is_field or is_thousand):
-        raise _part_of(before, text, after)
+        raise _partial_number_error(before, text, after)
     if goes_on and not (goes_on[0].startswith(",") and "." in text):
-        raise _part_of(before, text, after)
+        raise _partial_number_error(before, text, after)
     return _number(text)
 
 
-def _part_of(before: str, text: str, after: str) -> NotReadable:
+def _partial_number_error(before: str, text: str, after: str) -> InvalidNumber:
     begins = before.split()[-1] if before and not before[-1].isspace() else ""
     ends = after.split()[0] if after and not after[0].isspace() else ""
     shown = f"{begins}{text}{ends}"[:_SHOWN_CHARS]
     if _WITH_COMMA.search(shown):
-        return _comma(shown)
-    return NotReadable(f"the pattern's group catches a part of a number only, in `{shown}`")
+        return _comma_error(shown)
+    return InvalidNumber(f"the pattern's group catches a part of a number only, in `{shown}`")
 
 
-def _comma(shown: str) -> NotReadable:
+def _comma_error(shown: str) -> InvalidNumber:
     said = f"`{shown}` has a comma: is it a decimal one, or does it stand between numbers?"
     hint = "print numbers with a point (LC_ALL=C), or have the pattern match what stands between them"
-    return NotReadable(f"{said} {hint}")
+    return InvalidNumber(f"{said} {hint}")
 
 
 def _number(text: str) -> float:
     if _NUMBER.fullmatch(text):
         return float(text)
     shown = text[:_SHOWN_CHARS]
-    raise _comma(shown) if _WITH_COMMA.search(shown) else NotReadable(f"`{shown}` is no number")
+    raise _comma_error(shown) if _WITH_COMMA.search(shown) else InvalidNumber(f"`{shown}` is no number")
 
 
 def _in_json(value: object) -> float:
@@ -140,7 +140,7 @@ def _in_json(value: object) -> float:
         return _number(value.strip())
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
         return float(value)
-    raise NotReadable(f"`{json.dumps(value)[:_SHOWN_CHARS]}` in the JSON is no number")
+    raise InvalidNumber(f"`{json.dumps(value)[:_SHOWN_CHARS]}` in the JSON is no number")
 
 
 def _last_document(text: str) -> object:
@@ -150,18 +150,18 @@ def _last_document(text: str) -> object:
     while budget > 0 and (start := _next_start(text, position)) is not None:
         after = text.find("\n", start)
         end_of_line = len(text) if after < 0 else after
-        found, end, is_unfinished = _decoded(text[start:end_of_line])
+        found, end, is_unfinished = _decode_json(text[start:end_of_line])
         position = max(start + end, start + 1)
         if is_unfinished:
             budget -= len(text) - start
-            found, end, _ = _decoded(text[start:])
+            found, end, _ = _decode_json(text[start:])
             position = start + end if found is not None else end_of_line
         if found is not None:
             last_by_kind[type(found)] = found
     return last_by_kind.get(dict, last_by_kind.get(list))
 
 
-def _decoded(text: str) -> tuple[object, int, bool]:
+def _decode_json(text: str) -> tuple[object, int, bool]:
     """The JSON that a text starts with, where it ends, and whether it goes on behind the text's end."""
     try:
         found, end = json.JSONDecoder().raw_decode(text)

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 from farm.core.base.safe_regex import first_line
 from farm.core.errors import Blame
-from farm.core.programs.definition import WALL_STEP_NS, WALL_TIME, Definition, Stream, TimePlace
+from farm.core.programs.definition import WALL_STEP_NS, WALL_TIME, Definition, OutputStream, TimeLocator
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Metric, Outcome, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
-from farm.harness.failures.classification import classify, unreadable
-from farm.harness.failures.generic_patterns import PHONE_SIGNS
-from farm.harness.generic.extraction import NotReadable, Printed, dropped_bytes, printed
+from farm.harness.failures.classification import classify, unreadable_failure
+from farm.harness.failures.generic_patterns import DEVICE_PATTERNS
+from farm.harness.generic.extraction import InvalidNumber, ProgramOutput, dropped_bytes, program_output
 
 _SOMETHING_ELSE = "something else"
 _COMPARE = "compare what it printed, `farm attempt show ID`, with the places in its definition"
@@ -19,7 +19,7 @@ _NOT_SAID = "what the program itself times; its definition does not say what tha
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Times:
+class _ParsedTimes:
     """Either of the two that a reading has."""
 
     samples_ns: tuple[int, ...] = ()
@@ -30,26 +30,26 @@ class _Times:
 
 def clock_covers(definition: Definition) -> str:
     """What the time of a reading is the time of."""
-    if definition.is_timed_outside:
+    if definition.is_wall_timed:
         return "; ".join(filter(None, [WALL_TIME, definition.clock_covers]))
     place = definition.samples or definition.value
     rate = f"; {place.unit.means}" if place and place.unit.is_rate else ""
     return f"{definition.clock_covers or _NOT_SAID}{rate}"
 
 
-def reading(definition: Definition, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+def read_output(definition: Definition, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
     """The numbers at the definition's places, or the time that the whole process took."""
     # What is told of a failure names the program, and not the shell or `taskset` that starts it.
     evidence = replace(evidence, argv=(definition.name,))
     failure = _failure(definition, evidence)
     if failure is not None:
         return failure
-    output = printed(evidence, definition.stream)
+    output = program_output(evidence, definition.stream)
     try:
         times = _times(definition, plan, evidence, output)
         metrics = tuple(_metrics(definition, output))
-    except NotReadable as error:
-        return unreadable(evidence, str(error), hint=_COMPARE)
+    except InvalidNumber as error:
+        return unreadable_failure(evidence, str(error), hint=_COMPARE)
     if isinstance(times, RunFailure):
         return times
     actual_backend, accelerator, proof = _placement(definition, plan.backend, evidence)
@@ -69,7 +69,7 @@ def _failure(definition: Definition, evidence: Evidence) -> RunFailure | None:
     has_ended = evidence.trouble is None and evidence.exit is not None and not evidence.exit.timed_out
     line = _first_of(definition.unsupported, evidence) if has_ended else None
     if line is None:
-        return classify(evidence, success=definition.success_exit_codes, signs=PHONE_SIGNS)
+        return classify(evidence, success=definition.success_exit_codes, signs=DEVICE_PATTERNS)
     return RunFailure(
         code="run.unsupported",
         outcome=Outcome.UNSUPPORTED,
@@ -80,7 +80,9 @@ def _failure(definition: Definition, evidence: Evidence) -> RunFailure | None:
     )
 
 
-def _times(definition: Definition, plan: RunPlan, evidence: Evidence, output: Printed) -> _Times | RunFailure:
+def _times(
+    definition: Definition, plan: RunPlan, evidence: Evidence, output: ProgramOutput
+) -> _ParsedTimes | RunFailure:
     if definition.samples is not None:
         return _of_samples(definition, definition.samples, plan, evidence, output)
     if definition.value is not None:
@@ -89,37 +91,37 @@ def _times(definition: Definition, plan: RunPlan, evidence: Evidence, output: Pr
 
 
 def _of_samples(
-    definition: Definition, where: TimePlace, plan: RunPlan, evidence: Evidence, output: Printed
-) -> _Times:
+    definition: Definition, where: TimeLocator, plan: RunPlan, evidence: Evidence, output: ProgramOutput
+) -> _ParsedTimes:
     samples = tuple(round(ns) for ns in _times_ns(output, where))
     if not samples:
-        raise NotReadable(f"there is no number at {where.place}")
+        raise InvalidNumber(f"there is no number at {where.place}")
     if min(samples) < 1:
-        raise NotReadable(
+        raise InvalidNumber(
             f"a number at {where.place} is less than a nanosecond: is its unit {where.unit.name}?"
         )
     flag = definition.iterations_flag
     if flag is None:
         if dropped_bytes(evidence, definition.stream):
-            raise NotReadable("nobody knows how many samples are missing: `iterations_flag` would say it")
-        return _Times(samples_ns=samples, expected=len(samples))
+            raise InvalidNumber("nobody knows how many samples are missing: `iterations_flag` would say it")
+        return _ParsedTimes(samples_ns=samples, expected=len(samples))
     expected = int(plan.settings.get(flag, definition.flags[flag].default))
     if len(samples) > expected:
-        raise NotReadable(f"{len(samples)} numbers are at {where.place}, `{flag}` says {expected}")
-    return _Times(samples_ns=samples, expected=expected)
+        raise InvalidNumber(f"{len(samples)} numbers are at {where.place}, `{flag}` says {expected}")
+    return _ParsedTimes(samples_ns=samples, expected=expected)
 
 
-def _of_value(where: TimePlace, output: Printed) -> _Times:
+def _of_value(where: TimeLocator, output: ProgramOutput) -> _ParsedTimes:
     times = _times_ns(output, where)
     if len(times) != 1:
-        raise NotReadable(f"{len(times)} numbers are at {where.place}, one was expected")
-    return _Times(mean_ns=times[0])
+        raise InvalidNumber(f"{len(times)} numbers are at {where.place}, one was expected")
+    return _ParsedTimes(mean_ns=times[0])
 
 
-def _of_wall_time(definition: Definition, evidence: Evidence) -> _Times | RunFailure:
+def _of_wall_time(definition: Definition, evidence: Evidence) -> _ParsedTimes | RunFailure:
     took_s = evidence.exit.duration_s if evidence.exit else 0.0
     if took_s > 0:
-        return _Times(mean_ns=took_s * 1e9, clock_step_ns=WALL_STEP_NS)
+        return _ParsedTimes(mean_ns=took_s * 1e9, clock_step_ns=WALL_STEP_NS)
     return RunFailure(
         code="run.too_short",
         outcome=Outcome.FAILED,
@@ -129,22 +131,24 @@ def _of_wall_time(definition: Definition, evidence: Evidence) -> _Times | RunFai
     )
 
 
-def _times_ns(output: Printed, where: TimePlace) -> list[float]:
+def _times_ns(output: ProgramOutput, where: TimeLocator) -> list[float]:
     """Every time at a place.
 
     Raises:
-        NotReadable: a number there is no time.
+        InvalidNumber: a number there is no time.
     """
     times = []
     for value in output.numbers(where.place):
         ns = where.unit.in_ns(value)
         if ns is None:
-            raise NotReadable(f"{value:g} {where.unit.name} at {where.place} is no time that a run can take")
+            raise InvalidNumber(
+                f"{value:g} {where.unit.name} at {where.place} is no time that a run can take"
+            )
         times.append(ns)
     return times
 
 
-def _metrics(definition: Definition, output: Printed) -> Iterator[Metric]:
+def _metrics(definition: Definition, output: ProgramOutput) -> Iterator[Metric]:
     """The last number at each metric's place; a metric that was not printed is left out."""
     for name, metric in definition.metrics.items():
         if found := output.numbers(metric.place):
@@ -170,5 +174,5 @@ def _placement(definition: Definition, name: str, evidence: Evidence) -> tuple[s
 
 def _first_of(patterns: Sequence[str], evidence: Evidence) -> str | None:
     """The first line of both outputs that one of the patterns matches."""
-    text = printed(evidence, Stream.BOTH).text if patterns else ""
+    text = program_output(evidence, OutputStream.BOTH).text if patterns else ""
     return next((line for each in patterns if (line := first_line(each, text)) is not None), None)

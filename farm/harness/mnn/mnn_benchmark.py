@@ -9,10 +9,22 @@ from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.adapter import Flag, RunRequest
-from farm.harness.base.tool_adapter import count_setting, file_refusal, setting, spelled, tool_plan
-from farm.harness.base.tool_result import Times, lower, output_of, time_reading, without_times
-from farm.harness.failures.classification import classify, unreadable
-from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.base.tool_adapter import (
+    count_setting,
+    find_unsupported_reason,
+    flag_text,
+    setting,
+    tool_plan,
+)
+from farm.harness.base.tool_result import (
+    LoopTimes,
+    combined_output,
+    lower_is_better,
+    missing_times_failure,
+    time_reading,
+)
+from farm.harness.failures.classification import classify, unreadable_failure
+from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
 from farm.harness.mnn.output import MnnOutput, mnn_output
 
 FLAGS: Mapping[str, Flag] = {
@@ -47,7 +59,9 @@ class MnnBenchmark:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+        return find_unsupported_reason(
+            self.name, variant, backend, backends=self.backends, formats=self.formats
+        )
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Folder, loop, warm-up, kind of backend, threads, precision, by their places (since 2019-8)."""
@@ -59,33 +73,35 @@ class MnnBenchmark:
             size_bytes=variant.size_bytes,
             path=f"{_FOLDER}/model.mnn",
         )
-        values = {name: spelled(setting(request.settings, FLAGS, name)) for name in FLAGS}
+        values = {name: flag_text(setting(request.settings, FLAGS, name)) for name in FLAGS}
         words = ["${work}/" + _FOLDER, values["loop"], values["warmup"]]
         words += [str(_NUMBER_BY_BACKEND[request.backend]), values["threads"], values["precision"]]
         return tool_plan(self.name, request, words, file=file)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """The mean of the one model in the folder."""
-        failure = classify(evidence, signs=RUNTIME_SIGNS)
+        failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
-        found = mnn_output(output_of(evidence))
+        found = mnn_output(combined_output(evidence))
         if found.lost is not None:
-            return without_times(evidence, f"its GPU lost a part of the work, and it went on: {found.lost}")
+            return missing_times_failure(
+                evidence, f"its GPU lost a part of the work, and it went on: {found.lost}"
+            )
         if not found.models:
-            return without_times(
+            return missing_times_failure(
                 evidence, "there is no complete line `[ - ] NAME  max = ..  min = ..  avg = ..`"
             )
         if len(found.models) > 1:
-            return unreadable(evidence, f"{len(found.models)} models are in it, one was asked for")
+            return unreadable_failure(evidence, f"{len(found.models)} models are in it, one was asked for")
         model = found.models[0]
-        times = Times(
+        times = LoopTimes(
             mean_ns=model.mean_ms * 1e6,
             expected=count_setting(plan.settings, FLAGS, "loop"),
             summed=found.loop,
             step_ns=1_000,
         )
-        metrics = lower({"min": model.min_ms, "max": model.max_ms}, "ms")
+        metrics = lower_is_better({"min": model.min_ms, "max": model.max_ms}, "ms")
         return time_reading(plan, evidence, times, placement=_placement(found, plan.backend), metrics=metrics)
 
 

@@ -9,10 +9,22 @@ from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.adapter import Flag, RunRequest
-from farm.harness.base.tool_adapter import count_setting, file_refusal, setting, spelled, tool_plan
-from farm.harness.base.tool_result import Times, lower, output_of, time_reading, without_times
-from farm.harness.failures.classification import classify, unreadable
-from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.base.tool_adapter import (
+    count_setting,
+    find_unsupported_reason,
+    flag_text,
+    setting,
+    tool_plan,
+)
+from farm.harness.base.tool_result import (
+    LoopTimes,
+    combined_output,
+    lower_is_better,
+    missing_times_failure,
+    time_reading,
+)
+from farm.harness.failures.classification import classify, unreadable_failure
+from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
 from farm.harness.ncnn.output import GOES_ON, NcnnOutput, ncnn_output
 
 FLAGS: Mapping[str, Flag] = {
@@ -45,7 +57,9 @@ class Benchncnn:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+        return find_unsupported_reason(
+            self.name, variant, backend, backends=self.backends, formats=self.formats
+        )
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Five numbers by their places, then the network and the shape of its inputs (since 2023)."""
@@ -53,29 +67,31 @@ class Benchncnn:
         values = {name: setting(request.settings, FLAGS, name) for name in numbers}
         if request.backend == _CPU:
             values["gpu_device"] = -1
-        words = [spelled(values[name]) for name in numbers]
+        words = [flag_text(values[name]) for name in numbers]
         shape = str(setting(request.settings, FLAGS, "shape")) or _shape(request.variant)
-        words += ["param=${file_model}", *([f"shape={spelled(shape)}"] if shape else [])]
+        words += ["param=${file_model}", *([f"shape={flag_text(shape)}"] if shape else [])]
         return tool_plan(self.name, request, words)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """The mean of the one network that was asked for."""
-        failure = classify(evidence, signs=RUNTIME_SIGNS)
+        failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
-        text = output_of(evidence)
+        text = combined_output(evidence)
         # It goes on without a network, or a GPU, that is lost, and times nothing.
         if GOES_ON.search(text) is not None:
-            return without_times(evidence, "it lost its network or its GPU, and went on")
+            return missing_times_failure(evidence, "it lost its network or its GPU, and went on")
         found = ncnn_output(text)
         if not found.networks:
-            return without_times(evidence, "there is no complete line `NAME  min = ..  max = ..  avg = ..`")
+            return missing_times_failure(
+                evidence, "there is no complete line `NAME  min = ..  max = ..  avg = ..`"
+            )
         if len(found.networks) > 1:
             why = f"{len(found.networks)} networks are in it: it is older than `param=`, and ran its own ones"
-            return unreadable(evidence, why)
+            return unreadable_failure(evidence, why)
         asked = count_setting(plan.settings, FLAGS, "loop_count")
         network = found.networks[0]
-        times = Times(
+        times = LoopTimes(
             mean_ns=network.mean_ms * 1e6,
             expected=asked,
             summed=found.settings.get("loop_count"),
@@ -83,7 +99,7 @@ class Benchncnn:
         )
         placement = _placement(found)
         on_cpu = "cpu by construction: gpu_device is -1" if plan.backend == _CPU else ""
-        metrics = lower({"min": network.min_ms, "max": network.max_ms}, "ms")
+        metrics = lower_is_better({"min": network.min_ms, "max": network.max_ms}, "ms")
         return time_reading(plan, evidence, times, placement=placement, on_cpu=on_cpu, metrics=metrics)
 
 

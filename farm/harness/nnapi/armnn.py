@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.harness.base.accelerators import accelerator_of
-from farm.harness.base.log_lines import LogLine, log_lines, matching
+from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
 
 #: `ArmNN v20200200` until 2020.
 _BANNER = re.compile(r"\bArmNN v\d+(?:\.\d+)*", re.IGNORECASE)
@@ -38,8 +38,10 @@ def armnn_placement(text: str) -> Placement | None:
     It tells the backends asked for, and layers that went on to the next one: no other line is printed.
     """
     lines = log_lines(text)
-    banner = next((line for line, _ in matching(lines, _BANNER)), None)
-    warnings = tuple(dict.fromkeys(line.quoted for line, _ in matching(lines, _AGAINST)))[:_MOST_WARNINGS]
+    banner = next((line for line, _ in matching_lines(lines, _BANNER)), None)
+    warnings = tuple(dict.fromkeys(line.quoted for line, _ in matching_lines(lines, _AGAINST)))[
+        :_MOST_WARNINGS
+    ]
     if banner is None:
         return Placement(shares=(), warnings=warnings) if warnings and "armnn" in text.lower() else None
     shares = _shares(lines) or (Share(accelerator=Accelerator.UNKNOWN, by="Arm NN", line=banner.quoted),)
@@ -49,12 +51,12 @@ def armnn_placement(text: str) -> Placement | None:
 def _shares(lines: Sequence[LogLine]) -> tuple[Share, ...]:
     # What is said against a backend names it, too.
     asking = [line for line in lines if _AGAINST.search(line.text) is None]
-    asked = next(((line, match) for line, match in matching(asking, _ASKED)), None)
-    if asked is None or next(matching(lines, _NOTHING), None) is not None:
+    asked = next(((line, match) for line, match in matching_lines(asking, _ASKED)), None)
+    if asked is None or next(matching_lines(lines, _NOTHING), None) is not None:
         return ()
-    unknown = {match[1] for _, match in matching(lines, _UNKNOWN)}
+    unknown = {match[1] for _, match in matching_lines(lines, _UNKNOWN)}
     names = [name for name in dict.fromkeys(re.findall(r"[A-Z]\w+", asked[1][1])) if name not in unknown]
-    refused = {match[1]: line for line, match in matching(lines, _NEXT)}
+    refused = {match[1]: line for line, match in matching_lines(lines, _NEXT)}
     shares = []
     for name in names:
         shares.append(Share(accelerator=_kind(name), by=name, line=asked[0].quoted))

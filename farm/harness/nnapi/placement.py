@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.harness.base.accelerators import accelerator_of
-from farm.harness.base.log_lines import LogLine, log_lines, matching
+from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
 
 _BEST = re.compile(r"findBestDeviceForEachOperation\([^()\n]*\)\s*=\s*-?\d+\s*\(([^()\n]+)\)")
 _ONLY = re.compile(r"only one best device:\s*-?\d+\s*=\s*(\S[^\n]*)")
@@ -50,7 +50,7 @@ def nnapi_placement(log: str, pid: int | None = None) -> Placement | None:
         pid: the process that counts; None takes all where they agree on one process.
     """
     lines, said = _of_process(log_lines(log), pid)
-    warnings = tuple(line.quoted for line, _ in matching(lines, _AGAINST))[:_MOST_WARNINGS]
+    warnings = tuple(line.quoted for line, _ in matching_lines(lines, _AGAINST))[:_MOST_WARNINGS]
     shares = _operations(lines) or _devices(lines, _ONLY) or _devices(lines, _STEP)
     shares = shares or _devices(lines, _COMPILED) or _devices(lines, _FINISHED)
     shares = _after_fall_back(shares, lines)
@@ -62,17 +62,17 @@ def nnapi_placement(log: str, pid: int | None = None) -> Placement | None:
         shares=shares,
         total_nodes=total,
         warnings=(*warnings, *((said,) if said else ())),
-        offered=nnapi_offered(lines),
+        offered=nnapi_accelerators(lines),
     )
 
 
-def nnapi_offered(lines: Sequence[LogLine]) -> tuple[str, ...]:
+def nnapi_accelerators(lines: Sequence[LogLine]) -> tuple[str, ...]:
     """The accelerators that a tool or the runtime names as there: in that order, each once.
 
     None of them proves where a model ran; the runtime's own `nnapi-reference` is always there.
     """
-    found = [name for _, match in matching(lines, _OFFERED) for name in match[1].split(",")]
-    found += [match[1] for _, match in matching(lines, _FOUND)]
+    found = [name for _, match in matching_lines(lines, _OFFERED) for name in match[1].split(",")]
+    found += [match[1] for _, match in matching_lines(lines, _FOUND)]
     return tuple(dict.fromkeys(name for name in found if name))
 
 
@@ -86,7 +86,7 @@ def _of_process(lines: Sequence[LogLine], pid: int | None) -> tuple[list[LogLine
     if pid is not None:
         return [line for line in lines if line.pid in (pid, None)], None
     told = (_BEST, _NUMBERED, _ONLY, _STEP, _COMPILED, _FINISHED)
-    writers = {line.pid for pattern in told for line, _ in matching(lines, pattern)}
+    writers = {line.pid for pattern in told for line, _ in matching_lines(lines, pattern)}
     if len(writers) > 1:
         return [], f"{len(writers)} processes placed models, and nothing tells which is the run"
     return list(lines), None
@@ -95,23 +95,23 @@ def _of_process(lines: Sequence[LogLine], pid: int | None) -> tuple[list[LogLine
 def _operations(lines: Sequence[LogLine]) -> tuple[Share, ...]:
     counts: Counter[str] = Counter()
     first: dict[str, LogLine] = {}
-    for line, match in matching(lines, _BEST):
+    for line, match in matching_lines(lines, _BEST):
         name = match[1].strip()
         counts[name] += line.times
         first.setdefault(name, line)
-    steps = Counter(_named(match) for _, match in matching(lines, _STEP))
+    steps = Counter(_device_name(match) for _, match in matching_lines(lines, _STEP))
     if not counts:
-        return _numbered(lines, steps)
+        return _shares_by_number(lines, steps)
     return tuple(
         _share(name, first[name], nodes=count, partitions=steps.get(name)) for name, count in counts.items()
     )
 
 
-def _numbered(lines: Sequence[LogLine], steps: Counter[str]) -> tuple[Share, ...]:
+def _shares_by_number(lines: Sequence[LogLine], steps: Counter[str]) -> tuple[Share, ...]:
     """Of operations whose drivers have numbers only: the CPU and one driver, which the steps name."""
     drivers = [name for name in steps if accelerator_of_driver(name) is not Accelerator.CPU]
-    devices = {int(match[1]) for _, match in matching(lines, _DEVICES)}
-    found = [(line, int(match[1])) for line, match in matching(lines, _NUMBERED)]
+    devices = {int(match[1]) for _, match in matching_lines(lines, _DEVICES)}
+    found = [(line, int(match[1])) for line, match in matching_lines(lines, _NUMBERED)]
     if len(devices) != 1 or len(drivers) != 1 or len(steps) != 2 or len({at for _, at in found}) != 2:
         return ()
     cpu = max(devices) - 1
@@ -125,7 +125,7 @@ def _numbered(lines: Sequence[LogLine], steps: Counter[str]) -> tuple[Share, ...
     return tuple(shares)
 
 
-def _named(match: re.Match[str]) -> str:
+def _device_name(match: re.Match[str]) -> str:
     return next(group for group in match.groups() if group is not None).strip()
 
 
@@ -133,21 +133,21 @@ def _devices(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> tuple[Share,
     """Without a line for each operation: the devices, with the count where one took all."""
     partitions: Counter[str] = Counter()
     first: dict[str, LogLine] = {}
-    for line, match in matching(lines, pattern):
-        name = _named(match)
+    for line, match in matching_lines(lines, pattern):
+        name = _device_name(match)
         partitions[name] += 1
         first.setdefault(name, line)
-    counted = [int(match[1]) for _, match in matching(lines, _COUNT)]
+    counted = [int(match[1]) for _, match in matching_lines(lines, _COUNT)]
     nodes = sum(counted) if len(partitions) == 1 and counted else None
     return tuple(_share(name, line, nodes=nodes, partitions=partitions[name]) for name, line in first.items())
 
 
 def _after_fall_back(shares: tuple[Share, ...], lines: Sequence[LogLine]) -> tuple[Share, ...]:
     """All is the CPU's where it did the whole again; of single steps nobody says how much they were."""
-    fell_back = list(matching(lines, _FELL_BACK))
+    fell_back = list(matching_lines(lines, _FELL_BACK))
     # Each model that is compiled says it for itself, and a delegate makes several of one.
     compiled = sum(1 for _, match in fell_back if match[1] is None)
-    of_all = "Full" if compiled >= len(list(matching(lines, _COUNT))) else "Partial"
+    of_all = "Full" if compiled >= len(list(matching_lines(lines, _COUNT))) else "Partial"
     found = {match[1] or of_all: line for line, match in fell_back}
     if not found:
         return shares

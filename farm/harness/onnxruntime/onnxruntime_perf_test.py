@@ -8,11 +8,23 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import Flag, RunRequest
-from farm.harness.base.placement_probe import placement_pass, shown_by
-from farm.harness.base.tool_adapter import count_setting, file_refusal, setting, spelled, tool_plan
-from farm.harness.base.tool_result import Times, lower, output_of, time_reading, without_times
-from farm.harness.failures.classification import classify, unreadable
-from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.base.placement_probe import placement_of_pass, placement_pass
+from farm.harness.base.tool_adapter import (
+    count_setting,
+    find_unsupported_reason,
+    flag_text,
+    setting,
+    tool_plan,
+)
+from farm.harness.base.tool_result import (
+    LoopTimes,
+    combined_output,
+    lower_is_better,
+    missing_times_failure,
+    time_reading,
+)
+from farm.harness.failures.classification import classify, unreadable_failure
+from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
 from farm.harness.onnxruntime.output import OrtOutput, ort_output
 from farm.harness.onnxruntime.placement import ort_placement
 
@@ -55,7 +67,9 @@ class OnnxruntimePerfTest:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+        return find_unsupported_reason(
+            self.name, variant, backend, backends=self.backends, formats=self.formats
+        )
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The command line of the Android binary. Without `-v` a provider says nothing of its nodes."""
@@ -69,18 +83,20 @@ class OnnxruntimePerfTest:
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """One sample an iteration where they came, or else the tool's average."""
-        failure = classify(evidence, signs=RUNTIME_SIGNS)
+        failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
-        text = output_of(evidence)
+        text = combined_output(evidence)
         found = ort_output(text)
         if found.contradicts:
-            return unreadable(evidence, "more than one run ended in it, one was asked for")
+            return unreadable_failure(evidence, "more than one run ended in it, one was asked for")
         if found.mean_ns is None and not found.samples_ns:
-            return without_times(evidence, "there is no complete line `Average inference time cost: ... ms`")
+            return missing_times_failure(
+                evidence, "there is no complete line `Average inference time cost: ... ms`"
+            )
         if (wrong := _disagreement(found)) is not None:
-            return unreadable(evidence, wrong)
-        placement = shown_by(ort_placement, text, evidence)
+            return unreadable_failure(evidence, wrong)
+        placement = placement_of_pass(ort_placement, text, evidence)
         on_cpu = "cpu by construction: no other provider is in its command" if plan.backend == _CPU else ""
         return time_reading(
             plan,
@@ -92,11 +108,11 @@ class OnnxruntimePerfTest:
         )
 
 
-def _times(plan: RunPlan, found: OrtOutput) -> Times:
+def _times(plan: RunPlan, found: OrtOutput) -> LoopTimes:
     expected = count_setting(plan.settings, FLAGS, "repeated_times")
     if found.samples_ns:
-        return Times(samples_ns=found.samples_ns, expected=expected)
-    return Times(mean_ns=found.mean_ns, expected=expected, summed=found.requests)
+        return LoopTimes(samples_ns=found.samples_ns, expected=expected)
+    return LoopTimes(mean_ns=found.mean_ns, expected=expected, summed=found.requests)
 
 
 def _disagreement(found: OrtOutput) -> str | None:
@@ -125,24 +141,24 @@ def _metrics(found: OrtOutput) -> Iterator[Metric]:
     }
     figures = {**of_time, **({} if found.samples_ns else summed)}
     times = {name: found.figures.get(field) for name, field in figures.items()}
-    yield from lower({name: None if ns is None else ns / 1e6 for name, ns in times.items()}, "ms")
+    yield from lower_is_better({name: None if ns is None else ns / 1e6 for name, ns in times.items()}, "ms")
     peak = found.figures.get("peak_bytes")
-    yield from lower({"memory_peak": None if peak is None else peak / 1e6}, "MB")
-    yield from lower({"cpu": found.figures.get("cpu_pct")}, "%")
+    yield from lower_is_better({"memory_peak": None if peak is None else peak / 1e6}, "MB")
+    yield from lower_is_better({"cpu": found.figures.get("cpu_pct")}, "%")
 
 
 def _words(settings: Mapping[str, SettingValue], backend: str) -> Iterator[str]:
     def of(name: str) -> SettingValue:
         return setting(settings, FLAGS, name)
 
-    yield from ("-e", backend, "-m", "times", "-r", spelled(of("repeated_times")))
-    yield from ("-x", spelled(of("intra_op_num_threads")), "-y", spelled(of("inter_op_num_threads")))
-    yield from ("-o", spelled(of("optimization_level")))
+    yield from ("-e", backend, "-m", "times", "-r", flag_text(of("repeated_times")))
+    yield from ("-x", flag_text(of("intra_op_num_threads")), "-y", flag_text(of("inter_op_num_threads")))
+    yield from ("-o", flag_text(of("optimization_level")))
     for name, letter in (("generate_input", "-I"), ("parallel_executor", "-P"), ("verbose", "-v")):
         if of(name):
             yield letter
     for name, letter in (("provider_options", "-i"), ("session_config", "-C")):
         if of(name):
-            yield from (letter, spelled(of(name)))
+            yield from (letter, flag_text(of(name)))
     for override in str(of("free_dimension_override")).split():
-        yield from ("-f", spelled(override))
+        yield from ("-f", flag_text(override))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.harness.base.accelerators import accelerator_of
-from farm.harness.base.log_lines import LogLine, log_lines, matching
+from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
 from farm.harness.nnapi.placement import nnapi_placement
 
 #: Three counts, on one line or over several, each of which may carry a log's columns; of none there is one.
@@ -71,7 +71,7 @@ _Placed = tuple[int | None, tuple[Share, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
+class _CapabilityReport:
     name: str
     partitions: int
     total: int
@@ -93,22 +93,22 @@ def ort_placement(text: str) -> Placement | None:
         shares = _by_list(lines)
     if not shares and not warnings:
         return None
-    refined = tuple(part for share in shares for part in _refined(share, text))
+    refined = tuple(part for share in shares for part in _split_share(share, text))
     return Placement(shares=refined, total_nodes=total, warnings=warnings)
 
 
 def _by_capability(text: str, placed: _Placed | None) -> _Placed | None:
     """What providers said that they can take; None where no node was placed on any of them after all."""
-    answers: dict[str, _Answer] = {}
+    answers: dict[str, _CapabilityReport] = {}
     for match in _CAPABILITY.finditer(text):
-        answer = _Answer(
+        answer = _CapabilityReport(
             name=match[1],
             partitions=int(match[2]),
             total=int(match[3]),
             nodes=int(match[4]),
             line=" ".join(match[0].split())[:300],
         )
-        answers[match[1].lower()] = _standing(answers.get(match[1].lower()), answer)
+        answers[match[1].lower()] = _prevailing_report(answers.get(match[1].lower()), answer)
     names = None if placed is None else {share.by.lower() for share in placed[1]}
     if not answers or (names is not None and not any(_provider(name).lower() in names for name in answers)):
         return None
@@ -131,7 +131,7 @@ def _by_capability(text: str, placed: _Placed | None) -> _Placed | None:
     return total, took
 
 
-def _standing(before: _Answer | None, answer: _Answer) -> _Answer:
+def _prevailing_report(before: _CapabilityReport | None, answer: _CapabilityReport) -> _CapabilityReport:
     """Which of two answers speaks for the model.
 
     A provider is asked again where the layout changes: the last one does. It is asked of the bodies of loops,
@@ -149,11 +149,11 @@ def _by_placement(lines: Sequence[LogLine], text: str) -> _Placed | None:
     counts: Counter[str] = Counter()
     first: dict[str, LogLine] = {}
     is_counted = True
-    for line, match in matching(lines, _PLACED):
+    for line, match in matching_lines(lines, _PLACED):
         counts[match[2]] += int(match[3] or 0)
         first.setdefault(match[2], line)
         is_counted = is_counted and match[3] is not None
-    for line, match in matching(lines, _PROVIDER):
+    for line, match in matching_lines(lines, _PROVIDER):
         counts[match[1]] += match[2].count("(") or match[2].count(",") + 1
         first.setdefault(match[1], line)
     if not first:
@@ -174,15 +174,15 @@ def _by_placement(lines: Sequence[LogLine], text: str) -> _Placed | None:
 
 def _by_list(lines: Sequence[LogLine]) -> tuple[Share, ...]:
     """Without counts: a provider that is not there, or alone, is proof; one that was asked for is not."""
-    for line, _ in (*matching(lines, _ABSENT), *matching(lines, _FAILED)):
+    for line, _ in (*matching_lines(lines, _ABSENT), *matching_lines(lines, _FAILED)):
         return (Share(accelerator=Accelerator.CPU, by=_CPU, line=line.quoted),)
-    for line, match in matching(lines, _IN_USE):
+    for line, match in matching_lines(lines, _IN_USE):
         names = re.findall(r"\w+ExecutionProvider", match[1])
         if names and set(names) == {_CPU}:
             return (Share(accelerator=Accelerator.CPU, by=_CPU, line=line.quoted),)
         if names and names[0] != _CPU:
             return (Share(accelerator=Accelerator.UNKNOWN, by=names[0], line=line.quoted),)
-    for line, match in matching(lines, _USING):
+    for line, match in matching_lines(lines, _USING):
         name = _provider(match[1] or match[2])
         if name.lower() == _CPU.lower():
             return (Share(accelerator=Accelerator.CPU, by=_CPU, line=line.quoted),)
@@ -190,7 +190,7 @@ def _by_list(lines: Sequence[LogLine]) -> tuple[Share, ...]:
     return ()
 
 
-def _refined(share: Share, text: str) -> tuple[Share, ...]:
+def _split_share(share: Share, text: str) -> tuple[Share, ...]:
     if share.accelerator is not Accelerator.UNKNOWN or "nnapi" not in share.by.lower():
         return (share,)
     drivers = nnapi_placement(text)
@@ -231,8 +231,8 @@ def _provider(name: str) -> str:
 
 
 def _warnings(lines: Sequence[LogLine]) -> tuple[str, ...]:
-    refused = [line.quoted for line, _ in matching(lines, _REFUSED)]
-    against = [line.quoted for line, _ in matching(lines, _AGAINST)]
-    absent = [line.quoted for line, _ in matching(lines, _ABSENT)]
-    failed = [line.quoted for line, _ in matching(lines, _FAILED)]
+    refused = [line.quoted for line, _ in matching_lines(lines, _REFUSED)]
+    against = [line.quoted for line, _ in matching_lines(lines, _AGAINST)]
+    absent = [line.quoted for line, _ in matching_lines(lines, _ABSENT)]
+    failed = [line.quoted for line, _ in matching_lines(lines, _FAILED)]
     return tuple(dict.fromkeys((*absent, *failed, *against, *refused)))[:_MOST_WARNINGS]

@@ -10,11 +10,24 @@ from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.placement import Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import Flag, RunRequest
-from farm.harness.base.placement_probe import NNAPI, placement_pass, shown_by
-from farm.harness.base.tool_adapter import ToolPass, count_setting, file_refusal, setting, spelled, tool_plan
-from farm.harness.base.tool_result import Times, lower, output_of, time_reading, without_times
-from farm.harness.failures.classification import classify, unknown_flag
-from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.base.placement_probe import NNAPI, placement_of_pass, placement_pass
+from farm.harness.base.tool_adapter import (
+    ToolPass,
+    count_setting,
+    find_unsupported_reason,
+    flag_text,
+    setting,
+    tool_plan,
+)
+from farm.harness.base.tool_result import (
+    LoopTimes,
+    combined_output,
+    lower_is_better,
+    missing_times_failure,
+    time_reading,
+)
+from farm.harness.failures.classification import classify, unknown_flag_failure
+from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
 from farm.harness.tflite.flags import ARGUMENTS_BY_BACKEND, FLAGS, PASS_FLAGS, SHORT_RUN, TOOL_DEFAULTS
 from farm.harness.tflite.litert_output import litert_output
 from farm.harness.tflite.litert_times import litert_metrics, litert_times
@@ -43,7 +56,9 @@ class BenchmarkModel:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+        return find_unsupported_reason(
+            self.name, variant, backend, backends=self.backends, formats=self.formats
+        )
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The command line of the Android binary; profiles and memory come from passes of their own."""
@@ -57,37 +72,39 @@ class BenchmarkModel:
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """The tool's mean of its main loop, with what else it prints as metrics."""
-        failure = classify(evidence, signs=RUNTIME_SIGNS)
+        failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
-        text = output_of(evidence)
+        text = combined_output(evidence)
         found = tflite_output(text)
         if found.unknown_flag is not None:
-            return unknown_flag(evidence, found.unknown_flag)
+            return unknown_flag_failure(evidence, found.unknown_flag)
         if found.contradicts:
-            return without_times(evidence, "its last line and its loops are not those of one whole run", ())
+            return missing_times_failure(
+                evidence, "its last line and its loops are not those of one whole run", ()
+            )
         times, metrics = _times(plan, found), list(_metrics(found))
         if times is None:
             table = litert_output(text)
             if table.contradicts:
-                return without_times(evidence, "more than one run ended in it, one was asked for", ())
+                return missing_times_failure(evidence, "more than one run ended in it, one was asked for", ())
             times = litert_times(table, expected=count_setting(plan.settings, FLAGS, "num_runs"))
             metrics = litert_metrics(table)
         if times is None:
-            return without_times(evidence, "there is no complete line `Inference timings in us: ...`")
-        metrics += _of_passes(evidence)
-        placement = shown_by(tflite_placement, text, evidence)
+            return missing_times_failure(evidence, "there is no complete line `Inference timings in us: ...`")
+        metrics += _pass_metrics(evidence)
+        placement = placement_of_pass(tflite_placement, text, evidence)
         reading = time_reading(
             plan, evidence, times, placement=placement, on_cpu=_only_cpu(plan, evidence), metrics=metrics
         )
-        return _told_apart(reading, plan, placement) if isinstance(reading, Reading) else reading
+        return _with_backend_detail(reading, plan, placement) if isinstance(reading, Reading) else reading
 
 
-def _times(plan: RunPlan, found: TfliteOutput) -> Times | None:
+def _times(plan: RunPlan, found: TfliteOutput) -> LoopTimes | None:
     """Of its last line, or else of its main loop; LiteRT's native tool has a table for the one."""
     if found.mean_us is None:
         return None
-    return Times(
+    return LoopTimes(
         mean_ns=found.mean_us * 1e3,
         expected=count_setting(plan.settings, FLAGS, "num_runs"),
         summed=found.main.count if found.main else None,
@@ -101,7 +118,7 @@ def _only_cpu(plan: RunPlan, evidence: Evidence) -> str:
     return f"cpu by construction: no delegate is in {' '.join(evidence.argv or plan.argv)}"
 
 
-def _told_apart(reading: Reading, plan: RunPlan, placement: Placement | None) -> Reading:
+def _with_backend_detail(reading: Reading, plan: RunPlan, placement: Placement | None) -> Reading:
     """The kernels of the tool itself and XNNPACK's are both the CPU's, and several times apart."""
     if plan.backend not in (_CPU, _XNNPACK) or reading.accelerator != _CPU:
         return reading
@@ -116,21 +133,27 @@ def _told_apart(reading: Reading, plan: RunPlan, placement: Placement | None) ->
 
 def _metrics(found: TfliteOutput) -> Iterator[Metric]:
     loop = {} if found.main is None else found.main.figures_us
-    yield from lower({name: loop.get(name) for name in ("min", "max", "median", "p5", "p95", "std")}, "us")
-    yield from lower({"init": found.init_us, "first": found.first_us, "warmup": found.warmup_us}, "us")
-    yield from lower({"memory_init": found.init_mb, "memory_overall": found.overall_mb}, "MB")
-    yield from lower({"memory_peak": found.peak_mb}, "MB")
+    yield from lower_is_better(
+        {name: loop.get(name) for name in ("min", "max", "median", "p5", "p95", "std")}, "us"
+    )
+    yield from lower_is_better(
+        {"init": found.init_us, "first": found.first_us, "warmup": found.warmup_us}, "us"
+    )
+    yield from lower_is_better({"memory_init": found.init_mb, "memory_overall": found.overall_mb}, "MB")
+    yield from lower_is_better({"memory_peak": found.peak_mb}, "MB")
 
 
-def _of_passes(evidence: Evidence) -> Iterator[Metric]:
+def _pass_metrics(evidence: Evidence) -> Iterator[Metric]:
     """What the uncounted passes told: each kind of operator's time, and the memory at its peak."""
     for told in evidence.passes:
         text = f"{told.stdout}\n{told.stderr}"
         if told.name == PASS_FLAGS["report_peak_memory_footprint"]:
-            yield from lower({"memory_peak": tflite_output(text).peak_mb}, "MB")
+            yield from lower_is_better({"memory_peak": tflite_output(text).peak_mb}, "MB")
         elif told.name == PASS_FLAGS["enable_op_profiling"]:
             times = sorted(operator_times(text), key=lambda each: -each.average_ms)[:_MOST_OPERATORS]
-            yield from lower({f"op {each.kind} x{each.count}": each.average_ms for each in times}, "ms")
+            yield from lower_is_better(
+                {f"op {each.kind} x{each.count}": each.average_ms for each in times}, "ms"
+            )
 
 
 def _words(request: RunRequest, settings: Mapping[str, SettingValue]) -> list[str]:
@@ -142,14 +165,14 @@ def _flag_words(request: RunRequest, settings: Mapping[str, SettingValue]) -> It
     for name in FLAGS:
         value = setting(settings, FLAGS, name)
         is_given = name in PASS_FLAGS or name in ARGUMENTS_BY_BACKEND[request.backend]
-        if not is_given and name not in request.lacks and value != TOOL_DEFAULTS.get(name, ""):
-            yield f"--{name}={spelled(value)}"
+        if not is_given and name not in request.missing_flags and value != TOOL_DEFAULTS.get(name, ""):
+            yield f"--{name}={flag_text(value)}"
 
 
 def _backend_words(request: RunRequest, settings: Mapping[str, SettingValue]) -> Iterator[str]:
     for name, value in ARGUMENTS_BY_BACKEND[request.backend].items():
         # An older program has no XNNPACK to do without.
-        if name in request.lacks and request.backend == _CPU:
+        if name in request.missing_flags and request.backend == _CPU:
             continue
         said = settings.get(name)
-        yield f"--{name}={spelled(said) if said else value}"
+        yield f"--{name}={flag_text(said) if said else value}"

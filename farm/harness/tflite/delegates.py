@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from farm.harness.base.log_lines import LogLine, matching
+from farm.harness.base.log_lines import LogLine, matching_lines
 
 _REPLACING = re.compile(
     r"Replacing (\d{1,7})(?: out of (\d{1,7}))? node\(s\) with delegate \((\w[\w .-]{0,60})\) node"
@@ -65,7 +65,7 @@ _LITERT_GPU = "LITERT_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class DelegatedNodes:
     """What one delegate took of one subgraph."""
 
     software: str
@@ -86,31 +86,31 @@ class Taken:
         return self.partitions if self.nodes is None and self.total is not None else self.nodes
 
 
-def taken(lines: Sequence[LogLine]) -> list[Taken]:
+def delegated_nodes(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
     """What each delegate took, in all; 0 nodes where it was applied and took nothing.
 
     What was given back, or is not executed after all, counts as taken by nobody.
     """
     restored = [at for at, line in enumerate(lines) if _RESTORED.search(line.text) is not None]
     kept = lines[restored[-1] + 1 :] if restored else lines
-    idle = {delegate_name(match[1]) for _, match in matching(lines, _NOT_EXECUTED)}
-    idle |= {_DISPATCH for _ in matching(lines, _NOT_DISPATCHED)}
-    took = [_of_calls(each, lines) for each in _merged(_by_line(kept))]
-    if [match["none"] is None for _, match in matching(kept, _MADE)][-1:] == [False]:
+    idle = {delegate_name(match[1]) for _, match in matching_lines(lines, _NOT_EXECUTED)}
+    idle |= {_DISPATCH for _ in matching_lines(lines, _NOT_DISPATCHED)}
+    took = [_of_calls(each, lines) for each in _merge_by_delegate(_by_line(kept))]
+    if [match["none"] is None for _, match in matching_lines(kept, _MADE)][-1:] == [False]:
         idle |= {each.software for each in took if _is_gpu(each.software)}
     if idle.intersection(_BY_LIBRARY):
         return [each for each in took if each.software == XNNPACK]
     return [each for each in took if each.software not in idle]
 
 
-def _of_calls(taken: Taken, lines: Sequence[LogLine]) -> Taken:
+def _of_calls(taken: DelegatedNodes, lines: Sequence[LogLine]) -> DelegatedNodes:
     """With the nodes behind calls, where the log has their compilation; of a part, calls are no count."""
     is_of_calls = taken.software in _OF_CALLS or (
         taken.software in _MAYBE_OF_CALLS and (taken.nodes or 0) <= (taken.partitions or 0)
     )
     if not is_of_calls or taken.nodes is None or taken.nodes == 0:
         return taken
-    compiled = {match[1]: (line, match) for line, match in matching(lines, _COMPILED)}
+    compiled = {match[1]: (line, match) for line, match in matching_lines(lines, _COMPILED)}
     if taken.software == _DISPATCH and compiled:
         said = "; ".join([taken.line, *(line.quoted for line, _ in compiled.values())])
         nodes, total = (sum(int(match[at]) for _, match in compiled.values()) for at in (2, 3))
@@ -120,9 +120,9 @@ def _of_calls(taken: Taken, lines: Sequence[LogLine]) -> Taken:
     return replace(taken, nodes=None, partitions=taken.nodes)
 
 
-def _by_line(lines: Sequence[LogLine]) -> list[Taken]:
+def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
     found = [
-        Taken(
+        DelegatedNodes(
             software=delegate_name(match[3]),
             subgraph=int(match[5]) if match[5] else None,
             nodes=int(match[1]),
@@ -131,62 +131,66 @@ def _by_line(lines: Sequence[LogLine]) -> list[Taken]:
             is_replaced=True,
             line=line.quoted,
         )
-        for line, match in matching(lines, _REPLACING)
+        for line, match in matching_lines(lines, _REPLACING)
     ]
     found += [
-        Taken(
+        DelegatedNodes(
             software=delegate_name(match[1]),
             nodes=int(match[2]),
             total=int(match[3]),
             partitions=int(match[4]) if match[4] else None,
             line=line.quoted,
         )
-        for line, match in matching([line for line in lines if _NODES_DELEGATED in line.text], _DELEGATED)
+        for line, match in matching_lines(
+            [line for line in lines if _NODES_DELEGATED in line.text], _DELEGATED
+        )
     ]
     found += [
-        Taken(
+        DelegatedNodes(
             software="TIDL",
             nodes=int(match[2]),
             total=int(match[3]),
             partitions=int(match[1]),
             line=line.quoted,
         )
-        for line, match in matching(lines, _TIDL)
+        for line, match in matching_lines(lines, _TIDL)
     ]
     found += [
-        Taken(
+        DelegatedNodes(
             software=delegate_name(match[1]),
             partitions=int(match[3]) if match[3] else None,
             is_all=match[2] == "completely",
             line=line.quoted,
         )
-        for line, match in matching(lines, APPLIED)
+        for line, match in matching_lines(lines, APPLIED)
     ]
     found += [
-        Taken(software=_GPU, nodes=int(match[1]), total=int(match[1]) + int(match[2]), line=line.quoted)
-        for line, match in matching(lines, _SPLIT)
+        DelegatedNodes(
+            software=_GPU, nodes=int(match[1]), total=int(match[1]) + int(match[2]), line=line.quoted
+        )
+        for line, match in matching_lines(lines, _SPLIT)
     ]
     found += [
-        Taken(software=_GPU, nodes=0, total=int(match[1]), line=line.quoted)
-        for line, match in matching(lines, _NO_SPLIT)
+        DelegatedNodes(software=_GPU, nodes=0, total=int(match[1]), line=line.quoted)
+        for line, match in matching_lines(lines, _NO_SPLIT)
     ]
     found += [
-        Taken(software=_GPU, partitions=int(match[1]), line=line.quoted)
-        for line, match in matching(lines, _KERNELS)
+        DelegatedNodes(software=_GPU, partitions=int(match[1]), line=line.quoted)
+        for line, match in matching_lines(lines, _KERNELS)
         if int(match[1]) > 0
     ]
     if not any(_is_gpu(each.software) for each in found):
-        found += [Taken(software=_GPU, line=line.quoted) for line, _ in matching(lines, _API)]
-    profile = [(line, match) for line, match in matching(lines, _PROFILE)]
+        found += [DelegatedNodes(software=_GPU, line=line.quoted) for line, _ in matching_lines(lines, _API)]
+    profile = [(line, match) for line, match in matching_lines(lines, _PROFILE)]
     return found or [
-        Taken(software=delegate_name(match[1]), partitions=int(match[2]), line=line.quoted)
+        DelegatedNodes(software=delegate_name(match[1]), partitions=int(match[2]), line=line.quoted)
         for line, match in profile
     ]
 
 
-def _merged(taken: Sequence[Taken]) -> list[Taken]:
+def _merge_by_delegate(taken: Sequence[DelegatedNodes]) -> list[DelegatedNodes]:
     """One for each delegate: what several lines say of it is put together, graphs are added up."""
-    by_software: dict[str, list[Taken]] = {}
+    by_software: dict[str, list[DelegatedNodes]] = {}
     names = {each.software for each in taken}
     gpu = next((name for name in sorted(names) if name.startswith(_LITERT_GPU)), _GPU)
     real = next((name for name in sorted(names) if name not in (*_BY_LIBRARY, XNNPACK)), None)
@@ -195,10 +199,10 @@ def _merged(taken: Sequence[Taken]) -> list[Taken]:
         software = real if each.software in _BY_LIBRARY and real else each.software
         software = gpu if software == _GPU else software
         by_software.setdefault(software, []).append(replace(each, software=software))
-    return [_one(each) for each in by_software.values()]
+    return [_merge(each) for each in by_software.values()]
 
 
-def _one(parts: Sequence[Taken]) -> Taken:
+def _merge(parts: Sequence[DelegatedNodes]) -> DelegatedNodes:
     whole = [each for each in parts if each.nodes is not None and each.total is not None]
     counted = [each for each in parts if each.nodes is not None]
     graphs = {(each.subgraph, each.total): each for each in whole if each.is_replaced}

@@ -8,11 +8,17 @@ from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import Flag, RunRequest
-from farm.harness.base.placement_probe import shown_by
-from farm.harness.base.tool_adapter import count_setting, file_refusal, setting, spelled, tool_plan
-from farm.harness.base.tool_result import output_of, time_reading, without_times
-from farm.harness.failures.classification import classify, unreadable
-from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.base.placement_probe import placement_of_pass
+from farm.harness.base.tool_adapter import (
+    count_setting,
+    find_unsupported_reason,
+    flag_text,
+    setting,
+    tool_plan,
+)
+from farm.harness.base.tool_result import combined_output, missing_times_failure, time_reading
+from farm.harness.failures.classification import classify, unreadable_failure
+from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
 from farm.harness.tflite.litert_output import LitertOutput, litert_output
 from farm.harness.tflite.litert_times import litert_metrics, litert_times
 from farm.harness.tflite.placement import tflite_placement
@@ -49,7 +55,9 @@ class LitertBenchmark:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        return file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+        return find_unsupported_reason(
+            self.name, variant, backend, backends=self.backends, formats=self.formats
+        )
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The console command's words."""
@@ -59,22 +67,24 @@ class LitertBenchmark:
             if isinstance(flag.default, bool):
                 words += [f"--{name}"] if value else []
             elif name in _ALWAYS_GIVEN or value != flag.default:
-                words += [f"--{name}", spelled(value)]
+                words += [f"--{name}", flag_text(value)]
         return tool_plan(self.name, request, words)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """The tool's mean of its main loop."""
-        failure = classify(evidence, signs=RUNTIME_SIGNS)
+        failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
-        text = output_of(evidence)
+        text = combined_output(evidence)
         found = litert_output(text)
         if found.contradicts:
-            return unreadable(evidence, "more than one run ended in it, one was asked for")
+            return unreadable_failure(evidence, "more than one run ended in it, one was asked for")
         times = litert_times(found, expected=count_setting(plan.settings, FLAGS, "num_runs"))
         if times is None:
-            return without_times(evidence, "there is no complete line `Inference (avg): ... ms (N runs)`")
-        placement = shown_by(tflite_placement, text, evidence) or _placement(found)
+            return missing_times_failure(
+                evidence, "there is no complete line `Inference (avg): ... ms (N runs)`"
+            )
+        placement = placement_of_pass(tflite_placement, text, evidence) or _placement(found)
         return time_reading(plan, evidence, times, placement=placement, metrics=litert_metrics(found))
 
 

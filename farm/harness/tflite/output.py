@@ -46,7 +46,7 @@ _UNKNOWN_FLAG = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
+class LoopTiming:
     """One loop of runs: the warm-up, or the main one."""
 
     count: int
@@ -64,8 +64,8 @@ class TfliteOutput:
     mean_us: float | None
     #: The line that says it.
     line: str | None
-    main: Loop | None
-    warmup: Loop | None
+    main: LoopTiming | None
+    warmup: LoopTiming | None
     warmup_us: float | None
     init_us: float | None
     first_us: float | None
@@ -135,17 +135,17 @@ def _summary(line: str) -> _Summary | None:
     return None
 
 
-def _is_another(main: Loop | None, last: _Summary | None) -> bool:
+def _is_another(main: LoopTiming | None, last: _Summary | None) -> bool:
     if main is None or last is None or main.count == 0:
         return False
     return abs(main.mean_us - last.mean_us) > max(0.01, _MEANS_MAY_DIFFER * main.mean_us)
 
 
-def _loops(lines: Sequence[str]) -> list[Loop]:
+def _loops(lines: Sequence[str]) -> list[LoopTiming]:
     """The loops in their order. What has a label is none: `Timings (microseconds): count=` is of a table,
     `cpu w/ 4 threads: count=` of the tool that tries several options.
     """
-    found: list[Loop] = []
+    found: list[LoopTiming] = []
     before = ""
     for line in lines:
         match = _LOOP.search(line)
@@ -157,12 +157,12 @@ def _loops(lines: Sequence[str]) -> list[Loop]:
     return found
 
 
-def _loop(match: re.Match[str]) -> Loop:
+def _loop(match: re.Match[str]) -> LoopTiming:
     figures = {name: float(value) for name, value in _FIELD.findall(match[2])}
     mean = figures.pop("avg", figures.get("curr", 0.0))
     for name in ("first", "curr"):
         figures.pop(name, None)
-    return Loop(count=int(match[1]), mean_us=mean, figures_us=figures, line=match[0].strip())
+    return LoopTiming(count=int(match[1]), mean_us=mean, figures_us=figures, line=match[0].strip())
 
 
 def _last(pattern: re.Pattern[str], lines: Sequence[str]) -> re.Match[str] | None:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from farm.core.runs.placement import Accelerator, Placement, Share, actual
+from farm.core.runs.placement import Accelerator, Placement, Share, resolve_actual_backend
 from farm.harness.base.accelerators import accelerator_of
-from farm.harness.base.log_lines import LogLine, log_lines, matching
-from farm.harness.nnapi.placement import accelerator_of_driver, nnapi_offered, nnapi_placement
-from farm.harness.tflite.delegates import APPLIED, XNNPACK, Taken, delegate_name, taken
+from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
+from farm.harness.nnapi.placement import accelerator_of_driver, nnapi_accelerators, nnapi_placement
+from farm.harness.tflite.delegates import APPLIED, XNNPACK, DelegatedNodes, delegate_name, delegated_nodes
 
 _CREATED = re.compile(
     r"\b(\w+) delegate created\b|Created TensorFlow Lite (?:delegate for )?(\w+)|\bApplied (\w+) delegate\."
@@ -53,39 +53,39 @@ def tflite_placement(text: str) -> Placement | None:
         text: what the tool printed, both streams, or the phone's log of it.
     """
     lines = log_lines(text)
-    took = taken(lines)
+    took = delegated_nodes(lines)
     others = [each for each in took if each.software != XNNPACK and each.nodes != 0]
     xnnpack = next((each for each in took if each.software == XNNPACK and each.nodes != 0), None)
-    refused = [line.quoted for line, _ in matching(lines, _NONE)]
+    refused = [line.quoted for line, _ in matching_lines(lines, _NONE)]
     refused += [each.line for each in took if each.nodes == 0]
     if _ASKED_NNAPI.search(text) is not None:
-        refused += [line.quoted for line, _ in matching(lines, _NO_LIBRARY)]
-    warned = [line.quoted for line, _ in matching(lines, _WARNED)]
+        refused += [line.quoted for line, _ in matching_lines(lines, _NO_LIBRARY)]
+    warned = [line.quoted for line, _ in matching_lines(lines, _WARNED)]
     warnings = tuple(dict.fromkeys((*refused, *warned)))[:_MOST_WARNINGS]
     total = _total(took)
     shares = tuple(_share(each, lines) for each in others)
     if not shares and not refused and xnnpack is None:
-        shares = _created(lines, text)
-    rest = _rest(shares, others, xnnpack, total, lines, refused)
+        shares = _created_delegates(lines, text)
+    rest = _cpu_shares(shares, others, xnnpack, total, lines, refused)
     if not shares and not rest and not warnings:
         return None
     # Parts that nobody counted make no whole.
-    is_whole = all(each.nodes is not None for each in others) and not _is_too_much(others, total)
+    is_whole = all(each.nodes is not None for each in others) and not _exceeds_total(others, total)
     whole = total if is_whole else None
     found = Placement(
-        shares=(*shares, *rest), total_nodes=whole, warnings=warnings, offered=nnapi_offered(lines)
+        shares=(*shares, *rest), total_nodes=whole, warnings=warnings, offered=nnapi_accelerators(lines)
     )
     return _with_drivers(found, text)
 
 
-def _total(taken: Sequence[Taken]) -> int | None:
+def _total(taken: Sequence[DelegatedNodes]) -> int | None:
     """Without a subgraph's number, XNNPACK may have counted a graph that another delegate changed before."""
     others = [each for each in taken if each.software != XNNPACK or each.subgraph is not None]
     totals = [each.total for each in others if each.total is not None]
     return max(totals or [each.total for each in taken if each.total is not None], default=None)
 
 
-def _share(taken: Taken, lines: Sequence[LogLine]) -> Share:
+def _share(taken: DelegatedNodes, lines: Sequence[LogLine]) -> Share:
     by, kind = _hardware(taken.software, lines)
     return Share(accelerator=kind, by=by, nodes=taken.nodes, partitions=taken.partitions, line=taken.line)
 
@@ -94,7 +94,7 @@ def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator
     """What the delegate is called, and what it computes on where its name or its options say that."""
     if software.upper() == "NNAPI":
         name = _last(lines, _NNAPI_NAME) or _last(lines, _NO_DRIVER)
-        if next(matching(lines, _NNAPI_FAILED), None) is not None:
+        if next(matching_lines(lines, _NNAPI_FAILED), None) is not None:
             return f"{name or 'NNAPI'}, which failed", Accelerator.UNKNOWN
         return (name, accelerator_of_driver(name)) if name else ("NNAPI", Accelerator.UNKNOWN)
     if accelerator_of(software) is Accelerator.GPU and _last(lines, _SOFTWARE_ADAPTER) is not None:
@@ -112,9 +112,9 @@ def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator
     return software, accelerator_of(software)
 
 
-def _created(lines: Sequence[LogLine], text: str) -> tuple[Share, ...]:
+def _created_delegates(lines: Sequence[LogLine], text: str) -> tuple[Share, ...]:
     """Only that a delegate was made: what it took, nobody says."""
-    for line, match in matching(lines, _CREATED):
+    for line, match in matching_lines(lines, _CREATED):
         software = delegate_name(match[1] or match[2] or match[3])
         if software == XNNPACK and re.search(r"Use (?:NNAPI|gpu|Hexagon)\s*: \[1\]", text) is None:
             return (Share(accelerator=Accelerator.CPU, by=XNNPACK, line=line.quoted),)
@@ -125,10 +125,10 @@ def _created(lines: Sequence[LogLine], text: str) -> tuple[Share, ...]:
     return ()
 
 
-def _rest(
+def _cpu_shares(
     shares: Sequence[Share],
-    others: Sequence[Taken],
-    xnnpack: Taken | None,
+    others: Sequence[DelegatedNodes],
+    xnnpack: DelegatedNodes | None,
     total: int | None,
     lines: Sequence[LogLine],
     refused: Sequence[str],
@@ -136,7 +136,7 @@ def _rest(
     """The CPU's: XNNPACK's nodes and those of nobody."""
     taken = sum(each.held or 0 for each in others)
     is_counted = total is not None and all(each.held is not None for each in others)
-    is_counted = is_counted and not _is_too_much(others, total)
+    is_counted = is_counted and not _exceeds_total(others, total)
     if any(each.is_all for each in others) or (is_counted and total == taken and others):
         return ()
     left = (total or 0) - taken if is_counted else None
@@ -147,15 +147,15 @@ def _rest(
         return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=left, line=line),)
     if refused and not shares:
         return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=refused[0]),)
-    return _partly(others, lines)
+    return _partial_cpu_share(others, lines)
 
 
-def _is_too_much(others: Sequence[Taken], total: int | None) -> bool:
+def _exceeds_total(others: Sequence[DelegatedNodes], total: int | None) -> bool:
     """Whether they would have taken more than there is: what they counted is not the same."""
     return total is not None and sum(each.held or 0 for each in others) > total
 
 
-def _of_xnnpack(xnnpack: Taken, left: int | None) -> tuple[Share, ...]:
+def _of_xnnpack(xnnpack: DelegatedNodes, left: int | None) -> tuple[Share, ...]:
     if left is None or xnnpack.nodes is None or xnnpack.nodes > left:
         # It counts the nodes of a graph that was changed already.
         nodes = left if left is not None else xnnpack.nodes
@@ -181,7 +181,7 @@ def _of_xnnpack(xnnpack: Taken, left: int | None) -> tuple[Share, ...]:
     return (first, own)
 
 
-def _partly(others: Sequence[Taken], lines: Sequence[LogLine]) -> tuple[Share, ...]:
+def _partial_cpu_share(others: Sequence[DelegatedNodes], lines: Sequence[LogLine]) -> tuple[Share, ...]:
     """The CPU has a part, uncounted, where the tool says that the delegate has not all.
 
     Partitions of a delegate and of the CPU take turns, with a node each at least.
@@ -190,7 +190,7 @@ def _partly(others: Sequence[Taken], lines: Sequence[LogLine]) -> tuple[Share, .
         if each.nodes is not None and each.total is None and (between := (each.partitions or 0) // 2):
             least = between if between > each.nodes else None
             return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=least, line=each.line),)
-    for line, match in matching(lines, APPLIED):
+    for line, match in matching_lines(lines, APPLIED):
         if match[2] == "partially" and others:
             return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=line.quoted),)
     return ()
@@ -209,7 +209,7 @@ def _with_drivers(placement: Placement, text: str) -> Placement:
             replace(named, accelerator=only.accelerator, by=only.by, line=f"{named.line}; {only.line}"),
         )
         return replace(placement, shares=(*placement.shares[:at], *inside, *placement.shares[at + 1 :]))
-    if actual(placement, "nnapi").accelerator is Accelerator.CPU:
+    if resolve_actual_backend(placement, "nnapi").accelerator is Accelerator.CPU:
         # Most nodes were never NNAPI's, which its own count of operations would hide.
         return placement
     rest = (*placement.shares[:at], *placement.shares[at + 1 :])
@@ -223,5 +223,5 @@ def _with_drivers(placement: Placement, text: str) -> Placement:
 
 
 def _last(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> str | None:
-    found = [match[1].strip() for _, match in matching(lines, pattern)]
+    found = [match[1].strip() for _, match in matching_lines(lines, pattern)]
     return found[-1] if found else None

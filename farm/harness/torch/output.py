@@ -29,7 +29,7 @@ _LONGEST_NS = 10**15
 _PUT_ASIDE_NS = 50 * 1_000_000
 
 
-class Unit(IntEnum):
+class ObserverUnit(IntEnum):
     """What the numbers count, in nanoseconds."""
 
     MICROSECOND = 1_000
@@ -40,7 +40,7 @@ class Unit(IntEnum):
 class LastLine:
     """The tool's own summary: the mean over its main loop, timed around the whole loop."""
 
-    unit: Unit
+    unit: ObserverUnit
     mean_ns: float
     text: str
 
@@ -50,7 +50,7 @@ def last_lines(stdout: str) -> list[LastLine]:
     return [_last_line(match) for match in _LAST.finditer(stdout)]
 
 
-def observed_ns(stdout: str, unit: Unit) -> list[int]:
+def observer_values_ns(stdout: str, unit: ObserverUnit) -> list[int]:
     """The value of every complete observer line, in the order printed, in nanoseconds."""
     return [_nanoseconds(text, unit) for text in _OBSERVED.findall(stdout)]
 
@@ -63,7 +63,7 @@ def disagreement(samples_ns: Sequence[int], last: LastLine) -> str | None:
     run are allowed for that, up to half of what the last line says, which no mix-up of units comes below.
     """
     mean_ns = sum(samples_ns) / len(samples_ns)
-    cut_ns = last.unit + 5 * Unit.MICROSECOND + last.mean_ns / 100
+    cut_ns = last.unit + 5 * ObserverUnit.MICROSECOND + last.mean_ns / 100
     put_aside_ns = min(_PUT_ASIDE_NS / len(samples_ns), last.mean_ns / 2)
     if -cut_ns <= last.mean_ns - mean_ns <= cut_ns + put_aside_ns:
         return None
@@ -72,10 +72,10 @@ def disagreement(samples_ns: Sequence[int], last: LastLine) -> str | None:
 
 
 def _last_line(match: re.Match[str]) -> LastLine:
-    unit = Unit.MICROSECOND if match[1] == "Microseconds" else Unit.MILLISECOND
+    unit = ObserverUnit.MICROSECOND if match[1] == "Microseconds" else ObserverUnit.MILLISECOND
     text = " ".join(match[0].split())
     return LastLine(unit=unit, mean_ns=min(float(Decimal(match[2]) * unit), float(_LONGEST_NS)), text=text)
 
 
-def _nanoseconds(text: str, unit: Unit) -> int:
+def _nanoseconds(text: str, unit: ObserverUnit) -> int:
     return min(round(Decimal(text) * unit), _LONGEST_NS)

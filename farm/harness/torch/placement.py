@@ -3,7 +3,7 @@
 import re
 
 from farm.core.runs.placement import Accelerator, Placement, Share
-from farm.harness.base.log_lines import log_lines, matching
+from farm.harness.base.log_lines import log_lines, matching_lines
 from farm.harness.nnapi.placement import nnapi_placement
 
 #: Vulkan drivers as the log tags them: Qualcomm's, Arm's, Imagination's, Samsung's.
@@ -27,9 +27,9 @@ def pytorch_nnapi_placement(log: str, pid: int | None = None) -> Placement | Non
 def pytorch_vulkan_placement(log: str, pid: int | None = None) -> Placement | None:
     """Which Vulkan driver the process loaded. PyTorch never falls back from it: what it lacks ends runs."""
     lines = [line for line in log_lines(log) if pid is None or line.pid in (pid, None)]
-    warnings = tuple(line.quoted for line, _ in matching(lines, _NO_VULKAN))[:5]
+    warnings = tuple(line.quoted for line, _ in matching_lines(lines, _NO_VULKAN))[:5]
     for pattern, kind in ((_CPU_DRIVER, Accelerator.CPU), (_GPU_DRIVER, Accelerator.GPU)):
-        for line, match in matching(lines, pattern):
+        for line, match in matching_lines(lines, pattern):
             share = Share(accelerator=kind, by=match[1], line=line.quoted)
             return Placement(shares=(share,), warnings=warnings)
     return Placement(shares=(), warnings=warnings) if warnings else None

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from farm.core.runs.evidence import Evidence, PassEvidence
-from farm.core.runs.placement import Actual, Placement, actual
-from farm.core.runs.plan import SHOWS_PLACEMENT, RunPlan
-from farm.harness.base.placement_probe import NNAPI_LOG, NNAPI_PROPERTIES, shown_earlier
+from farm.core.runs.placement import ActualBackend, Placement, resolve_actual_backend
+from farm.core.runs.plan import PLACEMENT_PROBE, RunPlan
+from farm.harness.base.placement_probe import NNAPI_LOG, NNAPI_PROPERTIES, earlier_actual_backend
 from farm.harness.base.tool_adapter import ToolPass
 from farm.harness.torch.output import last_lines
 from farm.harness.torch.placement import pytorch_nnapi_placement, pytorch_vulkan_placement
@@ -34,7 +34,7 @@ def placement_passes(backend: str, words: Sequence[str]) -> tuple[ToolPass, ...]
     ]
     return (
         ToolPass(
-            name=SHOWS_PLACEMENT,
+            name=PLACEMENT_PROBE,
             words=few,
             properties=_PROPERTIES[backend],
             log_filters=_LOG_FILTERS[backend],
@@ -43,14 +43,16 @@ def placement_passes(backend: str, words: Sequence[str]) -> tuple[ToolPass, ...]
     )
 
 
-def shown_placement(plan: RunPlan, evidence: Evidence, backend: str) -> tuple[Actual, Placement | None]:
+def torch_actual_backend(
+    plan: RunPlan, evidence: Evidence, backend: str
+) -> tuple[ActualBackend, Placement | None]:
     """What ran, by the run's own pass, or by that of an earlier run; unknown, with the reason, by neither."""
-    found = next((each for each in evidence.passes if each.name == SHOWS_PLACEMENT), None)
+    found = next((each for each in evidence.passes if each.name == PLACEMENT_PROBE), None)
     if found is None and plan.shown is not None:
-        return shown_earlier(plan.shown, backend)
+        return earlier_actual_backend(plan.shown, backend)
     if found is None:
         return _unknown(backend, "no pass after the run shows where it ran"), None
-    if (wrong := _is_not_alike(found)) is not None:
+    if (wrong := _mismatch_reason(found)) is not None:
         return _unknown(backend, f"the pass that was to show where it ran {wrong}"), None
     placement = _PARSERS[backend](found.log, found.pid)
     if placement is None or not placement.shares:
@@ -58,10 +60,10 @@ def shown_placement(plan: RunPlan, evidence: Evidence, backend: str) -> tuple[Ac
         return _unknown(
             backend, f"the phone's log names no driver that took a part of the model{said}"
         ), placement
-    return actual(placement, backend), placement
+    return resolve_actual_backend(placement, backend), placement
 
 
-def _is_not_alike(found: PassEvidence) -> str | None:
+def _mismatch_reason(found: PassEvidence) -> str | None:
     """Why a pass does not speak for its run: it has to come to the same end."""
     if found.trouble is not None:
         return f"could not be carried out: {found.trouble.message}"
@@ -72,6 +74,6 @@ def _is_not_alike(found: PassEvidence) -> str | None:
     return None if last_lines(found.stdout) else "printed no result"
 
 
-def _unknown(backend: str, why: str) -> Actual:
-    nothing = actual(None, backend)
-    return Actual(backend=backend, accelerator=nothing.accelerator, proof=why)
+def _unknown(backend: str, why: str) -> ActualBackend:
+    nothing = resolve_actual_backend(None, backend)
+    return ActualBackend(backend=backend, accelerator=nothing.accelerator, proof=why)

@@ -7,13 +7,13 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest, TensorSpec
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
-from farm.core.runs.placement import Accelerator, Actual, Placement
+from farm.core.runs.placement import Accelerator, ActualBackend, Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import Flag, RunRequest
-from farm.harness.base.tool_adapter import file_refusal, spelled, tool_plan
-from farm.harness.failures.classification import classify, unreadable
-from farm.harness.torch.output import LastLine, disagreement, last_lines, observed_ns
-from farm.harness.torch.placement_pass import placement_passes, shown_placement
+from farm.harness.base.tool_adapter import find_unsupported_reason, flag_text, tool_plan
+from farm.harness.failures.classification import classify, unreadable_failure
+from farm.harness.torch.output import LastLine, disagreement, last_lines, observer_values_ns
+from farm.harness.torch.placement_pass import placement_passes, torch_actual_backend
 
 FLAGS: Mapping[str, Flag] = MappingProxyType(
     {
@@ -61,7 +61,9 @@ class SpeedBenchmarkTorch:
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Why this harness cannot run the variant on the backend; None when it can."""
-        refused = file_refusal(self.name, variant, backend, backends=self.backends, formats=self.formats)
+        refused = find_unsupported_reason(
+            self.name, variant, backend, backends=self.backends, formats=self.formats
+        )
         is_converted = variant is not None and variant.recipe.target == _NNAPI
         if refused is None and backend == _NNAPI and not is_converted:
             return "the file was not converted for nnapi: its target says what a file was made for"
@@ -82,9 +84,11 @@ class SpeedBenchmarkTorch:
             return failure
         found = last_lines(evidence.stdout)
         if not found:
-            return unreadable(evidence, "there is no complete line 'Main run finished. ... per iter: ...'")
+            return unreadable_failure(
+                evidence, "there is no complete line 'Main run finished. ... per iter: ...'"
+            )
         if len(found) > 1:
-            return unreadable(evidence, f"{len(found)} runs ended in it, one was asked for")
+            return unreadable_failure(evidence, f"{len(found)} runs ended in it, one was asked for")
         return _reading(plan, evidence, found[0])
 
 
@@ -103,15 +107,15 @@ def input_settings(inputs: Sequence[TensorSpec], memory_format: str) -> dict[str
 
 
 def _reading(plan: RunPlan, evidence: Evidence, last: LastLine) -> Reading | RunFailure:
-    samples = observed_ns(evidence.stdout, last.unit)
+    samples = observer_values_ns(evidence.stdout, last.unit)
     expected = _expected_samples(plan)
     if len(samples) > expected:
-        return unreadable(evidence, f"{len(samples)} values for {expected} iterations")
+        return unreadable_failure(evidence, f"{len(samples)} values for {expected} iterations")
     if last.mean_ns <= 0:
-        return unreadable(evidence, f"no iteration takes no time: {last.text}")
+        return unreadable_failure(evidence, f"no iteration takes no time: {last.text}")
     against = disagreement(samples, last) if len(samples) == expected else None
     if against is not None:
-        return unreadable(evidence, against)
+        return unreadable_failure(evidence, against)
     usable = bool(samples) and min(samples) > 0
     ran, placement = _placement(plan, evidence)
     return Reading(
@@ -125,17 +129,17 @@ def _reading(plan: RunPlan, evidence: Evidence, last: LastLine) -> Reading | Run
     )
 
 
-def _placement(plan: RunPlan, evidence: Evidence) -> tuple[Actual, Placement | None]:
+def _placement(plan: RunPlan, evidence: Evidence) -> tuple[ActualBackend, Placement | None]:
     """What ran, with what shows it."""
     command = " ".join(evidence.argv or plan.argv)
     if _VULKAN_WORD in command.split():
-        return shown_placement(plan, evidence, _VULKAN)
+        return torch_actual_backend(plan, evidence, _VULKAN)
     if plan.backend == _NNAPI:
-        return shown_placement(plan, evidence, _NNAPI)
+        return torch_actual_backend(plan, evidence, _NNAPI)
     proof = f"cpu by construction: a file made for cpu, and no --vulkan in: {command}"
     engines = [line for line in evidence.stderr.splitlines() if line.startswith(_ENGINE)]
     said = "; ".join([proof, *engines[:1]])
-    return Actual(backend=_CPU, accelerator=Accelerator.CPU, proof=said), None
+    return ActualBackend(backend=_CPU, accelerator=Accelerator.CPU, proof=said), None
 
 
 def _expected_samples(plan: RunPlan) -> int:
@@ -147,7 +151,7 @@ def _flag_words(request: RunRequest) -> list[str]:
     settings = {**request.settings, **({"vulkan": True} if request.backend == _VULKAN else {})}
     given = {name: settings.get(name, flag.default) for name, flag in FLAGS.items()}
     return [
-        f"--{name}={spelled(value)}"
+        f"--{name}={flag_text(value)}"
         for name, value in given.items()
-        if value != FLAGS[name].default or (name in _ALWAYS_GIVEN and name not in request.lacks)
+        if value != FLAGS[name].default or (name in _ALWAYS_GIVEN and name not in request.missing_flags)
     ]

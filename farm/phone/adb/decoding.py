@@ -12,7 +12,7 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b\n]{0,200}(?:\
 _UNSEEN = str.maketrans({"\ufeff": None, "\u200b": None, "\0": None, "\u00a0": " "})
 
 
-def decoded(data: bytes) -> str:
+def decode_output(data: bytes) -> str:
     """UTF-8 with replacement; UTF-16 (a PowerShell redirect) by its mark, or where half of it is NUL."""
     for mark, encoding in _BOM_ENCODINGS:
         if data.startswith(mark):
@@ -35,7 +35,7 @@ def lines(text: str) -> list[str]:
     return [without_log_prefix(line).rstrip() for line in _LINE_END.split(plain)]
 
 
-def whole_lines(text: str) -> list[str]:
+def complete_lines(text: str) -> list[str]:
     """As `lines`, without a last one that has no line end: it may be cut, and its number a smaller one."""
     return lines(text)[:-1]
 

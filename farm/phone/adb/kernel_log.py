@@ -67,12 +67,12 @@ def usb_refusals(text: str) -> tuple[UsbRefusal, ...]:
         at_s, message = _parts(line)
         if (match := _OF_HUNG_CONTROLLER.fullmatch(message)) is not None:
             hung[match[1]] = at_s
-        elif (refusal := _refusal(line)) is not None and not _is_of_hung(refusal, hung):
+        elif (refusal := _refusal(line)) is not None and not _is_of_hung_controller(refusal, hung):
             found.append(refusal)
     return tuple(found)
 
 
-def _is_of_hung(refusal: UsbRefusal, hung: Mapping[str, float | None]) -> bool:
+def _is_of_hung_controller(refusal: UsbRefusal, hung: Mapping[str, float | None]) -> bool:
     if refusal.said != _WITHOUT_REASON or refusal.controller is None or refusal.controller not in hung:
         return False
     since_s = hung[refusal.controller]

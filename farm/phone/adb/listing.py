@@ -22,7 +22,7 @@ _TALK = re.compile(r"\s*(?:\*|adb server|List of |error:|adb(?:\.exe)?:|daemon |
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListedPhone:
+class AdbDeviceRow:
     """One row."""
 
     serial: str
@@ -36,13 +36,13 @@ class ListedPhone:
     transport_id: int | None = None
 
 
-def listed_phones(text: str) -> tuple[ListedPhone, ...]:
+def adb_device_rows(text: str) -> tuple[AdbDeviceRow, ...]:
     """The rows, in the order of the listing; whatever else adb prints is left out.
 
     The last word of a last line that has no line end may be cut: it tells nothing.
     """
     *whole, last = lines(text)
-    found = (_listed(line.strip()) for line in (*whole, _without_last_tag(last)) if not _TALK.match(line))
+    found = (_device_row(line.strip()) for line in (*whole, _without_last_tag(last)) if not _TALK.match(line))
     return tuple(phone for phone in found if phone is not None)
 
 
@@ -51,7 +51,7 @@ def _without_last_tag(line: str) -> str:
     return row if _TAG.fullmatch(word) or _BUS.match(word) else line
 
 
-def _listed(line: str) -> ListedPhone | None:
+def _device_row(line: str) -> AdbDeviceRow | None:
     if (row := _ROW.fullmatch(line)) is None:
         return None
     state, rest = row[2], row[3] or ""
@@ -63,7 +63,7 @@ def _listed(line: str) -> ListedPhone | None:
     tags = {match[1]: match[2] for match in map(_TAG.fullmatch, words) if match}
     bus = next((word for word in words if _BUS.fullmatch(word)), None)
     number = tags.get("transport_id", "")
-    return ListedPhone(
+    return AdbDeviceRow(
         serial=row[1],
         state=state,
         usb_path=tags.get("usb") or bus,

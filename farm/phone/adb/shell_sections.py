@@ -36,10 +36,10 @@ def output_by_section(text: str) -> dict[str, str]:
             current = found.setdefault(line.removeprefix(_MARK), [])
         else:
             current.append(line)
-    return {name: _trimmed(section) for name, section in found.items()}
+    return {name: _trim(section) for name, section in found.items()}
 
 
-def _trimmed(section: list[str]) -> str:
+def _trim(section: list[str]) -> str:
     output = "\n".join(section).strip("\n")
     is_ended = section[-1:] == [""]
     return f"{output}\n" if output and is_ended else output

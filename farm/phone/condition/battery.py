@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from farm.phone.adb.decoding import whole_lines, whole_number
+from farm.phone.adb.decoding import complete_lines, whole_number
 
 #: android.os.BatteryManager: BATTERY_STATUS_CHARGING, DISCHARGING, NOT_CHARGING, FULL; 1 is unknown.
 _CHARGING_BY_STATUS = {2: True, 3: False, 4: False, 5: True}
@@ -19,7 +19,7 @@ _MADE_UP = "UPDATES STOPPED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Battery:
+class BatteryStatus:
     """None where the phone does not say."""
 
     level_pct: int | None = None
@@ -30,22 +30,22 @@ class Battery:
     plugged: str | None = None
 
 
-def battery(text: str) -> Battery:
+def battery_status(text: str) -> BatteryStatus:
     """The first value of each key counts: vendors add keys of their own behind.
 
     Values that are not the battery's own are none; without a battery there is only what it is plugged into.
     A last line without a line end may be cut, and does not count.
     """
     if _MADE_UP in text:
-        return Battery()
-    said = _said(text)
+        return BatteryStatus()
+    said = _fields(text)
     plugged = _plugged(said)
     if said.get("present") == "false":
-        return Battery(plugged=plugged)
+        return BatteryStatus(plugged=plugged)
     values = {key: number for key, value in said.items() if (number := whole_number(value)) is not None}
     level, scale = values.get("level"), values.get("scale", 100)
     tenths = values.get("temperature")
-    return Battery(
+    return BatteryStatus(
         level_pct=_percentage(level, scale),
         temperature_c=_celsius(tenths, values.get("voltage")),
         charging=_CHARGING_BY_STATUS.get(values.get("status", 1)),
@@ -53,10 +53,10 @@ def battery(text: str) -> Battery:
     )
 
 
-def _said(text: str) -> dict[str, str]:
+def _fields(text: str) -> dict[str, str]:
     """Values by key; keys may be whole sentences, and values missing."""
     found: dict[str, str] = {}
-    for line in whole_lines(text):
+    for line in complete_lines(text):
         key, colon, value = line.strip().partition(":")
         if colon and value.strip():
             found.setdefault(key, value.strip())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from farm.core.base.cpu_list import core_list
 from farm.core.devices.condition import CpuPolicy
-from farm.phone.adb.decoding import whole_lines, whole_number
+from farm.phone.adb.decoding import complete_lines, whole_number
 
 #: Kernels before 4 show a policy as a folder of each of its cores only.
 _POLICY_FILE = re.compile(
@@ -45,7 +45,7 @@ class Clocks:
 
 def clocks(text: str) -> Clocks:
     """What the lines say; others, and a last one that is cut, are passed over."""
-    said = [line.lstrip() for line in whole_lines(text)]
+    said = [line.lstrip() for line in complete_lines(text)]
     return Clocks(cpus=_cpu_policies(said), online=_online(said), gpu_busy_pct=_gpu_busy_pct(said))
 
 

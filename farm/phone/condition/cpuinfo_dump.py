@@ -13,7 +13,7 @@ _LOAD = re.compile(r"(?:.*\s)?Load: (\d{1,6}(?:\.\d{1,3})?) / \S+ / \S+", re.ASC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CpuUser:
+class ProcessCpuLoad:
     """One process; 100 % is one core."""
 
     pid: int
@@ -22,25 +22,25 @@ class CpuUser:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CpuUse:
+class CpuLoad:
     """Over the last while; None where the table does not say, or was cut."""
 
     load_1m: float | None = None
     #: Most first, whatever order they were listed in.
-    users: tuple[CpuUser, ...] = ()
+    users: tuple[ProcessCpuLoad, ...] = ()
     #: Of all cores together.
     total_pct: float | None = None
 
 
-def cpu_use(text: str) -> CpuUse:
+def cpu_load(text: str) -> CpuLoad:
     """The first table in the text: reports that an app hangs have one of before, and one of after."""
     said = _first_table(lines(text))
     rows = [match for line in said if (match := _ROW.fullmatch(line))]
     # A process' threads stand below it, two blanks further in.
     column = min((row.start(1) for row in rows), default=0)
     rows = [row for row in rows if row.start(1) < column + 2]
-    users = [CpuUser(pid=int(row[2]), name=row[3], busy_pct=float(row[1])) for row in rows]
-    return CpuUse(
+    users = [ProcessCpuLoad(pid=int(row[2]), name=row[3], busy_pct=float(row[1])) for row in rows]
+    return CpuLoad(
         load_1m=_first(_LOAD, said),
         users=tuple(sorted(users, key=lambda user: (-user.busy_pct, user.pid))),
         total_pct=_first(_TOTAL, said),

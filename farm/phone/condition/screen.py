@@ -2,7 +2,7 @@
 
 import re
 
-from farm.core.devices.screen_state import Found
+from farm.core.devices.screen_state import ScreenState
 from farm.phone.adb.decoding import lines
 
 _DISPLAY = re.compile(r"\s*Display Power:\s*state=(\w+).*", re.ASCII)
@@ -38,12 +38,12 @@ def stay_awake(text: str) -> bool | None:
     return None if said is None else int(said) != 0
 
 
-def found_awake(text: str) -> Found:
+def screen_state(text: str) -> ScreenState:
     """How the phone was before it was kept awake, as noted there; what is no such note says nothing."""
     noted = next((match for line in lines(text) if (match := _FOUND.fullmatch(line))), None)
     if noted is None:
-        return Found()
-    return Found(
+        return ScreenState()
+    return ScreenState(
         stay_awake=noted[1] not in ("null", "0"), screen_on={"on": True, "off": False}.get(noted[2] or "-")
     )
 

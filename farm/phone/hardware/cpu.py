@@ -7,7 +7,7 @@ from itertools import groupby
 
 from farm.core.base.cpu_list import core_list
 from farm.core.devices.hardware import Cluster
-from farm.phone.adb.decoding import lines, whole_lines
+from farm.phone.adb.decoding import complete_lines, lines
 from farm.phone.hardware.core_table import core_name
 
 _FIELD = re.compile(r"\s*([A-Za-z][\w ]*?)\s*:\s*(.*)")
@@ -36,7 +36,7 @@ def core_by_number(cpuinfo: str) -> dict[int, str]:
     """
     said: dict[int | None, dict[str, str]] = defaultdict(dict)
     number: int | None = None
-    for match in _fields(whole_lines(cpuinfo)):
+    for match in _fields(complete_lines(cpuinfo)):
         key, value = match[1], match[2].strip()
         if key == "processor" and _CORE.fullmatch(value):
             number = int(value)
@@ -58,19 +58,19 @@ def clusters(cpufreq: str, cpuinfo: str) -> tuple[Cluster, ...]:
         cpuinfo: the text of /proc/cpuinfo.
     """
     kinds = core_by_number(cpuinfo)
-    found = _policies(cpufreq, kinds) or _alike(kinds)
+    found = _policies(cpufreq, kinds) or _clusters_by_kind(kinds)
     return tuple(sorted(found, key=lambda each: (each.max_hz or 0, each.cores)))
 
 
 def possible_cores(text: str) -> int | None:
     """How many cores there can be, by /sys/devices/system/cpu/possible: also those switched off now."""
-    listed = (core_list(line) for line in whole_lines(text))
+    listed = (core_list(line) for line in complete_lines(text))
     return next((len(cores) for cores in listed if cores), None)
 
 
 def _policies(cpufreq: str, kinds: Mapping[int, str]) -> list[Cluster]:
     said: dict[str, dict[str, str]] = defaultdict(dict)
-    for line in whole_lines(cpufreq):
+    for line in complete_lines(cpufreq):
         if (match := _SYSFS.fullmatch(line)) is not None:
             said[match[1]].setdefault(match[2], match[3])
     found: dict[tuple[int, ...], Cluster] = {}
@@ -79,7 +79,7 @@ def _policies(cpufreq: str, kinds: Mapping[int, str]) -> list[Cluster]:
         if cores and cores not in found:
             found[cores] = Cluster(
                 cores=cores,
-                core=_joined(kinds[core] for core in cores if core in kinds),
+                core=_joined_kinds(kinds[core] for core in cores if core in kinds),
                 min_hz=_hertz(files.get("cpuinfo_min_freq")),
                 max_hz=_hertz(files.get("cpuinfo_max_freq")),
             )
@@ -93,12 +93,12 @@ def _cores_of(place: str, files: Mapping[str, str]) -> tuple[int, ...]:
     return next((cores for cores in told if cores and set(own) <= set(cores)), own)
 
 
-def _alike(kinds: Mapping[int, str]) -> list[Cluster]:
+def _clusters_by_kind(kinds: Mapping[int, str]) -> list[Cluster]:
     runs = groupby(sorted(kinds), key=lambda core: kinds[core])
     return [Cluster(cores=tuple(cores), core=kind) for kind, cores in runs]
 
 
-def _joined(kinds: Iterable[str]) -> str | None:
+def _joined_kinds(kinds: Iterable[str]) -> str | None:
     return " + ".join(dict.fromkeys(kinds)) or None
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from farm.core.devices.hardware import Gpu
-from farm.phone.adb.decoding import lines, whole_lines
+from farm.phone.adb.decoding import complete_lines, lines
 
 #: People quote the line.
 _GLES = re.compile(r"(?:^|[\s\"'`>])GLES: ?(.+?)[\"'`]*$")
@@ -126,4 +126,4 @@ def _vulkan_driver(packed: int | None, info: str | None) -> str | None:
 
 
 def _words(text: str) -> list[str]:
-    return [word for line in whole_lines(text) for word in line.split()]
+    return [word for line in complete_lines(text) for word in line.split()]

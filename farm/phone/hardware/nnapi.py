@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from farm.core.devices.hardware import NnapiDriver
-from farm.phone.adb.decoding import whole_lines
+from farm.phone.adb.decoding import complete_lines
 from farm.phone.identity.properties import Properties
 
 _NAME = r"([A-Za-z0-9][\w.+-]{0,63})"
@@ -41,9 +41,9 @@ def nnapi_drivers(
     states = set(services.values())
     of_services = states.pop() if len(states) == 1 else None
     found: dict[str, NnapiDriver] = {}
-    for driver in (*_declared(vintf, of_services), *_listed(service_list), *_hidl(lshal)):
+    for driver in (*_declared_drivers(vintf, of_services), *_listed_drivers(service_list), *_hidl(lshal)):
         known = found.get(driver.name)
-        found[driver.name] = driver if known is None else _both(known, driver)
+        found[driver.name] = driver if known is None else _merged(known, driver)
     if not found:
         found = {name: NnapiDriver(name=name, running=state) for name, state in services.items()}
     return tuple(found[name] for name in sorted(found))
@@ -55,7 +55,7 @@ def nnapi_feature_level(properties: Properties) -> str | None:
     return level if level.isascii() and level.isdigit() else None
 
 
-def _both(known: NnapiDriver, seen: NnapiDriver) -> NnapiDriver:
+def _merged(known: NnapiDriver, seen: NnapiDriver) -> NnapiDriver:
     """What is declared and what is there: the highest version, and the surer word on whether it runs."""
     versions = [version for version in (known.version, seen.version) if version is not None]
     running = (known.running or seen.running) if seen.running is not None else known.running
@@ -66,18 +66,18 @@ def _order(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
-def _listed(text: str) -> Iterator[NnapiDriver]:
-    for line in whole_lines(text):
+def _listed_drivers(text: str) -> Iterator[NnapiDriver]:
+    for line in complete_lines(text):
         if (match := _AIDL.search(line)) is not None:
             yield NnapiDriver(name=match[1], running=_SKIPPED not in line)
 
 
 def _hidl(text: str) -> Iterator[NnapiDriver]:
-    for line in whole_lines(text):
+    for line in complete_lines(text):
         if (match := _HIDL.search(line)) is not None:
             yield NnapiDriver(name=match[2], version=match[1], running=_is_served(line, line[match.end() :]))
         else:
-            yield from _listed(line)
+            yield from _listed_drivers(line)
 
 
 def _is_served(line: str, behind: str) -> bool | None:
@@ -86,7 +86,7 @@ def _is_served(line: str, behind: str) -> bool | None:
     return None if columns and set(columns) == {"N/A"} else _SKIPPED not in line
 
 
-def _declared(text: str, running: bool | None) -> Iterator[NnapiDriver]:
+def _declared_drivers(text: str, running: bool | None) -> Iterator[NnapiDriver]:
     for hal in _HAL.findall(_COMMENT.sub("", text)):
         tags = [(match[1], match[2]) for match in _TAG.finditer(hal)]
         if ("name", _INTERFACE) not in tags:

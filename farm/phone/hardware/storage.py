@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from farm.phone.adb.decoding import lines, whole_lines
+from farm.phone.adb.decoding import complete_lines, lines
 
 _UNIT_BYTES = {"": 1024, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 #: coreutils' -h writes `3,8G` where people part decimals by a comma.
@@ -39,7 +39,7 @@ class FileSystem:
 
 def file_systems(text: str) -> list[FileSystem]:
     """Every row that is whole, in the order of the listing: without a line end its mount may be cut."""
-    return _rows(whole_lines(text))
+    return _rows(complete_lines(text))
 
 
 def _is_cut_row(last_line: str) -> bool:

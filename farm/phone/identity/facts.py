@@ -80,7 +80,11 @@ def manufacturer(properties: Properties) -> str | None:
 
 def market_name(properties: Properties) -> str | None:
     """What it is sold as, where that is not the model."""
-    return _first(properties, _telling(properties)) if device_model(properties) is not None else None
+    return (
+        _first(properties, _marketing_properties(properties))
+        if device_model(properties) is not None
+        else None
+    )
 
 
 def soc(properties: Properties) -> str | None:
@@ -142,19 +146,19 @@ def abi_of_machine(machine: str) -> str | None:
     return _ABI_BY_MACHINE.get(name, name) or None
 
 
-def source(properties: Properties, fact: str) -> str | None:
+def fact_source(properties: Properties, fact: str) -> str | None:
     """The property that a fact was read off; None for one that no property holds."""
     match fact:
         case "abis":
             names: Sequence[str] = _ABI_LISTS
         case "market_name":
-            names = _telling(properties)
+            names = _marketing_properties(properties)
         case _:
             names = _NAMES.get(fact, ())
     return next((name for name in names if properties.get(name, "").strip() not in ("", _UNKNOWN)), None)
 
 
-def _telling(properties: Properties) -> list[str]:
+def _marketing_properties(properties: Properties) -> list[str]:
     """Where a phone may say what it is sold as, without those that say its model once more."""
     model = (device_model(properties) or "").casefold()
     return [name for name in _MARKET_NAMES if properties.get(name, "").strip().casefold() != model]

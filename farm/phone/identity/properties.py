@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from farm.phone.adb.decoding import lines, whole_lines
+from farm.phone.adb.decoding import complete_lines, lines
 
 #: `[key]: [value]`, the value over several lines now and then; a number in front is from `grep -n`.
 _START = re.compile(r"\s*(?:\d+:)?\s*\[([^\[\]\s]+)\]:\s?\[(.*)")
@@ -47,6 +47,6 @@ def _until_bracket(value: list[str]) -> str | None:
 
 
 def _assignments(text: str) -> dict[str, str]:
-    found = [match for line in whole_lines(text) if (match := _ASSIGNMENT.fullmatch(line.strip()))]
+    found = [match for line in complete_lines(text) if (match := _ASSIGNMENT.fullmatch(line.strip()))]
     optional = {match[1]: match[3] for match in found if match[2]}
     return optional | {match[1]: match[3] for match in found if not match[2]}

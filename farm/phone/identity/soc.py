@@ -119,16 +119,16 @@ def chip(properties: Properties, *, hardware: str | None = None, machine: str | 
     model, maker = _value(properties, "ro.soc.model"), _value(properties, "ro.soc.manufacturer")
     if model is not None and (model.casefold() in _SERIES or _is_of_phone(model, properties)):
         model = maker = None
-    found = _chip_found(properties, hardware, machine)
+    found = _chip_by_properties(properties, hardware, machine)
     if model is not None and (found.model or "").casefold().endswith(f" {model.casefold()}"):
         # Xiaomi's phones say `O3`, on a platform xring_o3_asic.
         return found
-    if model is not None and (said_by_itself := _chip_said(model, maker)).vendor is not None:
+    if model is not None and (said_by_itself := _chip_by_soc_model(model, maker)).vendor is not None:
         # A platform's code name: something else may say which of its chips it is.
         is_told = said_by_itself.model is None and found.model is not None
         return found if is_told and found.vendor == said_by_itself.vendor else said_by_itself
     # The model as the phone says it, with the maker that everything else is of: `T612`, platform ums9230.
-    return found if model is None else replace(_chip_said(model, maker), vendor=found.vendor)
+    return found if model is None else replace(_chip_by_soc_model(model, maker), vendor=found.vendor)
 
 
 def _is_of_phone(model: str, properties: Properties) -> bool:
@@ -136,10 +136,10 @@ def _is_of_phone(model: str, properties: Properties) -> bool:
     names = {
         properties.get(name, "").casefold() for name in ("ro.product.device", "ro.product.vendor.device")
     }
-    return model.casefold() in names and _chip_named(model, "") is None
+    return model.casefold() in names and _chip_by_name(model, "") is None
 
 
-def _chip_found(properties: Properties, hardware: str | None, machine: str | None) -> Chip:
+def _chip_by_properties(properties: Properties, hardware: str | None, machine: str | None) -> Chip:
     """By everything but ro.soc.*."""
     said = [(name, _value(properties, name)) for name in _SAYING]
     said = [(name, f"Unisoc {text}" if text and name == _OF_UNISOC else text) for name, text in said]
@@ -148,40 +148,42 @@ def _chip_found(properties: Properties, hardware: str | None, machine: str | Non
     known = [(name, text.strip()) for name, text in said if text is not None and text.strip()]
     if properties.get("ro.product.manufacturer", "").strip().casefold() in _MAKERS_OF_HEADSETS:
         known = [(name, text) for name, text in known if _code_name(text) not in _ALSO_OF_HEADSETS]
-    named = (_chip_named(text, source) for source, text in known)
+    named = (_chip_by_name(text, source) for source, text in known)
     found = next((each for each in named if each is not None), None)
     return found or _of_board(known) or _family(known) or _only_vendor(known) or Chip()
 
 
-def _chip_said(model: str, maker: str | None) -> Chip:
+def _chip_by_soc_model(model: str, maker: str | None) -> Chip:
     """By ro.soc.*: the model as the phone says it, but for code names (a Pixel 7 says GS201)."""
     known = CHIP_BY_PLATFORM.get(model.casefold())
     code_name = _code_name(model)
     if code_name in FAMILY_BY_PLATFORM and code_name.isalpha():
         return Chip(vendor=FAMILY_BY_PLATFORM[code_name][0], platform=code_name, source="ro.soc.model")
-    recognised = _chip_named(model, "")
+    recognised = _chip_by_name(model, "")
     guessed = recognised.vendor if recognised else None
     vendor = next((vendor for vendor, _ in _vendors([("", maker)])), maker) if maker else guessed
     if known is not None and known[0] == (vendor or known[0]):
         source = f"ro.soc.model, {model}"
-        return Chip(vendor=known[0], model=known[1], name=sold_as(known[1]), source=source)
+        return Chip(vendor=known[0], model=known[1], name=marketing_name(known[1]), source=source)
     first, _, rest = model.partition(" ")
     if rest and first.casefold() in {(vendor or "").casefold(), (maker or "").casefold()}:
         model = rest.strip()
-    return Chip(vendor=vendor, model=model, name=sold_as(model), source="ro.soc.model")
+    return Chip(vendor=vendor, model=model, name=marketing_name(model), source="ro.soc.model")
 
 
-def _chip_named(text: str, source: str) -> Chip | None:
+def _chip_by_name(text: str, source: str) -> Chip | None:
     """The chip that a text names, by its part number or by a code name that means one chip."""
     names_platform = source in (*_PLATFORMS, *_HINTING, *_BOARDS) or _TREE.fullmatch(text) is not None
     if names_platform and _family_name(text) is not None:
         return None
     if (known := CHIP_BY_PLATFORM.get(_code_name(text))) is not None and _is_of_chip(known[0], text, source):
-        return Chip(vendor=known[0], model=known[1], name=sold_as(known[1]), source=f"{source}, {text}")
+        return Chip(
+            vendor=known[0], model=known[1], name=marketing_name(known[1]), source=f"{source}, {text}"
+        )
     for vendor, part in _PARTS:
         if (match := part.search(_TWICE.sub(r"\1", text))) is not None:
-            model = _written(vendor, match[0])
-            return Chip(vendor=vendor, model=model, name=sold_as(model), source=source)
+            model = _part_text(vendor, match[0])
+            return Chip(vendor=vendor, model=model, name=marketing_name(model), source=source)
     return None
 
 
@@ -207,7 +209,7 @@ def _is_of_chip(vendor: str, text: str, source: str) -> bool:
     return not is_word or source not in _OF_PHONES or _QUALCOMM in text.casefold()
 
 
-def _written(vendor: str, part: str) -> str:
+def _part_text(vendor: str, part: str) -> str:
     """A part's number as its maker writes it."""
     match vendor:
         case "Samsung":
@@ -237,7 +239,7 @@ def _of_board(known: list[tuple[str, str]]) -> Chip | None:
         return None
     is_numbered = f"EXYNOS{number}" not in NAMES and f"S5E{number}" in NAMES
     part = f"s5e{number}" if is_numbered else f"exynos{number}"
-    return _chip_named(part, source) or _family([(source, part)])
+    return _chip_by_name(part, source) or _family([(source, part)])
 
 
 def _family(known: list[tuple[str, str]]) -> Chip | None:
@@ -266,7 +268,7 @@ def _vendors(known: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         yield from ((vendor, source) for word, vendor in VENDORS.items() if folded.startswith(word))
 
 
-def sold_as(model: str) -> str | None:
+def marketing_name(model: str) -> str | None:
     """The name a part is sold under, where that says more than its number."""
     number = _NUMBER.match(model.upper())
     name = (NAMES.get(model.upper()) or NAMES.get(number[1])) if number else None

@@ -29,18 +29,18 @@ def control_states(text: str) -> tuple[ControlState, ...]:
             name=row.name,
             asked=row.asked,
             before=row.before,
-            held_before=row.now,
+            actual_before=row.now,
             problem=None if row.before is not None else "the phone does not have it",
         )
         for row in _rows(text)
     )
 
 
-def held_afterwards(states: Sequence[ControlState], text: str) -> tuple[ControlState, ...]:
+def with_read_back(states: Sequence[ControlState], text: str) -> tuple[ControlState, ...]:
     """The same with what was read back after the run; of what is not in the text that stays unknown."""
     now_by_name = {row.name: row.now for row in _rows(text)}
     return tuple(
-        replace(state, held_after=now_by_name[state.name]) if state.name in now_by_name else state
+        replace(state, actual_after=now_by_name[state.name]) if state.name in now_by_name else state
         for state in states
     )
 

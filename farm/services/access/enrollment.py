@@ -7,20 +7,20 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
-from farm.core.errors import AuthError, Conflict, NotFound, RequestReused
+from farm.core.errors import AuthError, Conflict, IdempotencyKeyReused, NotFound
 from farm.store.hosts import hosts, join_tokens
 from farm.store.hosts.join_tokens import JoinToken
-from farm.store.hosts.transitions import rejoin
+from farm.store.hosts.transitions import reactivate_host
 from farm.wire.agents.protocol import Enrollment, EnrollmentAnswer
 from farm.wire.base import check_served
 from farm.wire.documents.join_tokens import NewTokenView, TokenRequest, TokenState, TokenView
-from farm.wire.tokens import SecretKind, drawn_secret, hash_of, new_secret
+from farm.wire.tokens import TokenKind, derive_secret, hash_of, new_secret
 
 #: To whoever asks for another token under the secret of one that there is.
-DRAW_ANOTHER = "draw another one for another request; only the very same may be sent again"
-NOBODYS_CREDENTIAL = "no host has this credential"
+NOT_THE_SAME_HINT = "draw another one for another request; only the very same may be sent again"
+UNKNOWN_CREDENTIAL = "no host has this credential"
 #: An agent that beat so recently is there; they beat every ten seconds at least.
-BEATING = timedelta(seconds=30)
+RECENT_HEARTBEAT = timedelta(seconds=30)
 
 
 def create_join_token(connection: Connection, *, auto_admit: bool, now: datetime) -> str:
@@ -38,10 +38,10 @@ def issue_join_token(
 
     Raises:
         InvalidInput: what the caller drew is no secret.
-        RequestReused: it is the token of another request.
+        IdempotencyKeyReused: it is the token of another request.
     """
-    kind, valid_for = SecretKind.JOIN, timedelta(seconds=request.valid_s)
-    token = new_secret(kind) if request.token is None else drawn_secret(kind, request.token)
+    kind, valid_for = TokenKind.JOIN, timedelta(seconds=request.valid_s)
+    token = new_secret(kind) if request.token is None else derive_secret(kind, request.token)
     kept = join_tokens.find_join_token(connection, hash_of(token))
     if kept is None:
         kept = join_tokens.add_join_token(
@@ -53,7 +53,9 @@ def issue_join_token(
             actor=actor,
         )
     elif kept.auto_admit != request.auto_admit or not _was_valid_for(kept, valid_for, now):
-        raise RequestReused(f"join token {kept.token_id} was made by another request", hint=DRAW_ANOTHER)
+        raise IdempotencyKeyReused(
+            f"join token {kept.token_id} was made by another request", hint=NOT_THE_SAME_HINT
+        )
     return NewTokenView(**_token_fields(kept, now), token=token, agents_url=agents_url)
 
 
@@ -97,7 +99,7 @@ def check_join_token(connection: Connection, enrollment: Enrollment, *, now: dat
     Raises:
         AuthError: the token is unknown, used up or too old.
     """
-    if not join_tokens.is_good(connection, hash_of(enrollment.join_token.get_secret_value()), now=now):
+    if not join_tokens.is_valid_token(connection, hash_of(enrollment.join_token.get_secret_value()), now=now):
         raise _bad_join_token()
 
 
@@ -113,7 +115,7 @@ def enroll(
         Conflict: an agent of that name is at work, and the caller is not it; the token stays good.
     """
     host_id = HostId(enrollment.host)
-    credential = new_secret(SecretKind.HOST)
+    credential = new_secret(TokenKind.HOST)
     # The token's row refers to the host, so the host is there first; a bad token rolls it back.
     hosts.put_host(
         connection, host_id=host_id, credential_hash=hash_of(credential), auto_admit=False, now=now
@@ -124,10 +126,10 @@ def enroll(
     if auto_admit is None:
         raise _bad_join_token()
     # An operator made the token: that lets a machine back in which another had taken out.
-    rejoin(connection, host_id, now=now)
+    reactivate_host(connection, host_id, now=now)
     # Only who has a good token learns which hosts there are; the refusal rolls its use back.
     if known_as != host_id:
-        _check_nobody_is(connection, host_id, now=now)
+        _check_name_is_free(connection, host_id, now=now)
     hosts.put_host(
         connection, host_id=host_id, credential_hash=hash_of(credential), auto_admit=auto_admit, now=now
     )
@@ -140,14 +142,14 @@ def _bad_join_token() -> AuthError:
     )
 
 
-def _check_nobody_is(connection: Connection, host_id: HostId, *, now: datetime) -> None:
+def _check_name_is_free(connection: Connection, host_id: HostId, *, now: datetime) -> None:
     """Two machines of one name, cloned ones say, would each take the other's credential away."""
     session = hosts.current_session(connection, host_id)
-    if session is not None and session.beat_at > now - BEATING:
+    if session is not None and session.heartbeat_at > now - RECENT_HEARTBEAT:
         raise Conflict(
             f"an agent called {host_id} is at work",
             hint="call this one otherwise (--host NAME); if it is this machine's, just stopped, try again in "
-            f"{BEATING.total_seconds():.0f} s",
+            f"{RECENT_HEARTBEAT.total_seconds():.0f} s",
         )
 
 
@@ -161,7 +163,7 @@ def authenticate(connection: Connection, credential: str) -> HostId:
     """
     host_id = hosts.find_host_by_credential(connection, hash_of(credential))
     if host_id is None:
-        raise AuthError(NOBODYS_CREDENTIAL)
+        raise AuthError(UNKNOWN_CREDENTIAL)
     return host_id
 
 
@@ -169,7 +171,7 @@ def check_wire_version(version: int) -> None:
     """Refuse an agent this farm cannot understand.
 
     Raises:
-        WireVersionUnserved: naming the versions that are served.
+        WireVersionUnsupported: naming the versions that are served.
     """
     check_served(version)
 

@@ -6,61 +6,71 @@ from datetime import datetime, timedelta
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
-from farm.core.operations.event import DeviceEvent, EventKind, FarmEvent, Subject
+from farm.core.operations.event import DeviceEvent, EventKind, EventSubject, FarmEvent
 from farm.store.devices.devices import Device
-from farm.store.operations.events import last_told_at, record_event
+from farm.store.operations.events import last_event_at, record_event
 
-ANOTHERS_HINT = "when nobody restored a database or copied a folder, somebody uses this host's credential"
+FOREIGN_CREDENTIAL_HINT = (
+    "when nobody restored a database or copied a folder, somebody uses this host's credential"
+)
 
 #: However often a host asks, the log tells of it once in so long: a flood of requests is none of rows.
-TOLD_EVERY = timedelta(minutes=1)
+RECORD_EVERY = timedelta(minutes=1)
 
 
 #: Who shows no token, or one that lets nobody in.
-NOBODY = "nobody"
+ANONYMOUS = "nobody"
 #: As that, where agents call: neither hides the other. No person's name and no host's is written like this.
-NO_AGENT = "nobody:agent"
+ANONYMOUS_AGENT = "nobody:agent"
 
 
-def note_refusal(connection: Connection, host_id: HostId, cause: str, *, now: datetime) -> None:
+def record_refusal(connection: Connection, host_id: HostId, cause: str, *, now: datetime) -> None:
     """Record that a host's credential was used for what is another's."""
     actor = f"agent:{host_id}"
-    _tell(connection, FarmEvent.ACCESS_REFUSED, Subject.HOST, host_id, cause, actor=actor, now=now)
+    _record_throttled(
+        connection, FarmEvent.ACCESS_REFUSED, EventSubject.HOST, host_id, cause, actor=actor, now=now
+    )
 
 
-def note_callers_refusal(connection: Connection, actor: str, cause: str, *, now: datetime) -> None:
+def record_caller_refusal(connection: Connection, actor: str, cause: str, *, now: datetime) -> None:
     """Record that a person or script, or somebody nobody knows, asked for what they may not."""
-    _tell(connection, FarmEvent.ACCESS_REFUSED, Subject.ACCESS, actor, cause, actor=actor, now=now)
+    _record_throttled(
+        connection, FarmEvent.ACCESS_REFUSED, EventSubject.ACCESS, actor, cause, actor=actor, now=now
+    )
 
 
-def note_second_claim(connection: Connection, device: Device, host_id: HostId, *, now: datetime) -> None:
+def record_second_claim(connection: Connection, device: Device, host_id: HostId, *, now: datetime) -> None:
     """Record that a host has a phone online that is online at another one, and stays there (I21)."""
     cause = f"host {host_id} has it online, too: it stays with {device.host_id}"
     kind = DeviceEvent.CLAIM_REFUSED
-    _tell(connection, kind, Subject.DEVICE, device.device_id, cause, actor=f"agent:{host_id}", now=now)
+    _record_throttled(
+        connection, kind, EventSubject.DEVICE, device.device_id, cause, actor=f"agent:{host_id}", now=now
+    )
 
 
-def note_claimants(
+def record_ambiguous_serial(
     connection: Connection, device: Device, claimants: Sequence[str], host_id: HostId, *, now: datetime
 ) -> None:
     """Record that a host has several phones of one name, and that none of them is used."""
     cause = f"host {host_id} has several phones that say they are this one: {', '.join(claimants)}"
     kind = DeviceEvent.CLAIM_REFUSED
-    _tell(connection, kind, Subject.DEVICE, device.device_id, cause, actor=f"agent:{host_id}", now=now)
+    _record_throttled(
+        connection, kind, EventSubject.DEVICE, device.device_id, cause, actor=f"agent:{host_id}", now=now
+    )
 
 
-def _tell(
+def _record_throttled(
     connection: Connection,
     kind: EventKind,
-    subject: Subject,
+    subject: EventSubject,
     subject_id: str,
     cause: str,
     *,
     actor: str,
     now: datetime,
 ) -> None:
-    before = last_told_at(connection, kind, subject, subject_id)
-    if before is None or now - before >= TOLD_EVERY:
+    before = last_event_at(connection, kind, subject, subject_id)
+    if before is None or now - before >= RECORD_EVERY:
         record_event(
             connection,
             at=now,

@@ -6,14 +6,14 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from farm.core.errors import AuthError, Conflict, InvalidInput, NotFound, RequestReused
+from farm.core.errors import AuthError, Conflict, IdempotencyKeyReused, InvalidInput, NotFound
 from farm.core.operations.role import Caller, Role
-from farm.services.access.enrollment import DRAW_ANOTHER
+from farm.services.access.enrollment import NOT_THE_SAME_HINT
 from farm.store.hosts import hosts
 from farm.store.operations import access_tokens
 from farm.store.operations.access_tokens import AccessToken
 from farm.wire.documents.access import AccessRequest, AccessState, AccessTokenView, NewAccessTokenView
-from farm.wire.tokens import SecretKind, drawn_secret, hash_of, new_secret, token_id_of
+from farm.wire.tokens import TokenKind, derive_secret, hash_of, new_secret, token_id_of
 
 ASK_AN_ADMIN = (
     "an admin of this farm makes a new one: farm token create --role ROLE --name NAME --out FILE; "
@@ -30,26 +30,30 @@ def issue_access_token(
 
     Raises:
         InvalidInput: what the caller drew is no secret.
-        RequestReused: it is the token of another request.
+        IdempotencyKeyReused: it is the token of another request.
     """
-    token = _drawn(request)
+    token = _draw_token(request)
     kept = access_tokens.find_token(connection, hash_of(token))
     if kept is None:
         # Who draws many can find two of one name, and neither could be revoked by it.
         if access_tokens.find_access_token(connection, token_id_of(token)) is not None:
-            raise RequestReused(f"there is an access token {token_id_of(token)} already", hint=DRAW_ANOTHER)
-        kept = _made(connection, request, hash_of(token), now=now, actor=actor)
-    elif not _is_answer_to(kept, request, actor):
-        raise RequestReused(f"access token {kept.token_id} was made by another request", hint=DRAW_ANOTHER)
+            raise IdempotencyKeyReused(
+                f"there is an access token {token_id_of(token)} already", hint=NOT_THE_SAME_HINT
+            )
+        kept = _add_token(connection, request, hash_of(token), now=now, actor=actor)
+    elif not _is_same_request(kept, request, actor):
+        raise IdempotencyKeyReused(
+            f"access token {kept.token_id} was made by another request", hint=NOT_THE_SAME_HINT
+        )
     return NewAccessTokenView(**_fields(kept, now), token=token)
 
 
-def _drawn(request: AccessRequest) -> str:
-    kind = SecretKind.USER
-    return new_secret(kind) if request.token is None else drawn_secret(kind, request.token)
+def _draw_token(request: AccessRequest) -> str:
+    kind = TokenKind.USER
+    return new_secret(kind) if request.token is None else derive_secret(kind, request.token)
 
 
-def _made(
+def _add_token(
     connection: Connection, request: AccessRequest, token_hash: str, *, now: datetime, actor: str
 ) -> AccessToken:
     return access_tokens.add_access_token(
@@ -63,7 +67,7 @@ def _made(
     )
 
 
-def _is_answer_to(kept: AccessToken, request: AccessRequest, actor: str) -> bool:
+def _is_same_request(kept: AccessToken, request: AccessRequest, actor: str) -> bool:
     valid_for = None if kept.expires_at is None else kept.expires_at - kept.created_at
     asked_for = None if request.valid_s is None else timedelta(seconds=request.valid_s)
     same = (kept.name, kept.role, kept.created_by) == (request.name, request.role, actor)
@@ -84,7 +88,7 @@ def revoke_access_token(
         NotFound: there is no such token.
         Conflict: it was revoked, or is too old already.
     """
-    is_revoked = access_tokens.end_access_token(connection, token_id, now=now, actor=actor)
+    is_revoked = access_tokens.revoke_access_token(connection, token_id, now=now, actor=actor)
     found = access_tokens.find_access_token(connection, token_id)
     if found is None:
         raise NotFound(f"there is no access token {token_id}", hint="`farm token list` names them")
@@ -107,11 +111,11 @@ def authenticate_caller(connection: Connection, credential: str, *, now: datetim
     token_hash = hash_of(credential)
     token = access_tokens.find_valid_token(connection, token_hash, now=now)
     if token is not None:
-        return Caller(name=token.name, role=token.role, is_proven=True)
+        return Caller(name=token.name, role=token.role, is_authenticated=True)
     host_id = hosts.find_host_by_credential(connection, token_hash)
     if host_id is None:
         raise AuthError("the access token is unknown, too old or revoked", hint=ASK_AN_ADMIN)
-    return Caller(name=host_id, role=Role.AGENT, is_proven=True)
+    return Caller(name=host_id, role=Role.AGENT, is_authenticated=True)
 
 
 def check_an_admin_can_call(connection: Connection, *, now: datetime) -> None:

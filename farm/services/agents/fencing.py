@@ -10,7 +10,7 @@ from farm.store.devices import fencing_tokens
 from farm.wire.agents.protocol import AttemptReport
 
 
-def heed_fences(
+def apply_reported_fences(
     connection: Connection, host_id: HostId, reports: Sequence[AttemptReport], *, now: datetime
 ) -> None:
     """Raise the tokens of a host's devices to the highest that its agent quotes for them.

@@ -11,7 +11,7 @@ from farm.store.hosts import hosts
 from farm.store.jobs import attempts
 
 
-def check_needs(connection: Connection, host_id: HostId, digest: Digest) -> None:
+def check_file_is_needed(connection: Connection, host_id: HostId, digest: Digest) -> None:
     """Refuse an agent a file that is none of its own work's.
 
     Raises:

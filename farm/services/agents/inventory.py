@@ -7,30 +7,32 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, DeviceId, HostId
-from farm.core.checks.incident import went_away
+from farm.core.checks.incident import became_unreachable
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.jobs.attempt import AttemptState
-from farm.services.access.refused_requests import note_claimants, note_second_claim
+from farm.services.access.refused_requests import record_ambiguous_serial, record_second_claim
 from farm.services.agents.fencing import raise_fences
-from farm.services.agents.takeover import stays, take_over
-from farm.services.agents.unchanged_report import says_nothing_new
-from farm.services.checks.checks import check_where_needed, heed_uncleanable, watch_boots
-from farm.services.checks.incidents import notice_trouble
-from farm.services.devices.software_updates import note_update
-from farm.services.upkeep.charging import note_charging
-from farm.services.upkeep.device_settings import set_up_where_wanted
-from farm.services.upkeep.recovery import note_recovered, note_recovery
-from farm.store.devices import devices, facts, transitions
-from farm.store.devices import reports as sightings
+from farm.services.agents.takeover import keeps_host, take_over
+from farm.services.agents.unchanged_report import is_report_unchanged
+from farm.services.checks.checks import apply_failed_cleanup, detect_boot_loop, queue_check_if_needed
+from farm.services.checks.incidents import detect_incident
+from farm.services.devices.software_updates import record_update
+from farm.services.upkeep.charging import record_charging
+from farm.services.upkeep.device_settings import provision_where_wanted
+from farm.services.upkeep.recovery import clear_recovery_alarm, record_recovery
+from farm.store.devices import devices
+from farm.store.devices import facts as device_facts
+from farm.store.devices import reports as device_reports
+from farm.store.devices import transitions as device_transitions
 from farm.store.devices.devices import Device
-from farm.store.devices.reports import Seen
-from farm.store.devices.unit_numbers import give_unit
+from farm.store.devices.reports import DeviceStatusUpdate
+from farm.store.devices.unit_numbers import assign_unit_number
 from farm.store.hosts import hosts
 from farm.wire.agents.protocol import DeviceReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class InventoryResult:
     """What came of an agent's list of phones."""
 
     #: Phones whose facts are wanted.
@@ -40,14 +42,14 @@ class Noted:
     unchanged: Sequence[Device] | None
 
 
-def note_devices(
+def record_devices(
     connection: Connection,
     host_id: HostId,
     reports: Sequence[DeviceReport],
     *,
     held: Collection[AttemptId],
     now: datetime,
-) -> Noted:
+) -> InventoryResult:
     """Apply a complete list of a host's phones: those it leaves out are absent.
 
     `held` are the attempts the agent has in hand.
@@ -57,35 +59,35 @@ def note_devices(
     known = {device.device_id: device for device in here}
     gone = [each for each in here if each.device_id not in listed and each.presence is not Presence.ABSENT]
     for device in gone:
-        sightings.mark_absent(
+        device_reports.mark_absent(
             connection, device.device_id, presence=device.presence, now=now, cause="adb does not list it"
         )
     heard = []
     for device_id, report in listed.items():
-        device = known.get(device_id) or _device_of_elsewhere(connection, host_id, report, now=now)
-        seen = _heard(connection, host_id, device, report, held=held, now=now)
+        device = known.get(device_id) or _adopt_device(connection, host_id, report, now=now)
+        seen = _observe(connection, host_id, device, report, held=held, now=now)
         if seen is not None:
             heard.append((seen, report))
-    sightings.update_seen(connection, host_id, [seen for seen, _ in heard], now=now)
+    device_reports.record_status_updates(connection, host_id, [seen for seen, _ in heard], now=now)
     for seen, report in heard:
-        _heed(connection, host_id, seen, report, now=now)
-    if any(_went_away(device, listed.get(device_id)) for device_id, device in known.items()):
-        notice_trouble(connection, host_id, now=now)
-    is_old = not gone and all(_says_nothing_new(host_id, seen, report) for seen, report in heard)
+        _apply(connection, host_id, seen, report, now=now)
+    if any(_is_disconnect(device, listed.get(device_id)) for device_id, device in known.items()):
+        detect_incident(connection, host_id, now=now)
+    is_old = not gone and all(_is_unchanged(host_id, seen, report) for seen, report in heard)
     # Without facts nothing can be planned for a phone, so it is not online yet.
     wanted = [seen.device.device_id for seen, report in heard if seen.presence is not report.presence]
-    return Noted(wanted=wanted, unchanged=here if is_old else None)
+    return InventoryResult(wanted=wanted, unchanged=here if is_old else None)
 
 
-def _went_away(device: Device, report: DeviceReport | None) -> bool:
-    return went_away(device.presence, Presence.ABSENT if report is None else report.presence)
+def _is_disconnect(device: Device, report: DeviceReport | None) -> bool:
+    return became_unreachable(device.presence, Presence.ABSENT if report is None else report.presence)
 
 
-def _says_nothing_new(host_id: HostId, seen: Seen, report: DeviceReport) -> bool:
-    return seen.is_as_before(host_id) and says_nothing_new(seen.device, report)
+def _is_unchanged(host_id: HostId, seen: DeviceStatusUpdate, report: DeviceReport) -> bool:
+    return seen.is_unchanged(host_id) and is_report_unchanged(seen.device, report)
 
 
-def _heard(
+def _observe(
     connection: Connection,
     host_id: HostId,
     device: Device,
@@ -93,25 +95,25 @@ def _heard(
     *,
     held: Collection[AttemptId],
     now: datetime,
-) -> Seen | None:
+) -> DeviceStatusUpdate | None:
     """What a report says of a phone; None where the phone stays with another host."""
     if device.host_id != host_id:
-        if stays(device, report):
+        if keeps_host(device, report):
             if report.presence is Presence.ONLINE:
-                note_second_claim(connection, device, host_id, now=now)
+                record_second_claim(connection, device, host_id, now=now)
             return None
         device = take_over(connection, device, host_id, now=now)
     facts_id = (
-        facts.put_facts(connection, device.device_id, report.facts, now=now)
+        device_facts.put_facts(connection, device.device_id, report.facts, now=now)
         if report.facts
         else device.facts_id
     )
     if report.facts:
-        note_update(connection, device, report.facts, host_id, now=now)
+        record_update(connection, device, report.facts, host_id, now=now)
     if report.facts and device.unit is None:
-        give_unit(connection, device.device_id, report.facts.device_model, now=now)
+        assign_unit_number(connection, device.device_id, report.facts.device_model, now=now)
     is_unknown = report.presence is Presence.ONLINE and facts_id is None
-    return Seen(
+    return DeviceStatusUpdate(
         device=device,
         serial=report.serial,
         presence=Presence.BOOTING if is_unknown else report.presence,
@@ -122,20 +124,20 @@ def _heard(
     )
 
 
-def _heed(
-    connection: Connection, host_id: HostId, seen: Seen, report: DeviceReport, *, now: datetime
+def _apply(
+    connection: Connection, host_id: HostId, seen: DeviceStatusUpdate, report: DeviceReport, *, now: datetime
 ) -> None:
     """What follows from what was seen, once it is noted."""
-    note_charging(connection, seen.device, report.condition, host_id, now=now)
-    note_recovery(connection, seen.device, report.recovery, host_id, now=now)
-    note_recovered(connection, seen.device, report, now=now)
+    record_charging(connection, seen.device, report.condition, host_id, now=now)
+    record_recovery(connection, seen.device, report.recovery, host_id, now=now)
+    clear_recovery_alarm(connection, seen.device, report, now=now)
     if report.claimants:
-        note_claimants(connection, seen.device, report.claimants, host_id, now=now)
-    _heed_fence(connection, host_id, seen.device, report, now=now)
-    _see_to_health(connection, seen.device, host_id, seen.presence, report, now=now)
+        record_ambiguous_serial(connection, seen.device, report.claimants, host_id, now=now)
+    _apply_fence(connection, host_id, seen.device, report, now=now)
+    _queue_needed_check(connection, seen.device, host_id, seen.presence, report, now=now)
 
 
-def _heed_fence(
+def _apply_fence(
     connection: Connection, host_id: HostId, device: Device, report: DeviceReport, *, now: datetime
 ) -> None:
     """Never give a token twice: the phone may come from another farm, or the database was put back."""
@@ -144,7 +146,7 @@ def _heed_fence(
         raise_fences(connection, host_id, {device.device_id: known}, now=now)
 
 
-def _see_to_health(
+def _queue_needed_check(
     connection: Connection,
     device: Device,
     host_id: HostId,
@@ -158,18 +160,18 @@ def _see_to_health(
     if has_moved:
         trusted = [Health.GOOD, Health.SUSPECT]
         cause = f"it moved from {device.host_id} to {host_id}"
-        transitions.move_health(
+        device_transitions.move_health(
             connection, device.device_id, sources=trusted, to=Health.UNKNOWN, now=now, cause=cause
         )
         device = devices.get_device(connection, device.device_id)
-    watch_boots(connection, device, presence, now=now)
+    detect_boot_loop(connection, device, presence, now=now)
     if presence is Presence.ONLINE and report.detail is not None:
-        heed_uncleanable(connection, device.device_id, report.detail, now=now)
-    if presence is Presence.ONLINE and report.wants_setup:
-        set_up_where_wanted(connection, device, host_id, now=now)
+        apply_failed_cleanup(connection, device.device_id, report.detail, now=now)
+    if presence is Presence.ONLINE and report.wants_provisioning:
+        provision_where_wanted(connection, device, host_id, now=now)
     if presence is Presence.ONLINE:
         arrived = has_moved or device.presence is not Presence.ONLINE
-        check_where_needed(connection, device, arrived=arrived, now=now)
+        queue_check_if_needed(connection, device, arrived=arrived, now=now)
 
 
 def _cleaned_fence(device: Device, report: DeviceReport, held: Collection[AttemptId]) -> int:
@@ -180,7 +182,7 @@ def _cleaned_fence(device: Device, report: DeviceReport, held: Collection[Attemp
     same: then an agent began it whose word was lost, with its folder or on the way.
     """
     nothing_ran = (
-        device.last_attempt_state is AttemptState.GIVEN_BACK
+        device.last_attempt_state is AttemptState.RETURNED
         and device.last_attempt_id not in held
         and device.cleaned_fence == device.fence - 1
         and report.known_fence < device.fence
@@ -188,15 +190,13 @@ def _cleaned_fence(device: Device, report: DeviceReport, held: Collection[Attemp
     return max(device.fence if nothing_ran else 0, report.cleaned_fence)
 
 
-def _device_of_elsewhere(
-    connection: Connection, host_id: HostId, report: DeviceReport, *, now: datetime
-) -> Device:
+def _adopt_device(connection: Connection, host_id: HostId, report: DeviceReport, *, now: datetime) -> Device:
     """A phone that this host did not have before: another host's, or a new one."""
     device_id = DeviceId(report.device_id)
     found = devices.find_device(connection, device_id)
     if found is not None:
         return found
     admin = Admin.ACTIVE if hosts.is_auto_admitting(connection, host_id) else Admin.PENDING
-    return sightings.add_device(
+    return device_reports.add_device(
         connection, device_id=device_id, host_id=host_id, serial=report.serial, admin=admin, now=now
     )

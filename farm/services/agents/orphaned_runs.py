@@ -13,10 +13,10 @@ from farm.store.jobs.attempts import Attempt
 from farm.wire.agents.protocol import AttemptReport
 
 #: A run that has begun; what was only being prepared is begun anew at less cost.
-_BEGUN = (AttemptState.MEASURING, AttemptState.REPORTING)
+_STARTED = (AttemptState.MEASURING, AttemptState.REPORTING)
 
 
-def continuing(
+def orphaned_runs(
     connection: Connection,
     host_id: HostId,
     reports: Sequence[AttemptReport],
@@ -28,7 +28,7 @@ def continuing(
     They stay lost: a lost attempt changes by its own late report alone (I6). Their phones get nothing else
     meanwhile, as they are not cleaned up. `live` are the attempts that need no such leave.
     """
-    begun = [each for each in reports if each.phase in _BEGUN and each.attempt_id not in live]
+    begun = [each for each in reports if each.phase in _STARTED and each.attempt_id not in live]
     found = (attempts.find_attempt(connection, report.attempt_id) for report in begun)
     fence_by_id = {report.attempt_id: report.fence for report in begun}
     return [

@@ -7,8 +7,8 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.jobs.attempt import AttemptEvent, AttemptState
-from farm.core.jobs.deferral import PUT_OFF
-from farm.services.jobs.termination import end_cancelled, give_back, lose
+from farm.core.jobs.deferral import JOB_DEFERRED
+from farm.services.jobs.termination import finish_cancelled_attempt, lose_attempt, return_attempt
 from farm.store.hosts.hosts import Session
 from farm.store.jobs import attempts
 from farm.store.jobs.attempts import Attempt
@@ -21,7 +21,7 @@ _EVENT_BY_PHASE = {
 }
 
 
-def note_attempts(
+def record_attempts(
     connection: Connection, session: Session, reports: Sequence[AttemptReport], *, now: datetime
 ) -> None:
     """Apply a full list of what an agent has in hand; what quotes another fence or session changes nothing.
@@ -31,46 +31,48 @@ def note_attempts(
     Nothing else would ever end it while the agent lives.
     """
     owned = attempts.live_attempts(connection, session.session_id)
-    unwanted = attempts.unwanted_attempts(connection, session.session_id)
+    unwanted = attempts.attempts_to_stop(connection, session.session_id)
     report_by_id = {report.attempt_id: report for report in reports}
     for attempt in owned:
         report = report_by_id.get(attempt.attempt_id)
         if report is not None:
             is_unwanted = attempt.attempt_id in unwanted
-            note_phase(connection, attempt, _as_begun(report) if is_unwanted else report, now=now)
+            record_phase(connection, attempt, _as_preparing(report) if is_unwanted else report, now=now)
         elif attempt.attempt_id in unwanted:
-            _let_go(connection, attempt, now=now)
+            _end_unlisted(connection, attempt, now=now)
         elif attempt.state is not AttemptState.CLAIMED:
-            lose(connection, attempt, now=now, cause="its agent let go of it", code="host.let_go")
+            lose_attempt(connection, attempt, now=now, cause="its agent let go of it", code="host.let_go")
 
 
-def _let_go(connection: Connection, attempt: Attempt, *, now: datetime) -> None:
+def _end_unlisted(connection: Connection, attempt: Attempt, *, now: datetime) -> None:
     """End an attempt of a cancelled job that its agent lists no longer, or never did."""
     actor = f"agent:{attempt.host_id}"
     if attempt.state is AttemptState.CLAIMED:
-        give_back(connection, attempt, now=now, actor=actor, reason="its job was cancelled before it began")
+        return_attempt(
+            connection, attempt, now=now, actor=actor, reason="its job was cancelled before it began"
+        )
     else:
         cause = "its job was cancelled, and its agent stopped it"
-        end_cancelled(connection, attempt, now=now, actor=actor, cause=cause)
+        finish_cancelled_attempt(connection, attempt, now=now, actor=actor, cause=cause)
 
 
-def _as_begun(report: AttemptReport) -> AttemptReport:
+def _as_preparing(report: AttemptReport) -> AttemptReport:
     """The report of an attempt that will be stopped: what the agent has in hand, it has to clean up."""
     if report.phase is not AttemptState.CLAIMED:
         return report
     return report.model_copy(update={"phase": AttemptState.PREPARING})
 
 
-def note_phase(connection: Connection, attempt: Attempt, report: AttemptReport, *, now: datetime) -> None:
+def record_phase(connection: Connection, attempt: Attempt, report: AttemptReport, *, now: datetime) -> None:
     """Move a live attempt to the phase its agent reports, unless that quotes another fence."""
     actor = f"agent:{attempt.host_id}"
     if attempt.fence != report.fence:
         return
-    if report.phase is AttemptState.GIVEN_BACK:
+    if report.phase is AttemptState.RETURNED:
         reason = report.reason or "the agent put it off"
-        give_back(connection, attempt, now=now, actor=actor, reason=reason, code=PUT_OFF)
+        return_attempt(connection, attempt, now=now, actor=actor, reason=reason, code=JOB_DEFERRED)
     elif event := _EVENT_BY_PHASE.get(report.phase):
         moved = attempts.move_attempt(connection, attempt, event, now=now, actor=actor)
         attempt = replace(attempt, state=AttemptState(report.phase), waiting_for=None) if moved else attempt
     if attempt.state is report.phase and attempt.waiting_for != report.waiting_for:
-        attempts.note_waiting(connection, attempt, report.waiting_for)
+        attempts.record_waiting(connection, attempt, report.waiting_for)

@@ -7,22 +7,22 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import HostId
 from farm.core.devices.host_state import SessionState
 from farm.core.jobs.attempt import AttemptState
-from farm.database.notifications import concerns
+from farm.database.notifications import notify_hosts
 from farm.services.access.enrollment import check_wire_version
-from farm.services.agents.fencing import heed_fences
-from farm.services.agents.orphaned_runs import continuing
-from farm.services.agents.phases import note_phase
-from farm.services.jobs.termination import end_cancelled, give_back, lose
+from farm.services.agents.fencing import apply_reported_fences
+from farm.services.agents.orphaned_runs import orphaned_runs
+from farm.services.agents.phases import record_phase
+from farm.services.jobs.termination import finish_cancelled_attempt, lose_attempt, return_attempt
 from farm.store.hosts import hosts
 from farm.store.jobs import attempts
 from farm.store.jobs.attempts import Attempt
 from farm.store.operations import database_epochs
 from farm.store.operations.database_epochs import DatabaseEpoch
-from farm.store.results.missing_reports import awaited_reports
-from farm.wire.agents.protocol import AttemptReport, Order, SessionAnswer, SessionOpening
+from farm.store.results.missing_reports import missing_reports
+from farm.wire.agents.protocol import AttemptOrder, AttemptReport, SessionAnswer, SessionOpening
 
 #: How often an agent calls at least.
-BEAT_S = 10.0
+HEARTBEAT_S = 10.0
 
 
 def open_session(
@@ -40,13 +40,13 @@ def open_session(
     """
     check_wire_version(opening.wire_version)
     epoch = database_epochs.current_epoch(connection)
-    heed_fences(connection, host_id, opening.attempts, now=now)
+    apply_reported_fences(connection, host_id, opening.attempts, now=now)
     older = hosts.current_session(connection, host_id)
     owned = attempts.live_attempts(connection, older.session_id) if older else []
     if all(attempt.cpu_domain is None for attempt in owned):
         # Else phones of other hosts may have waited for that CPU.
-        concerns(connection, [host_id])
-    unwanted = attempts.unwanted_attempts(connection, older.session_id) if older else set()
+        notify_hosts(connection, [host_id])
+    unwanted = attempts.attempts_to_stop(connection, older.session_id) if older else set()
     if older:
         hosts.move_session(connection, older, SessionState.CLOSED, now=now, cause="a newer session opened")
     session = hosts.add_session(
@@ -56,35 +56,37 @@ def open_session(
         agent_version=opening.agent_version,
         now=now,
     )
-    hosts.note_adb_port(connection, host_id, opening.adb_port)
+    hosts.record_adb_port(connection, host_id, opening.adb_port)
     journal = {report.attempt_id: report for report in opening.attempts}
     adopted = {
         attempt.attempt_id
         for attempt in owned
         if attempt.attempt_id not in unwanted and _is_adoptable(attempt, journal.get(attempt.attempt_id))
     }
-    lost = continuing(connection, host_id, opening.attempts, live={attempt.attempt_id for attempt in owned})
+    lost = orphaned_runs(
+        connection, host_id, opening.attempts, live={attempt.attempt_id for attempt in owned}
+    )
     for attempt in owned:
         if attempt.attempt_id in adopted:
-            attempts.hand_over(connection, attempt, session.session_id)
+            attempts.transfer_attempt(connection, attempt, session.session_id)
             # At once: a grant that looks unstarted would be taken back.
-            note_phase(connection, attempt, journal[attempt.attempt_id], now=now)
+            record_phase(connection, attempt, journal[attempt.attempt_id], now=now)
         else:
             _end(connection, attempt, epoch, cancelled=attempt.attempt_id in unwanted, now=now)
     wanted = adopted | {attempt.attempt_id for attempt in lost}
     orders = tuple(
-        Order(attempt_id=entry, do="continue", why="nothing took its place")
+        AttemptOrder(attempt_id=entry, do="continue", why="nothing took its place")
         if entry in wanted
-        else Order(attempt_id=entry, do="abandon", why="the attempt is over, or its run never started")
+        else AttemptOrder(attempt_id=entry, do="abandon", why="the attempt is over, or its run never started")
         for entry in journal
     )
     return SessionAnswer(
         session_id=session.session_id,
         epoch=session.epoch,
-        beat_s=BEAT_S,
+        heartbeat_s=HEARTBEAT_S,
         orders=orders,
         database_epoch=epoch.epoch,
-        reports_wanted=tuple(awaited_reports(connection, host_id)),
+        reports_wanted=tuple(missing_reports(connection, host_id)),
     )
 
 
@@ -99,8 +101,10 @@ def _end(
     forgot = attempt.claimed_at < epoch.began_at
     cause = f"the database was {epoch.cause}" if forgot else "the agent was restarted"
     if attempt.state in (AttemptState.CLAIMED, AttemptState.PREPARING) and not forgot:
-        give_back(connection, attempt, now=now, actor="farm", reason=cause)
+        return_attempt(connection, attempt, now=now, actor="farm", reason=cause)
     elif cancelled:
-        end_cancelled(connection, attempt, now=now, actor="farm", cause=f"its job was cancelled, and {cause}")
+        finish_cancelled_attempt(
+            connection, attempt, now=now, actor="farm", cause=f"its job was cancelled, and {cause}"
+        )
     else:
-        lose(connection, attempt, now=now, cause=cause)
+        lose_attempt(connection, attempt, now=now, cause=cause)

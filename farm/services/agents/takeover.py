@@ -6,17 +6,17 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
 from farm.core.devices.device import Presence
-from farm.services.jobs.termination import lose
+from farm.services.jobs.termination import lose_attempt
 from farm.store.devices import devices, fencing_tokens
 from farm.store.devices.devices import Device
 from farm.store.jobs import attempts
 from farm.wire.agents.protocol import DeviceReport
 
 #: What an attempt is lost by whose phone was carried away.
-MOVED = "host.phone_moved"
+DEVICE_MOVED = "host.device_moved"
 
 
-def stays(device: Device, report: DeviceReport) -> bool:
+def keeps_host(device: Device, report: DeviceReport) -> bool:
     """Whether a phone stays with its present host though another one reports it.
 
     I21: it is online in one place, and the second claimant is not believed. One that only sees something of
@@ -41,7 +41,13 @@ def take_over(connection: Connection, device: Device, host_id: HostId, *, now: d
     cause = f"it moved from {device.host_id} to {host_id}"
     live = attempts.find_live_attempt(connection, device.device_id)
     if live is not None:
-        lose(connection, live, now=now, cause=f"{device.device_id} turned up at host {host_id}", code=MOVED)
+        lose_attempt(
+            connection,
+            live,
+            now=now,
+            cause=f"{device.device_id} turned up at host {host_id}",
+            code=DEVICE_MOVED,
+        )
     if live is not None or device.cleaned_fence < device.fence:
         fencing_tokens.raise_fence_to(
             connection, device.device_id, device.fence + 1, now=now, actor=f"agent:{host_id}", cause=cause

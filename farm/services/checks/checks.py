@@ -13,14 +13,15 @@ from farm.core.checks.check_schedule import is_due
 from farm.core.checks.health import is_boot_loop, is_suspicious
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.errors import Blame
-from farm.core.jobs.poison_job import DEVICE_KILLER, WENT_AWAY
+from farm.core.jobs.poison_job import DEVICE_GONE_CODES, POISON_JOB
 from farm.core.runs.measurement import Outcome
 from farm.core.runs.plan import PlanFile
-from farm.services.checks.incidents import find_incident, without_incidents
-from farm.services.checks.reference_runs import standing_of_check, tell_of_golden_run
-from farm.store.checks import failures as troubles
-from farm.store.checks.outcomes import endings_since_check, last_check_id, last_checks
-from farm.store.devices import devices, transitions
+from farm.services.checks.incidents import exclude_host_faults, find_incident
+from farm.services.checks.reference_runs import record_reference_run_event, reference_state_of_check
+from farm.store.checks import failures as device_failures
+from farm.store.checks.outcomes import last_check_id, last_checks, outcomes_since_check
+from farm.store.devices import devices
+from farm.store.devices import transitions as device_transitions
 from farm.store.devices.devices import Device
 from farm.store.jobs import jobs
 
@@ -38,10 +39,10 @@ def check_program() -> bytes:
 
 def check_payload() -> bytes:
     """A megabyte that no compression shortens: a push that damages one bit shows."""
-    return b"".join(islice(_noise(), _PAYLOAD_BYTES // 32))
+    return b"".join(islice(_incompressible_blocks(), _PAYLOAD_BYTES // 32))
 
 
-def _noise() -> Iterator[bytes]:
+def _incompressible_blocks() -> Iterator[bytes]:
     return (bytes.fromhex(digest_of(b"benchfarm check payload %d" % number)) for number in count())
 
 
@@ -55,7 +56,7 @@ def check_files() -> tuple[PlanFile, PlanFile]:
     )
 
 
-def judge_check(
+def apply_check_outcome(
     connection: Connection,
     device_id: DeviceId,
     outcome: Outcome,
@@ -70,14 +71,14 @@ def judge_check(
     passed = outcome is Outcome.SUCCEEDED
     to, cause = (Health.GOOD, "it passed its check") if passed else (Health.BAD, cause)
     job_id = last_check_id(connection, device_id)
-    standing = None if job_id is None else standing_of_check(connection, job_id)
+    standing = None if job_id is None else reference_state_of_check(connection, job_id)
     if standing is not None:
         to, cause = standing.health, f"{cause}: {standing.words}" if passed else cause
-        tell_of_golden_run(connection, device_id, standing, now=now)
-    transitions.move_health(connection, device_id, sources=list(Health), to=to, now=now, cause=cause)
+        record_reference_run_event(connection, device_id, standing, now=now)
+    device_transitions.move_health(connection, device_id, sources=list(Health), to=to, now=now, cause=cause)
 
 
-def check_where_needed(connection: Connection, device: Device, *, arrived: bool, now: datetime) -> None:
+def queue_check_if_needed(connection: Connection, device: Device, *, arrived: bool, now: datetime) -> None:
     """Queue a check of an online phone whose health only a check can tell.
 
     A phone that failed its check is checked again when it comes back: somebody may have seen to it. Others
@@ -93,40 +94,42 @@ def check_where_needed(connection: Connection, device: Device, *, arrived: bool,
         jobs.add_check(connection, device.device_id, now=now, cause=f"its health is {device.health}")
 
 
-def check_after_loss(connection: Connection, device_id: DeviceId, code: str | None, *, now: datetime) -> None:
+def queue_check_after_loss(
+    connection: Connection, device_id: DeviceId, code: str | None, *, now: datetime
+) -> None:
     """Have a phone checked before it gets its next job, when its last one lost it."""
-    if code in WENT_AWAY and devices.get_device(connection, device_id).admin is Admin.ACTIVE:
+    if code in DEVICE_GONE_CODES and devices.get_device(connection, device_id).admin is Admin.ACTIVE:
         jobs.add_check(connection, device_id, now=now, cause=f"it went away during a job: {code}")
 
 
-def watch_health(connection: Connection, device_id: DeviceId, *, now: datetime) -> None:
+def suspect_failing_device(connection: Connection, device_id: DeviceId, *, now: datetime) -> None:
     """After an attempt: a good phone that was to blame too often since its check is suspect and checked."""
-    found = endings_since_check(connection, device_id, RECENT_ATTEMPTS)
-    own = without_incidents(connection, device_id, found)
+    found = outcomes_since_check(connection, device_id, RECENT_ATTEMPTS)
+    own = exclude_host_faults(connection, device_id, found)
     # What makes other phones go away, too, was not this one's doing.
-    blames = [ending.blame for ending in own if ending.job_code != DEVICE_KILLER]
+    blames = [ending.blame for ending in own if ending.job_code != POISON_JOB]
     if not is_suspicious(blames):
         return
     failures = blames.count(Blame.DEVICE)
     cause = f"{failures} of its last {len(blames)} attempts failed through the phone"
-    if transitions.move_health(
+    if device_transitions.move_health(
         connection, device_id, sources=[Health.GOOD], to=Health.SUSPECT, now=now, cause=cause
     ):
         jobs.add_check(connection, device_id, now=now, cause=cause)
 
 
-def watch_boots(connection: Connection, device: Device, presence: Presence, *, now: datetime) -> None:
+def detect_boot_loop(connection: Connection, device: Device, presence: Presence, *, now: datetime) -> None:
     """A phone that starts again and again, and never comes up, is bad; once it does, it is checked.
 
     Call it when what an agent sees was noted; `device` is as it was before.
     """
     if presence is not Presence.BOOTING or device.presence is Presence.BOOTING:
         return
-    began_at = troubles.boots_since(connection, device.device_id, now - _BOOTS_WITHIN)
+    began_at = device_failures.boots_since(connection, device.device_id, now - _BOOTS_WITHIN)
     if not is_boot_loop(began_at, now=now) or find_incident(connection, device) is not None:
         return
     lasts_min = (now - began_at[0]).total_seconds() / 60
-    transitions.move_health(
+    device_transitions.move_health(
         connection,
         device.device_id,
         sources=[Health.UNKNOWN, Health.GOOD, Health.SUSPECT],
@@ -136,9 +139,9 @@ def watch_boots(connection: Connection, device: Device, presence: Presence, *, n
     )
 
 
-def heed_uncleanable(connection: Connection, device_id: DeviceId, cause: str, *, now: datetime) -> None:
+def apply_failed_cleanup(connection: Connection, device_id: DeviceId, cause: str, *, now: datetime) -> None:
     """A phone on which something of a run withstands its agent is bad, until it comes back or is checked."""
-    transitions.move_health(
+    device_transitions.move_health(
         connection,
         device_id,
         sources=[Health.UNKNOWN, Health.GOOD, Health.SUSPECT],

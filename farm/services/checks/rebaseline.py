@@ -8,18 +8,19 @@ from sqlalchemy.engine import Connection
 from farm.core.devices.device import Admin, Health
 from farm.core.errors import Conflict
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
-from farm.services.checks.requested import check_now
+from farm.services.checks.requested import request_check
 from farm.services.devices.admin import device_change
 from farm.services.devices.views import device_named
 from farm.services.operations.alarms import clear_alarm
 from farm.store.checks import reference_runs
-from farm.store.checks.reference_runs import GoldenRun
-from farm.store.devices import devices, transitions
+from farm.store.checks.reference_runs import ReferenceRun
+from farm.store.devices import devices
+from farm.store.devices import transitions as device_transitions
 from farm.store.devices.devices import Device
-from farm.wire.documents.devices import AcceptRequest, Asked, DeviceChange
+from farm.wire.documents.devices import DeviceChange, OperatorRequest, RebaselineRequest
 
 
-def accept_level(connection: Connection, name: str, asked: AcceptRequest, *, now: datetime) -> DeviceChange:
+def rebaseline(connection: Connection, name: str, asked: RebaselineRequest, *, now: datetime) -> DeviceChange:
     """Have a phone compared with its own runs from now on; what was measured before stays as it is.
 
     Raises:
@@ -28,23 +29,25 @@ def accept_level(connection: Connection, name: str, asked: AcceptRequest, *, now
         Conflict: it has no golden run that could be accepted, is retired, or somebody else was quicker.
     """
     device_id = device_named(connection, name).device_id
-    transitions.lock_device(connection, device_id)
+    device_transitions.lock_device(connection, device_id)
     device = devices.get_device(connection, device_id)
     if device.admin is Admin.RETIRED:
         raise Conflict(f"{device.name} is retired", hint=f"farm device admit {quote(device.name)}")
     last = _last_run(connection, device)
     actor, was = f"user:{asked.by}", last.verdict.replace("_", " ")
     level = f"{last.value_ns / 1e6:.1f} ms, which was {was}"
-    if not transitions.put_level(connection, device, level, now=now, actor=actor, reason=asked.reason):
+    if not device_transitions.rebaseline_device(
+        connection, device, level, now=now, actor=actor, reason=asked.reason
+    ):
         raise Conflict(f"{device.name}: somebody else accepted its level at the same moment")
     cause = f"{asked.by} accepted its level: {asked.reason}"
-    clear_alarm(connection, AlarmKind.BAND_DRIFT, AlarmSubject.DEVICE, device_id, cause=cause, now=now)
+    clear_alarm(connection, AlarmKind.REFERENCE_DRIFT, AlarmSubject.DEVICE, device_id, cause=cause, now=now)
     said = f"{device.name} is compared with its own golden runs from now on; the last took {level}"
     after = devices.get_device(connection, device_id)
-    return device_change(connection, after, said + _checked(connection, after, asked, now=now))
+    return device_change(connection, after, said + _queue_check(connection, after, asked, now=now))
 
 
-def _last_run(connection: Connection, device: Device) -> GoldenRun:
+def _last_run(connection: Connection, device: Device) -> ReferenceRun:
     """What is accepted."""
     found = reference_runs.own_runs(connection, device.device_id, limit=1)
     if not found:
@@ -53,11 +56,11 @@ def _last_run(connection: Connection, device: Device) -> GoldenRun:
     return found[0]
 
 
-def _checked(connection: Connection, device: Device, asked: Asked, *, now: datetime) -> str:
+def _queue_check(connection: Connection, device: Device, asked: OperatorRequest, *, now: datetime) -> str:
     """Have a phone checked whose health the old band may have cost."""
     if device.health is Health.GOOD:
         return ""
     try:
-        return f". {check_now(connection, device.device_id, asked, now=now).said}"
+        return f". {request_check(connection, device.device_id, asked, now=now).said}"
     except Conflict as obstacle:
         return f". It has yet to pass a check, and {obstacle.message}"

@@ -10,14 +10,17 @@ from farm.core.devices.host_state import HostState
 from farm.core.errors import Conflict
 from farm.services.devices.admin import device_change
 from farm.services.devices.views import device_named
-from farm.store.devices import devices, transitions
+from farm.store.devices import devices
+from farm.store.devices import transitions as device_transitions
 from farm.store.devices.devices import Device
 from farm.store.hosts import hosts
 from farm.store.jobs import jobs
-from farm.wire.documents.devices import Asked, DeviceChange
+from farm.wire.documents.devices import DeviceChange, OperatorRequest
 
 
-def check_now(connection: Connection, name: str, asked: Asked, *, now: datetime) -> DeviceChange:
+def request_check(
+    connection: Connection, name: str, asked: OperatorRequest, *, now: datetime
+) -> DeviceChange:
     """Queue a check of a phone before everything else; one that is open already is that.
 
     Raises:
@@ -37,7 +40,7 @@ def check_now(connection: Connection, name: str, asked: Asked, *, now: datetime)
     return device_change(connection, device, f"{device.name} is checked next{busy}: job {job_id}")
 
 
-def assert_clean(connection: Connection, name: str, asked: Asked, *, now: datetime) -> DeviceChange:
+def assert_clean(connection: Connection, name: str, asked: OperatorRequest, *, now: datetime) -> DeviceChange:
     """Take an operator's word that nothing of ours is left on a phone (I7), where no agent could look.
 
     Raises:
@@ -48,8 +51,10 @@ def assert_clean(connection: Connection, name: str, asked: Asked, *, now: dateti
     device = device_named(connection, name)
     if device.cleaned_fence >= device.fence:
         return device_change(connection, device, f"{device.name} is clean already", changed=False)
-    _refuse_holdable(connection, device)
-    transitions.put_clean(connection, device, now=now, actor=f"user:{asked.by}", reason=asked.reason)
+    _refuse_unless_unreachable(connection, device)
+    device_transitions.record_asserted_clean(
+        connection, device, now=now, actor=f"user:{asked.by}", reason=asked.reason
+    )
     after = devices.get_device(connection, device.device_id)
     return device_change(connection, after, f"{after.name} is taken for clean, by {asked.by}'s word")
 
@@ -59,8 +64,8 @@ def _obstacle(device: Device) -> Conflict | None:
     name, host = device.name, device.host_id
     if device.admin is not Admin.ACTIVE:
         return Conflict(f"{name} is {device.admin}", hint="only phones of the pool are checked")
-    if device.held_by is not None:
-        return Conflict(f"{name} is held by {device.held_by}", hint="it is checked when the hold ends")
+    if device.reserved_by is not None:
+        return Conflict(f"{name} is held by {device.reserved_by}", hint="it is checked when the hold ends")
     if not device.session_live:
         return Conflict(f"the agent on {host} is not connected", hint="`farm hosts` shows since when")
     if device.presence is not Presence.ONLINE:
@@ -72,7 +77,7 @@ def _obstacle(device: Device) -> Conflict | None:
     return None
 
 
-def _refuse_holdable(connection: Connection, device: Device) -> None:
+def _refuse_unless_unreachable(connection: Connection, device: Device) -> None:
     """While an agent may have a run there, nobody's word counts."""
     if device.job_id is not None:
         raise Conflict(

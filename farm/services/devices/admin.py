@@ -10,29 +10,31 @@ from farm.core.devices.admin import TARGET_BY_EVENT, AdminEvent, advance
 from farm.core.devices.device import Admin, Presence
 from farm.core.errors import Conflict, InvalidInput
 from farm.core.jobs.job import JobState
-from farm.core.operations.event import Subject, WorkEvent
-from farm.services.checks.checks import check_where_needed
+from farm.core.operations.event import EventSubject, WorkEvent
+from farm.services.checks.checks import queue_check_if_needed
 from farm.services.devices.views import device_named, device_view
-from farm.store.devices import devices, transitions, workload
+from farm.store.devices import devices
+from farm.store.devices import transitions as device_transitions
+from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device
 from farm.store.jobs import jobs
 from farm.store.matrices import lazy_expansion
 from farm.store.operations.events import record_event
 from farm.wire.documents.devices import (
     MAX_TAGS,
-    Asked,
     DeviceChange,
     LabelRequest,
+    OperatorRequest,
     RetirementPlan,
     TagRequest,
 )
 
-_LOST_RACE = "somebody else changed it at the same moment"
-_LOOK_AGAIN = "look again with `farm device show`, then decide"
+_LOST_RACE_MESSAGE = "somebody else changed it at the same moment"
+_LOOK_AGAIN_HINT = "look again with `farm device show`, then decide"
 
 
 def change_admin(
-    connection: Connection, name: str, event: AdminEvent, asked: Asked, *, now: datetime
+    connection: Connection, name: str, event: AdminEvent, asked: OperatorRequest, *, now: datetime
 ) -> DeviceChange:
     """Admit, cordon or uncordon a phone.
 
@@ -48,7 +50,7 @@ def change_admin(
     after = devices.get_device(connection, device.device_id)
     if after.presence is Presence.ONLINE:
         # As one that comes back: somebody may have seen to it meanwhile.
-        check_where_needed(connection, after, arrived=True, now=now)
+        queue_check_if_needed(connection, after, arrived=True, now=now)
     return device_change(connection, after, f"{after.name} is {after.admin} now")
 
 
@@ -60,7 +62,7 @@ def retirement_plan(connection: Connection, name: str) -> RetirementPlan:
         InvalidInput: several might be meant.
     """
     device = device_named(connection, name)
-    waiting = workload.count_waiting(connection, [device.device_id])
+    waiting = device_workload.count_waiting(connection, [device.device_id])
     return RetirementPlan(
         device=device_view(connection, device),
         queued_jobs=sum(waiting.values()),
@@ -68,7 +70,7 @@ def retirement_plan(connection: Connection, name: str) -> RetirementPlan:
     )
 
 
-def retire(connection: Connection, name: str, asked: Asked, *, now: datetime) -> DeviceChange:
+def retire(connection: Connection, name: str, asked: OperatorRequest, *, now: datetime) -> DeviceChange:
     """Take a phone out of the farm for good: what waits for it is cancelled, a run under way ends by itself.
 
     Raises:
@@ -79,14 +81,14 @@ def retire(connection: Connection, name: str, asked: Asked, *, now: datetime) ->
     device = device_named(connection, name)
     if device.admin is Admin.RETIRED:
         return device_change(connection, device, f"{device.name} is retired already", changed=False)
-    if device.held_by not in (None, asked.by):
+    if device.reserved_by not in (None, asked.by):
         raise Conflict(
-            f"{device.name} is held by {device.held_by}", hint=f"ask {device.held_by} to release it"
+            f"{device.name} is held by {device.reserved_by}", hint=f"ask {device.reserved_by} to release it"
         )
     _move(connection, device, AdminEvent.RETIRED, asked, now=now)
     actor = f"user:{asked.by}"
-    transitions.end_hold(connection, device, now=now, actor=actor, cause="it is retired")
-    cancelled = _cancel_unfoldings(connection, device.device_id, now=now, actor=actor)
+    device_transitions.end_reservation(connection, device, now=now, actor=actor, cause="it is retired")
+    cancelled = _cancel_lazy_expansions(connection, device.device_id, now=now, actor=actor)
     cancelled += _cancel_jobs(connection, device.device_id, now=now, actor=actor)
     after = devices.get_device(connection, device.device_id)
     said = f"{after.name} is retired now; {cancelled} queued jobs were cancelled"
@@ -96,7 +98,7 @@ def retire(connection: Connection, name: str, asked: Asked, *, now: datetime) ->
 
 def cancel_jobs_of_retired(connection: Connection, *, now: datetime) -> None:
     """End what was queued for retired phones after they were retired, such as another try of a job."""
-    for device_id in workload.retired_with_jobs(connection):
+    for device_id in device_workload.retired_with_jobs(connection):
         _cancel_jobs(connection, device_id, now=now, actor="farm")
 
 
@@ -128,14 +130,16 @@ def change_tags(connection: Connection, name: str, asked: TagRequest, *, now: da
         InvalidInput: several might be meant, or it would have too many.
     """
     device_id = device_named(connection, name).device_id
-    transitions.lock_device(connection, device_id)
+    device_transitions.lock_device(connection, device_id)
     device = devices.get_device(connection, device_id)
     tags = sorted((set(device.tags) | set(asked.add)) - set(asked.remove))
     if len(tags) > MAX_TAGS:
         raise InvalidInput(f"{device.name} would have {len(tags)} tags, {MAX_TAGS} at most")
     if tags == sorted(device.tags):
         return device_change(connection, device, f"{device.name} has {_listed(tags)} already", changed=False)
-    transitions.put_tags(connection, device, tags, now=now, actor=f"user:{asked.by}", reason=asked.reason)
+    device_transitions.put_tags(
+        connection, device, tags, now=now, actor=f"user:{asked.by}", reason=asked.reason
+    )
     after = devices.get_device(connection, device_id)
     return device_change(connection, after, f"{after.name} has {_listed(tags)} now")
 
@@ -145,26 +149,31 @@ def device_change(connection: Connection, device: Device, said: str, *, changed:
     return DeviceChange(changed=changed, said=said, device=device_view(connection, device))
 
 
-def _move(connection: Connection, device: Device, event: AdminEvent, asked: Asked, *, now: datetime) -> None:
+def _move(
+    connection: Connection, device: Device, event: AdminEvent, asked: OperatorRequest, *, now: datetime
+) -> None:
     if advance(device.admin, event) is None:
         verb = event.removeprefix("device_")
-        raise Conflict(f"{device.name} is {device.admin}: that cannot be {verb}", hint=_LOOK_AGAIN)
+        raise Conflict(f"{device.name} is {device.admin}: that cannot be {verb}", hint=_LOOK_AGAIN_HINT)
     actor = f"user:{asked.by}"
-    if transitions.move_admin(connection, device, event, now=now, actor=actor, cause=asked.reason) is None:
-        raise Conflict(f"{device.name}: {_LOST_RACE}", hint=_LOOK_AGAIN)
+    if (
+        device_transitions.move_admin(connection, device, event, now=now, actor=actor, cause=asked.reason)
+        is None
+    ):
+        raise Conflict(f"{device.name}: {_LOST_RACE_MESSAGE}", hint=_LOOK_AGAIN_HINT)
 
 
-def _cancel_unfoldings(connection: Connection, device_id: DeviceId, *, now: datetime, actor: str) -> int:
+def _cancel_lazy_expansions(connection: Connection, device_id: DeviceId, *, now: datetime, actor: str) -> int:
     """Have nothing more queued there; jobs that never had a row have no event, so their matrices have one."""
-    left_by_matrix = lazy_expansion.left_on(connection, device_id)
+    left_by_matrix = lazy_expansion.remaining_counts_on(connection, device_id)
     for matrix_id, left in left_by_matrix.items():
-        lazy_expansion.cancel_unfolding(connection, matrix_id, device_id=device_id, now=now)
+        lazy_expansion.cancel_lazy_expansion(connection, matrix_id, device_id=device_id, now=now)
         record_event(
             connection,
             at=now,
             actor=actor,
             kind=WorkEvent.MATRIX_CANCELLED,
-            subject=Subject.MATRIX,
+            subject=EventSubject.MATRIX,
             subject_id=matrix_id,
             cause=f"{device_id}: {left} jobs that were not queued yet, because it was retired",
         )
@@ -195,13 +204,13 @@ def _check_unused(connection: Connection, device: Device, label: str) -> None:
 def _put_label(connection: Connection, device: Device, asked: LabelRequest, *, now: datetime) -> None:
     with connection.begin_nested() as savepoint:
         try:
-            if transitions.put_label(
+            if device_transitions.put_label(
                 connection, device, asked.label, now=now, actor=f"user:{asked.by}", reason=asked.reason
             ):
                 return
         except sa.exc.IntegrityError:
             savepoint.rollback()
-    raise Conflict(f"{device.name}: {_LOST_RACE}", hint=_LOOK_AGAIN)
+    raise Conflict(f"{device.name}: {_LOST_RACE_MESSAGE}", hint=_LOOK_AGAIN_HINT)
 
 
 def _quoted(label: str | None) -> str:

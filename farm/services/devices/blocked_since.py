@@ -8,8 +8,8 @@ from sqlalchemy.engine import Connection
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.device import Blocker
 from farm.core.devices.host_state import HostEvent
-from farm.core.jobs.pending_reasons import Since
-from farm.core.operations.event import DeviceEvent, EventKind, Subject
+from farm.core.jobs.pending_reasons import StateOrigin
+from farm.core.operations.event import DeviceEvent, EventKind, EventSubject
 from farm.store.devices.devices import Device
 from farm.store.jobs import attempts
 from farm.store.operations.event_history import last_events
@@ -21,36 +21,38 @@ _KINDS_BY_BLOCKER: Mapping[Blocker, Sequence[EventKind]] = {
     Blocker.PENDING: (DeviceEvent.FOUND,),
     Blocker.CORDONED: (AdminEvent.CORDONED,),
     Blocker.RETIRED: (AdminEvent.RETIRED,),
-    Blocker.HELD: (DeviceEvent.HELD,),
+    Blocker.RESERVED: (DeviceEvent.RESERVED,),
     Blocker.HEALTH_UNKNOWN: _HEALTH_KINDS,
     Blocker.HEALTH_SUSPECT: _HEALTH_KINDS,
     Blocker.HEALTH_BAD: _HEALTH_KINDS,
-    Blocker.ERRAND: (DeviceEvent.ERRAND_ASKED,),
+    Blocker.DEVICE_ACTION: (DeviceEvent.ACTION_REQUESTED,),
 }
 
 
-def since(connection: Connection, device: Device, blocker: Blocker) -> Since:
+def blocked_since(connection: Connection, device: Device, blocker: Blocker) -> StateOrigin:
     """What is known of how one of a phone's blockers began."""
     match blocker:
         case Blocker.SESSION_NOT_LIVE:
-            return Since(at=device.seen_at)
+            return StateOrigin(at=device.seen_at)
         case Blocker.BUSY:
-            return Since(at=device.claimed_at)
+            return StateOrigin(at=device.claimed_at)
         case Blocker.NOT_CLEANED:
-            return Since(at=_last_ended_at(connection, device))
+            return StateOrigin(at=_last_ended_at(connection, device))
         case Blocker.HOST_DRAINING:
             kinds = (HostEvent.DRAINED, HostEvent.RETIRED)
-            return _told(connection, Subject.HOST, device.host_id, kinds)
+            return _last_event(connection, EventSubject.HOST, device.host_id, kinds)
         case Blocker.CPU_SHARED | Blocker.HOST_FULL:
-            return Since()
+            return StateOrigin()
         case _:
-            return _told(connection, Subject.DEVICE, device.device_id, _KINDS_BY_BLOCKER[blocker])
+            return _last_event(connection, EventSubject.DEVICE, device.device_id, _KINDS_BY_BLOCKER[blocker])
 
 
-def _told(connection: Connection, subject: Subject, subject_id: str, kinds: Sequence[EventKind]) -> Since:
+def _last_event(
+    connection: Connection, subject: EventSubject, subject_id: str, kinds: Sequence[EventKind]
+) -> StateOrigin:
     for event in last_events(connection, subject, subject_id, kinds=kinds):
-        return Since(at=event.at, by=event.actor, cause=event.cause)
-    return Since()
+        return StateOrigin(at=event.at, by=event.actor, cause=event.cause)
+    return StateOrigin()
 
 
 def _last_ended_at(connection: Connection, device: Device) -> datetime | None:

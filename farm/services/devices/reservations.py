@@ -7,19 +7,20 @@ from sqlalchemy.engine import Connection
 
 from farm.core.devices.device import Admin, Health
 from farm.core.errors import Conflict, HostError
-from farm.database.notifications import concerns
+from farm.database.notifications import notify_hosts
 from farm.services.devices.admin import device_change
 from farm.services.devices.views import device_named
-from farm.store.devices import devices, transitions
+from farm.store.devices import devices
+from farm.store.devices import transitions as device_transitions
 from farm.store.devices.devices import Device
 from farm.store.hosts import hosts
 from farm.store.jobs import jobs
-from farm.wire.documents.devices import AdbAccess, DeviceChange, HoldRequest, ReleaseRequest
+from farm.wire.documents.devices import AdbAccess, DeviceChange, ReleaseRequest, ReservationRequest
 
-_HANDLED = "somebody had it in hand"
+_HANDLED_CAUSE = "somebody had it in hand"
 
 
-def hold(connection: Connection, name: str, asked: HoldRequest, *, now: datetime) -> DeviceChange:
+def reserve(connection: Connection, name: str, asked: ReservationRequest, *, now: datetime) -> DeviceChange:
     """Give a phone to a person from now on; a run under way ends first. The own hold gets a new end.
 
     Raises:
@@ -32,12 +33,12 @@ def hold(connection: Connection, name: str, asked: HoldRequest, *, now: datetime
         raise Conflict(
             f"{device.name} is retired", hint=f"farm device admit {quote(device.name)} takes it back"
         )
-    if device.held_by not in (None, asked.by):
-        raise _held_by_other(device)
+    if device.reserved_by not in (None, asked.by):
+        raise _reserved_by_other(device)
     until = now + timedelta(seconds=asked.for_s)
     cause = f"by {asked.by} until {_moment(until)}" + (f": {asked.reason}" if asked.reason else "")
     actor = f"user:{asked.by}"
-    if not transitions.put_hold(
+    if not device_transitions.put_reservation(
         connection, device, by=asked.by, until=until, now=now, actor=actor, cause=cause
     ):
         raise Conflict(f"{device.name}: somebody else was quicker", hint="look who holds it, and try again")
@@ -54,12 +55,14 @@ def release(connection: Connection, name: str, asked: ReleaseRequest, *, now: da
         Conflict: somebody else holds it, or ended the hold meanwhile.
     """
     device = device_named(connection, name)
-    if device.held_by is None:
+    if device.reserved_by is None:
         return device_change(connection, device, f"nobody holds {device.name}", changed=False)
-    if device.held_by != asked.by and not asked.force:
-        raise _held_by_other(device)
-    is_holder = device.held_by == asked.by
-    told = f"{asked.by} is done with it" if is_holder else f"{asked.by} ended the hold of {device.held_by}"
+    if device.reserved_by != asked.by and not asked.force:
+        raise _reserved_by_other(device)
+    is_holder = device.reserved_by == asked.by
+    told = (
+        f"{asked.by} is done with it" if is_holder else f"{asked.by} ended the hold of {device.reserved_by}"
+    )
     cause = asked.reason or told
     if not _end(connection, device, now=now, actor=f"user:{asked.by}", cause=cause):
         raise Conflict(f"{device.name}: its hold has just changed", hint="look who holds it, and try again")
@@ -67,12 +70,12 @@ def release(connection: Connection, name: str, asked: ReleaseRequest, *, now: da
     return device_change(connection, after, f"{after.name} is back in the pool; it is checked first")
 
 
-def end_overdue_holds(connection: Connection, *, now: datetime) -> None:
+def end_overdue_reservations(connection: Connection, *, now: datetime) -> None:
     """Give back to the pool what was held until now."""
-    for device_id in transitions.overdue_holds(connection, now):
+    for device_id in device_transitions.overdue_reservations(connection, now):
         device = devices.get_device(connection, device_id)
         if _end(connection, device, now=now, actor="farm", cause="its time is over"):
-            concerns(connection, [device.host_id])
+            notify_hosts(connection, [device.host_id])
 
 
 def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:
@@ -85,7 +88,7 @@ def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:
         HostError: the host's agent is not connected, or does not say where its adb server is.
     """
     device = device_named(connection, name)
-    _check_held(device, by)
+    _check_reserved(device, by)
     session = hosts.current_session(connection, device.host_id)
     adb_port = hosts.find_adb_port(connection, device.host_id)
     if session is None:
@@ -106,14 +109,14 @@ def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:
     )
 
 
-def _check_held(device: Device, by: str) -> None:
-    if device.held_by is None:
+def _check_reserved(device: Device, by: str) -> None:
+    if device.reserved_by is None:
         raise Conflict(
             f"{device.name} is not held by you, so the farm may use it at any moment",
             hint=f"take it out of the pool first: farm device hold {quote(device.name)} --for 1h",
         )
-    if device.held_by != by:
-        raise _held_by_other(device)
+    if device.reserved_by != by:
+        raise _reserved_by_other(device)
     if device.job_id is not None or device.cleaned_fence < device.fence:
         raise Conflict(
             f"the last run on {device.name} is not over yet",
@@ -123,22 +126,22 @@ def _check_held(device: Device, by: str) -> None:
 
 def _end(connection: Connection, device: Device, *, now: datetime, actor: str, cause: str) -> bool:
     """End a hold. What was known of the phone's health is no longer: anything may have happened to it."""
-    if not transitions.end_hold(connection, device, now=now, actor=actor, cause=cause):
+    if not device_transitions.end_reservation(connection, device, now=now, actor=actor, cause=cause):
         return False
     trusted = [Health.GOOD, Health.SUSPECT]
-    transitions.move_health(
-        connection, device.device_id, sources=trusted, to=Health.UNKNOWN, now=now, cause=_HANDLED
+    device_transitions.move_health(
+        connection, device.device_id, sources=trusted, to=Health.UNKNOWN, now=now, cause=_HANDLED_CAUSE
     )
     if device.admin is Admin.ACTIVE:
-        jobs.add_check(connection, device.device_id, now=now, cause=_HANDLED)
+        jobs.add_check(connection, device.device_id, now=now, cause=_HANDLED_CAUSE)
     return True
 
 
-def _held_by_other(device: Device) -> Conflict:
+def _reserved_by_other(device: Device) -> Conflict:
     until = f" until {_moment(device.held_until)}" if device.held_until else ""
     return Conflict(
-        f"{device.name} is held by {device.held_by}{until}",
-        hint=f"ask {device.held_by}, or take it: farm device release {quote(device.name)} --force",
+        f"{device.name} is held by {device.reserved_by}{until}",
+        hint=f"ask {device.reserved_by}, or take it: farm device release {quote(device.name)} --force",
     )
 
 

@@ -7,14 +7,14 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import FactsId, HostId
 from farm.core.devices.device import Admin, DeviceFacts
 from farm.core.devices.software_version import build_by_facts, software_changes
-from farm.core.operations.event import DeviceEvent, Subject
+from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.store.devices.devices import Device
 from farm.store.jobs import jobs
 from farm.store.operations.events import record_event
 from farm.store.results.provenance import facts_by_id
 
 
-def note_update(
+def record_update(
     connection: Connection, device: Device, facts: DeviceFacts, host_id: HostId, *, now: datetime
 ) -> None:
     """Tell of what was updated on a phone, and have it checked before its next job.
@@ -35,7 +35,7 @@ def note_update(
         at=now,
         actor=f"agent:{host_id}",
         kind=DeviceEvent.UPDATED,
-        subject=Subject.DEVICE,
+        subject=EventSubject.DEVICE,
         subject_id=device.device_id,
         from_state=changes[0].before,
         to_state=changes[0].after,

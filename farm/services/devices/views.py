@@ -9,11 +9,12 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.devices.device import Blocker, DeviceState, blockers
-from farm.core.devices.remediation import advice, telling_first
+from farm.core.devices.remediation import advice, sort_for_display
 from farm.core.errors import InvalidInput, NotFound
-from farm.core.jobs.pending_reasons import Since
-from farm.services.devices.blocked_since import since
-from farm.store.devices import capacity, devices, pending_cleanups
+from farm.core.jobs.pending_reasons import StateOrigin
+from farm.services.devices.blocked_since import blocked_since
+from farm.store.devices import capacity as device_capacity
+from farm.store.devices import devices, pending_cleanups
 from farm.store.devices.devices import Device
 from farm.store.upkeep import device_actions
 from farm.wire.documents.devices import DeviceView
@@ -40,7 +41,7 @@ def device_named(connection: Connection, name: str) -> Device:
     known = devices.list_devices(connection)
     exact = [device for device in known if name == device.device_id]
     exact = exact or [device for device in known if name == device.label]
-    found = exact or [device for device in known if _begins(device, name)]
+    found = exact or [device for device in known if _matches_prefix(device, name)]
     match found:
         case [device]:
             return device
@@ -72,14 +73,14 @@ class Load:
 
 def load_of(connection: Connection) -> Load:
     """What is taken now."""
-    runs_by_host = capacity.runs_by_host(connection)
+    runs_by_host = device_capacity.runs_by_host(connection)
     return Load(busy_cpus=cpus_in_use(connection), runs_by_host=runs_by_host)
 
 
 def cpus_in_use(connection: Connection) -> set[str]:
     """CPU domains on which a run is alive, or may have left something alive, or an errand is to be done."""
-    left = capacity.busy_cpus(connection) | pending_cleanups.uncleaned_cpus(connection)
-    return left | device_actions.awaiting_cpus(connection)
+    left = device_capacity.busy_cpus(connection) | pending_cleanups.uncleaned_cpus(connection)
+    return left | device_actions.cpus_to_keep_idle(connection)
 
 
 def waiting_reasons(connection: Connection) -> dict[DeviceId, tuple[str, ...]]:
@@ -91,7 +92,7 @@ def waiting_reasons(connection: Connection) -> dict[DeviceId, tuple[str, ...]]:
     }
 
 
-def _begins(device: Device, name: str) -> bool:
+def _matches_prefix(device: Device, name: str) -> bool:
     return bool(name) and any(known.startswith(name) for known in (device.device_id, device.label or ""))
 
 
@@ -101,13 +102,13 @@ def _names(known: Sequence[Device]) -> str:
 
 
 def _blockers(device: Device, load: Load) -> list[Blocker]:
-    return telling_first(blockers(load.state_of(device), check=False))
+    return sort_for_display(blockers(load.state_of(device), check=False))
 
 
 def _view(connection: Connection, device: Device, load: Load) -> DeviceView:
     facts = device.facts
     found = _blockers(device, load)
-    began = since(connection, device, found[0]) if found else Since()
+    began = blocked_since(connection, device, found[0]) if found else StateOrigin()
     return DeviceView(
         device_id=device.device_id,
         label=device.label,
@@ -126,7 +127,7 @@ def _view(connection: Connection, device: Device, load: Load) -> DeviceView:
         detail=device.detail,
         health=device.health,
         admin=device.admin,
-        held_by=device.held_by,
+        reserved_by=device.reserved_by,
         held_until=device.held_until,
         virtual=facts.virtual if facts else False,
         fence=device.fence,

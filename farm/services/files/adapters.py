@@ -32,7 +32,7 @@ def adapter_of(program: Program) -> Harness:
     return _generic(json.dumps(program.definition))
 
 
-def known_harness(connection: Connection, name: str) -> KnownHarness:
+def get_known_harness(connection: Connection, name: str) -> KnownHarness:
     """A harness as matrices see it: the farm's own, or the one whose definition was registered last.
 
     Programs for different ABIs may have definitions of different age. The newest one's flags and defaults
@@ -58,8 +58,8 @@ def known_harness(connection: Connection, name: str) -> KnownHarness:
         abis=list(programs),
         unsupported=_unsupported_by_any(harness, programs),
         needs_model=harness.needs_model,
-        lacks={
-            abi: program.lacks | (harness.flags.keys() - adapter_of(program).flags.keys())
+        missing_flags={
+            abi: program.missing_flags | (harness.flags.keys() - adapter_of(program).flags.keys())
             for abi, program in programs.items()
         },
         expired=_expired(connection, programs),

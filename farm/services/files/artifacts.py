@@ -13,12 +13,18 @@ from sqlalchemy.engine import Connection
 from farm.blobs.disk import DiskBlobs
 from farm.core.base.ids import Digest
 from farm.core.errors import ArtifactExpired, ArtifactMissing, FarmBusy, NotFound
-from farm.store.files.artifacts import Artifact, expire_artifacts, find_artifact, kept_artifacts, put_artifact
+from farm.store.files.artifacts import (
+    Artifact,
+    expire_artifacts,
+    find_artifact,
+    put_artifact,
+    stored_artifacts,
+)
 
 FILE_IS_GONE = "its file is gone from the disk"
 
 
-def keep_upload(
+def record_upload(
     connection: Connection, blobs: DiskBlobs, digest: Digest, size_bytes: int, *, now: datetime
 ) -> None:
     """Record an upload whose file is in place.
@@ -68,13 +74,13 @@ def uploaded_size(connection: Connection, digest: Digest, *, called: str) -> int
     return artifact.size_bytes
 
 
-def set_aside_unkept(connection: Connection, blobs: DiskBlobs, digests: Collection[Digest]) -> list[Digest]:
+def stage_unreferenced(connection: Connection, blobs: DiskBlobs, digests: Collection[Digest]) -> list[Digest]:
     """Take files out of their places that no row keeps; `blobs` removes them when nobody waits for it."""
-    kept = {artifact.digest for artifact in kept_artifacts(connection, digests)}
+    kept = {artifact.digest for artifact in stored_artifacts(connection, digests)}
     return [digest for digest in digests if digest not in kept and blobs.set_aside(digest)]
 
 
-def expire_lost(
+def expire_missing(
     connection: Connection, blobs: DiskBlobs, digests: Collection[Digest], *, now: datetime
 ) -> list[Digest]:
     """Mark artifacts as expired whose files somebody else removed."""

@@ -8,20 +8,20 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
-from farm.blobs.program_file import look_into
+from farm.blobs.program_file import inspect_program_file
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import ArtifactMissing, InvalidInput, NotFound
-from farm.core.operations.event import FarmEvent, Subject
+from farm.core.operations.event import EventSubject, FarmEvent
 from farm.core.programs.abi import program_abi
-from farm.core.programs.binary_inspection import Look
+from farm.core.programs.binary_inspection import FileInspection
 from farm.core.programs.bundle import Bundle, BundleFile
 from farm.core.programs.bundle_rules import check_bundle
-from farm.core.programs.missing_flags import lacking_flags
-from farm.core.programs.warnings import Note, notes
+from farm.core.programs.missing_flags import find_missing_flags
+from farm.core.programs.warnings import ProgramWarning, program_warnings
 from farm.harness.registry import get_harness, harness_names
 from farm.services.files.adapters import adapter_of, check_successor
 from farm.services.files.artifacts import uploaded_size
-from farm.services.files.registration import checked_digest
+from farm.services.files.registration import parse_digest
 from farm.store.files.artifacts import expired_at_by_digest, mark_used
 from farm.store.files.programs import Program, current_programs, list_programs, put_program
 from farm.store.operations.events import record_event
@@ -32,26 +32,26 @@ from farm.wire.documents.files.programs import (
     BundleFileView,
     FlagView,
     HarnessView,
-    NoteView,
     ProgramRegistration,
     ProgramView,
+    ProgramWarningView,
     RegisteredProgramView,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
+class InspectedProgram:
     """A program whose files were looked into: it may be registered."""
 
     harness: str
     abi: str
     bundle: Bundle
     definition: Mapping[str, Any] | None
-    lacks: frozenset[str]
-    notes: tuple[Note, ...]
+    missing_flags: frozenset[str]
+    notes: tuple[ProgramWarning, ...]
 
 
-def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> Inspection:
+def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> InspectedProgram:
     """Check a registration and look into its files. Reads all of them: not for a transaction.
 
     Raises:
@@ -60,7 +60,7 @@ def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> Insp
         ArtifactMissing: a file was not uploaded.
     """
     definition = _checked_definition(registration)
-    flags = () if definition is not None else _words_known(registration.name)
+    flags = () if definition is not None else _known_placeholders(registration.name)
     bundle = Bundle(
         files=tuple(_bundle_file(file, blobs) for file in registration.files),
         entry=registration.entry,
@@ -68,21 +68,26 @@ def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> Insp
         command=registration.command,
     )
     check_bundle(bundle)
-    look_by_path = {file.path: look_into(blobs.path(file.digest), flags) for file in bundle.files}
-    abi = program_abi(look_by_path, bundle.entry, registration.abi)
-    lacks = lacking_flags(flags, look_by_path, bundle.entry) if flags else frozenset()
-    return Inspection(
+    inspection_by_path = {
+        file.path: inspect_program_file(blobs.path(file.digest), flags) for file in bundle.files
+    }
+    abi = program_abi(inspection_by_path, bundle.entry, registration.abi)
+    missing_flags = find_missing_flags(flags, inspection_by_path, bundle.entry) if flags else frozenset()
+    return InspectedProgram(
         harness=registration.name,
         abi=abi,
         bundle=bundle,
         definition=definition,
-        lacks=lacks or frozenset(),
-        notes=(*notes(bundle, look_by_path), *_flag_notes(registration, lacks, look_by_path)),
+        missing_flags=missing_flags or frozenset(),
+        notes=(
+            *program_warnings(bundle, inspection_by_path),
+            *_flag_notes(registration, missing_flags, inspection_by_path),
+        ),
     )
 
 
 def register_program(
-    connection: Connection, inspection: Inspection, *, now: datetime, actor: str
+    connection: Connection, inspection: InspectedProgram, *, now: datetime, actor: str
 ) -> RegisteredProgramView:
     """Make a program the one that new matrices run; matrices of before keep theirs.
 
@@ -103,7 +108,7 @@ def register_program(
         abi=inspection.abi,
         bundle=inspection.bundle,
         definition=inspection.definition,
-        lacks=inspection.lacks,
+        missing_flags=inspection.missing_flags,
         now=now,
     )
     record_event(
@@ -111,7 +116,7 @@ def register_program(
         at=now,
         actor=actor,
         kind=FarmEvent.PROGRAM_REGISTERED,
-        subject=Subject.PROGRAM,
+        subject=EventSubject.PROGRAM,
         subject_id=program.program_id,
         to_state="in use",
         cause=f"{program.harness} for {program.abi}, {program.digest[:12]}",
@@ -121,7 +126,7 @@ def register_program(
         program=_program_view(program, in_use=True),
         replaces=None if replaced is None else _program_view(replaced, in_use=False),
         known=program.program_id in known,
-        notes=tuple(NoteView(message=note.message, hint=note.hint) for note in inspection.notes),
+        notes=tuple(ProgramWarningView(message=note.message, hint=note.hint) for note in inspection.notes),
     )
 
 
@@ -199,33 +204,39 @@ def _checked_definition(registration: ProgramRegistration) -> dict[str, Any] | N
     return definition.model_dump(mode="json")
 
 
-def _words_known(name: str) -> tuple[str, ...]:
+def _known_placeholders(name: str) -> tuple[str, ...]:
     adapter = get_harness(name)
     return tuple(adapter.flags) if adapter.flags_are_words else ()
 
 
 def _bundle_file(file: BundleFileSpec, blobs: DiskBlobs) -> BundleFile:
-    size_bytes = blobs.size_bytes(checked_digest(file.digest))
+    size_bytes = blobs.size_bytes(parse_digest(file.digest))
     if size_bytes is None:
         raise ArtifactMissing(f"the file {file.path[:80]!r}, {file.digest}, was not uploaded")
     return BundleFile(path=file.path, digest=file.digest, size_bytes=size_bytes, executable=file.executable)
 
 
 def _flag_notes(
-    registration: ProgramRegistration, lacks: frozenset[str] | None, look_by_path: Mapping[str, Look]
-) -> list[Note]:
+    registration: ProgramRegistration,
+    missing_flags: frozenset[str] | None,
+    inspection_by_path: Mapping[str, FileInspection],
+) -> list[ProgramWarning]:
     name = registration.name
-    if lacks is None:
+    if missing_flags is None:
         return [
-            Note(
+            ProgramWarning(
                 message=f"nothing in its files shows which flags of {name} it knows",
                 hint=f"is it {name}? `farm harness test {name}` runs it once",
             )
         ]
-    if not lacks:
+    if not missing_flags:
         return []
-    listed = ", ".join(sorted(lacks))
-    return [Note(message=f"it does not know {listed}", hint="cells that set one of them are unsupported")]
+    listed = ", ".join(sorted(missing_flags))
+    return [
+        ProgramWarning(
+            message=f"it does not know {listed}", hint="cells that set one of them are unsupported"
+        )
+    ]
 
 
 def _program_view(program: Program, *, in_use: bool) -> ProgramView:
@@ -244,7 +255,7 @@ def _program_view(program: Program, *, in_use: bool) -> ProgramView:
         entry=program.bundle.entry,
         env=dict(program.bundle.env),
         command=program.bundle.command,
-        lacks=tuple(sorted(program.lacks)),
+        missing_flags=tuple(sorted(program.missing_flags)),
         in_use=in_use,
         created_at=program.created_at,
         chosen_at=program.chosen_at,

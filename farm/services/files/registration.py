@@ -12,7 +12,7 @@ from farm.core.base.ids import Digest, is_digest
 from farm.core.errors import Conflict, DigestMismatch, InvalidInput, VariantInvalid
 from farm.core.models.variant import Manifest, variant_name
 from farm.services.files.artifacts import uploaded_size
-from farm.store.files import variants
+from farm.store.files import variants as variant_store
 from farm.store.files.artifacts import expired_at_by_digest, mark_used, put_artifact
 from farm.store.files.variants import Variant
 from farm.wire.documents.matrices.matrices import VariantView
@@ -23,7 +23,7 @@ def register_artifact(connection: Connection, digest: Digest, size_bytes: int, *
     return put_artifact(connection, digest, size_bytes, now=now)
 
 
-def checked_digest(text: str) -> Digest:
+def parse_digest(text: str) -> Digest:
     """A digest as it came from outside.
 
     Raises:
@@ -48,16 +48,16 @@ def register_variant(
         Conflict: the farm has this file by this name, with other backends or inputs.
     """
     name = variant_name(manifest.model, manifest.recipe)
-    size_bytes = uploaded_size(connection, checked_digest(manifest.digest), called=f"the file of {name}")
+    size_bytes = uploaded_size(connection, parse_digest(manifest.digest), called=f"the file of {name}")
     if size_bytes != manifest.size_bytes:
         raise DigestMismatch(
             f"the file of {name} has {size_bytes} bytes, its manifest says {manifest.size_bytes}"
         )
     _check_content(blobs.path(manifest.digest), name, manifest)
-    known = variants.find_variant(connection, name, manifest.digest)
+    known = variant_store.find_variant(connection, name, manifest.digest)
     if known is not None:
-        _check_said_alike(name, known.manifest, manifest)
-    variant = variants.put_variant(connection, manifest, now=now)
+        _check_manifest_unchanged(name, known.manifest, manifest)
+    variant = variant_store.put_variant(connection, manifest, now=now)
     mark_used(connection, [manifest.digest], now=now)
     return variant_view(variant)
 
@@ -74,7 +74,7 @@ def _check_content(path: Path, name: str, manifest: Manifest) -> None:
         )
 
 
-def _check_said_alike(name: str, known: Manifest, said: Manifest) -> None:
+def _check_manifest_unchanged(name: str, known: Manifest, said: Manifest) -> None:
     if known.backends != said.backends or (said.inputs and known.inputs != said.inputs):
         raise Conflict(
             f"the farm has this file as {name} already, with other backends or inputs",
@@ -87,7 +87,7 @@ def list_variants(connection: Connection) -> list[VariantView]:
     expired = expired_at_by_digest(connection)
     return [
         variant_view(variant).model_copy(update={"expired_at": expired.get(variant.manifest.digest)})
-        for variant in variants.list_variants(connection)
+        for variant in variant_store.list_variants(connection)
     ]
 
 

@@ -11,26 +11,27 @@ from sqlalchemy.engine import Connection
 from farm.blobs.disk import StoredFile
 from farm.core.base.ids import Digest
 from farm.core.operations.retention import StorageRules
-from farm.services.files.builtin_programs import own_digests
+from farm.services.files.builtin_programs import builtin_digests
 from farm.services.files.retention import (
     age_rule,
-    artifacts_to_go,
-    lost_artifacts,
-    reports_to_go,
+    artifacts_to_expire,
+    missing_artifacts,
+    reports_to_expire,
     size_rule,
-    unkept_files,
+    unreferenced_files,
 )
 from farm.store.devices import devices
-from farm.store.files import artifacts, programs, variants
+from farm.store.files import artifacts, programs
+from farm.store.files import variants as variant_store
 from farm.store.files.artifacts import Artifact
 from farm.store.files.disk_use import free_bytes_inside, size_bytes
-from farm.store.results import evidence
+from farm.store.results import evidence as evidence_store
 from farm.wire.documents.files.storage import (
-    ArtifactGoing,
+    ArtifactEviction,
     ArtifactUse,
+    DeviceStorage,
     EvidenceAge,
     LimitsView,
-    PhoneStorage,
     StorageView,
     SweepPreview,
 )
@@ -56,8 +57,8 @@ def storage_view(
         artifacts=_artifact_uses(connection),
         expired_artifacts=len(artifacts.expired_at_by_digest(connection)),
         evidence=_evidence_ages(connection, now),
-        expired_reports=evidence.count_expired(connection),
-        phones=_phones(connection),
+        expired_reports=evidence_store.count_expired(connection),
+        phones=_device_storage(connection),
         limits=_limits(rules),
         next_sweep=sweep_preview(connection, rules, on_disk, now=now),
     )
@@ -67,10 +68,10 @@ def sweep_preview(
     connection: Connection, rules: StorageRules, on_disk: Sequence[StoredFile], *, now: datetime
 ) -> SweepPreview:
     """What a sweep would do now; it changes nothing."""
-    going = artifacts_to_go(connection, rules, now=now)
+    going = artifacts_to_expire(connection, rules, now=now)
     names = _names_by_digest(connection)
     reports, report_bytes = _reports_going(connection, rules, now)
-    unkept = unkept_files(connection, on_disk, now=now)
+    unkept = unreferenced_files(connection, on_disk, now=now)
     return SweepPreview(
         artifacts=tuple(_going(each, names) for each in going),
         artifact_bytes=sum(each.size_bytes for each in going),
@@ -78,22 +79,22 @@ def sweep_preview(
         report_bytes=report_bytes,
         files=len(unkept),
         file_bytes=sum(file.size_bytes for file in unkept),
-        lost=tuple(lost_artifacts(connection, on_disk)),
+        lost=tuple(missing_artifacts(connection, on_disk)),
     )
 
 
 def _reports_going(connection: Connection, rules: StorageRules, now: datetime) -> tuple[int, int]:
     by_age, by_size = age_rule(connection, rules, now=now), size_rule(connection, rules, now=now)
-    going = reports_to_go(connection, by_age) if by_age else []
+    going = reports_to_expire(connection, by_age) if by_age else []
     if by_size is not None:
         # What the rule of days leaves is what was received since.
         since = by_age.before if by_age else None
-        going += reports_to_go(connection, replace(by_size.after(going), since=since))
+        going += reports_to_expire(connection, replace(by_size.after(going), since=since))
     return len(going), sum(report.size_bytes for report in going)
 
 
-def _going(artifact: Artifact, names_by_digest: Mapping[Digest, list[str]]) -> ArtifactGoing:
-    return ArtifactGoing(
+def _going(artifact: Artifact, names_by_digest: Mapping[Digest, list[str]]) -> ArtifactEviction:
+    return ArtifactEviction(
         digest=artifact.digest,
         size_bytes=artifact.size_bytes,
         used_at=artifact.used_at,
@@ -103,7 +104,7 @@ def _going(artifact: Artifact, names_by_digest: Mapping[Digest, list[str]]) -> A
 
 def _names_by_digest(connection: Connection) -> dict[Digest, list[str]]:
     names: defaultdict[Digest, list[str]] = defaultdict(list)
-    for variant in variants.list_variants(connection):
+    for variant in variant_store.list_variants(connection):
         names[variant.manifest.digest].append(variant.name)
     for program in programs.list_programs(connection):
         for file in program.bundle.files:
@@ -113,10 +114,10 @@ def _names_by_digest(connection: Connection) -> dict[Digest, list[str]]:
 
 def _artifact_uses(connection: Connection) -> tuple[ArtifactUse, ...]:
     kinds = _kinds(connection)
-    needed = artifacts.needed_digests(connection) | own_digests()
+    needed = artifacts.needed_digests(connection) | builtin_digests()
     measured = artifacts.measured_digests(connection)
     groups: defaultdict[tuple[str, str], list[Artifact]] = defaultdict(list)
-    for artifact in artifacts.kept_artifacts(connection):
+    for artifact in artifacts.stored_artifacts(connection):
         digest = artifact.digest
         use = "needed" if digest in needed else "measured" if digest in measured else "unused"
         groups[kinds.get(digest, "unregistered"), use].append(artifact)
@@ -127,10 +128,10 @@ def _artifact_uses(connection: Connection) -> tuple[ArtifactUse, ...]:
 
 
 def _kinds(connection: Connection) -> dict[Digest, str]:
-    kinds = {variant.manifest.digest: "model" for variant in variants.list_variants(connection)}
+    kinds = {variant.manifest.digest: "model" for variant in variant_store.list_variants(connection)}
     for program in programs.list_programs(connection):
         kinds |= {file.digest: "program" for file in program.bundle.files}
-    return kinds | dict.fromkeys(own_digests(), "own")
+    return kinds | dict.fromkeys(builtin_digests(), "own")
 
 
 def _evidence_ages(connection: Connection, now: datetime) -> tuple[EvidenceAge, ...]:
@@ -145,13 +146,13 @@ def _evidence_ages(connection: Connection, now: datetime) -> tuple[EvidenceAge, 
 
 
 def _evidence_age(connection: Connection, age: str, since: datetime | None, until: datetime) -> EvidenceAge:
-    reports, size_bytes = evidence.kept_since(connection, since, until)
+    reports, size_bytes = evidence_store.retained_between(connection, since, until)
     return EvidenceAge(age=age, reports=reports, size_bytes=size_bytes)
 
 
-def _phones(connection: Connection) -> tuple[PhoneStorage, ...]:
+def _device_storage(connection: Connection) -> tuple[DeviceStorage, ...]:
     return tuple(
-        PhoneStorage(device_id=device.device_id, free_bytes=device.condition.storage_free_bytes)
+        DeviceStorage(device_id=device.device_id, free_bytes=device.condition.storage_free_bytes)
         for device in devices.list_devices(connection)
         if device.condition is not None and device.condition.storage_free_bytes is not None
     )

@@ -9,13 +9,13 @@ from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.core.operations.retention import StorageRules
 from farm.database.engine import Database
-from farm.services.files.retention import Swept, sweep_storage
+from farm.services.files.retention import SweepResult, sweep_storage
 
 _log = structlog.get_logger(__name__)
 
 #: What a wall clock may gain on the time that passed since the farm started. It gains while a machine sleeps,
 #: too: then output is kept for longer than it had to be.
-_TOLERATED = timedelta(days=1)
+_MAX_CLOCK_JUMP = timedelta(days=1)
 
 
 class Sweeper:
@@ -32,12 +32,12 @@ class Sweeper:
         self._clock = clock
         self._started_at, self._started_s = clock.now(), clock.monotonic()
 
-    def __call__(self) -> Swept:
+    def __call__(self) -> SweepResult:
         """Sweep once; raises like `sweep_storage`."""
         rules = self._rules
         passed = timedelta(seconds=self._clock.monotonic() - self._started_s)
         ahead = self._clock.now() - self._started_at - passed
-        if rules.evidence_keep_days is not None and ahead > _TOLERATED:
+        if rules.evidence_keep_days is not None and ahead > _MAX_CLOCK_JUMP:
             _log.warning(
                 "clock_jumped", ahead_s=ahead.total_seconds(), hint="nothing expires by age meanwhile"
             )

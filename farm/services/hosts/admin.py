@@ -7,21 +7,23 @@ from sqlalchemy.engine import Connection
 from farm.core.devices.host_state import TARGET_BY_HOST_EVENT, HostEvent, HostState, SessionState
 from farm.core.errors import Conflict
 from farm.services.checks.incidents import end_incidents
-from farm.services.hosts.host_teardown import mark_absent, strand
+from farm.services.hosts.host_teardown import abandon_session, mark_devices_absent
 from farm.services.hosts.views import host_named, host_view
-from farm.store.devices import devices, workload
-from farm.store.hosts import hosts, transitions
+from farm.store.devices import devices
+from farm.store.devices import workload as device_workload
+from farm.store.hosts import hosts
+from farm.store.hosts import transitions as host_transitions
 from farm.store.hosts.transitions import Host
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.hosts import HostChange, HostRetirementPlan, LimitRequest
 
-_LOOK_AGAIN = "look again with `farm hosts`, then decide"
+_LOOK_AGAIN_HINT = "look again with `farm hosts`, then decide"
 #: What attempts are lost by whose host an operator took away.
 RETIRED = "host.retired"
 
 
 def change_host(
-    connection: Connection, name: str, event: HostEvent, asked: Asked, *, now: datetime
+    connection: Connection, name: str, event: HostEvent, asked: OperatorRequest, *, now: datetime
 ) -> HostChange:
     """Drain a host, or give it work again; what runs there goes on in any case.
 
@@ -52,7 +54,7 @@ def limit_host(connection: Connection, name: str, asked: LimitRequest, *, now: d
     if host.max_runs == asked.max_runs:
         return _change(connection, host, f"{host.host_id} may have {words} already", changed=False)
     actor = f"user:{asked.by}"
-    transitions.put_max_runs(connection, host, asked.max_runs, now=now, actor=actor, reason=asked.reason)
+    host_transitions.put_max_runs(connection, host, asked.max_runs, now=now, actor=actor, reason=asked.reason)
     return _change(connection, host_named(connection, name), f"{host.host_id} may have {words}")
 
 
@@ -64,7 +66,7 @@ def retirement_plan(connection: Connection, name: str) -> HostRetirementPlan:
     """
     host = host_named(connection, name)
     own = devices.list_devices(connection, host_id=host.host_id)
-    waiting = workload.count_waiting(connection, [each.device_id for each in own])
+    waiting = device_workload.count_waiting(connection, [each.device_id for each in own])
     return HostRetirementPlan(
         host=host_view(connection, host),
         devices=tuple(device.device_id for device in own),
@@ -73,7 +75,7 @@ def retirement_plan(connection: Connection, name: str) -> HostRetirementPlan:
     )
 
 
-def retire_host(connection: Connection, name: str, asked: Asked, *, now: datetime) -> HostChange:
+def retire_host(connection: Connection, name: str, asked: OperatorRequest, *, now: datetime) -> HostChange:
     """Take a host out of the farm: its credential opens nothing from now on, and what it runs is lost.
 
     What is queued for its phones waits until they turn up at another host, or are retired, too.
@@ -92,21 +94,23 @@ def retire_host(connection: Connection, name: str, asked: Asked, *, now: datetim
     return _change(connection, host_named(connection, name), said)
 
 
-def _close(connection: Connection, host: Host, asked: Asked, *, now: datetime) -> int:
+def _close(connection: Connection, host: Host, asked: OperatorRequest, *, now: datetime) -> int:
     """End what its agent had; how many attempts were lost."""
     cause = f"host {host.host_id} was retired"
     session = hosts.current_session(connection, host.host_id)
     if session is None:
-        mark_absent(connection, host.host_id, now=now, cause=cause)
+        mark_devices_absent(connection, host.host_id, now=now, cause=cause)
         return 0
     hosts.move_session(
         connection, session, SessionState.CLOSED, now=now, cause=cause, actor=f"user:{asked.by}"
     )
-    return strand(connection, session, now=now, cause=cause, code=RETIRED)
+    return abandon_session(connection, session, now=now, cause=cause, code=RETIRED)
 
 
-def _move(connection: Connection, host: Host, event: HostEvent, asked: Asked, *, now: datetime) -> None:
-    if not transitions.move_host(
+def _move(
+    connection: Connection, host: Host, event: HostEvent, asked: OperatorRequest, *, now: datetime
+) -> None:
+    if not host_transitions.move_host(
         connection, host, event, now=now, actor=f"user:{asked.by}", cause=asked.reason
     ):
         verb = event.removeprefix("host_")
@@ -116,7 +120,7 @@ def _move(connection: Connection, host: Host, event: HostEvent, asked: Asked, *,
 def _hint(host: Host) -> str:
     if host.state is HostState.RETIRED:
         return "its machine joins anew, with a token: farm token create"
-    return _LOOK_AGAIN
+    return _LOOK_AGAIN_HINT
 
 
 def _change(connection: Connection, host: Host, said: str, *, changed: bool = True) -> HostChange:

@@ -12,15 +12,16 @@ from farm.core.errors import NotFound
 from farm.services.devices.views import Load, device_view, load_of
 from farm.store.checks import incidents
 from farm.store.checks.incidents import Incident
-from farm.store.devices import devices, workload
+from farm.store.devices import devices
+from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device
-from farm.store.hosts import transitions
+from farm.store.hosts import transitions as host_transitions
 from farm.store.hosts.transitions import Host
 from farm.store.jobs import attempts
 from farm.store.jobs.attempts import Attempt
 from farm.store.operations.event_history import last_events
 from farm.wire.documents.devices import EventView
-from farm.wire.documents.hosts import HostDetail, HostView, IncidentView, RunView
+from farm.wire.documents.hosts import HostDetail, HostView, IncidentView, RunningAttemptView
 
 RECENT_EVENTS = 15
 RECENT_INCIDENTS = 5
@@ -34,9 +35,9 @@ def host_named(connection: Connection, name: str) -> Host:
     Raises:
         NotFound: there is none.
     """
-    found = transitions.find_host(connection, HostId(name))
+    found = host_transitions.find_host(connection, HostId(name))
     if found is None:
-        known = ", ".join(host.host_id for host in transitions.list_hosts(connection))
+        known = ", ".join(host.host_id for host in host_transitions.list_hosts(connection))
         hint = f"known here: {known}" if known else "none has joined yet: docs/install-hosts.md"
         raise NotFound(f"no host `{name}`", hint=hint)
     return found
@@ -45,7 +46,7 @@ def host_named(connection: Connection, name: str) -> Host:
 def list_host_views(connection: Connection) -> list[HostView]:
     """All hosts, by id."""
     load = load_of(connection)
-    return [_view(connection, host, load) for host in transitions.list_hosts(connection)]
+    return [_view(connection, host, load) for host in host_transitions.list_hosts(connection)]
 
 
 def host_view(connection: Connection, host: Host) -> HostView:
@@ -67,7 +68,7 @@ def host_detail(connection: Connection, name: str) -> HostDetail:
         **dict(host_view(connection, host)),
         auto_admit=host.auto_admit,
         created_at=host.created_at,
-        queued_jobs=sum(workload.count_waiting(connection, [each.device_id for each in own]).values()),
+        queued_jobs=sum(device_workload.count_waiting(connection, [each.device_id for each in own]).values()),
         devices=tuple(device_view(connection, device) for device in own),
         past_incidents=tuple(_incident(incident) for incident in past if incident.ended_at is not None),
         events=tuple(EventView.model_validate(each, from_attributes=True) for each in story),
@@ -84,8 +85,8 @@ def _view(connection: Connection, host: Host, load: Load) -> HostView:
         state=host.state,
         session=None if session is None else session.state,
         agent_version=None if session is None else session.agent_version,
-        beat_at=None if session is None else session.beat_at,
-        phones=_phones(own, load),
+        heartbeat_at=None if session is None else session.heartbeat_at,
+        phones=_count_by_presence(own, load),
         runs=tuple(_run(attempt) for attempt in attempts.live_attempts_of_host(connection, host.host_id)),
         max_runs=host.max_runs,
         incidents=tuple(map(_incident, incidents.open_incidents(connection, host.host_id))),
@@ -94,7 +95,7 @@ def _view(connection: Connection, host: Host, load: Load) -> HostView:
     )
 
 
-def _phones(own: Sequence[Device], load: Load) -> dict[str, int]:
+def _count_by_presence(own: Sequence[Device], load: Load) -> dict[str, int]:
     return dict(sorted(Counter(_state_word(device, load) for device in own).items()))
 
 
@@ -106,8 +107,10 @@ def _state_word(device: Device, load: Load) -> str:
     return own[0].name.lower() if own else "free"
 
 
-def _run(attempt: Attempt) -> RunView:
-    return RunView.model_validate({name: getattr(attempt, name) for name in RunView.model_fields})
+def _run(attempt: Attempt) -> RunningAttemptView:
+    return RunningAttemptView.model_validate(
+        {name: getattr(attempt, name) for name in RunningAttemptView.model_fields}
+    )
 
 
 def _incident(incident: Incident) -> IncidentView:

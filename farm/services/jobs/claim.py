@@ -25,7 +25,7 @@ from farm.store.devices.devices import Device
 from farm.store.files.artifacts import mark_used
 from farm.store.jobs import attempts, jobs
 from farm.store.jobs.attempts import NewAttempt
-from farm.store.jobs.context import Work, work_of
+from farm.store.jobs.context import JobContext, job_contexts
 from farm.store.jobs.jobs import Job
 from farm.store.jobs.queues import queue_heads, queued_checks
 
@@ -48,7 +48,7 @@ def claim_jobs(
     been looked up in this transaction. False when there was nothing to claim.
     """
     found = devices.list_devices(connection, host_id=host_id) if known is None else known
-    chosen = _chosen(connection, host_id, found, going_on, now=now)
+    chosen = _choose_jobs(connection, host_id, found, going_on, now=now)
     if chosen and not _claim(connection, chosen, session_id, now=now):
         # Another claimant was quicker with one of them; the others need not wait for that.
         for each in chosen:
@@ -56,7 +56,7 @@ def claim_jobs(
     return bool(chosen)
 
 
-def _chosen(
+def _choose_jobs(
     connection: Connection, host_id: HostId, found: Sequence[Device], going_on: int, *, now: datetime
 ) -> list[tuple[Device, Job]]:
     """What each free phone of a host is to run next.
@@ -96,7 +96,7 @@ def _claim(
     connection: Connection, chosen: Sequence[tuple[Device, Job]], session_id: SessionId, *, now: datetime
 ) -> bool:
     """Make the jobs' next attempts; False when another claimant was quicker, and then nothing is changed."""
-    work_by_job = work_of(connection, [job for _, job in chosen])
+    work_by_job = job_contexts(connection, [job for _, job in chosen])
     with connection.begin_nested() as savepoint:
         fences = devices.raise_fences(connection, [device.device_id for device, _ in chosen])
         claims = [
@@ -136,7 +136,7 @@ def _record(
     return True
 
 
-def _due_plan(connection: Connection, work: Work | None, device: Device) -> RunPlan:
+def _due_plan(connection: Connection, work: JobContext | None, device: Device) -> RunPlan:
     plan = plan_of(work)
     if work is None:
         return plan
@@ -149,7 +149,7 @@ def _due_plan(connection: Connection, work: Work | None, device: Device) -> RunP
     )
 
 
-def plan_of(work: Work | None) -> RunPlan:
+def plan_of(work: JobContext | None) -> RunPlan:
     """What an agent is to do for a benchmark, or without one for a check."""
     if work is None:
         return device_check.plan(*check_files())
@@ -158,7 +158,7 @@ def plan_of(work: Work | None) -> RunPlan:
         bundle=work.program.bundle,
         backend=work.cell.backend,
         settings=work.cell.settings,
-        lacks=work.program.lacks,
+        missing_flags=work.program.missing_flags,
         timeout_s=work.terms.spec["timeout_s"],
         gates=_GATES.validate_python(work.terms.spec["gates"]),
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, Digest, FactsId
-from farm.core.runs.plan import SHOWS_PLACEMENT, RunPlan
+from farm.core.runs.plan import PLACEMENT_PROBE, RunPlan
 from farm.store.results.placements import earlier_runs
 
 #: A pass that shows nothing is tried so often: a phone may have been away in the first.
@@ -30,10 +30,10 @@ def with_due_passes(
     earlier = earlier_runs(connection, cell_id, facts_id, program_digest)
     due = {
         each.name: earlier.shown is None and earlier.runs < _TRIES
-        if each.name == SHOWS_PLACEMENT
+        if each.name == PLACEMENT_PROBE
         else earlier.runs == 0
         for each in plan.passes
     }
     passes = tuple(each for each in plan.passes if due[each.name])
-    wanted = any(each.name == SHOWS_PLACEMENT for each in plan.passes)
+    wanted = any(each.name == PLACEMENT_PROBE for each in plan.passes)
     return replace(plan, passes=passes, shown=earlier.shown if wanted else None)

@@ -12,43 +12,44 @@ from farm.core.errors import NotFound
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.jobs.pending_reasons import (
+    DeviceRef,
     LiveAttempt,
-    Place,
-    Reason,
-    Since,
+    PendingReason,
+    StateOrigin,
+    actionable_first,
     attempt_reasons,
     blocker_reason,
-    in_order,
     incident_reason,
 )
-from farm.core.operations.event import Subject
-from farm.services.devices.blocked_since import since
+from farm.core.operations.event import EventSubject
+from farm.services.devices.blocked_since import blocked_since
 from farm.services.devices.views import Load, load_of
-from farm.services.jobs.deferral import find_put_off
+from farm.services.jobs.deferral import find_deferral
 from farm.services.matrices.views import get_matrix
 from farm.store.checks import incidents
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.hosts import hosts
-from farm.store.jobs import attempts, jobs, positions
+from farm.store.jobs import attempts, jobs
+from farm.store.jobs import positions as queue_positions
 from farm.store.jobs.attempts import Attempt
 from farm.store.jobs.jobs import Job
 from farm.store.jobs.positions import OpenJobs
 from farm.store.matrices import lazy_expansion
 from farm.store.operations.event_history import last_events
 from farm.wire.documents.matrices.pending import (
-    DeviceWaitingView,
-    JobWaitingView,
-    MatrixWaitingView,
+    DevicePendingView,
+    JobPendingView,
+    MatrixPendingView,
     ReasonView,
-    RunningView,
+    RunningJobView,
 )
 
 #: Nobody waits for the exact place behind so many.
 MAX_COUNTED = 1000
 
 
-def job_waiting(connection: Connection, job_id: JobId) -> JobWaitingView:
+def job_waiting(connection: Connection, job_id: JobId) -> JobPendingView:
     """What a job waits for now; for one that is finished, how it ended.
 
     Raises:
@@ -60,7 +61,7 @@ def job_waiting(connection: Connection, job_id: JobId) -> JobWaitingView:
     device = devices.get_device(connection, job.device_id)
     before = _before(connection, job) if job.state is JobState.QUEUED else 0
     began = _began(connection, job)
-    return JobWaitingView(
+    return JobPendingView(
         job_id=job.job_id,
         matrix_id=job.matrix_id,
         device_id=device.device_id,
@@ -77,7 +78,7 @@ def job_waiting(connection: Connection, job_id: JobId) -> JobWaitingView:
     )
 
 
-def matrix_waiting(connection: Connection, matrix_id: MatrixId) -> MatrixWaitingView:
+def matrix_waiting(connection: Connection, matrix_id: MatrixId) -> MatrixPendingView:
     """What is left of a matrix and what that waits for, by phone.
 
     Raises:
@@ -85,33 +86,33 @@ def matrix_waiting(connection: Connection, matrix_id: MatrixId) -> MatrixWaiting
     """
     matrix = get_matrix(connection, matrix_id)
     load = load_of(connection)
-    left = positions.open_jobs(connection, matrix_id)
+    left = queue_positions.open_jobs(connection, matrix_id)
     not_queued = sum(
-        each.count for each in lazy_expansion.left_of(connection, matrix_id) if not each.is_cancelled
+        each.count for each in lazy_expansion.remaining_jobs(connection, matrix_id) if not each.is_cancelled
     )
     views = [
         _device_waiting(connection, devices.get_device(connection, device_id), own, load)
         for device_id, own in left.items()
     ]
-    return MatrixWaitingView(
+    return MatrixPendingView(
         matrix_id=matrix_id,
         name=matrix.name,
         left=sum(view.queued + (view.active is not None) for view in views) + not_queued,
         not_queued=not_queued,
-        moved_at=positions.last_moved_at(connection, matrix_id),
-        devices=tuple(sorted(views, key=_is_getting_on)),
+        moved_at=queue_positions.last_progress_at(connection, matrix_id),
+        devices=tuple(sorted(views, key=_is_progressing)),
     )
 
 
-def _is_getting_on(view: DeviceWaitingView) -> bool:
+def _is_progressing(view: DevicePendingView) -> bool:
     return all(reason.passes for reason in view.reasons)
 
 
-def _device_waiting(connection: Connection, device: Device, own: OpenJobs, load: Load) -> DeviceWaitingView:
+def _device_waiting(connection: Connection, device: Device, own: OpenJobs, load: Load) -> DevicePendingView:
     first = jobs.find_job(connection, own.active or own.first_queued or JobId(0))
     assert first is not None, "a device without open jobs is not listed"
     before = _before(connection, first) if own.active is None else 0
-    return DeviceWaitingView(
+    return DevicePendingView(
         device_id=device.device_id,
         device=device.name,
         queued=own.queued,
@@ -123,7 +124,7 @@ def _device_waiting(connection: Connection, device: Device, own: OpenJobs, load:
     )
 
 
-def _reasons(connection: Connection, job: Job, device: Device, load: Load) -> list[Reason]:
+def _reasons(connection: Connection, job: Job, device: Device, load: Load) -> list[PendingReason]:
     match job.state:
         case JobState.FINISHED:
             return []
@@ -131,22 +132,24 @@ def _reasons(connection: Connection, job: Job, device: Device, load: Load) -> li
             return attempt_reasons(_live(connection, job, device))
         case JobState.QUEUED:
             found = blockers(load.state_of(device), check=job.kind is JobKind.CHECK)
-            of_phone = [_blocked(connection, device, blocker) for blocker in in_order(found)]
-            off = find_put_off(connection, job)
+            of_phone = [_blocked(connection, device, blocker) for blocker in actionable_first(found)]
+            off = find_deferral(connection, job)
             return [*_of_host(connection, device), *of_phone, *([] if off is None else [off.reason])]
 
 
-def _of_host(connection: Connection, device: Device) -> list[Reason]:
+def _of_host(connection: Connection, device: Device) -> list[PendingReason]:
     """What the phone's host goes through, where that keeps the phone from work."""
     return [
-        incident_reason(incident.kind, device.host_id, Since(at=incident.began_at, cause=incident.cause))
+        incident_reason(
+            incident.kind, device.host_id, StateOrigin(at=incident.began_at, cause=incident.cause)
+        )
         for incident in incidents.open_incidents(connection, device.host_id)
         if incident.kind is IncidentKind.PRESSURE or device.device_id in incident.devices
     ]
 
 
-def _blocked(connection: Connection, device: Device, blocker: Blocker) -> Reason:
-    return blocker_reason(blocker, _place(device), since(connection, device, blocker))
+def _blocked(connection: Connection, device: Device, blocker: Blocker) -> PendingReason:
+    return blocker_reason(blocker, _place(device), blocked_since(connection, device, blocker))
 
 
 def _live(connection: Connection, job: Job, device: Device) -> LiveAttempt:
@@ -159,7 +162,7 @@ def _live(connection: Connection, job: Job, device: Device) -> LiveAttempt:
         since=_phase_since(connection, attempt),
         waiting_for=attempt.waiting_for,
         session=session.state,
-        beat_at=session.beat_at,
+        heartbeat_at=session.heartbeat_at,
         place=_place(device),
         gates_wait_s=attempt.plan.gates.wait_s,
         timeout_s=attempt.plan.timeout_s,
@@ -173,26 +176,26 @@ def _current(connection: Connection, job: Job) -> Attempt:
 
 
 def _phase_since(connection: Connection, attempt: Attempt) -> datetime:
-    told = last_events(connection, Subject.ATTEMPT, attempt.attempt_id)
+    told = last_events(connection, EventSubject.ATTEMPT, attempt.attempt_id)
     return told[0].at if told else attempt.claimed_at
 
 
-def _began(connection: Connection, job: Job) -> Since:
+def _began(connection: Connection, job: Job) -> StateOrigin:
     """How the job came to be in its state: as submitted, or by its last event."""
-    for event in last_events(connection, Subject.JOB, job.job_id):
-        return Since(at=event.at, by=event.actor, cause=job.message or event.cause)
-    return Since(at=job.created_at)
+    for event in last_events(connection, EventSubject.JOB, job.job_id):
+        return StateOrigin(at=event.at, by=event.actor, cause=job.message or event.cause)
+    return StateOrigin(at=job.created_at)
 
 
 def _before(connection: Connection, job: Job) -> int:
-    return positions.count_before(connection, job, limit=MAX_COUNTED + 1)
+    return queue_positions.count_before(connection, job, limit=MAX_COUNTED + 1)
 
 
-def _running(connection: Connection, device: Device) -> RunningView | None:
+def _running(connection: Connection, device: Device) -> RunningJobView | None:
     if device.job_id is None or device.last_attempt_id is None or device.claimed_at is None:
         return None
     job = jobs.find_job(connection, device.job_id)
-    return RunningView(
+    return RunningJobView(
         job_id=device.job_id,
         matrix_id=None if job is None else job.matrix_id,
         attempt_id=device.last_attempt_id,
@@ -201,11 +204,11 @@ def _running(connection: Connection, device: Device) -> RunningView | None:
     )
 
 
-def _place(device: Device) -> Place:
-    return Place(name=quote(device.name), host=device.host_id, presence=device.presence)
+def _place(device: Device) -> DeviceRef:
+    return DeviceRef(name=quote(device.name), host=device.host_id, presence=device.presence)
 
 
-def _views(reasons: list[Reason]) -> tuple[ReasonView, ...]:
+def _views(reasons: list[PendingReason]) -> tuple[ReasonView, ...]:
     return tuple(
         ReasonView(
             code=reason.code,

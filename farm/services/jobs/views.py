@@ -10,11 +10,12 @@ from farm.core.base.ids import AttemptId
 from farm.core.errors import NotFound
 from farm.core.runs.plan import RunPlan
 from farm.store.jobs import attempts
-from farm.store.results import detail, evidence
+from farm.store.results import detail as measurement_detail
+from farm.store.results import evidence as evidence_store
 from farm.store.results.detail import StoredReading
 from farm.wire.documents.matrices.matrices import AttemptView
 from farm.wire.documents.results.readings import ReadingView
-from farm.wire.storable_text import made_keepable
+from farm.wire.storable_text import make_storable
 
 _PLAN = TypeAdapter(RunPlan)
 
@@ -31,9 +32,9 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
             f"there is no attempt {attempt_id}", hint="`farm matrix jobs ID` lists a matrix's attempts"
         )
     # The report that counted goes last, to be shown; where none did, the latest is.
-    reports = sorted(evidence.reports_of(connection, attempt_id), key=lambda report: report.counted)
+    reports = sorted(evidence_store.reports_of(connection, attempt_id), key=lambda report: report.counted)
     shown = reports[-1] if reports else None
-    reading = detail.find_reading(connection, attempt_id)
+    reading = measurement_detail.find_reading(connection, attempt_id)
     return AttemptView(
         attempt_id=attempt.attempt_id,
         job_id=attempt.job_id,
@@ -58,7 +59,7 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
 
 
 def _evidence(report: bytes) -> dict[str, Any]:
-    evidence: dict[str, Any] = json.loads(made_keepable(report))["evidence"]
+    evidence: dict[str, Any] = json.loads(make_storable(report))["evidence"]
     return evidence
 
 

@@ -10,17 +10,17 @@ from farm.core.devices.device import Admin
 from farm.core.devices.selector import KnownDevice
 from farm.core.matrices.expansion import expand
 from farm.core.matrices.matrix import Expansion, KnownHarness, KnownVariant, MatrixPlan, varying_axes
-from farm.core.programs.selection import abi_to_run
-from farm.services.files.adapters import known_harness
+from farm.core.programs.selection import select_abi
+from farm.services.files.adapters import get_known_harness
 from farm.store.devices import devices
-from farm.store.files import variants as catalog
+from farm.store.files import variants as variant_store
 from farm.store.files.artifacts import expired_at_by_digest
 from farm.store.files.programs import Program, current_programs
 from farm.wire.documents.matrices.matrix import MatrixSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class ExpansionInputs:
     """What the farm has that a matrix is expanded over; two that are equal give the same cells."""
 
     devices: Sequence[KnownDevice]
@@ -34,39 +34,39 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expanded:
+class MatrixExpansion:
     """A matrix with all that its cells refer to."""
 
     spec: MatrixSpec
     plan: MatrixPlan
     expansion: Expansion
-    ground: Ground
+    inputs: ExpansionInputs
     #: The axes by which cells are told from each other: of the whole matrix, whatever part of it is run.
     varying: frozenset[str]
 
     @property
     def harness(self) -> KnownHarness:
         """What the cells run."""
-        return self.ground.harness
+        return self.inputs.harness
 
     @property
     def devices(self) -> Sequence[KnownDevice]:
         """All of the farm, whether a selector fits them or not."""
-        return self.ground.devices
+        return self.inputs.devices
 
     @property
     def variants(self) -> Sequence[KnownVariant]:
         """All of the farm."""
-        return self.ground.variants
+        return self.inputs.variants
 
     def program_by_device(self) -> dict[DeviceId, int]:
         """What each device runs; one that can run none is missing."""
-        programs = self.ground.programs
-        abis = {device.device_id: abi_to_run(device.facts.abis, programs) for device in self.devices}
+        programs = self.inputs.programs
+        abis = {device.device_id: select_abi(device.facts.abis, programs) for device in self.devices}
         return {device_id: programs[abi].program_id for device_id, abi in abis.items() if abi is not None}
 
 
-def expand_here(connection: Connection, spec: MatrixSpec) -> Expanded:
+def expand_matrix(connection: Connection, spec: MatrixSpec) -> MatrixExpansion:
     """Expand a matrix over what the farm has.
 
     Raises:
@@ -74,20 +74,22 @@ def expand_here(connection: Connection, spec: MatrixSpec) -> Expanded:
         SelectorEmpty: a selector fits no device.
     """
     plan = spec.plan()
-    ground = ground_of(connection, plan.harness)
-    expansion = expand(plan, variants=ground.variants, harness=ground.harness, devices=ground.devices)
+    inputs = expansion_inputs(connection, plan.harness)
+    expansion = expand(plan, variants=inputs.variants, harness=inputs.harness, devices=inputs.devices)
     keys = [slot.key for slot in expansion.slots] + [cell.key for cell in expansion.rejected]
-    return Expanded(spec=spec, plan=plan, expansion=expansion, ground=ground, varying=varying_axes(keys))
+    return MatrixExpansion(
+        spec=spec, plan=plan, expansion=expansion, inputs=inputs, varying=varying_axes(keys)
+    )
 
 
-def ground_of(connection: Connection, harness: str) -> Ground:
+def expansion_inputs(connection: Connection, harness: str) -> ExpansionInputs:
     """What matrices of a harness are expanded over now.
 
     Raises:
         MatrixInvalid: there is no such harness.
     """
-    known = known_harness(connection, harness)
-    return Ground(
+    known = get_known_harness(connection, harness)
+    return ExpansionInputs(
         devices=_known_devices(connection),
         variants=_known_variants(connection),
         programs=current_programs(connection, harness),
@@ -104,7 +106,7 @@ def _known_variants(connection: Connection) -> list[KnownVariant]:
             manifest=variant.manifest,
             expired=variant.manifest.digest in expired,
         )
-        for variant in catalog.list_variants(connection)
+        for variant in variant_store.list_variants(connection)
     ]
 
 

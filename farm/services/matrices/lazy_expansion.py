@@ -13,15 +13,15 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
-from farm.core.jobs.fair_share import round_turn
-from farm.core.matrices.job_template import Blueprint, Unfolding
-from farm.database.notifications import concerns_devices
-from farm.services.jobs.termination import end_killers_queued
-from farm.store.devices import workload
+from farm.core.jobs.fair_share import round_virtual_time
+from farm.core.matrices.job_template import DeviceExpansion, JobTemplate
+from farm.database.notifications import notify_hosts_of_devices
+from farm.services.jobs.termination import end_queued_poison_jobs
+from farm.store.devices import workload as device_workload
 from farm.store.jobs import jobs
 from farm.store.jobs.jobs import NewJob
 from farm.store.matrices import lazy_expansion, matrices
-from farm.store.matrices.lazy_expansion import Piece
+from farm.store.matrices.lazy_expansion import ExpansionBatch
 from farm.store.matrices.matrices import NewCell
 
 #: A matrix of no more jobs is queued as it is submitted.
@@ -31,29 +31,29 @@ CHUNK_JOBS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
+class RowBatch:
     """Pieces of several devices, with the cells that they are the first to need."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[ExpansionBatch]
     cells: Sequence[NewCell]
     #: Cell index, device, round and turn of each job, by device in the order it runs them.
     jobs: Sequence[tuple[int, DeviceId, int, int]]
 
 
-class ChunkMaker:
+class RowBuilder:
     """Makes the rows of a matrix from its blueprint; keeps the order of the round that each device is in."""
 
     def __init__(
-        self, blueprint: Blueprint, *, matrix_id: MatrixId, priority: int, created_at: datetime
+        self, job_template: JobTemplate, *, matrix_id: MatrixId, priority: int, created_at: datetime
     ) -> None:
         """For one matrix."""
         self.matrix_id = matrix_id
         self.priority = priority
         self.created_at = created_at
-        self._rounds = blueprint.rounds
-        self._by_device = {part.device_id: Unfolding(blueprint, part) for part in blueprint.parts}
+        self._rounds = job_template.rounds
+        self._by_device = {part.device_id: DeviceExpansion(job_template, part) for part in job_template.parts}
 
-    def chunk(self, pieces: Sequence[Piece]) -> Chunk:
+    def chunk(self, pieces: Sequence[ExpansionBatch]) -> RowBatch:
         """The rows of some pieces."""
         cells: list[NewCell] = []
         rows: list[tuple[int, DeviceId, int, int]] = []
@@ -62,18 +62,20 @@ class ChunkMaker:
             own = list(unfolding.jobs(piece.start, piece.stop))
             cells += _new_cells(unfolding, (job.index for job in own if job.round == 1))
             for job in own:
-                turn = round_turn(piece.first_turn, round=job.round, cells=unfolding.cell_count)
+                turn = round_virtual_time(
+                    piece.first_virtual_time, round=job.round, cells=unfolding.cell_count
+                )
                 rows.append((job.index, piece.device_id, job.round, turn))
-        return Chunk(pieces=pieces, cells=sorted(cells), jobs=rows)
+        return RowBatch(pieces=pieces, cells=sorted(cells), jobs=rows)
 
-    def whole(self, first_turns: Mapping[DeviceId, int]) -> Chunk:
+    def whole(self, first_virtual_times: Mapping[DeviceId, int]) -> RowBatch:
         """All rows of a small matrix."""
         pieces = [
-            Piece(
+            ExpansionBatch(
                 device_id=device_id,
                 start=0,
                 stop=unfolding.job_count,
-                first_turn=first_turns[device_id],
+                first_virtual_time=first_virtual_times[device_id],
                 is_last=True,
             )
             for device_id, unfolding in self._by_device.items()
@@ -85,7 +87,7 @@ class ChunkMaker:
         return self._by_device[device_id].cell_count * rounds
 
 
-def _new_cells(unfolding: Unfolding, indexes: Iterable[int]) -> Iterable[NewCell]:
+def _new_cells(unfolding: DeviceExpansion, indexes: Iterable[int]) -> Iterable[NewCell]:
     return (
         NewCell(
             cell_index=placed.index,
@@ -102,30 +104,30 @@ def _new_cells(unfolding: Unfolding, indexes: Iterable[int]) -> Iterable[NewCell
     )
 
 
-def open_maker(connection: Connection, matrix_id: MatrixId) -> ChunkMaker | None:
+def open_row_builder(connection: Connection, matrix_id: MatrixId) -> RowBuilder | None:
     """What makes the rows of a matrix; None when all of them are made, or will not be."""
-    if all(left.is_cancelled for left in lazy_expansion.left_of(connection, matrix_id)):
+    if all(left.is_cancelled for left in lazy_expansion.remaining_jobs(connection, matrix_id)):
         return None
-    blueprint, priority = lazy_expansion.get_blueprint(connection, matrix_id)
+    job_template, priority = lazy_expansion.get_job_template(connection, matrix_id)
     created_at = matrices.get_matrix(connection, matrix_id).created_at
-    return ChunkMaker(blueprint, matrix_id=matrix_id, priority=priority, created_at=created_at)
+    return RowBuilder(job_template, matrix_id=matrix_id, priority=priority, created_at=created_at)
 
 
-def put_chunk(connection: Connection, maker: ChunkMaker, chunk: Chunk, *, now: datetime) -> bool:
+def put_row_batch(connection: Connection, maker: RowBuilder, chunk: RowBatch, *, now: datetime) -> bool:
     """Move the cursors and store what they count; nothing, and False, where one has moved on."""
     with connection.begin_nested() as savepoint:
         if not lazy_expansion.move_cursors(connection, maker.matrix_id, chunk.pieces):
             savepoint.rollback()
             return False
-    idle = workload.without_queue(connection, [piece.device_id for piece in chunk.pieces])
-    concerns_devices(connection, idle)
+    idle = device_workload.idle_devices(connection, [piece.device_id for piece in chunk.pieces])
+    notify_hosts_of_devices(connection, idle)
     put_rows(connection, maker, chunk)
-    lazy_expansion.drop_blueprint_if_done(connection, maker.matrix_id)
-    end_killers_queued(connection, maker.matrix_id, now=now)
+    lazy_expansion.drop_job_template_if_done(connection, maker.matrix_id)
+    end_queued_poison_jobs(connection, maker.matrix_id, now=now)
     return True
 
 
-def put_rows(connection: Connection, maker: ChunkMaker, chunk: Chunk) -> None:
+def put_rows(connection: Connection, maker: RowBuilder, chunk: RowBatch) -> None:
     """Store cells and queue their jobs."""
     matrices.add_cells(connection, maker.matrix_id, chunk.cells)
     indexes = [row[0] for row in chunk.jobs]
@@ -136,12 +138,12 @@ def put_rows(connection: Connection, maker: ChunkMaker, chunk: Chunk) -> None:
     jobs.add_jobs(connection, maker.matrix_id, new_jobs, priority=maker.priority, now=maker.created_at)
 
 
-def unfold_rounds(
+def expand_rounds(
     connection: Connection, matrix_id: MatrixId, device_id: DeviceId, *, rounds: int, now: datetime
 ) -> None:
     """See to it that a device has its first rounds whole, at once: one of them is to be repeated."""
-    if (maker := open_maker(connection, matrix_id)) is None:
+    if (maker := open_row_builder(connection, matrix_id)) is None:
         return
     stop = maker.jobs_of_rounds(device_id, rounds)
-    if (piece := lazy_expansion.piece_to(connection, matrix_id, device_id, stop)) is not None:
-        put_chunk(connection, maker, maker.chunk([piece]), now=now)
+    if (piece := lazy_expansion.batch_up_to(connection, matrix_id, device_id, stop)) is not None:
+        put_row_batch(connection, maker, maker.chunk([piece]), now=now)

@@ -8,18 +8,18 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
 from farm.core.base.setting_values import non_default_settings
-from farm.core.devices.selector import KnownDevice, misfit
-from farm.core.matrices.estimate import Basis, Estimate, PastRuns, RunKind
-from farm.core.matrices.matrix import Cell, RejectedCell, label_by
+from farm.core.devices.selector import KnownDevice, closest_mismatch
+from farm.core.matrices.estimate import Estimate, EstimateBasis, RunHistory, RunKind
+from farm.core.matrices.matrix import Cell, RejectedCell, cell_label_by_axes
 from farm.core.models.variant import Manifest, variant_name
 from farm.core.results.series import series_digest
 from farm.services.devices.views import waiting_reasons
-from farm.services.matrices.expansion import Expanded, expand_here
+from farm.services.matrices.expansion import MatrixExpansion, expand_matrix
 from farm.store.devices import devices
-from farm.store.jobs import durations
+from farm.store.jobs import durations as job_durations
 from farm.wire.documents.matrices.matrix import MatrixSpec
 from farm.wire.documents.matrices.plans import (
-    LeftOutDevice,
+    ExcludedDevice,
     MatrixPlanView,
     PlannedCell,
     PlannedDevice,
@@ -36,12 +36,12 @@ def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
         MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
         SelectorEmpty: a selector fits no device.
     """
-    expanded = expand_here(connection, spec)
+    expanded = expand_matrix(connection, spec)
     plan, expansion, varying = expanded.plan, expanded.expansion, expanded.varying
     estimated = _estimated(connection, expanded)
     planned = _planned_devices(connection, expanded, estimated)
     label_by_index = {
-        cell.index: label_by(cell.key, varying, replica=cell.replica) for cell in expansion.cells
+        cell.index: cell_label_by_axes(cell.key, varying, replica=cell.replica) for cell in expansion.cells
     }
     return MatrixPlanView(
         name=plan.name,
@@ -52,23 +52,23 @@ def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
         baseline_kind=_baseline_kind(expanded),
         baseline=None if plan.baseline is None else dict(plan.baseline),
         devices=planned,
-        left_out=_left_out(expanded),
+        left_out=_excluded_devices(expanded),
         rejected=_groups(expansion.rejected, varying),
         uncompared=_uncompared(expanded, label_by_index),
-        phone_s=sum(device.phone_s for device in planned),
+        device_s=sum(device.device_s for device in planned),
         wall_s=_wall_s(connection, planned),
-        is_upper_bound=any(estimate.basis is Basis.TIMEOUT for _, estimate in estimated),
+        is_upper_bound=any(estimate.basis is EstimateBasis.TIMEOUT for _, estimate in estimated),
         cell_list=_planned_cells(expanded, estimated, label_by_index),
     )
 
 
-def _manifests(expanded: Expanded) -> dict[int, Manifest]:
+def _manifests(expanded: MatrixExpansion) -> dict[int, Manifest]:
     return {variant.variant_id: variant.manifest for variant in expanded.variants}
 
 
-def _estimated(connection: Connection, expanded: Expanded) -> _Estimated:
+def _estimated(connection: Connection, expanded: MatrixExpansion) -> _Estimated:
     harness, timeout_s = expanded.plan.harness, expanded.plan.timeout_s
-    past = PastRuns(
+    past = RunHistory(
         (
             RunKind(
                 series=run.series_digest,
@@ -79,7 +79,7 @@ def _estimated(connection: Connection, expanded: Expanded) -> _Estimated:
             ),
             run.seconds,
         )
-        for run in durations.past_runs(connection, harness)
+        for run in job_durations.recent_run_durations(connection, harness)
     )
     kind_of = _kinds(expanded)
     return [
@@ -87,7 +87,7 @@ def _estimated(connection: Connection, expanded: Expanded) -> _Estimated:
     ]
 
 
-def _kinds(expanded: Expanded) -> dict[int, RunKind]:
+def _kinds(expanded: MatrixExpansion) -> dict[int, RunKind]:
     """By cell, what its runs would be."""
     manifests, defaults = _manifests(expanded), expanded.harness.defaults
     device_model_by_id = {device.device_id: device.facts.device_model for device in expanded.devices}
@@ -114,10 +114,10 @@ def _kinds(expanded: Expanded) -> dict[int, RunKind]:
 
 
 def _planned_devices(
-    connection: Connection, expanded: Expanded, estimated: _Estimated
+    connection: Connection, expanded: MatrixExpansion, estimated: _Estimated
 ) -> tuple[PlannedDevice, ...]:
     waiting = waiting_reasons(connection)
-    ahead = durations.queue_lengths(connection, min_priority=expanded.plan.priority)
+    ahead = job_durations.queue_lengths(connection, min_priority=expanded.plan.priority)
     by_device: defaultdict[DeviceId, list[Estimate]] = defaultdict(list)
     for cell, estimate in estimated:
         by_device[cell.device_id].append(estimate)
@@ -131,7 +131,7 @@ def _planned_devices(
             virtual=device.facts.virtual,
             cells=len(by_device[device.device_id]),
             jobs=len(by_device[device.device_id]) * rounds,
-            phone_s=sum(estimate.seconds for estimate in by_device[device.device_id]) * rounds,
+            device_s=sum(estimate.seconds for estimate in by_device[device.device_id]) * rounds,
             cells_by_basis=dict(Counter(estimate.basis for estimate in by_device[device.device_id])),
             jobs_ahead=ahead.get(device.device_id, 0),
             waiting_for=waiting.get(device.device_id, ()),
@@ -146,30 +146,30 @@ def _wall_s(connection: Connection, planned: Sequence[PlannedDevice]) -> float:
     domain_by_device = {device.device_id: device.cpu_domain for device in devices.list_devices(connection)}
     busy_s: defaultdict[str, float] = defaultdict(float)
     for device in planned:
-        busy_s[domain_by_device.get(device.device_id) or f"device {device.device_id}"] += device.phone_s
+        busy_s[domain_by_device.get(device.device_id) or f"device {device.device_id}"] += device.device_s
     return max(busy_s.values(), default=0.0)
 
 
-def _baseline_kind(expanded: Expanded) -> Literal["relative", "absolute"] | None:
+def _baseline_kind(expanded: MatrixExpansion) -> Literal["relative", "absolute"] | None:
     if expanded.plan.baseline is None:
         return None
     return "relative" if expanded.expansion.anchor is None else "absolute"
 
 
-def _left_out(expanded: Expanded) -> tuple[LeftOutDevice, ...]:
+def _excluded_devices(expanded: MatrixExpansion) -> tuple[ExcludedDevice, ...]:
     """Devices that no selector fits; one that fits has cells, or rejections of its own."""
     expansion = expanded.expansion
     fitting = {cell.device_id for cell in expansion.cells} | {cell.device_id for cell in expansion.rejected}
     return tuple(
-        _left_out_device(device, expanded) for device in expanded.devices if device.device_id not in fitting
+        _excluded_device(device, expanded) for device in expanded.devices if device.device_id not in fitting
     )
 
 
-def _left_out_device(device: KnownDevice, expanded: Expanded) -> LeftOutDevice:
-    return LeftOutDevice(
+def _excluded_device(device: KnownDevice, expanded: MatrixExpansion) -> ExcludedDevice:
+    return ExcludedDevice(
         device_id=device.device_id,
         device_model=device.facts.device_model,
-        reason=misfit(device, expanded.plan.selectors),
+        reason=closest_mismatch(device, expanded.plan.selectors),
     )
 
 
@@ -182,14 +182,14 @@ def _groups(rejected: Sequence[RejectedCell], varying: frozenset[str]) -> tuple[
             rejection=own[0].rejection,
             reason=own[0].reason,
             hint=own[0].hint,
-            labels=tuple(dict.fromkeys(label_by(cell.key, varying) for cell in own)),
+            labels=tuple(dict.fromkeys(cell_label_by_axes(cell.key, varying) for cell in own)),
             device_ids=tuple(dict.fromkeys(cell.device_id for cell in own if cell.device_id is not None)),
         )
         for own in groups.values()
     )
 
 
-def _uncompared(expanded: Expanded, label_by_index: Mapping[int, str]) -> tuple[str, ...]:
+def _uncompared(expanded: MatrixExpansion, label_by_index: Mapping[int, str]) -> tuple[str, ...]:
     if expanded.plan.baseline is None:
         return ()
     alone = [
@@ -199,7 +199,7 @@ def _uncompared(expanded: Expanded, label_by_index: Mapping[int, str]) -> tuple[
 
 
 def _planned_cells(
-    expanded: Expanded, estimated: _Estimated, label_by_index: Mapping[int, str]
+    expanded: MatrixExpansion, estimated: _Estimated, label_by_index: Mapping[int, str]
 ) -> tuple[PlannedCell, ...]:
     manifests = _manifests(expanded)
     return tuple(

@@ -9,16 +9,17 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.jobs.job import JobState
-from farm.core.jobs.pending_reasons import PASSING
-from farm.core.matrices.estimate import PACE_OVER, left_s, pace_s
+from farm.core.jobs.pending_reasons import TEMPORARY
+from farm.core.matrices.estimate import PACE_WINDOW, pace_s, remaining_s
 from farm.core.runs.measurement import Outcome
 from farm.services.devices.views import waiting_reasons
-from farm.store.jobs import counts, pages
+from farm.store.jobs import counts as job_counts
+from farm.store.jobs import pages as job_pages
 from farm.store.jobs.counts import Tally
-from farm.store.matrices.lazy_expansion import Left
+from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.wire.documents.matrices.matrices import DeviceProgress
 
-_PASSING = {blocker.value for blocker in PASSING}
+_PASSING = {blocker.value for blocker in TEMPORARY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +46,11 @@ class DeviceWork:
 
 
 def work_by_device(
-    connection: Connection, matrix_id: MatrixId, not_queued: Sequence[Left]
+    connection: Connection, matrix_id: MatrixId, not_queued: Sequence[RemainingJobs]
 ) -> dict[DeviceId, DeviceWork]:
     """What a matrix has on each of its devices; no job is read whole."""
-    tallies = counts.tally_by_device(connection, matrix_id)
-    ends = counts.last_ends(connection, matrix_id, limit=PACE_OVER)
+    tallies = job_counts.tally_by_device(connection, matrix_id)
+    ends = job_counts.last_finish_times(connection, matrix_id, limit=PACE_WINDOW)
     for left in not_queued:
         # What is queued later waits like the rest, and what never will be ended with its matrix.
         state = Outcome.CANCELLED if left.is_cancelled else JobState.QUEUED
@@ -66,7 +67,7 @@ def device_progress(
     """By device, in the order of their ids."""
     waiting = waiting_reasons(connection)
     eta_by_device = _device_etas(work, waiting, now)
-    running = pages.running_of(connection, matrix_id)
+    running = job_pages.running_by_device(connection, matrix_id)
     return tuple(
         DeviceProgress(
             device_id=device_id,
@@ -88,7 +89,7 @@ def eta_of(progress: Sequence[DeviceProgress]) -> Eta:
 def etas(
     connection: Connection,
     matrix_ids: Sequence[MatrixId],
-    not_queued: Mapping[MatrixId, Sequence[Left]],
+    not_queued: Mapping[MatrixId, Sequence[RemainingJobs]],
     *,
     now: datetime,
 ) -> dict[MatrixId, Eta]:
@@ -121,7 +122,7 @@ def _device_eta(work: DeviceWork, pace: float | None, waiting: Sequence[str], no
     if pace is None or not _PASSING.issuperset(waiting):
         return None
     since_last_end_s = (now - max(work.ends)).total_seconds() if work.ends else 0.0
-    return left_s(work.left, pace, since_last_end_s)
+    return remaining_s(work.left, pace, since_last_end_s)
 
 
 def _slowest(eta_by_device: Mapping[DeviceId, float | None]) -> Eta:

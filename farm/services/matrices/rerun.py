@@ -8,16 +8,16 @@ from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.idempotency_key import RequestKey
+from farm.core.base.idempotency_key import IdempotencyKey
 from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.errors import Conflict
 from farm.core.matrices.matrix import Cell
-from farm.core.matrices.partial_rerun import comparisons_of, narrowed
+from farm.core.matrices.partial_rerun import compared_cells, select_cells
 from farm.core.models.variant import variant_name
 from farm.core.runs.measurement import Quality
-from farm.services.matrices.expansion import Expanded, expand_here, ground_of
-from farm.services.matrices.submit import Prepared, prepared, queue_matrix
+from farm.services.matrices.expansion import MatrixExpansion, expand_matrix, expansion_inputs
+from farm.services.matrices.submit import PreparedMatrix, prepare_expanded, queue_matrix
 from farm.services.matrices.views import get_matrix
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.matrices import CellRow, Matrix
@@ -51,36 +51,36 @@ def rerun_matrix(
     return queue_matrix(connection, ready, rerun_of=matrix_id, now=now, actor=actor)
 
 
-def prepare_rerun(connection: Connection, matrix_id: MatrixId, *, failed: bool) -> Prepared:
+def prepare_rerun(connection: Connection, matrix_id: MatrixId, *, failed: bool) -> PreparedMatrix:
     """Expand the spec of a matrix again; nothing is stored. Raises like `rerun_matrix`.
 
     Of a large one this takes seconds, so it holds no lock.
     """
     matrix = get_matrix(connection, matrix_id)
-    expanded = expand_here(connection, matrix_spec(matrix.spec))
-    return prepared(_failed_part(connection, matrix, expanded) if failed else expanded)
+    expanded = expand_matrix(connection, matrix_spec(matrix.spec))
+    return prepare_expanded(_failed_part(connection, matrix, expanded) if failed else expanded)
 
 
 def queue_rerun(
     connection: Connection,
     matrix_id: MatrixId,
-    ready: Prepared,
+    ready: PreparedMatrix,
     *,
     failed: bool,
-    request: RequestKey | None = None,
+    request: IdempotencyKey | None = None,
     now: datetime,
     actor: str,
 ) -> MatrixId:
     """Store what `prepare_rerun` came to; where what the farm has changed since, it is made anew.
 
-    Raises like `prepare_rerun`, and RequestReused where the key is of another request.
+    Raises like `prepare_rerun`, and IdempotencyKeyReused where the key is of another request.
     """
-    if ground_of(connection, ready.expanded.plan.harness) != ready.expanded.ground:
+    if expansion_inputs(connection, ready.expanded.plan.harness) != ready.expanded.inputs:
         ready = prepare_rerun(connection, matrix_id, failed=failed)
     return queue_matrix(connection, ready, rerun_of=matrix_id, request=request, now=now, actor=actor)
 
 
-def _failed_part(connection: Connection, matrix: Matrix, expanded: Expanded) -> Expanded:
+def _failed_part(connection: Connection, matrix: Matrix, expanded: MatrixExpansion) -> MatrixExpansion:
     valid = _valid_rounds(connection, matrix.matrix_id)
     rows = matrices.list_cells(connection, matrix.matrix_id)
     defaults = expanded.harness.defaults
@@ -108,8 +108,8 @@ def _failed_part(connection: Connection, matrix: Matrix, expanded: Expanded) -> 
             f"none of the failed cells of matrix {matrix.matrix_id} can run now",
             hint="`farm matrix show` says why cells have no jobs",
         )
-    kept = comparisons_of(cells, wanted)
-    return replace(expanded, expansion=narrowed(expanded.expansion, kept))
+    kept = compared_cells(cells, wanted)
+    return replace(expanded, expansion=select_cells(expanded.expansion, kept))
 
 
 def _never_queued(connection: Connection, matrix: Matrix) -> set[DeviceId]:
@@ -118,7 +118,7 @@ def _never_queued(connection: Connection, matrix: Matrix) -> set[DeviceId]:
     Raises:
         Conflict: some are still to be stored.
     """
-    left = lazy_expansion.left_of(connection, matrix.matrix_id)
+    left = lazy_expansion.remaining_jobs(connection, matrix.matrix_id)
     if not all(each.is_cancelled for each in left):
         raise Conflict(
             f"matrix {matrix.matrix_id} is still being queued: nobody knows which of its cells will fail",

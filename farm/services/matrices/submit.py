@@ -7,19 +7,19 @@ from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.idempotency_key import RequestKey
+from farm.core.base.idempotency_key import IdempotencyKey
 from farm.core.base.ids import DeviceId, MatrixId
-from farm.core.jobs.fair_share import round_turn
-from farm.core.matrices.job_template import Blueprint, blueprint_of
-from farm.core.matrices.matrix import RejectedCell, label_by
-from farm.core.operations.event import Subject, WorkEvent
-from farm.database.notifications import concerns_devices
-from farm.services.matrices.expansion import Expanded, expand_here, ground_of
-from farm.services.matrices.idempotency import find_answered
-from farm.services.matrices.lazy_expansion import INLINE_JOBS, ChunkMaker, put_rows
-from farm.store.jobs.fair_share import first_turns
+from farm.core.jobs.fair_share import round_virtual_time
+from farm.core.matrices.job_template import JobTemplate, freeze_expansion
+from farm.core.matrices.matrix import RejectedCell, cell_label_by_axes
+from farm.core.operations.event import EventSubject, WorkEvent
+from farm.database.notifications import notify_hosts_of_devices
+from farm.services.matrices.expansion import MatrixExpansion, expand_matrix, expansion_inputs
+from farm.services.matrices.idempotency import find_submitted_matrix
+from farm.services.matrices.lazy_expansion import INLINE_JOBS, RowBuilder, put_rows
+from farm.store.jobs.fair_share import first_virtual_times
 from farm.store.matrices import lazy_expansion, matrices, rejections
-from farm.store.matrices.lazy_expansion import NewUnfolding
+from farm.store.matrices.lazy_expansion import NewLazyExpansion
 from farm.store.operations.events import record_event
 from farm.wire.documents.matrices.matrix import MatrixSpec
 
@@ -27,18 +27,18 @@ _MAX_SEED = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedMatrix:
     """A matrix that is ready to be stored, and what takes long of it done."""
 
-    expanded: Expanded
-    blueprint: Blueprint
+    expanded: MatrixExpansion
+    job_template: JobTemplate
     #: As it is stored, where its jobs are queued in pieces.
     packed: bytes | None
 
     @property
     def job_count(self) -> int:
         """Of all devices and rounds."""
-        return self.expanded.expansion.cell_count * self.blueprint.rounds
+        return self.expanded.expansion.cell_count * self.job_template.rounds
 
 
 def submit_matrix(connection: Connection, spec: MatrixSpec, *, now: datetime, actor: str) -> MatrixId:
@@ -51,20 +51,20 @@ def submit_matrix(connection: Connection, spec: MatrixSpec, *, now: datetime, ac
     return queue_matrix(connection, prepare_matrix(connection, spec), now=now, actor=actor)
 
 
-def prepare_matrix(connection: Connection, spec: MatrixSpec) -> Prepared:
+def prepare_matrix(connection: Connection, spec: MatrixSpec) -> PreparedMatrix:
     """Expand a matrix; nothing is stored. Of a large one this takes seconds, so it holds no lock.
 
     Raises:
         MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
         SelectorEmpty: a selector fits no device.
     """
-    return prepared(expand_here(connection, spec))
+    return prepare_expanded(expand_matrix(connection, spec))
 
 
-def prepared(expanded: Expanded, *, inline_jobs: int = INLINE_JOBS) -> Prepared:
+def prepare_expanded(expanded: MatrixExpansion, *, inline_jobs: int = INLINE_JOBS) -> PreparedMatrix:
     """Make the blueprint of an expanded matrix; of no more than `inline_jobs` jobs, it is not kept."""
     plan = expanded.plan
-    blueprint = blueprint_of(
+    job_template = freeze_expansion(
         expanded.expansion,
         rounds=plan.rounds,
         seed=secrets.randbelow(_MAX_SEED) if plan.seed is None else plan.seed,
@@ -73,34 +73,39 @@ def prepared(expanded: Expanded, *, inline_jobs: int = INLINE_JOBS) -> Prepared:
         program_by_device=expanded.program_by_device(),
     )
     is_large = expanded.expansion.cell_count * plan.rounds > inline_jobs
-    return Prepared(
+    return PreparedMatrix(
         expanded=expanded,
-        blueprint=blueprint,
-        packed=lazy_expansion.packed(blueprint) if is_large else None,
+        job_template=job_template,
+        packed=lazy_expansion.pack_job_template(job_template) if is_large else None,
     )
 
 
 def queue_prepared(
-    connection: Connection, ready: Prepared, *, request: RequestKey | None = None, now: datetime, actor: str
+    connection: Connection,
+    ready: PreparedMatrix,
+    *,
+    request: IdempotencyKey | None = None,
+    now: datetime,
+    actor: str,
 ) -> MatrixId:
     """Store a matrix that was prepared over what the farm had; where that changed since, it is made anew.
 
     Raises:
-        RequestReused: its key is of another request.
+        IdempotencyKeyReused: its key is of another request.
         MatrixInvalid: it names what the farm has no more.
         SelectorEmpty: a selector fits no device any more.
     """
-    if ground_of(connection, ready.expanded.plan.harness) != ready.expanded.ground:
+    if expansion_inputs(connection, ready.expanded.plan.harness) != ready.expanded.inputs:
         ready = prepare_matrix(connection, ready.expanded.spec)
     return queue_matrix(connection, ready, request=request, now=now, actor=actor)
 
 
 def queue_matrix(
     connection: Connection,
-    ready: Prepared,
+    ready: PreparedMatrix,
     *,
     rerun_of: MatrixId | None = None,
-    request: RequestKey | None = None,
+    request: IdempotencyKey | None = None,
     now: datetime,
     actor: str,
 ) -> MatrixId:
@@ -109,21 +114,21 @@ def queue_matrix(
     One that was submitted by the same request before is answered with, and nothing is stored.
 
     Raises:
-        RequestReused: the key is of another request.
+        IdempotencyKeyReused: the key is of another request.
     """
     # Here again, behind the lock: of two at once the second finds what the first one stored.
-    if (answered := find_answered(connection, request, actor=actor)) is not None:
+    if (answered := find_submitted_matrix(connection, request, actor=actor)) is not None:
         return answered
     matrix_id = _store_matrix(connection, ready, rerun_of=rerun_of, request=request, now=now, actor=actor)
     _queue_jobs(connection, matrix_id, ready, submitted_by=actor, now=now)
-    concerns_devices(connection, {part.device_id for part in ready.blueprint.parts})
+    notify_hosts_of_devices(connection, {part.device_id for part in ready.job_template.parts})
     again = "" if rerun_of is None else f", a rerun of matrix {rerun_of}"
     record_event(
         connection,
         at=now,
         actor=actor,
         kind=WorkEvent.MATRIX_SUBMITTED,
-        subject=Subject.MATRIX,
+        subject=EventSubject.MATRIX,
         subject_id=matrix_id,
         to_state="queued",
         cause=f"{ready.expanded.expansion.cell_count} cells, {ready.job_count} jobs{again}",
@@ -133,10 +138,10 @@ def queue_matrix(
 
 def _store_matrix(
     connection: Connection,
-    ready: Prepared,
+    ready: PreparedMatrix,
     *,
     rerun_of: MatrixId | None,
-    request: RequestKey | None,
+    request: IdempotencyKey | None,
     now: datetime,
     actor: str,
 ) -> MatrixId:
@@ -148,7 +153,7 @@ def _store_matrix(
         harness=expanded.plan.harness,
         spec=expanded.spec.model_dump(mode="json"),
         rounds=expanded.plan.rounds,
-        seed=ready.blueprint.seed,
+        seed=ready.job_template.seed,
         rejected_count=len(rejected),
         rerun_of=rerun_of,
         submitted_by=actor,
@@ -161,40 +166,40 @@ def _store_matrix(
 
 def _rejected(cell: RejectedCell, varying: frozenset[str]) -> tuple[DeviceId | None, str, str]:
     reason = f"{cell.reason} ({cell.hint})" if cell.hint else cell.reason
-    return cell.device_id, label_by(cell.key, varying), reason
+    return cell.device_id, cell_label_by_axes(cell.key, varying), reason
 
 
 def _queue_jobs(
-    connection: Connection, matrix_id: MatrixId, ready: Prepared, *, submitted_by: str, now: datetime
+    connection: Connection, matrix_id: MatrixId, ready: PreparedMatrix, *, submitted_by: str, now: datetime
 ) -> None:
     """Queue each device's rounds one after the other, every round in an order of its own."""
-    blueprint, priority = ready.blueprint, ready.expanded.plan.priority
-    device_ids = [part.device_id for part in blueprint.parts]
-    turns = first_turns(connection, device_ids, priority=priority, submitted_by=submitted_by)
+    job_template, priority = ready.job_template, ready.expanded.plan.priority
+    device_ids = [part.device_id for part in job_template.parts]
+    turns = first_virtual_times(connection, device_ids, priority=priority, submitted_by=submitted_by)
     if ready.packed is None:
-        maker = ChunkMaker(blueprint, matrix_id=matrix_id, priority=priority, created_at=now)
+        maker = RowBuilder(job_template, matrix_id=matrix_id, priority=priority, created_at=now)
         put_rows(connection, maker, maker.whole(turns))
         return
-    lazy_expansion.add_unfolding(
+    lazy_expansion.add_lazy_expansion(
         connection,
         matrix_id,
         ready.packed,
-        _cursors(blueprint, turns),
+        _cursors(job_template, turns),
         priority=priority,
-        variant_ids={slot.variant_id for slot in blueprint.slots if slot.variant_id is not None},
-        program_ids={part.program_id for part in blueprint.parts},
+        variant_ids={slot.variant_id for slot in job_template.slots if slot.variant_id is not None},
+        program_ids={part.program_id for part in job_template.parts},
     )
 
 
-def _cursors(blueprint: Blueprint, turns: Mapping[DeviceId, int]) -> list[NewUnfolding]:
+def _cursors(job_template: JobTemplate, turns: Mapping[DeviceId, int]) -> list[NewLazyExpansion]:
     return [
-        NewUnfolding(
+        NewLazyExpansion(
             device_id=part.device_id,
-            jobs=blueprint.job_count(part),
-            first_turn=turns[part.device_id],
-            last_turn=round_turn(
-                turns[part.device_id], round=blueprint.rounds, cells=blueprint.cell_count(part)
+            jobs=job_template.job_count(part),
+            first_virtual_time=turns[part.device_id],
+            last_virtual_time=round_virtual_time(
+                turns[part.device_id], round=job_template.rounds, cells=job_template.cell_count(part)
             ),
         )
-        for part in blueprint.parts
+        for part in job_template.parts
     ]

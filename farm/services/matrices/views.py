@@ -12,18 +12,25 @@ from farm.core.errors import NotFound
 from farm.core.jobs.job import JobState
 from farm.core.runs.measurement import Outcome, Quality
 from farm.services.matrices.progress import Eta, device_progress, eta_of, etas, work_by_device
-from farm.store.jobs import counts, pages
+from farm.store.jobs import counts as job_counts
+from farm.store.jobs import pages as job_pages
 from farm.store.jobs.counts import Tally
 from farm.store.jobs.jobs import Job
 from farm.store.matrices import lazy_expansion, matrices, rejections
-from farm.store.matrices.lazy_expansion import Left
+from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
-from farm.wire.documents.matrices.matrices import CellView, JobView, MatrixSummary, MatrixView, RejectedView
+from farm.wire.documents.matrices.matrices import (
+    CellView,
+    JobView,
+    MatrixSummary,
+    MatrixView,
+    RejectedCellView,
+)
 
 #: Only what a person ended has neither message nor code.
-_BY_A_PERSON = "by a person"
+_CANCELLED_BY_PERSON = "by a person"
 #: Of cells that are shown together there are so many at most, with so many jobs.
 _PAGE_CELLS, _PAGE_JOBS = 2000, 50_000
 
@@ -42,9 +49,9 @@ def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
 
 def list_matrix_summaries(connection: Connection, *, now: datetime) -> list[MatrixSummary]:
     """All matrices, newest first."""
-    tallies = counts.tallies(connection)
+    tallies = job_counts.tallies(connection)
     cells = matrices.cell_counts(connection)
-    not_queued = lazy_expansion.left_by_matrix(connection)
+    not_queued = lazy_expansion.remaining_jobs_by_matrix(connection)
     for matrix_id, left in not_queued.items():
         _add_not_queued(tallies.setdefault(matrix_id, Tally()), left)
     remaining = etas(
@@ -74,7 +81,7 @@ def matrix_view(connection: Connection, matrix_id: MatrixId, *, now: datetime) -
         NotFound: there is none.
     """
     matrix = get_matrix(connection, matrix_id)
-    not_queued = lazy_expansion.left_of(connection, matrix_id)
+    not_queued = lazy_expansion.remaining_jobs(connection, matrix_id)
     work = work_by_device(connection, matrix_id, not_queued)
     progress = device_progress(connection, matrix_id, work, now=now)
     tally = Tally()
@@ -85,12 +92,12 @@ def matrix_view(connection: Connection, matrix_id: MatrixId, *, now: datetime) -
         **dict(_summary(matrix, tally, count, eta_of(progress), not_queued)),
         harness=matrix.harness,
         progress=progress,
-        cell_list=_cell_page(connection, matrix, after=-1, limit=cells_shown(matrix)),
+        cell_list=_cell_page(connection, matrix, after=-1, limit=first_page_size(matrix)),
         rejected_list=_rejected_page(connection, matrix_id, after=-1),
     )
 
 
-def cells_shown(matrix: Matrix) -> int:
+def first_page_size(matrix: Matrix) -> int:
     """How many cells a page has at most: what it costs goes by their jobs."""
     return min(_PAGE_CELLS, _PAGE_JOBS // matrix.rounds)
 
@@ -102,12 +109,12 @@ def list_cell_views(connection: Connection, matrix_id: MatrixId, *, after: int) 
         NotFound: there is no such matrix.
     """
     matrix = get_matrix(connection, matrix_id)
-    return _cell_page(connection, matrix, after=after, limit=cells_shown(matrix))
+    return _cell_page(connection, matrix, after=after, limit=first_page_size(matrix))
 
 
 def list_rejected_views(
     connection: Connection, matrix_id: MatrixId, *, after: int
-) -> tuple[RejectedView, ...]:
+) -> tuple[RejectedCellView, ...]:
     """A page of the cells of a matrix that get no jobs: those behind a place, and none at the end.
 
     Raises:
@@ -126,21 +133,23 @@ def list_job_views(
         NotFound: there is no such matrix.
     """
     get_matrix(connection, matrix_id)
-    found = pages.list_jobs(connection, matrix_id, after=after, limit=limit)
-    labels = matrices.labels_of(connection, {job.cell_id for job in found if job.cell_id is not None})
-    attempts_by_job = counts.attempt_ids_of(connection, [job.job_id for job in found])
+    found = job_pages.list_jobs(connection, matrix_id, after=after, limit=limit)
+    labels = matrices.labels_by_cell(connection, {job.cell_id for job in found if job.cell_id is not None})
+    attempts_by_job = job_counts.attempt_ids_by_job(connection, [job.job_id for job in found])
     return [
         job_view(job, labels[job.cell_id] if job.cell_id else "", attempts_by_job.get(job.job_id, ()))
         for job in found
     ]
 
 
-def _add_not_queued(tally: Tally, not_queued: Iterable[Left]) -> None:
+def _add_not_queued(tally: Tally, not_queued: Iterable[RemainingJobs]) -> None:
     for left in not_queued:
         tally.add(Outcome.CANCELLED if left.is_cancelled else JobState.QUEUED, left.count, None)
 
 
-def _cell_count(connection: Connection, matrix: Matrix, stored: int, not_queued: Sequence[Left]) -> int:
+def _cell_count(
+    connection: Connection, matrix: Matrix, stored: int, not_queued: Sequence[RemainingJobs]
+) -> int:
     """All cells, those not stored yet among them."""
     if not not_queued:
         return stored
@@ -156,7 +165,9 @@ def _tally(own_jobs: Iterable[Job]) -> Tally:
     return tally
 
 
-def _summary(matrix: Matrix, tally: Tally, cells: int, eta: Eta, not_queued: Sequence[Left]) -> MatrixSummary:
+def _summary(
+    matrix: Matrix, tally: Tally, cells: int, eta: Eta, not_queued: Sequence[RemainingJobs]
+) -> MatrixSummary:
     return MatrixSummary(
         matrix_id=matrix.matrix_id,
         name=matrix.name,
@@ -182,9 +193,11 @@ def _state(tally: Tally) -> str:
     return "cancelled" if tally.jobs_by_outcome.get(Outcome.CANCELLED) else "finished"
 
 
-def _rejected_page(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[RejectedView, ...]:
+def _rejected_page(
+    connection: Connection, matrix_id: MatrixId, *, after: int
+) -> tuple[RejectedCellView, ...]:
     found = rejections.page_of_rejections(connection, matrix_id, after=after)
-    return tuple(RejectedView.model_validate(each, from_attributes=True) for each in found)
+    return tuple(RejectedCellView.model_validate(each, from_attributes=True) for each in found)
 
 
 def _cell_page(connection: Connection, matrix: Matrix, *, after: int, limit: int) -> tuple[CellView, ...]:
@@ -193,13 +206,13 @@ def _cell_page(connection: Connection, matrix: Matrix, *, after: int, limit: int
         return ()
     first, last = cells[0].index, cells[-1].index
     jobs_by_cell: defaultdict[CellId | None, list[Job]] = defaultdict(list)
-    for job in pages.jobs_of_cells(connection, matrix.matrix_id, first, last):
+    for job in job_pages.jobs_of_cells(connection, matrix.matrix_id, first, last):
         jobs_by_cell[job.cell_id].append(job)
     measured_by_cell: defaultdict[CellId, list[Measurement]] = defaultdict(list)
     for measurement in measurements.accepted_measurements(connection, matrix.matrix_id, of=(first, last)):
         measured_by_cell[measurement.cell_id].append(measurement)
     baselines = {cell.baseline_index for cell in cells if cell.baseline_index is not None}
-    labels = matrices.labels(connection, matrix.matrix_id, baselines)
+    labels = matrices.labels_by_index(connection, matrix.matrix_id, baselines)
     return tuple(
         _cell_view(cell, jobs_by_cell[cell.cell_id], measured_by_cell[cell.cell_id], labels) for cell in cells
     )
@@ -210,7 +223,7 @@ def _cell_view(
 ) -> CellView:
     valid = [measurement.value_ns for measurement in measured if measurement.quality is Quality.VALID]
     problems = [
-        f"{job.outcome}: {job.message or job.code or _BY_A_PERSON}"
+        f"{job.outcome}: {job.message or job.code or _CANCELLED_BY_PERSON}"
         for job in own
         if job.outcome not in (None, Outcome.SUCCEEDED)
     ]

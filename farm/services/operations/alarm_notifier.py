@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class AlarmTeller:
+class AlarmNotifier:
     """Calling it tells of what is due. It blocks, for as long as the command takes.
 
     An alarm that the command took (exit code 0) is never told again. One that it did not take is tried again,
@@ -36,9 +36,9 @@ class AlarmTeller:
 
     def __call__(self) -> None:
         """Tell of each alarm that is due, oldest first."""
-        while found := self.database.write(alarm_notifications.take_alarm_to_tell, now=self.clock.now()):
+        while found := self.database.write(alarm_notifications.claim_alarm_to_notify, now=self.clock.now()):
             if self._took(alarm_view(found)):
-                self.database.write(alarm_notifications.note_told, found.alarm_id, now=self.clock.now())
+                self.database.write(alarm_notifications.record_notified, found.alarm_id, now=self.clock.now())
 
     def _took(self, view: AlarmView) -> bool:
         try:

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from sqlalchemy.engine import Connection
 
 from farm.core.operations.alarm import AlarmKey, AlarmKind, AlarmSubject
-from farm.store.operations import alarms
+from farm.store.operations import alarms as alarm_store
 
 #: What a person cleared is not raised again for so long, though it lasts: they know.
-QUIET_AFTER_CLEARED = timedelta(days=1)
+QUIET_AFTER_ACKNOWLEDGED = timedelta(days=1)
 
 
 def raise_alarm(
@@ -22,9 +22,9 @@ def raise_alarm(
     now: datetime,
 ) -> bool:
     """Have somebody look at something; False when an alarm of that kind is open for it already."""
-    if alarms.find_open_alarm(connection, kind, subject, subject_id) is not None:
+    if alarm_store.find_open_alarm(connection, kind, subject, subject_id) is not None:
         return False
-    return alarms.add_alarm(connection, kind, subject, subject_id, message=message, hint=hint, now=now)
+    return alarm_store.add_alarm(connection, kind, subject, subject_id, message=message, hint=hint, now=now)
 
 
 def clear_alarm(
@@ -37,18 +37,20 @@ def clear_alarm(
     now: datetime,
 ) -> bool:
     """Clear an alarm, because what it was about is over; False when there is none."""
-    found = alarms.find_open_alarm(connection, kind, subject, subject_id)
-    return found is not None and alarms.clear_alarm(connection, found, now=now, actor="farm", cause=cause)
+    found = alarm_store.find_open_alarm(connection, kind, subject, subject_id)
+    return found is not None and alarm_store.clear_alarm(
+        connection, found, now=now, actor="farm", cause=cause
+    )
 
 
-def is_seen_to(
+def is_acknowledged(
     connection: Connection, kind: AlarmKind, subject: AlarmSubject, subject_id: str, *, now: datetime
 ) -> bool:
     """Whether a person cleared such an alarm a short while ago."""
-    return (kind, subject, subject_id) in seen_to(connection, now=now)
+    return (kind, subject, subject_id) in acknowledged_alarms(connection, now=now)
 
 
-def seen_to(connection: Connection, *, now: datetime) -> set[AlarmKey]:
+def acknowledged_alarms(connection: Connection, *, now: datetime) -> set[AlarmKey]:
     """What persons cleared a short while ago."""
-    cleared = alarms.cleared_since(connection, now - QUIET_AFTER_CLEARED)
+    cleared = alarm_store.cleared_since(connection, now - QUIET_AFTER_ACKNOWLEDGED)
     return {(each.kind, each.subject, each.subject_id) for each in cleared if each.cleared_by != "farm"}

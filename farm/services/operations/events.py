@@ -7,26 +7,26 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput
-from farm.core.operations.event import Subject, kind_names
+from farm.core.operations.event import EventSubject, event_kind_names
 from farm.services.devices.views import device_named
-from farm.store.operations.event_log import LoggedEvent, Which, events_after, newest_events
+from farm.store.operations.event_log import EventFilter, LoggedEvent, events_after, newest_events
 from farm.wire.documents.events import EventPage, LoggedEventView
 
 #: Things that are numbered; others have names.
 _NUMBERED = (
-    Subject.MATRIX,
-    Subject.JOB,
-    Subject.ATTEMPT,
-    Subject.SESSION,
-    Subject.INCIDENT,
-    Subject.ALARM,
-    Subject.PROGRAM,
+    EventSubject.MATRIX,
+    EventSubject.JOB,
+    EventSubject.ATTEMPT,
+    EventSubject.SESSION,
+    EventSubject.INCIDENT,
+    EventSubject.ALARM,
+    EventSubject.PROGRAM,
 )
-_BIGGEST = 2**53
+_MAX_ID = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class EventQuery:
     """Which events somebody wants, in their words."""
 
     #: `device:pixel-8`, `job:17`.
@@ -37,16 +37,16 @@ class Asked:
     since_s: int | None = None
 
 
-def which_events(connection: Connection, asked: Asked, *, now: datetime) -> Which:
+def event_filter(connection: Connection, asked: EventQuery, *, now: datetime) -> EventFilter:
     """What those words mean here.
 
     Raises:
         InvalidInput: there is no such kind of event or of thing, or several devices begin so.
         NotFound: there is no such device.
     """
-    if asked.kind is not None and asked.kind not in kind_names():
+    if asked.kind is not None and asked.kind not in event_kind_names():
         raise InvalidInput(f"no event is called `{asked.kind}`", hint=_kind_hint(asked.kind))
-    return Which(
+    return EventFilter(
         about=None if asked.subject is None else _about(connection, asked.subject),
         actor=None if asked.actor is None else _actor(asked.actor),
         kind=asked.kind,
@@ -54,12 +54,12 @@ def which_events(connection: Connection, asked: Asked, *, now: datetime) -> Whic
     )
 
 
-def last_page(connection: Connection, which: Which, *, until: int, limit: int) -> EventPage:
+def last_page(connection: Connection, which: EventFilter, *, until: int, limit: int) -> EventPage:
     """The newest events."""
     return _page(newest_events(connection, which, until=until, limit=limit), until)
 
 
-def next_page(connection: Connection, which: Which, *, after: int, until: int, limit: int) -> EventPage:
+def next_page(connection: Connection, which: EventFilter, *, after: int, until: int, limit: int) -> EventPage:
     """What came after an event."""
     found = events_after(connection, which, after=after, until=until, limit=limit)
     # A full page ends before `until`: there may be more.
@@ -71,19 +71,19 @@ def _page(found: list[LoggedEvent], next_after: int) -> EventPage:
     return EventPage(events=views, next=next_after)
 
 
-def _about(connection: Connection, text: str) -> tuple[Subject, str]:
+def _about(connection: Connection, text: str) -> tuple[EventSubject, str]:
     name, _, subject_id = text.partition(":")
-    if name not in set(Subject) or not subject_id:
-        hint = f"write KIND:ID, like device:pixel-8 or job:17; kinds: {', '.join(Subject)}"
+    if name not in set(EventSubject) or not subject_id:
+        hint = f"write KIND:ID, like device:pixel-8 or job:17; kinds: {', '.join(EventSubject)}"
         raise InvalidInput(f"`{text}` names nothing that events are told of", hint=hint)
-    subject = Subject(name)
-    if subject is Subject.DEVICE:
+    subject = EventSubject(name)
+    if subject is EventSubject.DEVICE:
         return subject, device_named(connection, subject_id).device_id
     return subject, _number(subject, subject_id) if subject in _NUMBERED else subject_id
 
 
-def _number(subject: Subject, text: str) -> str:
-    if not (text.isdecimal() and int(text) < _BIGGEST):
+def _number(subject: EventSubject, text: str) -> str:
+    if not (text.isdecimal() and int(text) < _MAX_ID):
         raise InvalidInput(f"`{text}` is no {subject}'s number", hint=f"write {subject}:17")
     return str(int(text))
 
@@ -94,4 +94,4 @@ def _actor(text: str) -> str:
 
 
 def _kind_hint(text: str) -> str:
-    return f"{name_hint(text, sorted(kind_names()))}; docs/events.md says what each means"
+    return f"{name_hint(text, sorted(event_kind_names()))}; docs/events.md says what each means"

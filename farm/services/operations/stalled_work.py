@@ -8,17 +8,17 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId
 from farm.core.base.units import elapsed_text
 from farm.core.devices.device import Blocker, blockers
-from farm.core.operations.alarm import AlarmFinding, AlarmKey, AlarmKind, AlarmRules, AlarmSubject
-from farm.core.results.recurrence import overdue
+from farm.core.operations.alarm import AlarmKey, AlarmKind, AlarmRules, AlarmSubject, DueAlarm
+from farm.core.results.recurrence import find_overdue_interval
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.operations.event_history import health_since
-from farm.store.results.recurrence import SeriesResults, results_of, starved
+from farm.store.results.recurrence import SeriesResults, result_times, starved_devices
 
 #: How far back a habit is looked for.
-_LOOKED_BACK = timedelta(days=90)
+_LOOK_BACK = timedelta(days=90)
 #: What a phone does while it works.
-_AT_WORK = frozenset({Blocker.BUSY, Blocker.NOT_CLEANED})
+_AT_WORK_BLOCKERS = frozenset({Blocker.BUSY, Blocker.NOT_CLEANED})
 
 
 def starved_findings(
@@ -28,19 +28,19 @@ def starved_findings(
     told: Collection[AlarmKey],
     now: datetime,
     up_since: datetime,
-) -> Iterator[AlarmFinding]:
+) -> Iterator[DueAlarm]:
     """Cells at the head of a queue that does not move, on phones that could have worked all the time.
 
     Of those that are `told` of already, all that do not move yet.
     """
     before = now - rules.work_after
-    for each in starved(connection, queued_before=before):
+    for each in starved_devices(connection, queued_before=before):
         device = devices.get_device(connection, each.device_id)
         good_since = health_since(connection, each.device_id)
         if not could_work(device) or good_since is None or good_since > before:
             continue
         lasts = elapsed_text((now - each.queued_at).total_seconds())
-        finding = AlarmFinding(
+        finding = DueAlarm(
             kind=AlarmKind.CELL_SILENT,
             subject=AlarmSubject.CELL,
             subject_id=str(each.cell_id),
@@ -53,11 +53,11 @@ def starved_findings(
 
 def overdue_findings(
     connection: Connection, series_ids: Sequence[int], *, now: datetime
-) -> Iterator[tuple[SeriesResults, AlarmFinding]]:
+) -> Iterator[tuple[SeriesResults, DueAlarm]]:
     """Those of some series that had results regularly and are overdue, though their phones could work."""
     could: dict[DeviceId, bool] = {}
-    for found in results_of(connection, series_ids, since=now - _LOOKED_BACK):
-        usual = overdue(found.results_at, now=now)
+    for found in result_times(connection, series_ids, since=now - _LOOK_BACK):
+        usual = find_overdue_interval(found.results_at, now=now)
         if usual is None:
             continue
         device = devices.find_device(connection, found.device_id)
@@ -68,7 +68,7 @@ def overdue_findings(
         had = f"{found.label} on {device.name} had a result every {every}, and none for {lasts}"
         yield (
             found,
-            AlarmFinding(
+            DueAlarm(
                 kind=AlarmKind.CELL_SILENT,
                 subject=AlarmSubject.SERIES,
                 subject_id=str(found.series_id),
@@ -81,4 +81,4 @@ def overdue_findings(
 
 def could_work(device: Device) -> bool:
     """Whether a phone can be given work, or is at it."""
-    return not set(blockers(device.state(), check=False)) - _AT_WORK
+    return not set(blockers(device.state(), check=False)) - _AT_WORK_BLOCKERS

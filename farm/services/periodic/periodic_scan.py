@@ -8,22 +8,22 @@ from sqlalchemy.engine import Connection
 from farm.core.checks.check_schedule import CheckRules
 from farm.core.operations.alarm import AlarmRules
 from farm.services.checks.periodic import queue_due_checks
-from farm.services.operations.alarm_scan import AlarmRounds
+from farm.services.operations.alarm_scan import AlarmScan
 
-EVERY = timedelta(minutes=1)
+SCAN_INTERVAL = timedelta(minutes=1)
 
 
 @dataclass(slots=True, kw_only=True)
-class Rounds:
+class PeriodicScan:
     """Rounds of one process; only the one that has the duties makes them."""
 
     checks: CheckRules = field(default_factory=CheckRules)
-    alarms: AlarmRounds = field(default_factory=lambda: AlarmRounds(rules=AlarmRules()))
+    alarms: AlarmScan = field(default_factory=lambda: AlarmScan(rules=AlarmRules()))
     _made_at: datetime | None = None
 
     def make(self, connection: Connection, *, now: datetime, up_since: datetime) -> None:
         """Make a round, unless one was made within the minute; a clock that went back makes it due."""
-        if self._made_at is not None and timedelta(0) <= now - self._made_at < EVERY:
+        if self._made_at is not None and timedelta(0) <= now - self._made_at < SCAN_INTERVAL:
             return
         queue_due_checks(connection, self.checks, now=now)
         self.alarms.look(connection, now=now, up_since=up_since)

@@ -9,17 +9,17 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId
 from farm.core.devices.device import DeviceFacts
-from farm.core.results.cell_summary import level
+from farm.core.results.cell_summary import summarize_cell
 from farm.core.runs.measurement import Metric, Quality
 from farm.services.devices.software_updates import builds_of
 from farm.services.files.adapters import adapter_of
-from farm.services.matrices.views import cells_shown, get_matrix
+from farm.services.matrices.views import first_page_size, get_matrix
 from farm.store.devices import devices
 from farm.store.files import programs
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow
-from farm.store.results.summaries import Figures, list_figures
-from farm.wire.documents.results.results import MAX_RESULTS_PAGE, LevelView, MetricView, ResultView
+from farm.store.results.summaries import MeasurementSummary, list_summaries
+from farm.wire.documents.results.results import MAX_RESULTS_PAGE, CellSummaryView, MetricView, ResultView
 
 
 def list_results(
@@ -32,7 +32,7 @@ def list_results(
     Raises:
         NotFound: there is no such matrix.
     """
-    size = min(limit, cells_shown(get_matrix(connection, matrix_id)))
+    size = min(limit, first_page_size(get_matrix(connection, matrix_id)))
     cells = matrices.page_of_cells(connection, matrix_id, after=after, limit=size)
     if not cells:
         return []
@@ -41,8 +41,8 @@ def list_results(
         program_id: adapter_of(programs.get_program(connection, program_id)).clock_covers
         for program_id in {cell.program_id for cell in cells}
     }
-    measured: defaultdict[CellId, list[Figures]] = defaultdict(list)
-    for figures in list_figures(connection, matrix_id, of=(cells[0].index, cells[-1].index)):
+    measured: defaultdict[CellId, list[MeasurementSummary]] = defaultdict(list)
+    for figures in list_summaries(connection, matrix_id, of=(cells[0].index, cells[-1].index)):
         measured[figures.cell_id].append(figures)
     builds = {cell_id: builds_of(connection, {e.facts_id for e in own}) for cell_id, own in measured.items()}
     return [
@@ -53,13 +53,13 @@ def list_results(
 
 def _view(
     cell: CellRow,
-    measured: Sequence[Figures],
+    measured: Sequence[MeasurementSummary],
     builds: Mapping[FactsId, int],
     facts: Mapping[DeviceId, DeviceFacts | None],
     clock_covers: str,
 ) -> ResultView:
     rounds = _of_rounds(measured)
-    fit = _counted(rounds)
+    fit = _counted_rounds(rounds)
     counted = _of_one_build(fit, builds)
     known = facts.get(cell.device_id)
     return ResultView(
@@ -85,34 +85,36 @@ def _view(
     )
 
 
-def _of_rounds(measured: Sequence[Figures]) -> list[Figures]:
+def _of_rounds(measured: Sequence[MeasurementSummary]) -> list[MeasurementSummary]:
     """One measurement for each round: the latest repeat that is valid, or else the latest."""
-    best: dict[int, Figures] = {}
+    best: dict[int, MeasurementSummary] = {}
     for figures in sorted(measured, key=lambda each: (each.quality is Quality.VALID, each.repeat)):
         best[figures.round] = figures
     return [best[number] for number in sorted(best)]
 
 
-def _counted(rounds: Sequence[Figures]) -> list[Figures]:
+def _counted_rounds(rounds: Sequence[MeasurementSummary]) -> list[MeasurementSummary]:
     """The valid rounds, or where there is none all of them; of one kind, the one that most are of."""
     valid = [figures for figures in rounds if figures.quality is Quality.VALID] or list(rounds)
     kinds = Counter(figures.kind for figures in valid).most_common(1)
     return [figures for figures in valid if figures.kind is kinds[0][0]]
 
 
-def _of_one_build(rounds: Sequence[Figures], builds: Mapping[FactsId, int]) -> list[Figures]:
+def _of_one_build(
+    rounds: Sequence[MeasurementSummary], builds: Mapping[FactsId, int]
+) -> list[MeasurementSummary]:
     """The rounds on the build of the phone that most are of, the later of equals."""
     numbers = [builds.get(each.facts_id, 0) if each.facts_id is not None else 0 for each in rounds]
     most = max(numbers, key=lambda number: (numbers.count(number), number), default=0)
     return [each for each, number in zip(rounds, numbers, strict=True) if number == most]
 
 
-def _qualities(counted: Sequence[Figures]) -> str | None:
+def _qualities(counted: Sequence[MeasurementSummary]) -> str | None:
     return ", ".join(dict.fromkeys(str(figures.quality) for figures in counted)) or None
 
 
-def _level(values: Sequence[float]) -> LevelView | None:
-    return LevelView(**asdict(level(values))) if values else None
+def _level(values: Sequence[float]) -> CellSummaryView | None:
+    return CellSummaryView(**asdict(summarize_cell(values))) if values else None
 
 
 def _median(values: Iterable[float | None]) -> float | None:
@@ -120,7 +122,7 @@ def _median(values: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def _metrics(counted: Sequence[Figures]) -> tuple[MetricView, ...]:
+def _metrics(counted: Sequence[MeasurementSummary]) -> tuple[MetricView, ...]:
     by_name: defaultdict[str, list[Metric]] = defaultdict(list)
     for figures in counted:
         for metric in figures.metrics:
@@ -130,7 +132,7 @@ def _metrics(counted: Sequence[Figures]) -> tuple[MetricView, ...]:
             name=name,
             unit=found[-1].unit,
             better=found[-1].better,
-            level=LevelView(**asdict(level([metric.value for metric in found]))),
+            level=CellSummaryView(**asdict(summarize_cell([metric.value for metric in found]))),
         )
         for name, found in by_name.items()
     )

@@ -9,23 +9,23 @@ from pydantic import TypeAdapter, ValidationError
 
 from farm.core.base.ids import AttemptId, Digest, HostId, JobId, digest_of
 from farm.core.errors import Blame, Forbidden, InvalidInput, NotFound, ReportConflict
-from farm.core.jobs.attempt import LIVE, AttemptState
+from farm.core.jobs.attempt import LIVE_STATES, AttemptState
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
 from farm.harness.base import device_check
-from farm.services.access.refused_requests import ANOTHERS_HINT
-from farm.services.agents.takeover import MOVED
+from farm.services.access.refused_requests import FOREIGN_CREDENTIAL_HINT
+from farm.services.agents.takeover import DEVICE_MOVED
 from farm.services.files.adapters import adapter_of
-from farm.services.jobs.termination import Ending
+from farm.services.jobs.termination import AttemptOutcome
 from farm.services.results.recording import may_be_repeated, measurement_of
 from farm.store.jobs.attempts import Attempt
-from farm.store.jobs.context import Work
+from farm.store.jobs.context import JobContext
 from farm.store.jobs.jobs import Job
 from farm.store.results.measurements import NewMeasurement
-from farm.store.results.report_context import Standing
+from farm.store.results.report_context import ReportContext
 from farm.wire.agents.protocol import Report, ReportAnswer
-from farm.wire.storable_text import made_keepable
+from farm.wire.storable_text import make_storable
 
 _REPORT = TypeAdapter(Report)
 _BUGS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -33,7 +33,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class ParsedReport:
     """What a report says: its evidence, and what that means; None for a check that was passed."""
 
     evidence: Evidence
@@ -41,7 +41,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrived:
+class ReceivedReport:
     """A report as a host sent it."""
 
     host_id: HostId
@@ -49,19 +49,19 @@ class Arrived:
     body: bytes
     at: datetime
     #: Where it was read ahead of its transaction.
-    read: Read | None = None
+    read: ParsedReport | None = None
 
     @property
-    def held_bytes(self) -> int:
+    def size_in_memory_bytes(self) -> int:
         """What it takes in memory, about: once as it came, once as it was read."""
         return len(self.body) * (1 if self.read is None else 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class ValidReport:
     """A report that is kept."""
 
-    arrived: Arrived
+    arrived: ReceivedReport
     digest: Digest
     evidence: Evidence
     attempt: Attempt
@@ -71,13 +71,13 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ReportEvaluation:
     """What a report that counts means."""
 
-    taken: Taken
+    taken: ValidReport
     #: None for a check.
-    work: Work | None
-    ending: Ending
+    work: JobContext | None
+    ending: AttemptOutcome
     #: Where the run brought one.
     measured: NewMeasurement | None
 
@@ -85,11 +85,11 @@ class Verdict:
     def is_plain(self) -> bool:
         """Whether the run ended well and nothing follows from it but the end of its attempt and job."""
         attempt, job = self.taken.attempt, self.taken.job
-        is_under_way = attempt.state in LIVE and job.state is JobState.ACTIVE
+        is_under_way = attempt.state in LIVE_STATES and job.state is JobState.ACTIVE
         return is_under_way and self.measured is not None and not may_be_repeated(self.measured)
 
 
-def taken(arrived: Arrived, standing: Standing | None) -> Taken | ReportAnswer:
+def validate_report(arrived: ReceivedReport, standing: ReportContext | None) -> ValidReport | ReportAnswer:
     """A report that is to be kept; the stored answer to one that came before.
 
     Raises:
@@ -102,23 +102,25 @@ def taken(arrived: Arrived, standing: Standing | None) -> Taken | ReportAnswer:
         raise NotFound(f"there is no attempt {arrived.attempt_id}")
     attempt = standing.attempt
     if attempt.host_id != arrived.host_id:
-        raise Forbidden(f"attempt {attempt.attempt_id} is not of host {arrived.host_id}", hint=ANOTHERS_HINT)
+        raise Forbidden(
+            f"attempt {attempt.attempt_id} is not of host {arrived.host_id}", hint=FOREIGN_CREDENTIAL_HINT
+        )
     digest = digest_of(arrived.body)
     if digest in standing.report_digests:
         return stored_answer(attempt)
     if attempt.report_digest is not None:
         raise ReportConflict(f"attempt {attempt.attempt_id} was settled by report {attempt.report_digest}")
-    return Taken(
+    return ValidReport(
         arrived=arrived,
         digest=digest,
-        evidence=evidence_in(arrived.body, attempt) if arrived.read is None else arrived.read.evidence,
+        evidence=parse_evidence(arrived.body, attempt) if arrived.read is None else arrived.read.evidence,
         attempt=attempt,
         job=standing.job,
-        counted=_counts(attempt, standing.job),
+        counted=_is_counted(attempt, standing.job),
     )
 
 
-def verdict(taken: Taken, work_by_job: Mapping[JobId, Work]) -> Verdict:
+def evaluate_report(taken: ValidReport, work_by_job: Mapping[JobId, JobContext]) -> ReportEvaluation:
     """What a report that counts means."""
     work = work_by_job.get(taken.job.job_id)
     read = taken.arrived.read
@@ -128,7 +130,7 @@ def verdict(taken: Taken, work_by_job: Mapping[JobId, Work]) -> Verdict:
         measured = measurement_of(
             taken.job, work, taken.attempt, taken.evidence, reading, now=taken.arrived.at
         )
-    return Verdict(taken=taken, work=work, ending=ending_of(reading), measured=measured)
+    return ReportEvaluation(taken=taken, work=work, ending=outcome_of(reading), measured=measured)
 
 
 def stored_answer(attempt: Attempt) -> ReportAnswer:
@@ -141,21 +143,21 @@ def stored_answer(attempt: Attempt) -> ReportAnswer:
     )
 
 
-def answer_to(attempt: Attempt, ending: Ending) -> ReportAnswer:
+def answer_to(attempt: Attempt, ending: AttemptOutcome) -> ReportAnswer:
     """What became of an attempt by the report that counted."""
     return ReportAnswer(
         attempt_id=attempt.attempt_id, counted=True, outcome=ending.outcome, message=ending.message
     )
 
 
-def evidence_in(body: bytes, attempt: Attempt) -> Evidence:
+def parse_evidence(body: bytes, attempt: Attempt) -> Evidence:
     """The evidence in a report's bytes.
 
     Raises:
         InvalidInput: they are no report, or quote another fencing token.
     """
     try:
-        evidence = _REPORT.validate_json(made_keepable(body)).evidence
+        evidence = _REPORT.validate_json(make_storable(body)).evidence
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -168,15 +170,17 @@ def evidence_in(body: bytes, attempt: Attempt) -> Evidence:
     return evidence
 
 
-def _counts(attempt: Attempt, job: Job) -> bool:
-    over = attempt.state in (AttemptState.FINISHED, AttemptState.GIVEN_BACK)
-    if job.kind is JobKind.CHECK and attempt.code == MOVED:
+def _is_counted(attempt: Attempt, job: Job) -> bool:
+    over = attempt.state in (AttemptState.FINISHED, AttemptState.RETURNED)
+    if job.kind is JobKind.CHECK and attempt.code == DEVICE_MOVED:
         # It says nothing of the phone where that is now: on another cable, and handled on the way.
         return False
     return not over and job.attempt_id == attempt.attempt_id and job.state is not JobState.FINISHED
 
 
-def read_evidence(work: Work | None, attempt: Attempt, evidence: Evidence) -> Reading | RunFailure | None:
+def read_evidence(
+    work: JobContext | None, attempt: Attempt, evidence: Evidence
+) -> Reading | RunFailure | None:
     """What the evidence says; None for a check that was passed."""
     try:
         if work is None:
@@ -196,12 +200,12 @@ def read_evidence(work: Work | None, attempt: Attempt, evidence: Evidence) -> Re
         )
 
 
-def ending_of(reading: Reading | RunFailure | None) -> Ending:
+def outcome_of(reading: Reading | RunFailure | None) -> AttemptOutcome:
     """How an attempt ends whose evidence is read so."""
     if not isinstance(reading, RunFailure):
-        return Ending(outcome=Outcome.SUCCEEDED)
+        return AttemptOutcome(outcome=Outcome.SUCCEEDED)
     message = f"{reading.message}: {reading.line}" if reading.line else reading.message
-    return Ending(
+    return AttemptOutcome(
         outcome=reading.outcome,
         blame=reading.blame,
         code=reading.code,

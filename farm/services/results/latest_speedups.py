@@ -12,17 +12,17 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, SeriesId
 from farm.core.errors import NotFound
 from farm.services.devices.views import device_named
-from farm.services.matrices.views import cells_shown
+from farm.services.matrices.views import first_page_size
 from farm.services.results.speedups import (
-    BEHIND,
+    AFTER_HINT,
     PAGE,
-    Compared,
+    SpeedupInputs,
     check_model,
     comparisons_of,
     facts_of_devices,
 )
 from farm.store.matrices import matrices
-from farm.store.matrices.comparison_pages import Among, page_of_candidates
+from farm.store.matrices.comparison_pages import CandidateFilter, page_of_candidates
 from farm.store.matrices.matrices import Matrix
 from farm.wire.documents.matrices.matrices import SpeedupView
 
@@ -40,7 +40,7 @@ class _Page:
         self._last: _Pair | None = None
         self._found: dict[_Pair, SpeedupView] = {}
 
-    def has_place_for(self, pair: _Pair) -> bool:
+    def has_room_for(self, pair: _Pair) -> bool:
         is_behind = self._after is None or pair > self._after
         return is_behind and pair not in self._found and (self._last is None or pair <= self._last)
 
@@ -50,7 +50,7 @@ class _Page:
             self._found = dict(sorted(self._found.items())[: self._limit])
             self._last = max(self._found)
 
-    def devices(self, among: Among) -> Among:
+    def devices(self, among: CandidateFilter) -> CandidateFilter:
         """Where there still can be any of them."""
         if self._after is None and self._last is None:
             return among
@@ -65,7 +65,7 @@ class _Page:
         return [self._found[pair] for pair in sorted(self._found)[: self._limit]]
 
 
-def list_newest_speedups(
+def list_latest_speedups(
     connection: Connection,
     *,
     device: str | None = None,
@@ -83,13 +83,13 @@ def list_newest_speedups(
     device_id = None if device is None else device_named(connection, device).device_id
     if model is not None:
         check_model(connection, model)
-    among = Among(device_id=device_id, model=model)
+    among = CandidateFilter(device_id=device_id, model=model)
     facts = facts_of_devices(connection)
     page = _Page(None if after is None else _pair_at(connection, after), limit, facts)
     for matrix in matrices.list_matrices(connection):
-        for each in _compared(connection, matrix, among, page):
+        for each in _compare_page(connection, matrix, among, page):
             pair = _pair(each)
-            if pair is None or not page.has_place_for(pair):
+            if pair is None or not page.has_room_for(pair):
                 continue
             view = each.view(facts.get(each.candidate.device_id), across_controls=across_controls)
             if view.speedup is not None:
@@ -97,8 +97,10 @@ def list_newest_speedups(
     return page.views()
 
 
-def _compared(connection: Connection, matrix: Matrix, among: Among, page: _Page) -> Iterator[Compared]:
-    after, size = -1, cells_shown(matrix)
+def _compare_page(
+    connection: Connection, matrix: Matrix, among: CandidateFilter, page: _Page
+) -> Iterator[SpeedupInputs]:
+    after, size = -1, first_page_size(matrix)
     while candidates := page_of_candidates(
         connection, matrix.matrix_id, page.devices(among), after=after, limit=size
     ):
@@ -106,7 +108,7 @@ def _compared(connection: Connection, matrix: Matrix, among: Among, page: _Page)
         after = candidates[-1].index
 
 
-def _pair(compared: Compared) -> _Pair | None:
+def _pair(compared: SpeedupInputs) -> _Pair | None:
     """None where a side was never measured: there is nothing to compare yet."""
     baseline, candidate = compared.series
     if baseline is None or candidate is None:
@@ -122,4 +124,4 @@ def _pair_at(connection: Connection, cell_id: CellId) -> _Pair:
         for compared in comparisons_of(connection, matrix, [cell]):
             if pair := _pair(compared):
                 return pair
-    raise NotFound(f"nothing was compared in cell {cell_id}", hint=BEHIND)
+    raise NotFound(f"nothing was compared in cell {cell_id}", hint=AFTER_HINT)

@@ -8,9 +8,9 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import Digest, SeriesId
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
-from farm.core.operations.event import DeviceEvent, Subject
+from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR
-from farm.core.runs.placement import Placement, placement_words
+from farm.core.runs.placement import Placement, placement_text
 from farm.services.operations.alarms import clear_alarm, raise_alarm
 from farm.store.operations.events import record_event
 from farm.store.results import placements
@@ -19,11 +19,11 @@ from farm.store.results.measurements import NewMeasurement
 _HINT = "`farm placement` shows where series run; `farm attempt show ID` has the proof of one run"
 
 
-def place_in_words(actual_backend: str, accelerator: str, placement: Placement | None) -> str | None:
+def proven_placement_text(actual_backend: str, accelerator: str, placement: Placement | None) -> str | None:
     """What is compared from one run to the next; None where nothing is proven."""
     if accelerator == UNKNOWN_ACCELERATOR:
         return None
-    words = accelerator if placement is None else placement_words(placement)
+    words = accelerator if placement is None else placement_text(placement)
     return f"{actual_backend} on {words}"
 
 
@@ -37,9 +37,9 @@ class PlacementChange:
     place: str
 
 
-def notice_placements(connection: Connection, new: Sequence[NewMeasurement], *, now: datetime) -> None:
+def detect_placement_changes(connection: Connection, new: Sequence[NewMeasurement], *, now: datetime) -> None:
     """Tell of measurements that ran elsewhere than the last of their series, before they are added."""
-    tell_of_changes(connection, placement_changes(connection, new), now=now)
+    record_placement_changes(connection, placement_changes(connection, new), now=now)
 
 
 def placement_changes(connection: Connection, new: Sequence[NewMeasurement]) -> list[PlacementChange]:
@@ -50,15 +50,15 @@ def placement_changes(connection: Connection, new: Sequence[NewMeasurement]) -> 
     placed = [each for each in new if each.reading.placement is not None]
     if not placed:
         return []
-    last = placements.last_places(connection, list({each.series.digest for each in placed}))
+    last = placements.last_placements(connection, list({each.series.digest for each in placed}))
     before: dict[Digest, str | None] = {
-        digest: place_in_words(each.actual_backend, each.accelerator, each.placement)
+        digest: proven_placement_text(each.actual_backend, each.accelerator, each.placement)
         for digest, each in last.items()
     }
     found = []
     for each in placed:
         digest, reading = each.series.digest, each.reading
-        place = place_in_words(reading.actual_backend, reading.accelerator, reading.placement)
+        place = proven_placement_text(reading.actual_backend, reading.accelerator, reading.placement)
         was = before.get(digest)
         if place is not None and was is not None and place != was:
             series_id = last[digest].series_id
@@ -67,13 +67,15 @@ def placement_changes(connection: Connection, new: Sequence[NewMeasurement]) -> 
     return found
 
 
-def tell_of_changes(connection: Connection, changes: Sequence[PlacementChange], *, now: datetime) -> None:
+def record_placement_changes(
+    connection: Connection, changes: Sequence[PlacementChange], *, now: datetime
+) -> None:
     """Write down that work moved to other hardware, and raise an alarm."""
     for change in changes:
-        _tell(connection, change.measured, change.series_id, change.was, change.place, now=now)
+        _record(connection, change.measured, change.series_id, change.was, change.place, now=now)
 
 
-def _tell(
+def _record(
     connection: Connection,
     measured: NewMeasurement,
     series_id: SeriesId,
@@ -89,7 +91,7 @@ def _tell(
         at=now,
         actor="farm",
         kind=DeviceEvent.PLACEMENT_CHANGED,
-        subject=Subject.DEVICE,
+        subject=EventSubject.DEVICE,
         subject_id=about.device_id,
         from_state=was,
         to_state=place,

@@ -3,7 +3,7 @@
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId
-from farm.core.runs.placement import placement_words
+from farm.core.runs.placement import placement_text
 from farm.services.devices.views import device_named
 from farm.services.matrices.views import get_matrix
 from farm.store.results.placements import PlacedSeries, placed_series
@@ -41,7 +41,7 @@ def _view(placed: PlacedSeries) -> SeriesPlacementView:
         settings=placed.settings,
         actual_backend=placed.actual_backend,
         accelerator=placed.accelerator,
-        words=placed.accelerator if placed.placement is None else placement_words(placed.placement),
+        words=placed.accelerator if placed.placement is None else placement_text(placed.placement),
         quality=placed.quality,
         proof=placed.proof,
         placement=placed.placement,

@@ -8,31 +8,31 @@ from farm.core.base.ids import CellId
 from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.controls import Controls, non_default_controls
 from farm.core.jobs.retry import CHRONIC_AFTER, MAX_BLOCKS
-from farm.core.matrices.matrix import round_order
-from farm.core.operations.event import Subject, WorkEvent
+from farm.core.matrices.matrix import shuffle_round
+from farm.core.operations.event import EventSubject, WorkEvent
 from farm.core.results.series import series_digest
-from farm.core.runs.corroboration import corroborated
+from farm.core.runs.corroboration import corroborate
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Quality, Reading
-from farm.core.runs.quality import judge, notices
-from farm.core.runs.stats import summary
+from farm.core.runs.quality import assess_quality, notices
+from farm.core.runs.stats import summarize_samples
 from farm.harness.base.adapter import Harness, flag_defaults
 from farm.services.files.adapters import adapter_of
-from farm.services.matrices.lazy_expansion import unfold_rounds
-from farm.services.results.placement_changes import notice_placements
+from farm.services.matrices.lazy_expansion import expand_rounds
+from farm.services.results.placement_changes import detect_placement_changes
 from farm.store.jobs import jobs
 from farm.store.jobs.attempts import Attempt
-from farm.store.jobs.context import Terms, Work
-from farm.store.jobs.fair_share import first_turns
+from farm.store.jobs.context import JobContext, MatrixTerms
+from farm.store.jobs.fair_share import first_virtual_times
 from farm.store.jobs.jobs import Job, NewJob
 from farm.store.matrices import matrices
-from farm.store.matrices.equivalent_cells import killer_cells
+from farm.store.matrices.equivalent_cells import poison_cells
 from farm.store.operations.events import record_event
 from farm.store.results import measurements
 from farm.store.results.measurements import NewMeasurement, NewSeries
 
 #: Another try can cure these; what fell back once will fall back again.
-_CURABLE = (
+_REPEATABLE = (
     Quality.NOISY,
     Quality.THROTTLED,
     Quality.SHORT,
@@ -42,12 +42,12 @@ _CURABLE = (
 
 
 def measurement_of(
-    job: Job, work: Work, attempt: Attempt, evidence: Evidence, reading: Reading, *, now: datetime
+    job: Job, work: JobContext, attempt: Attempt, evidence: Evidence, reading: Reading, *, now: datetime
 ) -> NewMeasurement:
     """Judge a reading: it is its job's accepted measurement, whatever its quality."""
     ended, backend = evidence.exit, work.cell.backend
-    reading = corroborated(reading, ended, evidence.after, requested_backend=backend)
-    figures = summary(reading)
+    reading = corroborate(reading, ended, evidence.after, requested_backend=backend)
+    figures = summarize_samples(reading)
     harness = adapter_of(work.program)
     return NewMeasurement(
         job_id=job.job_id,
@@ -61,7 +61,7 @@ def measurement_of(
         facts_id=attempt.facts_id,
         reading=reading,
         summary=figures,
-        judgement=judge(
+        judgement=assess_quality(
             reading,
             figures,
             requested_backend=backend,
@@ -80,11 +80,11 @@ def measurement_of(
 
 def may_be_repeated(measured: NewMeasurement) -> bool:
     """Whether its block is queued again, unless that was done too often."""
-    return measured.judgement.quality in _CURABLE
+    return measured.judgement.quality in _REPEATABLE
 
 
 def record_measurement(
-    connection: Connection, job: Job, work: Work, measured: NewMeasurement, *, now: datetime
+    connection: Connection, job: Job, work: JobContext, measured: NewMeasurement, *, now: datetime
 ) -> None:
     """Record a measurement.
 
@@ -92,7 +92,7 @@ def record_measurement(
     round) is queued again, so that what is compared was measured side by side. For a cell that never was
     valid that ends after a few blocks: it would have all others measured three times for nothing.
     """
-    notice_placements(connection, [measured], now=now)
+    detect_placement_changes(connection, [measured], now=now)
     measurements.add_measurements(connection, [measured])
     if may_be_repeated(measured) and not _is_chronic(connection, work.cell.cell_id):
         cause = f"job {job.job_id} is {measured.judgement.quality}"
@@ -104,7 +104,7 @@ def _is_chronic(connection: Connection, cell_id: CellId) -> bool:
     return len(qualities) > CHRONIC_AFTER and Quality.VALID not in qualities
 
 
-def _series(work: Work, harness: Harness, controls: Controls) -> NewSeries:
+def _series(work: JobContext, harness: Harness, controls: Controls) -> NewSeries:
     cell, defaults = work.cell, flag_defaults(harness)
     settings = {**cell.settings, **non_default_controls(controls)}
     recipe = None if work.variant is None else work.variant.manifest.recipe
@@ -127,22 +127,26 @@ def _series(work: Work, harness: Harness, controls: Controls) -> NewSeries:
     )
 
 
-def _repeat_block(connection: Connection, job: Job, matrix: Terms, *, cause: str, now: datetime) -> None:
+def _repeat_block(
+    connection: Connection, job: Job, matrix: MatrixTerms, *, cause: str, now: datetime
+) -> None:
     """Queue every cell of the job's device and round once more, unless that is done or the budget used up."""
     repeat = job.repeat + 1
-    if repeat >= MAX_BLOCKS or jobs.has_block(connection, job.cell_id, round=job.round, repeat=repeat):
+    if repeat >= MAX_BLOCKS or jobs.is_block_repeated(
+        connection, job.cell_id, round=job.round, repeat=repeat
+    ):
         return
-    unfold_rounds(connection, matrix.matrix_id, job.device_id, rounds=job.round, now=now)
-    killers = killer_cells(connection, matrix.matrix_id)
+    expand_rounds(connection, matrix.matrix_id, job.device_id, rounds=job.round, now=now)
+    killers = poison_cells(connection, matrix.matrix_id)
     own = matrices.list_cells(connection, matrix.matrix_id, device_id=job.device_id)
     cells = [cell for cell in own if cell.cell_id not in killers]
     owner = matrices.find_matrix(connection, matrix.matrix_id)
     submitted_by = None if owner is None else owner.submitted_by
-    turns = first_turns(connection, [job.device_id], priority=job.priority, submitted_by=submitted_by)
+    turns = first_virtual_times(connection, [job.device_id], priority=job.priority, submitted_by=submitted_by)
     turn = turns[job.device_id]
     new_jobs = [
         NewJob(device_id=job.device_id, cell_id=cell.cell_id, round=job.round, turn=turn, repeat=repeat)
-        for cell in round_order(cells, round=job.round, seed=matrix.seed, repeat=repeat)
+        for cell in shuffle_round(cells, round=job.round, seed=matrix.seed, repeat=repeat)
     ]
     jobs.add_jobs(connection, matrix.matrix_id, new_jobs, priority=job.priority, now=now)
     record_event(
@@ -150,7 +154,7 @@ def _repeat_block(connection: Connection, job: Job, matrix: Terms, *, cause: str
         at=now,
         actor="farm",
         kind=WorkEvent.BLOCK_REPEATED,
-        subject=Subject.MATRIX,
+        subject=EventSubject.MATRIX,
         subject_id=matrix.matrix_id,
         to_state="queued",
         cause=f"{job.device_id} round {job.round}, repeat {repeat}: {cause}",

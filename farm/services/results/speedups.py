@@ -17,24 +17,24 @@ from farm.core.results.speedup import Speedup, speedup
 from farm.services.devices.software_updates import builds_of
 from farm.services.devices.views import device_named
 from farm.services.files.adapters import default_of_flags
-from farm.services.matrices.views import cells_shown, get_matrix
+from farm.services.matrices.views import first_page_size, get_matrix
 from farm.store.devices import devices
-from farm.store.files import variants
+from farm.store.files import variants as variant_store
 from farm.store.matrices import matrices
-from farm.store.matrices.comparison_pages import Among, page_of_candidates
+from farm.store.matrices.comparison_pages import CandidateFilter, page_of_candidates
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
 from farm.wire.documents.matrices.matrices import SpeedupView
 
 #: To whoever asks what comes behind something else.
-BEHIND = "`after` is the cell_id of the last comparison on the page before"
+AFTER_HINT = "`after` is the cell_id of the last comparison on the page before"
 #: Of comparisons that are shown together there are so many at most.
 PAGE = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class SpeedupInputs:
     """A candidate with what was measured of it and of its baseline, not compared yet."""
 
     matrix: Matrix
@@ -90,8 +90,8 @@ def list_speedups(
         check_model(connection, model)
     matrix = get_matrix(connection, matrix_id)
     behind = -1 if after is None else _candidate(connection, matrix_id, after).index
-    among = Among(device_id=device_id, model=model)
-    size = min(limit, cells_shown(matrix))
+    among = CandidateFilter(device_id=device_id, model=model)
+    size = min(limit, first_page_size(matrix))
     candidates = page_of_candidates(connection, matrix_id, among, after=behind, limit=size)
     facts = facts_of_devices(connection)
     return [
@@ -107,7 +107,7 @@ def facts_of_devices(connection: Connection) -> dict[DeviceId, DeviceFacts | Non
 
 def comparisons_of(
     connection: Connection, matrix: Matrix, candidates: Sequence[CellRow]
-) -> Iterator[Compared]:
+) -> Iterator[SpeedupInputs]:
     """Candidates of a matrix with their baselines; those without one are left out."""
     wanted = {cell.baseline_index for cell in candidates if cell.baseline_index is not None}
     baselines = {cell.index: cell for cell in matrices.cells_at(connection, matrix.matrix_id, wanted)}
@@ -123,7 +123,7 @@ def comparisons_of(
     for cell in candidates:
         if cell.baseline_index is not None:
             baseline = baselines[cell.baseline_index]
-            yield Compared(
+            yield SpeedupInputs(
                 matrix=matrix,
                 baseline=baseline,
                 candidate=cell,
@@ -136,13 +136,13 @@ def comparisons_of(
 def _candidate(connection: Connection, matrix_id: MatrixId, cell_id: CellId) -> CellRow:
     cell = matrices.find_cell(connection, cell_id)
     if cell is None or cell.matrix_id != matrix_id:
-        raise NotFound(f"matrix {matrix_id} has no cell {cell_id}", hint=BEHIND)
+        raise NotFound(f"matrix {matrix_id} has no cell {cell_id}", hint=AFTER_HINT)
     return cell
 
 
 def check_model(connection: Connection, model: str) -> None:
     """Raise NotFound where no variant is of a model."""
-    known = {variant.manifest.model for variant in variants.list_variants(connection)}
+    known = {variant.manifest.model for variant in variant_store.list_variants(connection)}
     if model not in known:
         raise NotFound(f"no model `{model}`", hint=name_hint(model, known) or "the farm has no models yet")
 

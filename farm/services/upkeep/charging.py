@@ -6,12 +6,12 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
 from farm.core.devices.condition import Condition
-from farm.core.operations.event import DeviceEvent, Subject
+from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.store.devices.devices import Device
 from farm.store.operations.events import record_event
 
 
-def note_charging(
+def record_charging(
     connection: Connection, device: Device, condition: Condition | None, host_id: HostId, *, now: datetime
 ) -> None:
     """Tell of a change; `device` is as it was before this condition came."""
@@ -23,7 +23,7 @@ def note_charging(
         at=now,
         actor=f"agent:{host_id}",
         kind=DeviceEvent.CHARGING_CHANGED,
-        subject=Subject.DEVICE,
+        subject=EventSubject.DEVICE,
         subject_id=device.device_id,
         cause=condition.charging_note or "it charges as it likes",
     )

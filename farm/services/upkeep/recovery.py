@@ -10,16 +10,17 @@ from farm.core.base.ids import DeviceId, HostId
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.devices.host_state import HostState
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
-from farm.core.operations.event import DeviceEvent, Subject
-from farm.core.upkeep.recovery import Ailment, Recovery
-from farm.services.operations.alarms import clear_alarm, is_seen_to, raise_alarm
-from farm.store.devices import devices, transitions
+from farm.core.operations.event import DeviceEvent, EventSubject
+from farm.core.upkeep.recovery import FailureMode, Recovery
+from farm.services.operations.alarms import clear_alarm, is_acknowledged, raise_alarm
+from farm.store.devices import devices
+from farm.store.devices import transitions as device_transitions
 from farm.store.devices.devices import Device
 from farm.store.operations.events import record_event
 from farm.wire.agents.protocol import DeviceReport
 
 #: What no cable and no hub explains.
-_ITS_OWN = (Ailment.BOOTING, Ailment.WRONG_MODE, Ailment.UNCLEAN)
+_UNDISTURBING = (FailureMode.BOOTING, FailureMode.WRONG_MODE, FailureMode.UNCLEAN)
 _HINT = "farm device show {name} has what was tried; see to it by hand: its cable, its screen, its battery"
 
 
@@ -27,14 +28,16 @@ def may_recover(
     connection: Connection, host_id: HostId, reports: Sequence[DeviceReport]
 ) -> tuple[DeviceId, ...]:
     """The phones that are about to be disturbed, as far as that is nobody's harm (I14)."""
-    asking = {each.device_id for each in reports if each.recovery is not None and each.recovery.wants_leave}
+    asking = {
+        each.device_id for each in reports if each.recovery is not None and each.recovery.needs_approval
+    }
     if not asking:
         return ()
     here = devices.list_devices(connection, host_id=host_id)
     return tuple(each.device_id for each in here if each.device_id in asking and _is_free(each))
 
 
-def note_recovery(
+def record_recovery(
     connection: Connection, device: Device, recovery: Recovery | None, host_id: HostId, *, now: datetime
 ) -> None:
     """Tell of what is new; `device` is as it was before this came."""
@@ -44,16 +47,18 @@ def note_recovery(
     known = before.tries if before else ()
     for each in recovery.tries if recovery else ():
         if each not in known:
-            cause = f"{recovery.ailment if recovery else ''}: {each.said}"
+            cause = f"{recovery.failure_mode if recovery else ''}: {each.said}"
             _record(connection, device, host_id, DeviceEvent.RECOVERY_TRIED, now, cause, to=each.step)
     if recovery is None:
         cause = "its agent has nothing to recover for now"
         _record(connection, device, host_id, DeviceEvent.RECOVERY_ENDED, now, cause)
     elif recovery.failed and not (before and before.failed):
-        _call_somebody(connection, device, recovery, now=now)
+        _raise_alarm(connection, device, recovery, now=now)
 
 
-def note_recovered(connection: Connection, device: Device, report: DeviceReport, *, now: datetime) -> None:
+def clear_recovery_alarm(
+    connection: Connection, device: Device, report: DeviceReport, *, now: datetime
+) -> None:
     """Clear the alarm of a phone that is back, and only then: an agent that starts, or begins a climb anew,
     has nothing to tell of a phone either. `device` is as it was before the report came.
     """
@@ -66,24 +71,24 @@ def note_recovered(connection: Connection, device: Device, report: DeviceReport,
 
 def _is_free(device: Device) -> bool:
     """Whether it is the pool's, and nobody is at work on it."""
-    is_ours = device.admin is Admin.ACTIVE and device.held_by is None
-    is_idle = device.job_id is None and not device.has_errand
+    is_ours = device.admin is Admin.ACTIVE and device.reserved_by is None
+    is_idle = device.job_id is None and not device.has_device_action
     return is_ours and is_idle and device.host_state is HostState.ACTIVE
 
 
-def _call_somebody(connection: Connection, device: Device, recovery: Recovery, *, now: datetime) -> None:
+def _raise_alarm(connection: Connection, device: Device, recovery: Recovery, *, now: datetime) -> None:
     tried = ", ".join(each.step.replace("_", " ") for each in recovery.tries[:-1]) or "nothing"
-    what = recovery.ailment.replace("_", " ")
+    what = recovery.failure_mode.replace("_", " ")
     message = f"{device.name} on {device.host_id} is {what}, and nothing brought it back; tried: {tried}"
     kind, subject, hint = (
         AlarmKind.RECOVERY_FAILED,
         AlarmSubject.DEVICE,
         _HINT.format(name=quote(device.name)),
     )
-    if not is_seen_to(connection, kind, subject, device.device_id, now=now):
+    if not is_acknowledged(connection, kind, subject, device.device_id, now=now):
         raise_alarm(connection, kind, subject, device.device_id, message=message, hint=hint, now=now)
-    if recovery.ailment in _ITS_OWN:
-        transitions.move_health(
+    if recovery.failure_mode in _UNDISTURBING:
+        device_transitions.move_health(
             connection,
             device.device_id,
             sources=[Health.UNKNOWN, Health.GOOD, Health.SUSPECT],
@@ -108,7 +113,7 @@ def _record(
         at=now,
         actor=f"agent:{host_id}",
         kind=kind,
-        subject=Subject.DEVICE,
+        subject=EventSubject.DEVICE,
         subject_id=device.device_id,
         to_state=to,
         cause=cause,

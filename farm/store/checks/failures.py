@@ -8,22 +8,24 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.incident import Trouble, may_be_the_hosts, went_away
+from farm.core.checks.incident import DeviceFailure, became_unreachable, may_be_host_caused
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame
-from farm.core.operations.event import DeviceEvent, Subject
+from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.database.tables import attempts, events
 
 #: More than a phone can fail within the time that is looked at.
 _LAST_ATTEMPTS = 5
 
 
-def drops_since(connection: Connection, device_ids: Collection[DeviceId], since: datetime) -> list[Trouble]:
+def disconnects_since(
+    connection: Connection, device_ids: Collection[DeviceId], since: datetime
+) -> list[DeviceFailure]:
     """When devices went away that could be used, oldest first."""
     query = (
         sa.select(events.c.subject_id, events.c.at, events.c.to_state)
         .where(
-            events.c.subject == Subject.DEVICE,
+            events.c.subject == EventSubject.DEVICE,
             events.c.subject_id.in_(device_ids),
             events.c.kind == DeviceEvent.PRESENCE_CHANGED,
             events.c.from_state == Presence.ONLINE,
@@ -32,9 +34,9 @@ def drops_since(connection: Connection, device_ids: Collection[DeviceId], since:
         .order_by(events.c.event_id)
     )
     return [
-        Trouble(device_id=DeviceId(row.subject_id), at=row.at)
+        DeviceFailure(device_id=DeviceId(row.subject_id), at=row.at)
         for row in connection.execute(query)
-        if went_away(Presence.ONLINE, Presence(row.to_state))
+        if became_unreachable(Presence.ONLINE, Presence(row.to_state))
     ]
 
 
@@ -43,7 +45,7 @@ def boots_since(connection: Connection, device_id: DeviceId, since: datetime) ->
     query = (
         sa.select(events.c.at, events.c.to_state)
         .where(
-            events.c.subject == Subject.DEVICE,
+            events.c.subject == EventSubject.DEVICE,
             events.c.subject_id == device_id,
             events.c.kind == DeviceEvent.PRESENCE_CHANGED,
             events.c.at >= since,
@@ -56,9 +58,9 @@ def boots_since(connection: Connection, device_id: DeviceId, since: datetime) ->
 
 def failures_since(
     connection: Connection, device_ids: Collection[DeviceId], since: datetime
-) -> list[Trouble]:
+) -> list[DeviceFailure]:
     """Ends of attempts since then that are blamed on their devices, and may be their host's doing."""
-    found: list[Trouble] = []
+    found: list[DeviceFailure] = []
     for device_id in device_ids:
         query = (
             sa.select(attempts.c.finished_at, attempts.c.blame, attempts.c.code)
@@ -67,10 +69,10 @@ def failures_since(
             .limit(_LAST_ATTEMPTS)
         )
         found += [
-            Trouble(device_id=device_id, at=row.finished_at)
+            DeviceFailure(device_id=device_id, at=row.finished_at)
             for row in connection.execute(query)
             if row.finished_at is not None and row.finished_at >= since
-            if may_be_the_hosts(None if row.blame is None else Blame(row.blame), row.code)
+            if may_be_host_caused(None if row.blame is None else Blame(row.blame), row.code)
         ]
     return found
 
@@ -80,7 +82,7 @@ def health_before(connection: Connection, device_id: DeviceId, since: datetime) 
     query = (
         sa.select(events.c.from_state)
         .where(
-            events.c.subject == Subject.DEVICE,
+            events.c.subject == EventSubject.DEVICE,
             events.c.subject_id == device_id,
             events.c.kind == DeviceEvent.HEALTH_CHANGED,
             events.c.at >= since,

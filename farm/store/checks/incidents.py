@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.devices.host_state import IncidentKind
-from farm.core.operations.event import FleetEvent, Subject
+from farm.core.operations.event import EventSubject, FleetEvent
 from farm.database.tables import incidents
 from farm.store.operations.events import record_event, record_if_moved
 
@@ -31,7 +31,7 @@ class Incident:
 
 def open_incidents(connection: Connection, host_id: HostId | None = None) -> list[Incident]:
     """What is not over, of all hosts or of one; oldest first."""
-    query = _open() if host_id is None else _open_of_host()
+    query = _open() if host_id is None else _open_of_host_query()
     found = [_incident(row) for row in connection.execute(query, {"host_id": host_id})]
     return sorted(found, key=lambda incident: incident.incident_id)
 
@@ -42,7 +42,7 @@ def _open() -> sa.Select[Any]:
 
 
 @cache
-def _open_of_host() -> sa.Select[Any]:
+def _open_of_host_query() -> sa.Select[Any]:
     """Built once: every exchange asks."""
     return _open().where(incidents.c.host_id == sa.bindparam("host_id"))
 
@@ -88,7 +88,7 @@ def add_incident(
         at=now,
         actor="farm",
         kind=FleetEvent.INCIDENT_OPENED,
-        subject=Subject.INCIDENT,
+        subject=EventSubject.INCIDENT,
         subject_id=row.incident_id,
         to_state="open",
         cause=f"{host_id}: {cause}",
@@ -117,7 +117,7 @@ def end_incident(connection: Connection, incident: Incident, *, now: datetime, c
         at=now,
         actor="farm",
         kind=FleetEvent.INCIDENT_ENDED,
-        subject=Subject.INCIDENT,
+        subject=EventSubject.INCIDENT,
         subject_id=incident.incident_id,
         from_state="open",
         to_state="ended",

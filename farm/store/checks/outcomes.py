@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId, JobId
-from farm.core.checks.check_schedule import LAST_CHECKS, PastCheck
+from farm.core.checks.check_schedule import CHECKS_CONSIDERED, PastCheck
 from farm.core.errors import Blame
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.runs.measurement import Outcome
@@ -16,7 +16,7 @@ from farm.database.tables import attempts, jobs, word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastEnding:
+class PastOutcome:
     """One of them."""
 
     blame: Blame | None
@@ -28,7 +28,7 @@ class PastEnding:
     finished_at: datetime
 
 
-def endings_since_check(connection: Connection, device_id: DeviceId, count: int) -> list[PastEnding]:
+def outcomes_since_check(connection: Connection, device_id: DeviceId, count: int) -> list[PastOutcome]:
     """The device's last ended attempts, newest first, back to its last check.
 
     A cancelled one says nothing of the phone.
@@ -54,7 +54,7 @@ def endings_since_check(connection: Connection, device_id: DeviceId, count: int)
     )
     rows = connection.execute(query).all()
     return [
-        PastEnding(
+        PastOutcome(
             blame=None if row.blame is None else Blame(row.blame),
             code=row.code,
             job_code=row.job_code,
@@ -76,7 +76,7 @@ def last_checks(connection: Connection, device_id: DeviceId) -> list[PastCheck]:
             jobs.c.state == JobState.FINISHED,
         )
         .order_by(jobs.c.job_id.desc())
-        .limit(LAST_CHECKS)
+        .limit(CHECKS_CONSIDERED)
     )
     return [
         PastCheck(outcome=Outcome(row.outcome), code=row.code, finished_at=row.finished_at)

@@ -8,10 +8,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
-from farm.core.checks.reference_run import GoldenVerdict
+from farm.core.checks.reference_run import ReferenceVerdict
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.jobs.job import JobKind, JobState
-from farm.database.tables import attempts, devices, golden_runs, is_live, jobs, word
+from farm.database.tables import attempts, devices, is_live, jobs, reference_runs, word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,15 @@ def checks_due(
     ]
 
 
-def unjudged(connection: Connection, *, checked_before: datetime) -> list[tuple[DeviceId, HostId]]:
+def devices_with_unfit_runs(
+    connection: Connection, *, checked_before: datetime
+) -> list[tuple[DeviceId, HostId]]:
     """Good, online phones without work whose last golden run, before a moment, was not fit to be judged."""
-    newest = sa.alias(golden_runs)
+    newest = sa.alias(reference_runs)
     last = (
-        sa.select(newest.c.golden_id)
+        sa.select(newest.c.reference_run_id)
         .where(newest.c.device_id == devices.c.device_id)
-        .order_by(newest.c.measured_at.desc(), newest.c.golden_id.desc())
+        .order_by(newest.c.measured_at.desc(), newest.c.reference_run_id.desc())
         .limit(1)
         .correlate(devices)
         .scalar_subquery()
@@ -68,11 +70,11 @@ def unjudged(connection: Connection, *, checked_before: datetime) -> list[tuple[
     query = (
         sa.select(devices.c.device_id, devices.c.host_id)
         .select_from(devices)
-        .join(golden_runs, golden_runs.c.golden_id == last)
+        .join(reference_runs, reference_runs.c.reference_run_id == last)
         .where(
             *_good(),
-            golden_runs.c.verdict == GoldenVerdict.UNFIT,
-            golden_runs.c.measured_at <= checked_before,
+            reference_runs.c.verdict == ReferenceVerdict.UNFIT,
+            reference_runs.c.measured_at <= checked_before,
             ~_has_work(),
         )
         .order_by(devices.c.device_id)
@@ -85,7 +87,7 @@ def _good() -> Sequence[sa.ColumnElement[bool]]:
         devices.c.health == Health.GOOD,
         devices.c.admin == Admin.ACTIVE,
         devices.c.presence == Presence.ONLINE,
-        devices.c.held_by.is_(None),
+        devices.c.reserved_by.is_(None),
     )
 
 

@@ -17,7 +17,16 @@ from farm.core.devices.device import Admin, DeviceFacts, DeviceState, Health, Pr
 from farm.core.devices.host_state import OPEN_SESSION, HostState, SessionState
 from farm.core.jobs.attempt import AttemptState
 from farm.core.upkeep.recovery import Recovery
-from farm.database.tables import attempts, device_facts, devices, errands, hosts, is_live, is_one_of, sessions
+from farm.database.tables import (
+    attempts,
+    device_actions,
+    device_facts,
+    devices,
+    hosts,
+    is_live,
+    is_one_of,
+    sessions,
+)
 from farm.store.devices.facts import stored_facts
 
 _CONDITION = TypeAdapter(Condition)
@@ -40,10 +49,10 @@ class Device:
     tags: tuple[str, ...]
     unit: int | None
     #: Since when its golden runs are compared with its own alone, by an operator's word.
-    level_accepted_at: datetime | None
+    rebaselined_at: datetime | None
     #: Both or neither: a person has it until then at the latest.
     held_until: datetime | None
-    held_by: str | None
+    reserved_by: str | None
     facts_id: FactsId | None
     facts: DeviceFacts | None
     #: Devices of one domain never run at the same time.
@@ -64,7 +73,7 @@ class Device:
     last_attempt_id: AttemptId | None
     last_attempt_state: AttemptState | None
     claimed_at: datetime | None
-    has_errand: bool
+    has_device_action: bool
 
     @property
     def name(self) -> str:
@@ -85,8 +94,8 @@ class Device:
             fence=self.fence,
             cleaned_fence=self.cleaned_fence,
             cpu_busy=cpu_busy,
-            held=self.held_by is not None,
-            errand=self.has_errand,
+            held=self.reserved_by is not None,
+            device_action=self.has_device_action,
         )
 
 
@@ -102,23 +111,23 @@ def list_devices(
 def devices_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> dict[HostId, list[Device]]:
     """The devices of each host, in the order of their ids; in one statement, however many hosts."""
     found: dict[HostId, list[Device]] = {host_id: [] for host_id in host_ids}
-    for row in connection.execute(_devices_of_hosts(), {"host_ids": list(host_ids)}) if found else ():
+    for row in connection.execute(_devices_of_hosts_query(), {"host_ids": list(host_ids)}) if found else ():
         found[HostId(row.host_id)].append(_device(row))
     return found
 
 
 @cache
-def _devices_of_hosts() -> sa.Select[Any]:
-    return _every_device().where(devices.c.host_id.in_(sa.bindparam("host_ids", expanding=True)))
+def _devices_of_hosts_query() -> sa.Select[Any]:
+    return _all_devices_query().where(devices.c.host_id.in_(sa.bindparam("host_ids", expanding=True)))
 
 
 @cache
 def _devices(*asked: str) -> sa.Select[Any]:
-    return _every_device().where(*(devices.c[name] == sa.bindparam(name) for name in asked))
+    return _all_devices_query().where(*(devices.c[name] == sa.bindparam(name) for name in asked))
 
 
 @cache
-def _every_device() -> sa.Select[Any]:
+def _all_devices_query() -> sa.Select[Any]:
     """Built once: that takes several times as long as carrying it out, and every exchange asks twice."""
     live = sa.alias(attempts)
     last = sa.alias(attempts)
@@ -127,7 +136,9 @@ def _every_device() -> sa.Select[Any]:
         sessions.c.state == SessionState.LIVE,
         is_one_of(sessions.c.state, OPEN_SESSION),
     )
-    errand = sa.exists().where(errands.c.device_id == devices.c.device_id, errands.c.finished_at.is_(None))
+    device_action = sa.exists().where(
+        device_actions.c.device_id == devices.c.device_id, device_actions.c.finished_at.is_(None)
+    )
     return (
         sa.select(
             devices,
@@ -139,7 +150,7 @@ def _every_device() -> sa.Select[Any]:
             connected.label("session_live"),
             hosts.c.state.label("host_state"),
             hosts.c.max_runs.label("host_max_runs"),
-            errand.label("has_errand"),
+            device_action.label("has_device_action"),
         )
         .join(hosts, hosts.c.host_id == devices.c.host_id)
         .outerjoin(device_facts, device_facts.c.facts_id == devices.c.facts_id)
@@ -172,9 +183,9 @@ def _device(row: sa.Row[Any]) -> Device:
         label=row.label,
         tags=tuple(row.tags),
         unit=row.unit,
-        level_accepted_at=row.level_accepted_at,
+        rebaselined_at=row.rebaselined_at,
         held_until=row.held_until,
-        held_by=row.held_by,
+        reserved_by=row.reserved_by,
         facts_id=row.facts_id,
         facts=None if row.facts is None else stored_facts(row.facts),
         cpu_domain=row.cpu_domain,
@@ -190,18 +201,18 @@ def _device(row: sa.Row[Any]) -> Device:
         last_attempt_id=row.last_attempt_id,
         last_attempt_state=None if row.last_state is None else AttemptState(row.last_state),
         claimed_at=row.claimed_at,
-        has_errand=bool(row.has_errand),
+        has_device_action=bool(row.has_device_action),
     )
 
 
 def raise_fences(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, int]:
     """The next fencing token of each device."""
-    risen = connection.execute(_raising(), {"device_ids": list(device_ids)})
+    risen = connection.execute(_raise_fences_statement(), {"device_ids": list(device_ids)})
     return {row.device_id: row.fence for row in risen}
 
 
 @cache
-def _raising() -> ReturningUpdate[Any]:
+def _raise_fences_statement() -> ReturningUpdate[Any]:
     return (
         devices.update()
         .where(devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True)))

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
-from farm.core.operations.event import DeviceEvent, Subject
+from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.database.tables import devices
 from farm.store.operations.events import record_event
 
@@ -61,7 +61,7 @@ def record_fence_raised(
         at=now,
         actor=actor,
         kind=DeviceEvent.FENCE_RAISED,
-        subject=Subject.DEVICE,
+        subject=EventSubject.DEVICE,
         subject_id=device_id,
         from_state=str(before),
         to_state=str(fence),

@@ -11,14 +11,14 @@ from farm.core.devices.device import Presence
 from farm.database.tables import attempts, devices, is_live
 
 
-def left_uncleaned(connection: Connection, host_id: HostId) -> list[tuple[DeviceId, int]]:
+def uncleaned_devices(connection: Connection, host_id: HostId) -> list[tuple[DeviceId, int]]:
     """Online phones of a host that no attempt has and that are not cleaned up, with their last token."""
-    found = connection.execute(_uncleaned_of_host(), {"host_id": host_id})
+    found = connection.execute(_uncleaned_of_host_query(), {"host_id": host_id})
     return [(DeviceId(row.device_id), row.fence) for row in found]
 
 
 @cache
-def _uncleaned_of_host() -> sa.Select[Any]:
+def _uncleaned_of_host_query() -> sa.Select[Any]:
     """Built once: every exchange asks."""
     return (
         sa.select(devices.c.device_id, devices.c.fence)

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import Admin, Health, Presence
-from farm.core.operations.event import DeviceEvent, Subject
+from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.core.upkeep.recovery import Recovery
 from farm.database.tables import UtcTime, devices
 from farm.store.devices.devices import Device, get_device
@@ -47,7 +47,7 @@ def add_device(
         at=now,
         actor=f"agent:{host_id}",
         kind=DeviceEvent.FOUND,
-        subject=Subject.DEVICE,
+        subject=EventSubject.DEVICE,
         subject_id=device_id,
         to_state=admin,
     )
@@ -55,7 +55,7 @@ def add_device(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class DeviceStatusUpdate:
     """What an agent sees of a phone now."""
 
     #: As it was before.
@@ -70,7 +70,7 @@ class Seen:
     #: One below what is recorded changes nothing; one above the last claim is the caller's to heed.
     cleaned_fence: int
 
-    def is_as_before(self, host_id: HostId) -> bool:
+    def is_unchanged(self, host_id: HostId) -> bool:
         """Whether the phone's row says all that already, when it was seen apart."""
         before = self.device
         return (
@@ -82,24 +82,26 @@ class Seen:
         )
 
 
-def update_seen(connection: Connection, host_id: HostId, seen: Sequence[Seen], *, now: datetime) -> None:
+def record_status_updates(
+    connection: Connection, host_id: HostId, seen: Sequence[DeviceStatusUpdate], *, now: datetime
+) -> None:
     """Note what an agent sees of phones now; a changed presence gets its event row.
 
     In one statement for all that are as before, and in another for all others.
     """
-    old = [each.device.device_id for each in seen if each.is_as_before(host_id)]
-    new = [each for each in seen if not each.is_as_before(host_id)]
+    old = [each.device.device_id for each in seen if each.is_unchanged(host_id)]
+    new = [each for each in seen if not each.is_unchanged(host_id)]
     if old:
-        connection.execute(_as_before(), {"device_ids": old, "moment": now})
+        connection.execute(_unchanged_statement(), {"device_ids": old, "moment": now})
     for with_condition in (True, False):
         some = [each for each in new if (each.condition is not None) is with_condition]
         if some:
-            connection.execute(_seen(), [_values(each, host_id, now) for each in some])
+            connection.execute(_status_update_statement(), [_values(each, host_id, now) for each in some])
     for each in new:
         _record(connection, each, host_id, now=now)
 
 
-def _values(seen: Seen, host_id: HostId, now: datetime) -> dict[str, Any]:
+def _values(seen: DeviceStatusUpdate, host_id: HostId, now: datetime) -> dict[str, Any]:
     values = {
         "of_device": seen.device.device_id,
         "host_id": host_id,
@@ -115,7 +117,7 @@ def _values(seen: Seen, host_id: HostId, now: datetime) -> dict[str, Any]:
     return values
 
 
-def _record(connection: Connection, seen: Seen, host_id: HostId, *, now: datetime) -> None:
+def _record(connection: Connection, seen: DeviceStatusUpdate, host_id: HostId, *, now: datetime) -> None:
     device = seen.device
     if host_id != device.host_id:
         record_event(
@@ -123,7 +125,7 @@ def _record(connection: Connection, seen: Seen, host_id: HostId, *, now: datetim
             at=now,
             actor=f"agent:{host_id}",
             kind=DeviceEvent.MOVED,
-            subject=Subject.DEVICE,
+            subject=EventSubject.DEVICE,
             subject_id=device.device_id,
             cause=f"from host {device.host_id} to {host_id}",
         )
@@ -133,7 +135,7 @@ def _record(connection: Connection, seen: Seen, host_id: HostId, *, now: datetim
             at=now,
             actor=f"agent:{host_id}",
             kind=DeviceEvent.PRESENCE_CHANGED,
-            subject=Subject.DEVICE,
+            subject=EventSubject.DEVICE,
             subject_id=device.device_id,
             from_state=device.presence,
             to_state=seen.presence,
@@ -142,13 +144,13 @@ def _record(connection: Connection, seen: Seen, host_id: HostId, *, now: datetim
 
 
 @cache
-def _seen() -> sa.Update:
+def _status_update_statement() -> sa.Update:
     """Built once: every exchange notes phones. What it sets, its parameters name."""
     return devices.update().where(devices.c.device_id == sa.bindparam("of_device"))
 
 
 @cache
-def _as_before() -> sa.Update:
+def _unchanged_statement() -> sa.Update:
     asked = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
     return devices.update().where(asked).values(seen_at=sa.bindparam("moment", type_=UtcTime()))
 
@@ -167,7 +169,7 @@ def mark_absent(
         at=now,
         actor="farm",
         kind=DeviceEvent.PRESENCE_CHANGED,
-        subject=Subject.DEVICE,
+        subject=EventSubject.DEVICE,
         subject_id=device_id,
         from_state=presence,
         to_state=Presence.ABSENT,

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId
 from farm.core.devices.admin import AdminEvent, advance
 from farm.core.devices.device import Admin, Health
-from farm.core.operations.event import DeviceEvent, Subject
+from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.database.tables import devices
 from farm.store.devices.devices import Device
 from farm.store.operations.events import record_event, record_if_moved
@@ -38,7 +38,7 @@ def move_health(
         at=now,
         actor="farm",
         kind=DeviceEvent.HEALTH_CHANGED,
-        subject=Subject.DEVICE,
+        subject=EventSubject.DEVICE,
         subject_id=device_id,
         from_state=before,
         to_state=to,
@@ -61,7 +61,7 @@ def move_admin(
         at=now,
         actor=actor,
         kind=event,
-        subject=Subject.DEVICE,
+        subject=EventSubject.DEVICE,
         subject_id=device.device_id,
         from_state=device.admin,
         to_state=to,
@@ -94,7 +94,7 @@ def put_label(
     )
     if moved.rowcount == 1:
         change = f"from {device.label or 'none'} to {label or 'none'}"
-        _note(connection, device, DeviceEvent.LABELLED, change, now=now, actor=actor, reason=reason)
+        _record(connection, device, DeviceEvent.LABELLED, change, now=now, actor=actor, reason=reason)
     return moved.rowcount == 1
 
 
@@ -112,10 +112,10 @@ def put_tags(
         devices.update().where(devices.c.device_id == device.device_id).values(tags=list(tags))
     )
     cause = f"from {', '.join(device.tags) or 'none'} to {', '.join(tags) or 'none'}"
-    _note(connection, device, DeviceEvent.TAGGED, cause, now=now, actor=actor, reason=reason)
+    _record(connection, device, DeviceEvent.TAGGED, cause, now=now, actor=actor, reason=reason)
 
 
-def put_level(
+def rebaseline_device(
     connection: Connection, device: Device, level: str, *, now: datetime, actor: str, reason: str
 ) -> bool:
     """Begin a band of a device's own; False when somebody else did meanwhile."""
@@ -123,36 +123,36 @@ def put_level(
         devices.update()
         .where(
             devices.c.device_id == device.device_id,
-            devices.c.level_accepted_at.is_not_distinct_from(device.level_accepted_at),
+            devices.c.rebaselined_at.is_not_distinct_from(device.rebaselined_at),
         )
-        .values(level_accepted_at=now)
+        .values(rebaselined_at=now)
     )
     if moved.rowcount == 1:
-        _note(connection, device, DeviceEvent.LEVEL_ACCEPTED, level, now=now, actor=actor, reason=reason)
+        _record(connection, device, DeviceEvent.REBASELINED, level, now=now, actor=actor, reason=reason)
     return moved.rowcount == 1
 
 
-def put_hold(
+def put_reservation(
     connection: Connection, device: Device, *, by: str, until: datetime, now: datetime, actor: str, cause: str
 ) -> bool:
     """Take a device out of the pool for a person; False when its hold is no longer what `device` says."""
-    moved = connection.execute(_if_held_alike(device).values(held_by=by, held_until=until))
+    moved = connection.execute(_if_reservation_unchanged(device).values(reserved_by=by, held_until=until))
     if moved.rowcount == 1:
-        _note(connection, device, DeviceEvent.HELD, cause, now=now, actor=actor)
+        _record(connection, device, DeviceEvent.RESERVED, cause, now=now, actor=actor)
     return moved.rowcount == 1
 
 
-def end_hold(connection: Connection, device: Device, *, now: datetime, actor: str, cause: str) -> bool:
+def end_reservation(connection: Connection, device: Device, *, now: datetime, actor: str, cause: str) -> bool:
     """Give a device back to the pool; False when its hold is no longer what `device` says."""
-    if device.held_by is None:
+    if device.reserved_by is None:
         return False
-    moved = connection.execute(_if_held_alike(device).values(held_by=None, held_until=None))
+    moved = connection.execute(_if_reservation_unchanged(device).values(reserved_by=None, held_until=None))
     if moved.rowcount == 1:
-        _note(connection, device, DeviceEvent.RELEASED, cause, now=now, actor=actor)
+        _record(connection, device, DeviceEvent.RELEASED, cause, now=now, actor=actor)
     return moved.rowcount == 1
 
 
-def put_clean(
+def record_asserted_clean(
     connection: Connection, device: Device, *, now: datetime, actor: str, reason: str | None
 ) -> None:
     """Note on somebody's word that nothing up to the last token is left on a device."""
@@ -163,10 +163,10 @@ def put_clean(
     )
     cause = f"up to token {device.fence}, from {device.cleaned_fence}"
     kind = DeviceEvent.ASSERTED_CLEAN
-    _note(connection, device, kind, cause, now=now, actor=actor, reason=reason)
+    _record(connection, device, kind, cause, now=now, actor=actor, reason=reason)
 
 
-def overdue_holds(connection: Connection, now: datetime) -> list[DeviceId]:
+def overdue_reservations(connection: Connection, now: datetime) -> list[DeviceId]:
     """Devices that were held until now at the latest."""
     query = sa.select(devices.c.device_id).where(devices.c.held_until <= now)
     return list(connection.execute(query).scalars())
@@ -179,15 +179,15 @@ def lock_device(connection: Connection, device_id: DeviceId) -> None:
     )
 
 
-def _if_held_alike(device: Device) -> sa.Update:
+def _if_reservation_unchanged(device: Device) -> sa.Update:
     return devices.update().where(
         devices.c.device_id == device.device_id,
-        devices.c.held_by.is_not_distinct_from(device.held_by),
+        devices.c.reserved_by.is_not_distinct_from(device.reserved_by),
         devices.c.held_until.is_not_distinct_from(device.held_until),
     )
 
 
-def _note(
+def _record(
     connection: Connection,
     device: Device,
     kind: DeviceEvent,
@@ -202,7 +202,7 @@ def _note(
         at=now,
         actor=actor,
         kind=kind,
-        subject=Subject.DEVICE,
+        subject=EventSubject.DEVICE,
         subject_id=device.device_id,
         cause=cause if reason is None else f"{cause}: {reason}",
     )

@@ -6,12 +6,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.core.operations.event import DeviceEvent, Subject
+from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.database.tables import device_facts, devices
 from farm.store.operations.events import record_event
 
 
-def give_unit(connection: Connection, device_id: DeviceId, device_model: str, *, now: datetime) -> None:
+def assign_unit_number(
+    connection: Connection, device_id: DeviceId, device_model: str, *, now: datetime
+) -> None:
     """Number a phone among those of its device model, from 1; one that has a number keeps it.
 
     Retired phones keep theirs, so none is given again.
@@ -31,7 +33,7 @@ def give_unit(connection: Connection, device_id: DeviceId, device_model: str, *,
             at=now,
             actor="farm",
             kind=DeviceEvent.NUMBERED,
-            subject=Subject.DEVICE,
+            subject=EventSubject.DEVICE,
             subject_id=device_id,
             cause=f"unit {unit} of {device_model}",
         )

@@ -13,7 +13,7 @@ from farm.core.devices.device import Admin
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.runs.measurement import Outcome
-from farm.database.tables import attempts, devices, jobs, unfoldings, word
+from farm.database.tables import attempts, devices, jobs, lazy_expansions, word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +54,17 @@ def last_attempts(connection: Connection, device_id: DeviceId, *, limit: int) ->
 
 def count_waiting(connection: Connection, device_ids: Collection[DeviceId]) -> Mapping[MatrixId | None, int]:
     """By matrix, None for checks, how many jobs wait for some devices, those without a row yet among them."""
-    of_jobs, of_cursors = jobs.c.device_id.in_(device_ids), unfoldings.c.device_id.in_(device_ids)
-    left = sa.func.sum(unfoldings.c.jobs - unfoldings.c.unfolded).label("jobs")
+    of_jobs, of_cursors = jobs.c.device_id.in_(device_ids), lazy_expansions.c.device_id.in_(device_ids)
+    left = sa.func.sum(lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs).label("jobs")
     queued = (
         sa.select(jobs.c.matrix_id, sa.func.count().label("jobs"))
         .where(of_jobs, jobs.c.state == word(JobState.QUEUED))
         .group_by(jobs.c.matrix_id)
     )
     to_come = (
-        sa.select(unfoldings.c.matrix_id, left)
-        .where(of_cursors, unfoldings.c.cancelled_at.is_(None))
-        .group_by(unfoldings.c.matrix_id)
+        sa.select(lazy_expansions.c.matrix_id, left)
+        .where(of_cursors, lazy_expansions.c.cancelled_at.is_(None))
+        .group_by(lazy_expansions.c.matrix_id)
     )
     found: Counter[MatrixId | None] = Counter()
     for query in (queued, to_come):
@@ -72,7 +72,7 @@ def count_waiting(connection: Connection, device_ids: Collection[DeviceId]) -> M
     return found
 
 
-def without_queue(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceId]:
+def idle_devices(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceId]:
     """Those of some devices for which nothing waits."""
     waits = sa.exists().where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
     query = sa.select(devices.c.device_id).where(devices.c.device_id.in_(device_ids), ~waits)

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import Digest
 from farm.core.jobs.job import JobState
-from farm.core.operations.event import FarmEvent, Subject
+from farm.core.operations.event import EventSubject, FarmEvent
 from farm.database.tables import (
     artifacts,
     cells,
@@ -61,17 +61,17 @@ def find_artifact(connection: Connection, digest: Digest) -> Artifact | None:
 
 def mark_used(connection: Connection, digests: Collection[Digest], *, now: datetime) -> None:
     """Note that somebody needs these bytes now."""
-    connection.execute(_use(), {"digests": sorted(digests), "moment": now})
+    connection.execute(_use_statement(), {"digests": sorted(digests), "moment": now})
 
 
 @cache
-def _use() -> sa.Update:
+def _use_statement() -> sa.Update:
     """Built once: every claim notes what it needs."""
     needed = artifacts.c.digest.in_(sa.bindparam("digests", expanding=True))
     return artifacts.update().where(needed).values(used_at=sa.bindparam("moment"))
 
 
-def kept_artifacts(connection: Connection, among: Collection[Digest] | None = None) -> list[Artifact]:
+def stored_artifacts(connection: Connection, among: Collection[Digest] | None = None) -> list[Artifact]:
     """The artifacts whose bytes are there, least recently used first; of these only, where they are named."""
     query = sa.select(artifacts).where(artifacts.c.expired_at.is_(None))
     if among is not None:
@@ -105,12 +105,14 @@ def needed_digests(connection: Connection) -> set[Digest]:
         jobs.c.matrix_id == matrices.c.matrix_id, is_one_of(jobs.c.state, _UNFINISHED)
     )
     open_matrices = sa.select(matrices.c.matrix_id).where(unfinished)
-    return _digests_of_cells(connection, cells.c.matrix_id.in_(open_matrices)) | _digests_to_come(connection)
+    return _digests_of_cells(connection, cells.c.matrix_id.in_(open_matrices)) | _digests_of_unstored_cells(
+        connection
+    )
 
 
-def _digests_to_come(connection: Connection) -> set[Digest]:
+def _digests_of_unstored_cells(connection: Connection) -> set[Digest]:
     """What cells need that are not stored yet."""
-    variant_ids, program_ids = lazy_expansion.needs(connection)
+    variant_ids, program_ids = lazy_expansion.needed_files(connection)
     models = sa.select(variants.c.digest).where(variants.c.variant_id.in_(variant_ids))
     files = sa.select(program_files.c.digest).where(program_files.c.program_id.in_(program_ids))
     return set(connection.execute(sa.union(models, files)).scalars())
@@ -157,7 +159,7 @@ def _record(
         at=now,
         actor="farm",
         kind=kind,
-        subject=Subject.ARTIFACT,
+        subject=EventSubject.ARTIFACT,
         subject_id=digest,
         from_state=from_state,
         to_state=to_state,

@@ -29,7 +29,7 @@ class Program:
     #: How a generic harness is called and read, as its author wrote it; None where the farm has an adapter.
     definition: Mapping[str, Any] | None
     #: Flags of the adapter that this program does not know.
-    lacks: frozenset[str]
+    missing_flags: frozenset[str]
     created_at: datetime
     #: When somebody last registered it.
     chosen_at: datetime
@@ -50,7 +50,7 @@ def put_program(
     abi: str,
     bundle: Bundle,
     definition: Mapping[str, Any] | None = None,
-    lacks: frozenset[str] = frozenset(),
+    missing_flags: frozenset[str] = frozenset(),
     now: datetime,
 ) -> Program:
     """Register a program whose artifacts are there; from now on it is the one in use for its ABI.
@@ -67,7 +67,7 @@ def put_program(
         )
     ).scalar_one_or_none()
     if known is not None:
-        values = {"chosen_at": now, "lacks": sorted(lacks)}
+        values = {"chosen_at": now, "missing_flags": sorted(missing_flags)}
         connection.execute(programs.update().where(programs.c.program_id == known).values(values))
         return get_program(connection, known)
     inserted = connection.execute(
@@ -80,7 +80,7 @@ def put_program(
             env=dict(bundle.env),
             command=list(bundle.command),
             definition=None if definition is None else dict(definition),
-            lacks=sorted(lacks),
+            missing_flags=sorted(missing_flags),
             created_at=now,
             chosen_at=now,
         )
@@ -102,7 +102,7 @@ def _file_row(program_id: int, file: BundleFile) -> dict[str, object]:
 
 def list_programs(connection: Connection, *, harness: str | None = None) -> list[Program]:
     """All programs, or one harness's, by when they were last registered: the last of an ABI is in use."""
-    query = _with_files()
+    query = _with_files_query()
     return _programs(connection, query if harness is None else query.where(programs.c.harness == harness))
 
 
@@ -113,23 +113,23 @@ def current_programs(connection: Connection, harness: str) -> dict[str, Program]
 
 def get_program(connection: Connection, program_id: int) -> Program:
     """A program that exists: cells refer to it by a foreign key."""
-    (program,) = _programs(connection, _with_files().where(programs.c.program_id == program_id))
+    (program,) = _programs(connection, _with_files_query().where(programs.c.program_id == program_id))
     return program
 
 
 def programs_by_id(connection: Connection, program_ids: Iterable[int]) -> dict[int, Program]:
     """Several programs at once; ids that nothing has are missing."""
-    found = _programs(connection, _asked_for(), program_ids=list(program_ids))
+    found = _programs(connection, _by_ids_query(), program_ids=list(program_ids))
     return {program.program_id: program for program in found}
 
 
 @cache
-def _asked_for() -> sa.Select[Any]:
-    return _with_files().where(programs.c.program_id.in_(sa.bindparam("program_ids", expanding=True)))
+def _by_ids_query() -> sa.Select[Any]:
+    return _with_files_query().where(programs.c.program_id.in_(sa.bindparam("program_ids", expanding=True)))
 
 
 @cache
-def _with_files() -> sa.Select[Any]:
+def _with_files_query() -> sa.Select[Any]:
     return (
         sa.select(
             programs,
@@ -166,7 +166,7 @@ def _program(rows: list[sa.Row[Any]]) -> Program:
         digest=Digest(first.digest),
         bundle=Bundle(files=files, entry=first.entry, env=first.env, command=tuple(first.command)),
         definition=first.definition,
-        lacks=frozenset(first.lacks),
+        missing_flags=frozenset(first.missing_flags),
         created_at=first.created_at,
         chosen_at=first.chosen_at,
     )

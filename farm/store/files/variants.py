@@ -41,7 +41,7 @@ def put_variant(connection: Connection, manifest: Manifest, *, now: datetime) ->
         return variant_of(
             connection.execute(variants.insert().values(**new, **told).returning(variants)).one()
         )
-    if known.manifest.recipe_digest == manifest.recipe_digest or not manifest.made_with:
+    if known.manifest.recipe_digest == manifest.recipe_digest or not manifest.built_with:
         return known
     again = variants.update().where(variants.c.variant_id == known.variant_id).values(told)
     return variant_of(connection.execute(again.returning(variants)).one())

@@ -17,8 +17,8 @@ from farm.core.devices.host_state import (
     SessionState,
     advance_session,
 )
-from farm.core.operations.event import ArrivalEvent, Subject
-from farm.database.clock_skew import TOLERATED
+from farm.core.operations.event import EnrollmentEvent, EventSubject
+from farm.database.clock_skew import TOLERANCE
 from farm.database.tables import UtcTime, hosts, is_one_of, sessions
 from farm.database.tables.columns import BigId
 from farm.store.operations.events import record_event, record_if_moved
@@ -37,7 +37,7 @@ class Session:
     exchange_seq: int
     agent_version: str
     opened_at: datetime
-    beat_at: datetime
+    heartbeat_at: datetime
 
 
 def put_host(
@@ -63,8 +63,8 @@ def put_host(
             connection,
             at=now,
             actor=f"agent:{host_id}",
-            kind=ArrivalEvent.HOST_ENROLLED,
-            subject=Subject.HOST,
+            kind=EnrollmentEvent.HOST_ENROLLED,
+            subject=EventSubject.HOST,
             subject_id=host_id,
             to_state=HostState.ACTIVE,
         )
@@ -75,7 +75,7 @@ def is_auto_admitting(connection: Connection, host_id: HostId) -> bool:
     return bool(connection.execute(sa.select(hosts.c.auto_admit).where(hosts.c.host_id == host_id)).scalar())
 
 
-def note_adb_port(connection: Connection, host_id: HostId, adb_port: int | None) -> None:
+def record_adb_port(connection: Connection, host_id: HostId, adb_port: int | None) -> None:
     """Note where a host's adb server listens; None when its agent does not say."""
     connection.execute(hosts.update().where(hosts.c.host_id == host_id).values(adb_port=adb_port))
 
@@ -87,12 +87,14 @@ def find_adb_port(connection: Connection, host_id: HostId) -> int | None:
 
 def find_host_by_credential(connection: Connection, credential_hash: str) -> HostId | None:
     """The host a credential's hash belongs to, unless it is retired."""
-    found = connection.execute(_of_credential(), {"credential_hash": credential_hash}).scalar_one_or_none()
+    found = connection.execute(
+        _by_credential_query(), {"credential_hash": credential_hash}
+    ).scalar_one_or_none()
     return None if found is None else HostId(found)
 
 
 @cache
-def _of_credential() -> sa.Select[Any]:
+def _by_credential_query() -> sa.Select[Any]:
     """Built once: every call of an agent asks."""
     return sa.select(hosts.c.host_id).where(
         hosts.c.credential_hash == sa.bindparam("credential_hash"), hosts.c.state != HostState.RETIRED
@@ -109,18 +111,18 @@ def _session(row: sa.Row[tuple[object, ...]]) -> Session:
         exchange_seq=row.exchange_seq,
         agent_version=row.agent_version,
         opened_at=row.opened_at,
-        beat_at=row.beat_at,
+        heartbeat_at=row.heartbeat_at,
     )
 
 
 def find_session(connection: Connection, session_id: SessionId) -> Session | None:
     """A session by its id, whatever its state."""
-    row = connection.execute(_one_session(), {"session_id": session_id}).one_or_none()
+    row = connection.execute(_by_id_query(), {"session_id": session_id}).one_or_none()
     return None if row is None else _session(row)
 
 
 @cache
-def _one_session() -> sa.Select[Any]:
+def _by_id_query() -> sa.Select[Any]:
     return sa.select(sessions).where(sessions.c.session_id == sa.bindparam("session_id"))
 
 
@@ -164,7 +166,7 @@ def add_session(
             agent_version=agent_version,
             exchange_seq=0,
             opened_at=now,
-            beat_at=now,
+            heartbeat_at=now,
         )
         .returning(sessions)
     ).one()
@@ -173,8 +175,8 @@ def add_session(
         connection,
         at=now,
         actor=f"agent:{host_id}",
-        kind=ArrivalEvent.SESSION_OPENED,
-        subject=Subject.SESSION,
+        kind=EnrollmentEvent.SESSION_OPENED,
+        subject=EventSubject.SESSION,
         subject_id=session.session_id,
         to_state=SessionState.LIVE,
         cause=f"epoch {session.epoch}",
@@ -203,7 +205,7 @@ def move_session(
         at=now,
         actor=actor,
         kind=event,
-        subject=Subject.SESSION,
+        subject=EventSubject.SESSION,
         subject_id=session.session_id,
         from_state=session.state,
         to_state=to,
@@ -211,57 +213,63 @@ def move_session(
     )
 
 
-def record_beat(connection: Connection, session_id: SessionId, *, seq: int, now: datetime) -> bool:
+def record_heartbeat(connection: Connection, session_id: SessionId, *, seq: int, now: datetime) -> bool:
     """Note an exchange; False when a later one was noted before, which then alone counts.
 
     I11: of two farm processes one may be ahead by what clocks are allowed to differ; its later moment stands.
     """
-    said = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + TOLERATED}
-    return connection.execute(_beat(), said).rowcount == 1
+    said = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + TOLERANCE}
+    return connection.execute(_heartbeat_statement(), said).rowcount == 1
 
 
-def record_beats(connection: Connection, seq_by_session: Mapping[SessionId, int], *, now: datetime) -> None:
-    """As `record_beat`, of many sessions."""
-    ahead = now + TOLERATED
+def record_heartbeats(
+    connection: Connection, seq_by_session: Mapping[SessionId, int], *, now: datetime
+) -> None:
+    """As `record_heartbeat`, of many sessions."""
+    ahead = now + TOLERANCE
     said = [
         {"of_session": session_id, "seq": seq, "moment": now, "ahead": ahead}
         for session_id, seq in sorted(seq_by_session.items())
     ]
     if said:
-        connection.execute(_beat(), said)
+        connection.execute(_heartbeat_statement(), said)
 
 
 @cache
-def _beat() -> sa.Update:
+def _heartbeat_statement() -> sa.Update:
     seq, moment = sa.bindparam("seq", type_=BigId), sa.bindparam("moment", type_=UtcTime())
-    is_ahead = sa.and_(sessions.c.beat_at > moment, sessions.c.beat_at <= sa.bindparam("ahead"))
+    is_ahead = sa.and_(sessions.c.heartbeat_at > moment, sessions.c.heartbeat_at <= sa.bindparam("ahead"))
     return (
         sessions.update()
         .where(sessions.c.session_id == sa.bindparam("of_session"), sessions.c.exchange_seq < seq)
-        .values(exchange_seq=seq, beat_at=sa.case((is_ahead, sessions.c.beat_at), else_=moment))
+        .values(exchange_seq=seq, heartbeat_at=sa.case((is_ahead, sessions.c.heartbeat_at), else_=moment))
     )
 
 
-def sessions_in(connection: Connection, state: SessionState) -> list[Session]:
+def sessions_in_state(connection: Connection, state: SessionState) -> list[Session]:
     """All sessions in a state, oldest first."""
     query = sa.select(sessions).where(sessions.c.state == state).order_by(sessions.c.session_id)
     return [_session(row) for row in connection.execute(query)]
 
 
-def forget_beats_after(connection: Connection, moment: datetime, *, now: datetime) -> None:
+def reset_heartbeats_after(connection: Connection, moment: datetime, *, now: datetime) -> None:
     """Count beats of open sessions from now that are of later than a moment: the clock went back since."""
     connection.execute(
         sessions.update()
-        .where(is_one_of(sessions.c.state, OPEN_SESSION), sessions.c.beat_at > moment)
-        .values(beat_at=now)
+        .where(is_one_of(sessions.c.state, OPEN_SESSION), sessions.c.heartbeat_at > moment)
+        .values(heartbeat_at=now)
     )
 
 
-def sessions_beaten_before(connection: Connection, state: SessionState, moment: datetime) -> list[Session]:
+def sessions_last_heard_before(
+    connection: Connection, state: SessionState, moment: datetime
+) -> list[Session]:
     """Open sessions in a state whose last beat is older than the moment."""
     rows = connection.execute(
         sa.select(sessions).where(
-            is_one_of(sessions.c.state, OPEN_SESSION), sessions.c.state == state, sessions.c.beat_at < moment
+            is_one_of(sessions.c.state, OPEN_SESSION),
+            sessions.c.state == state,
+            sessions.c.heartbeat_at < moment,
         )
     )
     return [_session(row) for row in rows]

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
-from farm.core.operations.event import FarmEvent, Subject
+from farm.core.operations.event import EventSubject, FarmEvent
 from farm.database.tables import join_tokens
 from farm.store.operations.events import record_event, record_if_moved
 from farm.wire.tokens import ID_LENGTH
@@ -49,7 +49,7 @@ def add_join_token(
         at=now,
         actor=actor,
         kind=FarmEvent.JOIN_CREATED,
-        subject=Subject.JOIN,
+        subject=EventSubject.JOIN,
         subject_id=token.token_id,
         to_state="open",
         cause=f"valid until {token.expires_at:%Y-%m-%d %H:%M} UTC",
@@ -64,9 +64,9 @@ def find_join_token(connection: Connection, token_hash: str) -> JoinToken | None
     return None if row is None else _token(row)
 
 
-def is_good(connection: Connection, token_hash: str, *, now: datetime) -> bool:
+def is_valid_token(connection: Connection, token_hash: str, *, now: datetime) -> bool:
     """Whether a host could join with a token now."""
-    found = sa.exists().where(_is_good(token_hash, now))
+    found = sa.exists().where(_is_valid(token_hash, now))
     return bool(connection.execute(sa.select(found)).scalar())
 
 
@@ -74,7 +74,7 @@ def use_join_token(connection: Connection, *, token_hash: str, host_id: HostId, 
     """Use a token up; its auto_admit, or None when it is unknown, used or too old."""
     auto_admit = connection.execute(
         join_tokens.update()
-        .where(_is_good(token_hash, now))
+        .where(_is_valid(token_hash, now))
         .values(used_at=now, used_by=host_id)
         .returning(join_tokens.c.auto_admit)
     ).scalar_one_or_none()
@@ -84,7 +84,7 @@ def use_join_token(connection: Connection, *, token_hash: str, host_id: HostId, 
             at=now,
             actor=f"agent:{host_id}",
             kind=FarmEvent.JOIN_USED,
-            subject=Subject.JOIN,
+            subject=EventSubject.JOIN,
             subject_id=token_hash[:ID_LENGTH],
             from_state="open",
             to_state="used",
@@ -107,7 +107,7 @@ def expire_join_token(connection: Connection, token_id: str, *, now: datetime, a
         at=now,
         actor=actor,
         kind=FarmEvent.JOIN_REVOKED,
-        subject=Subject.JOIN,
+        subject=EventSubject.JOIN,
         subject_id=token_id,
         from_state="open",
         to_state="revoked",
@@ -133,7 +133,7 @@ def _token(row: sa.Row[Any]) -> JoinToken:
     )
 
 
-def _is_good(token_hash: str, now: datetime) -> sa.ColumnElement[bool]:
+def _is_valid(token_hash: str, now: datetime) -> sa.ColumnElement[bool]:
     return sa.and_(
         join_tokens.c.token_hash == token_hash,
         join_tokens.c.used_at.is_(None),

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
 from farm.core.devices.host_state import TARGET_BY_HOST_EVENT, HostEvent, HostState, advance_host
-from farm.core.operations.event import FleetEvent, Subject
+from farm.core.operations.event import EventSubject, FleetEvent
 from farm.database.tables import hosts
 from farm.store.hosts.hosts import Session, last_sessions
 from farm.store.operations.events import record_event, record_if_moved
@@ -56,7 +56,7 @@ def move_host(
         at=now,
         actor=actor,
         kind=event,
-        subject=Subject.HOST,
+        subject=EventSubject.HOST,
         subject_id=host.host_id,
         from_state=host.state,
         to_state=to,
@@ -64,7 +64,7 @@ def move_host(
     )
 
 
-def rejoin(connection: Connection, host_id: HostId, *, now: datetime) -> None:
+def reactivate_host(connection: Connection, host_id: HostId, *, now: datetime) -> None:
     """Make a retired host active again; others stay as they are."""
     host = find_host(connection, host_id)
     if host is not None and host.state is HostState.RETIRED:
@@ -84,7 +84,7 @@ def put_max_runs(
         at=now,
         actor=actor,
         kind=FleetEvent.HOST_LIMITED,
-        subject=Subject.HOST,
+        subject=EventSubject.HOST,
         subject_id=host.host_id,
         cause=change if reason is None else f"{change}: {reason}",
     )

@@ -14,12 +14,12 @@ from farm.core.base.ids import AttemptId, DeviceId, Digest, FactsId, HostId, Job
 from farm.core.errors import Blame
 from farm.core.jobs.attempt import AttemptEvent, AttemptState, advance
 from farm.core.jobs.job import JobState
-from farm.core.jobs.retry import PastTry
-from farm.core.operations.event import Subject, WorkEvent
+from farm.core.jobs.retry import FinishedAttempt
+from farm.core.operations.event import EventSubject, WorkEvent
 from farm.core.runs.measurement import Outcome
 from farm.core.runs.plan import RunPlan
 from farm.database.tables import attempts, is_live, jobs
-from farm.store.operations.events import record_if_moved, record_moves
+from farm.store.operations.events import record_if_moved, record_transitions
 
 _PLAN = TypeAdapter(RunPlan)
 
@@ -98,7 +98,7 @@ def add_attempts(
         sqlalchemy.exc.IntegrityError: a device, job or CPU has a live attempt already; none is added.
     """
     inserted = connection.execute(
-        _insertion(),
+        _insert_statement(),
         [
             {
                 "job_id": claim.job_id,
@@ -116,12 +116,12 @@ def add_attempts(
         ],
     )
     attempt_ids = [AttemptId(found) for found in inserted.scalars()]
-    record_moves(
+    record_transitions(
         connection,
         at=now,
         actor="farm",
         kind=WorkEvent.ATTEMPT_CLAIMED,
-        subject=Subject.ATTEMPT,
+        subject=EventSubject.ATTEMPT,
         cause_by_id={
             attempt_id: f"job {claim.job_id} on {claim.device_id}, fence {claim.fence}"
             for attempt_id, claim in zip(attempt_ids, claims, strict=True)
@@ -133,7 +133,7 @@ def add_attempts(
 
 
 @cache
-def _insertion() -> sa.Insert:
+def _insert_statement() -> sa.Insert:
     return attempts.insert().returning(attempts.c.attempt_id, sort_by_parameter_order=True)
 
 
@@ -144,12 +144,12 @@ def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | Non
 
 def find_attempts(connection: Connection, attempt_ids: Collection[AttemptId]) -> dict[AttemptId, Attempt]:
     """Several at once; ids that nothing has are missing."""
-    rows = connection.execute(_several(), {"attempt_ids": list(attempt_ids)})
+    rows = connection.execute(_by_ids_query(), {"attempt_ids": list(attempt_ids)})
     return {row.attempt_id: _attempt(row) for row in rows}
 
 
 @cache
-def _several() -> sa.Select[Any]:
+def _by_ids_query() -> sa.Select[Any]:
     return sa.select(attempts).where(attempts.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True)))
 
 
@@ -162,11 +162,11 @@ def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | 
 
 def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt]:
     """The live attempts of a session, oldest first."""
-    return _oldest_first(connection, _live_of_session(), session_id=session_id)
+    return _oldest_first(connection, _live_of_session_query(), session_id=session_id)
 
 
 @cache
-def _live_of_session() -> sa.Select[Any]:
+def _live_of_session_query() -> sa.Select[Any]:
     """Built once, as the next: every exchange asks twice."""
     return sa.select(attempts).where(is_live(attempts), attempts.c.session_id == sa.bindparam("session_id"))
 
@@ -177,13 +177,13 @@ def live_attempts_of_host(connection: Connection, host_id: HostId) -> list[Attem
     return _oldest_first(connection, query)
 
 
-def unwanted_attempts(connection: Connection, session_id: SessionId) -> set[AttemptId]:
+def attempts_to_stop(connection: Connection, session_id: SessionId) -> set[AttemptId]:
     """The live attempts of a session whose jobs are finished: somebody cancelled them."""
-    return set(connection.execute(_unwanted(), {"session_id": session_id}).scalars())
+    return set(connection.execute(_attempts_to_stop_query(), {"session_id": session_id}).scalars())
 
 
 @cache
-def _unwanted() -> sa.Select[Any]:
+def _attempts_to_stop_query() -> sa.Select[Any]:
     return (
         sa.select(attempts.c.attempt_id)
         .join(jobs, jobs.c.job_id == attempts.c.job_id)
@@ -209,7 +209,7 @@ def _oldest_first(connection: Connection, query: sa.Select[Any], **parameters: o
     return sorted(rows, key=lambda attempt: attempt.attempt_id)
 
 
-def attempts_of(connection: Connection, job_id: JobId) -> list[Attempt]:
+def attempts_of_job(connection: Connection, job_id: JobId) -> list[Attempt]:
     """The attempts of a job, oldest first."""
     return _oldest_first(connection, sa.select(attempts).where(attempts.c.job_id == job_id))
 
@@ -220,7 +220,7 @@ def count_attempts(connection: Connection, job_id: JobId, state: AttemptState) -
     return connection.execute(query).scalar_one()
 
 
-def past_tries(connection: Connection, job_id: JobId) -> list[PastTry]:
+def past_attempts(connection: Connection, job_id: JobId) -> list[FinishedAttempt]:
     """The finished and lost attempts of a job, oldest first; give-backs cost nothing."""
     query = (
         sa.select(attempts.c.outcome, attempts.c.blame, attempts.c.code, attempts.c.device_id)
@@ -228,7 +228,7 @@ def past_tries(connection: Connection, job_id: JobId) -> list[PastTry]:
         .order_by(attempts.c.attempt_id)
     )
     return [
-        PastTry(
+        FinishedAttempt(
             outcome=Outcome(row.outcome),
             blame=_blame(row.blame),
             code=row.code,
@@ -253,16 +253,16 @@ def move_attempt(
     if to is None:
         return False
     changes: dict[str, object] = {"state": to, "waiting_for": None, **(values or {})}
-    if to in (AttemptState.FINISHED, AttemptState.GIVEN_BACK, AttemptState.LOST):
+    if to in (AttemptState.FINISHED, AttemptState.RETURNED, AttemptState.LOST):
         changes["finished_at"] = now
     return record_if_moved(
         connection,
-        _move(),
+        _move_statement(),
         parameters={"of_attempt": attempt.attempt_id, "state_before": attempt.state, **changes},
         at=now,
         actor=actor,
         kind=event,
-        subject=Subject.ATTEMPT,
+        subject=EventSubject.ATTEMPT,
         subject_id=attempt.attempt_id,
         from_state=attempt.state,
         to_state=to,
@@ -271,14 +271,14 @@ def move_attempt(
 
 
 @cache
-def _move() -> sa.Update:
+def _move_statement() -> sa.Update:
     """Built once: that takes longer than carrying it out. What it sets, its parameters name."""
     return attempts.update().where(
         attempts.c.attempt_id == sa.bindparam("of_attempt"), attempts.c.state == sa.bindparam("state_before")
     )
 
 
-def note_waiting(connection: Connection, attempt: Attempt, waiting_for: str | None) -> None:
+def record_waiting(connection: Connection, attempt: Attempt, waiting_for: str | None) -> None:
     """Note what an attempt's agent waits for before the run; no change of state, and no event."""
     connection.execute(
         attempts.update()
@@ -287,7 +287,7 @@ def note_waiting(connection: Connection, attempt: Attempt, waiting_for: str | No
     )
 
 
-def hand_over(connection: Connection, attempt: Attempt, session_id: SessionId) -> None:
+def transfer_attempt(connection: Connection, attempt: Attempt, session_id: SessionId) -> None:
     """Give a live attempt to the next session of its host."""
     connection.execute(
         attempts.update()

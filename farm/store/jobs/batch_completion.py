@@ -12,7 +12,7 @@ from farm.core.base.ids import Digest
 from farm.core.errors import FarmBusy
 from farm.core.jobs.attempt import AttemptEvent, AttemptState
 from farm.core.jobs.job import JobEvent, JobState
-from farm.core.operations.event import Subject
+from farm.core.operations.event import EventSubject
 from farm.core.runs.measurement import Outcome
 from farm.database.tables import attempts, jobs
 from farm.store.jobs.attempts import Attempt
@@ -21,7 +21,7 @@ from farm.store.operations.events import NewEvent, record_events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Success:
+class SuccessfulAttempt:
     """A live attempt that ended well, and its job, as they are now."""
 
     attempt: Attempt
@@ -30,20 +30,20 @@ class Success:
     at: datetime
 
 
-def end_well(connection: Connection, ended: Sequence[Success]) -> None:
+def finish_successful(connection: Connection, ended: Sequence[SuccessfulAttempt]) -> None:
     """Finish attempts and jobs as succeeded; the order of events is as if one came after the other.
 
     Raises:
         FarmBusy: one of them is no longer where it was; the caller undoes all of it.
     """
-    moved = connection.execute(_attempts_end(), [_of_attempt(each) for each in ended]).rowcount
-    moved += connection.execute(_jobs_end(), [_of_job(each) for each in ended]).rowcount
+    moved = connection.execute(_finish_attempts_statement(), [_of_attempt(each) for each in ended]).rowcount
+    moved += connection.execute(_finish_jobs_statement(), [_of_job(each) for each in ended]).rowcount
     if moved != 2 * len(ended):
         raise FarmBusy("an attempt or its job was moved by somebody who takes no turns", hint="try again")
     record_events(connection, [event for each in ended for event in _events(each)])
 
 
-def _of_attempt(ended: Success) -> dict[str, object]:
+def _of_attempt(ended: SuccessfulAttempt) -> dict[str, object]:
     return {
         "of_attempt": ended.attempt.attempt_id,
         "state_before": ended.attempt.state,
@@ -52,7 +52,7 @@ def _of_attempt(ended: Success) -> dict[str, object]:
     }
 
 
-def _of_job(ended: Success) -> dict[str, object]:
+def _of_job(ended: SuccessfulAttempt) -> dict[str, object]:
     return {
         "of_job": ended.job.job_id,
         "attempt_before": ended.attempt.attempt_id,
@@ -60,13 +60,13 @@ def _of_job(ended: Success) -> dict[str, object]:
     }
 
 
-def _events(ended: Success) -> tuple[NewEvent, NewEvent]:
+def _events(ended: SuccessfulAttempt) -> tuple[NewEvent, NewEvent]:
     actor = f"agent:{ended.attempt.host_id}"
     attempt = NewEvent(
         at=ended.at,
         actor=actor,
         kind=AttemptEvent.SETTLED,
-        subject=Subject.ATTEMPT,
+        subject=EventSubject.ATTEMPT,
         subject_id=ended.attempt.attempt_id,
         from_state=ended.attempt.state,
         to_state=AttemptState.FINISHED,
@@ -76,7 +76,7 @@ def _events(ended: Success) -> tuple[NewEvent, NewEvent]:
         at=ended.at,
         actor=actor,
         kind=JobEvent.FINISHED,
-        subject=Subject.JOB,
+        subject=EventSubject.JOB,
         subject_id=ended.job.job_id,
         from_state=JobState.ACTIVE,
         to_state=JobState.FINISHED,
@@ -86,7 +86,7 @@ def _events(ended: Success) -> tuple[NewEvent, NewEvent]:
 
 
 @cache
-def _attempts_end() -> sa.Update:
+def _finish_attempts_statement() -> sa.Update:
     return (
         attempts.update()
         .where(
@@ -107,7 +107,7 @@ def _attempts_end() -> sa.Update:
 
 
 @cache
-def _jobs_end() -> sa.Update:
+def _finish_jobs_statement() -> sa.Update:
     return (
         jobs.update()
         .where(

@@ -17,7 +17,7 @@ from farm.store.matrices.matrices import CellRow, cell_of, cells_with_models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class MatrixTerms:
     """What a matrix says of all its jobs, without its list of rejected cells, which may be long."""
 
     matrix_id: MatrixId
@@ -27,17 +27,17 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class JobContext:
     """What a benchmark job is about. Nothing of it ever changes."""
 
     cell: CellRow
-    terms: Terms
+    terms: MatrixTerms
     #: None where the harness runs no model.
     variant: Variant | None
     program: Program
 
 
-def work_of(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, Work]:
+def job_contexts(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, JobContext]:
     """What benchmark jobs are about; checks, which have no cell, are missing.
 
     Two statements, however many jobs.
@@ -46,22 +46,22 @@ def work_of(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, Work]:
     if not cell_by_job:
         return {}
     asked = {"cell_ids": list(set(cell_by_job.values()))}
-    row_by_cell = {row.cell_id: row for row in connection.execute(_cells_with_all(), asked)}
+    row_by_cell = {row.cell_id: row for row in connection.execute(_contexts_query(), asked)}
     programs = programs_by_id(connection, {row.program_id for row in row_by_cell.values()})
     return {
-        job_id: _work(row_by_cell[cell_id], programs[row_by_cell[cell_id].program_id])
+        job_id: _job_context(row_by_cell[cell_id], programs[row_by_cell[cell_id].program_id])
         for job_id, cell_id in cell_by_job.items()
     }
 
 
-def _work(row: sa.Row[Any], program: Program) -> Work:
-    terms = Terms(matrix_id=row.matrix_id, harness=row.harness, seed=row.seed, spec=row.spec)
+def _job_context(row: sa.Row[Any], program: Program) -> JobContext:
+    terms = MatrixTerms(matrix_id=row.matrix_id, harness=row.harness, seed=row.seed, spec=row.spec)
     variant = None if row.variant_id is None else variant_of(row)
-    return Work(cell=cell_of(row), terms=terms, variant=variant, program=program)
+    return JobContext(cell=cell_of(row), terms=terms, variant=variant, program=program)
 
 
 @cache
-def _cells_with_all() -> sa.Select[Any]:
+def _contexts_query() -> sa.Select[Any]:
     """Built once: every claim asks, and every report."""
     return (
         cells_with_models()

@@ -104,7 +104,9 @@ def tally_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceI
     return dict(found)
 
 
-def last_ends(connection: Connection, matrix_id: MatrixId, *, limit: int) -> dict[DeviceId, list[datetime]]:
+def last_finish_times(
+    connection: Connection, matrix_id: MatrixId, *, limit: int
+) -> dict[DeviceId, list[datetime]]:
     """By device, when jobs of a matrix ended, the last of those times; none is there twice."""
     ends = (
         sa.select(jobs.c.device_id, jobs.c.finished_at)
@@ -121,7 +123,9 @@ def last_ends(connection: Connection, matrix_id: MatrixId, *, limit: int) -> dic
     return dict(found)
 
 
-def attempt_ids_of(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, tuple[AttemptId, ...]]:
+def attempt_ids_by_job(
+    connection: Connection, job_ids: Collection[JobId]
+) -> dict[JobId, tuple[AttemptId, ...]]:
     """The attempts of each of some jobs, oldest first; jobs never tried are missing."""
     query = (
         sa.select(attempts.c.job_id, attempts.c.attempt_id)

@@ -12,13 +12,13 @@ from farm.core.jobs.job import JobState
 from farm.database.tables import attempts, device_facts, jobs, measurements, series, word
 
 #: Runs that are taken, newest first: enough for a median, whatever the age of the farm.
-RUNS_TAKEN = 5000
+MAX_RUNS = 5000
 #: Measurements among which they are looked for: a harness that nobody runs any more costs no more than that.
-RUNS_LOOKED_AT = 100_000
+MAX_RUNS_SCANNED = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastRun:
+class RunDuration:
     """A run that yielded a measurement."""
 
     series_digest: Digest
@@ -30,7 +30,7 @@ class PastRun:
     seconds: float
 
 
-def past_runs(connection: Connection, harness: str) -> list[PastRun]:
+def recent_run_durations(connection: Connection, harness: str) -> list[RunDuration]:
     """The latest runs of a harness, among the latest of all."""
     newest = sa.select(sa.func.max(measurements.c.measurement_id)).scalar_subquery()
     query = (
@@ -47,16 +47,16 @@ def past_runs(connection: Connection, harness: str) -> list[PastRun]:
         .join(attempts, attempts.c.attempt_id == measurements.c.attempt_id)
         .outerjoin(device_facts, device_facts.c.facts_id == measurements.c.facts_id)
         .where(
-            measurements.c.measurement_id > newest - RUNS_LOOKED_AT,
+            measurements.c.measurement_id > newest - MAX_RUNS_SCANNED,
             measurements.c.accepted,
             series.c.harness == harness,
             attempts.c.finished_at.is_not(None),
         )
         .order_by(measurements.c.measurement_id.desc())
-        .limit(RUNS_TAKEN)
+        .limit(MAX_RUNS)
     )
     return [
-        PastRun(
+        RunDuration(
             series_digest=row.series_digest,
             model=row.model,
             settings=row.settings,

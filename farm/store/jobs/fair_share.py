@@ -6,13 +6,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.core.jobs.fair_share import first_turn
+from farm.core.jobs.fair_share import first_virtual_time
 from farm.core.jobs.job import JobState
 from farm.database.tables import devices, jobs, matrices, word
 from farm.store.matrices import lazy_expansion
 
 
-def first_turns(
+def first_virtual_times(
     connection: Connection, device_ids: Collection[DeviceId], *, priority: int, submitted_by: str | None
 ) -> dict[DeviceId, int]:
     """By device, the turn at which somebody's next jobs of a priority join its queue."""
@@ -21,11 +21,13 @@ def first_turns(
     if submitted_by is not None:
         tails = _own_tails(connection, device_ids, priority, submitted_by)
         # What is not queued yet has its turns already.
-        later = lazy_expansion.last_turns(
+        later = lazy_expansion.last_virtual_times(
             connection, device_ids, priority=priority, submitted_by=submitted_by
         )
         tails |= {device_id: max(turn, tails.get(device_id, 0)) for device_id, turn in later.items()}
-    return {device_id: first_turn(heads.get(device_id), tails.get(device_id)) for device_id in device_ids}
+    return {
+        device_id: first_virtual_time(heads.get(device_id), tails.get(device_id)) for device_id in device_ids
+    }
 
 
 def _heads(connection: Connection, device_ids: Collection[DeviceId], priority: int) -> dict[DeviceId, int]:

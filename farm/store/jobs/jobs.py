@@ -11,12 +11,12 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
 from farm.core.jobs.job import JobEvent, JobKind, JobState, advance
-from farm.core.operations.event import Subject, WorkEvent
+from farm.core.operations.event import EventSubject, WorkEvent
 from farm.core.runs.measurement import Outcome
 from farm.database.bulk import insert_rows
 from farm.database.tables import jobs, word
 from farm.database.tables.columns import BigId
-from farm.store.operations.events import record_event, record_if_moved, record_moves
+from farm.store.operations.events import record_event, record_if_moved, record_transitions
 
 #: Checks go before everything users ask for.
 CHECK_PRIORITY = 1_000_000
@@ -133,7 +133,7 @@ def add_check(
         at=now,
         actor=actor,
         kind=WorkEvent.JOB_QUEUED,
-        subject=Subject.JOB,
+        subject=EventSubject.JOB,
         subject_id=job_id,
         to_state=JobState.QUEUED,
         cause=f"check of {device_id}: {cause}",
@@ -148,16 +148,16 @@ def find_job(connection: Connection, job_id: JobId) -> Job | None:
 
 def find_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, Job]:
     """Several at once; ids that nothing has are missing."""
-    rows = connection.execute(_several(), {"job_ids": list(job_ids)})
+    rows = connection.execute(_by_ids_query(), {"job_ids": list(job_ids)})
     return {row.job_id: job_of(row) for row in rows}
 
 
 @cache
-def _several() -> sa.Select[Any]:
+def _by_ids_query() -> sa.Select[Any]:
     return sa.select(jobs).where(jobs.c.job_id.in_(sa.bindparam("job_ids", expanding=True)))
 
 
-def has_block(connection: Connection, cell_id: CellId | None, *, round: int, repeat: int) -> bool:
+def is_block_repeated(connection: Connection, cell_id: CellId | None, *, round: int, repeat: int) -> bool:
     """Whether a cell's round was queued so often already: a block is repeated with all of its cells."""
     query = sa.select(
         sa.exists().where(jobs.c.cell_id == cell_id, jobs.c.round == round, jobs.c.repeat == repeat)
@@ -184,7 +184,7 @@ def move_job(
         changes["finished_at"] = now
     return record_if_moved(
         connection,
-        _move(),
+        _move_statement(),
         parameters={
             "of_job": job.job_id,
             "state_before": job.state,
@@ -194,7 +194,7 @@ def move_job(
         at=now,
         actor=actor,
         kind=event,
-        subject=Subject.JOB,
+        subject=EventSubject.JOB,
         subject_id=job.job_id,
         from_state=job.state,
         to_state=to,
@@ -203,7 +203,7 @@ def move_job(
 
 
 @cache
-def _move() -> sa.Update:
+def _move_statement() -> sa.Update:
     """Built once: that takes longer than carrying it out. What it sets, its parameters name."""
     return jobs.update().where(
         jobs.c.job_id == sa.bindparam("of_job"),
@@ -220,18 +220,18 @@ def activate_jobs(
     False when one of them is no longer where it was; the caller then takes all of it back.
     """
     moved = connection.execute(
-        _activation(),
+        _activate_statement(),
         [
             {"of_job": job.job_id, "attempt_before": job.attempt_id, "new_attempt": attempt_id}
             for job, attempt_id in attempt_by_job
         ],
     )
-    record_moves(
+    record_transitions(
         connection,
         at=now,
         actor=actor,
         kind=JobEvent.CLAIMED,
-        subject=Subject.JOB,
+        subject=EventSubject.JOB,
         cause_by_id={job.job_id: f"attempt {attempt_id}" for job, attempt_id in attempt_by_job},
         from_state=JobState.QUEUED,
         to_state=JobState.ACTIVE,
@@ -240,7 +240,7 @@ def activate_jobs(
 
 
 @cache
-def _activation() -> sa.Update:
+def _activate_statement() -> sa.Update:
     return (
         jobs.update()
         .where(
@@ -282,12 +282,12 @@ def cancel_jobs(
     )
     # RETURNING has no order, and the events of a cancel are the same on both databases (I20).
     cancelled = sorted(connection.execute(update).scalars())
-    record_moves(
+    record_transitions(
         connection,
         at=now,
         actor=actor,
         kind=JobEvent.CANCELLED,
-        subject=Subject.JOB,
+        subject=EventSubject.JOB,
         cause_by_id=dict.fromkeys(cancelled, message or Outcome.CANCELLED),
         from_state=source,
         to_state=JobState.FINISHED,

@@ -38,7 +38,7 @@ def jobs_of_cells(connection: Connection, matrix_id: MatrixId, first: int, last:
     return [job_of(row) for row in connection.execute(query)]
 
 
-def running_of(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, str]:
+def running_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, str]:
     """By device, what of a matrix is under way there, in words."""
     query = (
         sa.select(jobs.c.device_id, jobs.c.round, cells.c.label)

@@ -71,7 +71,7 @@ def open_jobs(connection: Connection, matrix_id: MatrixId) -> Mapping[DeviceId, 
     return found
 
 
-def last_moved_at(connection: Connection, matrix_id: MatrixId) -> datetime | None:
+def last_progress_at(connection: Connection, matrix_id: MatrixId) -> datetime | None:
     """When a job of a matrix last began or ended; None while none has."""
     ended = connection.execute(
         sa.select(sa.func.max(jobs.c.finished_at)).where(

@@ -15,7 +15,7 @@ from farm.store.jobs.jobs import Job, job_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upcoming:
+class NextJobFiles:
     """The artifacts that a device's next job needs; none for a check, which belongs to no cell."""
 
     digests: tuple[Digest, ...]
@@ -28,7 +28,7 @@ def queue_heads(connection: Connection, device_ids: Collection[DeviceId]) -> dic
     """
     if not device_ids:
         return {}
-    found = connection.execute(_heads(), {"device_ids": list(device_ids)})
+    found = connection.execute(_heads_query(), {"device_ids": list(device_ids)})
     return {row.device_id: job_of(row) for row in found}
 
 
@@ -46,23 +46,25 @@ def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> d
     return {row.device_id: job_of(row) for row in connection.execute(query)}
 
 
-def upcoming(connection: Connection, host_id: HostId) -> list[Upcoming]:
+def next_job_files(connection: Connection, host_id: HostId) -> list[NextJobFiles]:
     """The next job of each device of a host that has one queued."""
     digests_by_job: dict[JobId, list[Digest]] = {}
-    for row in connection.execute(_files_of_heads(), {"host_id": host_id}):
+    for row in connection.execute(_files_of_heads_query(), {"host_id": host_id}):
         digests_by_job.setdefault(row.job_id, []).extend(filter(None, (row.variant, row.program)))
-    return [Upcoming(digests=tuple(dict.fromkeys(digests))) for _, digests in sorted(digests_by_job.items())]
+    return [
+        NextJobFiles(digests=tuple(dict.fromkeys(digests))) for _, digests in sorted(digests_by_job.items())
+    ]
 
 
 @cache
-def _heads() -> sa.Select[Any]:
+def _heads_query() -> sa.Select[Any]:
     """Built once, as the next, because every exchange asks."""
     asked = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
     return sa.select(jobs).select_from(devices).join(jobs, jobs.c.job_id == _head()).where(asked)
 
 
 @cache
-def _files_of_heads() -> sa.Select[Any]:
+def _files_of_heads_query() -> sa.Select[Any]:
     return (
         sa.select(jobs.c.job_id, variants.c.digest.label("variant"), program_files.c.digest.label("program"))
         .select_from(devices)

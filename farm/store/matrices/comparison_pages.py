@@ -12,7 +12,7 @@ from farm.store.matrices.matrices import CellRow, cell_of, cells_with_models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Among:
+class CandidateFilter:
     """Which ones; None does not narrow."""
 
     device_id: DeviceId | None = None
@@ -33,7 +33,7 @@ class Among:
 
 
 def page_of_candidates(
-    connection: Connection, matrix_id: MatrixId, among: Among, *, after: int, limit: int
+    connection: Connection, matrix_id: MatrixId, among: CandidateFilter, *, after: int, limit: int
 ) -> list[CellRow]:
     """So many cells of a matrix with a baseline at most of those behind an index, by index."""
     query = (

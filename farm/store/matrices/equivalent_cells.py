@@ -8,12 +8,12 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, JobId, MatrixId
 from farm.core.errors import Blame
 from farm.core.jobs.job import JobState
-from farm.core.jobs.poison_job import DEVICE_KILLER, Loss
+from farm.core.jobs.poison_job import POISON_JOB, DeviceLoss
 from farm.core.runs.measurement import Outcome
 from farm.database.tables import attempts, cells, jobs, word
 
 
-def cells_alike(connection: Connection, cell_id: CellId) -> list[CellId]:
+def equivalents_of_cell(connection: Connection, cell_id: CellId) -> list[CellId]:
     """The cells of the same work in the cell's matrix, itself among them."""
     one, other = sa.alias(cells), sa.alias(cells)
     query = (
@@ -32,7 +32,7 @@ def cells_alike(connection: Connection, cell_id: CellId) -> list[CellId]:
     return [CellId(row.cell_id) for row in connection.execute(query) if row.settings == row.wanted]
 
 
-def losses_of(connection: Connection, matrix_id: MatrixId, cell_id: CellId) -> list[Loss]:
+def losses_of_cell(connection: Connection, matrix_id: MatrixId, cell_id: CellId) -> list[DeviceLoss]:
     """Attempts at the work of a cell, in its matrix, that ended without a verdict, through their devices."""
     one, other = sa.alias(cells), sa.alias(cells)
     query = (
@@ -53,13 +53,15 @@ def losses_of(connection: Connection, matrix_id: MatrixId, cell_id: CellId) -> l
     )
     # JSON compares by value here only.
     return [
-        Loss(device_id=DeviceId(row.device_id), code=row.code)
+        DeviceLoss(device_id=DeviceId(row.device_id), code=row.code)
         for row in connection.execute(query)
         if row.settings == row.wanted
     ]
 
 
-def queued_of(connection: Connection, matrix_id: MatrixId, cell_ids: Sequence[CellId]) -> list[JobId]:
+def queued_jobs_of_cells(
+    connection: Connection, matrix_id: MatrixId, cell_ids: Sequence[CellId]
+) -> list[JobId]:
     """The jobs of cells of a matrix that nobody has begun, oldest first."""
     query = (
         sa.select(jobs.c.job_id)
@@ -73,15 +75,15 @@ def queued_of(connection: Connection, matrix_id: MatrixId, cell_ids: Sequence[Ce
     return list(connection.execute(query).scalars())
 
 
-def killer_cells(connection: Connection, matrix_id: MatrixId) -> set[CellId]:
+def poison_cells(connection: Connection, matrix_id: MatrixId) -> set[CellId]:
     """The cells of a matrix that are run no more, on no device: their work made phones go away."""
     query = sa.select(jobs.c.cell_id).where(
         jobs.c.matrix_id == matrix_id,
         jobs.c.state == JobState.FINISHED,
-        jobs.c.code == DEVICE_KILLER,
+        jobs.c.code == POISON_JOB,
     )
     found: set[CellId] = set()
     for cell_id in connection.execute(query.distinct()).scalars().all():
         if cell_id not in found:
-            found.update(cells_alike(connection, cell_id))
+            found.update(equivalents_of_cell(connection, cell_id))
     return found

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.idempotency_key import RequestKey
+from farm.core.base.idempotency_key import IdempotencyKey
 from farm.core.base.ids import CellId, DeviceId, MatrixId, VariantId
 from farm.core.base.setting_values import SettingValue
 from farm.database.bulk import insert_rows, is_among
@@ -80,7 +80,7 @@ def add_matrix(
     rejected_count: int,
     rerun_of: MatrixId | None = None,
     submitted_by: str,
-    request: RequestKey | None = None,
+    request: IdempotencyKey | None = None,
     now: datetime,
 ) -> MatrixId:
     """A new matrix; its cells and jobs follow in the same transaction, or its blueprint."""
@@ -211,7 +211,7 @@ def cells_at(connection: Connection, matrix_id: MatrixId, indexes: Collection[in
     return [cell_of(row) for row in connection.execute(query)]
 
 
-def labels(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> dict[int, str]:
+def labels_by_index(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> dict[int, str]:
     """By index, what cells of a matrix are called."""
     query = sa.select(cells.c.cell_index, cells.c.label).where(
         cells.c.matrix_id == matrix_id, cells.c.cell_index.in_(indexes)
@@ -219,7 +219,7 @@ def labels(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]
     return {row.cell_index: row.label for row in connection.execute(query)}
 
 
-def labels_of(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, str]:
+def labels_by_cell(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, str]:
     """By id, what cells are called."""
     query = sa.select(cells.c.cell_id, cells.c.label).where(cells.c.cell_id.in_(cell_ids))
     return {row.cell_id: row.label for row in connection.execute(query)}

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.operations.event import FarmEvent, Subject
+from farm.core.operations.event import EventSubject, FarmEvent
 from farm.core.operations.role import Role
 from farm.database.tables import access_tokens
 from farm.store.operations.events import record_event, record_if_moved
@@ -56,7 +56,7 @@ def add_access_token(
         at=now,
         actor=actor,
         kind=FarmEvent.ACCESS_CREATED,
-        subject=Subject.ACCESS,
+        subject=EventSubject.ACCESS,
         subject_id=token_id,
         to_state="open",
         cause=f"{role} {name}",
@@ -88,7 +88,7 @@ def has_valid_token(connection: Connection, role: Role, *, now: datetime) -> boo
     return bool(connection.execute(sa.select(found)).scalar())
 
 
-def end_access_token(connection: Connection, token_id: str, *, now: datetime, actor: str) -> bool:
+def revoke_access_token(connection: Connection, token_id: str, *, now: datetime, actor: str) -> bool:
     """Revoke a token that is valid; False when there is none."""
     return record_if_moved(
         connection,
@@ -96,7 +96,7 @@ def end_access_token(connection: Connection, token_id: str, *, now: datetime, ac
         at=now,
         actor=actor,
         kind=FarmEvent.ACCESS_REVOKED,
-        subject=Subject.ACCESS,
+        subject=EventSubject.ACCESS,
         subject_id=token_id,
         from_state="open",
         to_state="revoked",

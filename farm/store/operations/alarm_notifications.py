@@ -9,19 +9,19 @@ from farm.database.tables import alarms
 from farm.store.operations.alarms import Alarm, find_alarm
 
 #: A command that does not take an alarm is tried so often, each time twice as long after the last.
-TELL_TRIES = 5
-_AGAIN_AFTER = timedelta(minutes=2)
+MAX_NOTIFY_ATTEMPTS = 5
+_RETRY_AFTER = timedelta(minutes=2)
 
 
-def take_alarm_to_tell(connection: Connection, *, now: datetime) -> Alarm | None:
+def claim_alarm_to_notify(connection: Connection, *, now: datetime) -> Alarm | None:
     """The oldest open alarm that is due to be told of; for a while nobody else gets it."""
     tries = connection.execute(
-        sa.select(alarms.c.alarm_id, alarms.c.tell_tries)
+        sa.select(alarms.c.alarm_id, alarms.c.notify_attempts)
         .where(
             alarms.c.cleared_at.is_(None),
-            alarms.c.told_at.is_(None),
-            alarms.c.tell_tries < TELL_TRIES,
-            sa.or_(alarms.c.tell_again_at.is_(None), alarms.c.tell_again_at <= now),
+            alarms.c.notified_at.is_(None),
+            alarms.c.notify_attempts < MAX_NOTIFY_ATTEMPTS,
+            sa.or_(alarms.c.notify_again_at.is_(None), alarms.c.notify_again_at <= now),
         )
         .order_by(alarms.c.alarm_id)
         .limit(1)
@@ -30,12 +30,15 @@ def take_alarm_to_tell(connection: Connection, *, now: datetime) -> Alarm | None
         return None
     taken = connection.execute(
         alarms.update()
-        .where(alarms.c.alarm_id == tries.alarm_id, alarms.c.tell_tries == tries.tell_tries)
-        .values(tell_tries=tries.tell_tries + 1, tell_again_at=now + _AGAIN_AFTER * (1 << tries.tell_tries))
+        .where(alarms.c.alarm_id == tries.alarm_id, alarms.c.notify_attempts == tries.notify_attempts)
+        .values(
+            notify_attempts=tries.notify_attempts + 1,
+            notify_again_at=now + _RETRY_AFTER * (1 << tries.notify_attempts),
+        )
     )
     return find_alarm(connection, tries.alarm_id) if taken.rowcount else None
 
 
-def note_told(connection: Connection, alarm_id: int, *, now: datetime) -> None:
+def record_notified(connection: Connection, alarm_id: int, *, now: datetime) -> None:
     """Note that the command took it."""
-    connection.execute(alarms.update().where(alarms.c.alarm_id == alarm_id).values(told_at=now))
+    connection.execute(alarms.update().where(alarms.c.alarm_id == alarm_id).values(notified_at=now))

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.operations.alarm import AlarmEvent, AlarmKind, AlarmSubject
-from farm.core.operations.event import Subject
+from farm.core.operations.event import EventSubject
 from farm.database.tables import alarms
 from farm.store.operations.events import record_event, record_if_moved
 
@@ -26,7 +26,7 @@ class Alarm:
     raised_at: datetime
     cleared_at: datetime | None
     cleared_by: str | None
-    told_at: datetime | None
+    notified_at: datetime | None
 
 
 def add_alarm(
@@ -53,7 +53,7 @@ def add_alarm(
         at=now,
         actor="farm",
         kind=AlarmEvent.RAISED,
-        subject=Subject.ALARM,
+        subject=EventSubject.ALARM,
         subject_id=alarm_id,
         to_state="open",
         cause=f"{kind} of {subject}:{subject_id}: {message}",
@@ -71,7 +71,7 @@ def clear_alarm(connection: Connection, alarm: Alarm, *, now: datetime, actor: s
         at=now,
         actor=actor,
         kind=AlarmEvent.CLEARED,
-        subject=Subject.ALARM,
+        subject=EventSubject.ALARM,
         subject_id=alarm.alarm_id,
         from_state="open",
         to_state="cleared",
@@ -128,5 +128,5 @@ def _alarm(row: sa.Row[Any]) -> Alarm:
         raised_at=row.raised_at,
         cleared_at=row.cleared_at,
         cleared_by=row.cleared_by,
-        told_at=row.told_at,
+        notified_at=row.notified_at,
     )

@@ -11,7 +11,7 @@ from psycopg import sql
 from sqlalchemy.engine import Connection
 
 from farm.database.schema_state import VERSION_TABLE
-from farm.database.sequences import go_on_after_rows
+from farm.database.sequences import advance_sequences
 from farm.database.tables import UtcTime, database_epochs, metadata
 
 #: Rows under way at once; fewer where one of them may have megabytes.
@@ -36,7 +36,7 @@ def has_rows(connection: Connection) -> bool:
     return any(connection.execute(each).first() is not None for each in query)
 
 
-def strange_tables(connection: Connection) -> list[str]:
+def unknown_tables(connection: Connection) -> list[str]:
     """Tables that no farm has: the database is another program's, or shared with one."""
     return sorted(set(sa.inspect(connection).get_table_names()) - {*metadata.tables, VERSION_TABLE})
 
@@ -55,12 +55,12 @@ def copy_rows(
         progress: told each table's name with its rows so far.
     """
     counts = {table.name: _copy_table(source, target, table, progress) for table in metadata.sorted_tables}
-    go_on_after_rows(target)
+    advance_sequences(target)
     return counts
 
 
 def _copy_table(source: Connection, target: Connection, table: sa.Table, progress: Progress) -> int:
-    plain = _as_stored(table)
+    plain = _without_conversions(table)
     # A new database has an epoch of its own: it goes on with the history that it is given.
     target.execute(plain.delete())
     size = _chunk_rows(table)
@@ -87,7 +87,7 @@ def _put_into_postgres(target: Connection, table: sa.Table, rows: list[dict[str,
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), columns)
     with raw.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
-            copy.write_row([_as_postgres_has_it(row[name]) for name in names])
+            copy.write_row([_postgres_value(row[name]) for name in names])
 
 
 def _rows(source: Connection, table: sa.Table, size: int) -> Iterator[dict[str, Any]]:
@@ -98,7 +98,7 @@ def _rows(source: Connection, table: sa.Table, size: int) -> Iterator[dict[str, 
             yield dict(row)
 
 
-def _as_postgres_has_it(value: Any) -> Any:
+def _postgres_value(value: Any) -> Any:
     if isinstance(value, dict | list):
         return json.dumps(value)
     # SQLite keeps the one character that PostgreSQL's texts cannot hold.
@@ -110,7 +110,7 @@ def _chunk_rows(table: sa.Table) -> int:
     return _ROWS_WITH_BYTES if has_bytes else _ROWS
 
 
-def _as_stored(table: sa.Table) -> sa.Table:
+def _without_conversions(table: sa.Table) -> sa.Table:
     """The table without conversions that a copy would only undo; no value in JSON stays none."""
     columns = [
         sa.Column(column.name, _stored_type(column.type), primary_key=column.primary_key)

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
-from farm.core.operations.event import DeviceEvent, Subject
+from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.database.tables import events
 
 
@@ -56,18 +56,22 @@ def last_events(
     ]
 
 
-def left_online_at(connection: Connection, device_id: DeviceId) -> datetime | None:
+def last_online_at(connection: Connection, device_id: DeviceId) -> datetime | None:
     """When a phone could last be used until; None when it never could."""
-    query = _changes(device_id, DeviceEvent.PRESENCE_CHANGED).where(events.c.from_state == Presence.ONLINE)
+    query = _last_change_query(device_id, DeviceEvent.PRESENCE_CHANGED).where(
+        events.c.from_state == Presence.ONLINE
+    )
     return connection.execute(query).scalar()
 
 
 def health_since(connection: Connection, device_id: DeviceId) -> datetime | None:
     """Since when a phone's health is what it is; None when it is what it was in the beginning."""
-    return connection.execute(_changes(device_id, DeviceEvent.HEALTH_CHANGED)).scalar()
+    return connection.execute(_last_change_query(device_id, DeviceEvent.HEALTH_CHANGED)).scalar()
 
 
-def told_since(connection: Connection, kind: DeviceEvent, since: datetime) -> dict[DeviceId, str | None]:
+def devices_with_events_since(
+    connection: Connection, kind: DeviceEvent, since: datetime
+) -> dict[DeviceId, str | None]:
     """The phones that events of a kind were told of since a moment, with the newest cause of each."""
     query = (
         sa.select(events.c.subject_id, events.c.cause)
@@ -77,11 +81,13 @@ def told_since(connection: Connection, kind: DeviceEvent, since: datetime) -> di
     return {DeviceId(row.subject_id): row.cause for row in connection.execute(query)}
 
 
-def _changes(device_id: DeviceId, kind: DeviceEvent) -> sa.Select[Any]:
+def _last_change_query(device_id: DeviceId, kind: DeviceEvent) -> sa.Select[Any]:
     """When a phone's last change of a kind was."""
     return (
         sa.select(events.c.at)
-        .where(events.c.subject == Subject.DEVICE, events.c.subject_id == device_id, events.c.kind == kind)
+        .where(
+            events.c.subject == EventSubject.DEVICE, events.c.subject_id == device_id, events.c.kind == kind
+        )
         .order_by(events.c.event_id.desc())
         .limit(1)
     )

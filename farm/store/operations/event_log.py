@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.operations.event import Subject
+from farm.core.operations.event import EventSubject
 from farm.database.tables import attempts, events, sessions
 
 
@@ -27,33 +27,33 @@ class LoggedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Which:
+class EventFilter:
     """What is asked for; None asks for all."""
 
     #: A kind of thing and its id. A job's attempts and a host's sessions are part of its story.
-    about: tuple[Subject, str] | None = None
+    about: tuple[EventSubject, str] | None = None
     actor: str | None = None
     kind: str | None = None
     since: datetime | None = None
 
 
-def newest_events(connection: Connection, which: Which, *, until: int, limit: int) -> list[LoggedEvent]:
+def newest_events(connection: Connection, which: EventFilter, *, until: int, limit: int) -> list[LoggedEvent]:
     """The last events up to a number, oldest first."""
     number = _number(which)
-    query = _matching(which).where(number <= until).order_by(number.desc()).limit(limit)
+    query = _conditions(which).where(number <= until).order_by(number.desc()).limit(limit)
     found = connection.execute(query)
     return [_event(row) for row in found][::-1]
 
 
 def events_after(
-    connection: Connection, which: Which, *, after: int, until: int, limit: int
+    connection: Connection, which: EventFilter, *, after: int, until: int, limit: int
 ) -> list[LoggedEvent]:
     """The first events after one number and up to another, oldest first."""
-    query = _matching(which).where(events.c.event_id > after, events.c.event_id <= until)
+    query = _conditions(which).where(events.c.event_id > after, events.c.event_id <= until)
     return [_event(row) for row in connection.execute(query.order_by(events.c.event_id).limit(limit))]
 
 
-def _number(which: Which) -> sa.ColumnElement[int]:
+def _number(which: EventFilter) -> sa.ColumnElement[int]:
     """An event's number; no column where a moment narrows more than the order does.
 
     Walking back from the newest, a database would go through the whole log for the few of the last hours.
@@ -61,7 +61,7 @@ def _number(which: Which) -> sa.ColumnElement[int]:
     return events.c.event_id if which.since is None else events.c.event_id + 0
 
 
-def _matching(which: Which) -> sa.Select[Any]:
+def _conditions(which: EventFilter) -> sa.Select[Any]:
     query = sa.select(events)
     if which.about is not None:
         query = query.where(_is_about(*which.about))
@@ -74,14 +74,14 @@ def _matching(which: Which) -> sa.Select[Any]:
     return query
 
 
-def _is_about(subject: Subject, subject_id: str) -> sa.ColumnElement[bool]:
+def _is_about(subject: EventSubject, subject_id: str) -> sa.ColumnElement[bool]:
     itself = sa.and_(events.c.subject == subject, events.c.subject_id == subject_id)
-    if subject is Subject.HOST:
+    if subject is EventSubject.HOST:
         own = sa.select(sa.cast(sessions.c.session_id, sa.Text)).where(sessions.c.host_id == subject_id)
-        return sa.or_(itself, sa.and_(events.c.subject == Subject.SESSION, events.c.subject_id.in_(own)))
-    if subject is Subject.JOB:
+        return sa.or_(itself, sa.and_(events.c.subject == EventSubject.SESSION, events.c.subject_id.in_(own)))
+    if subject is EventSubject.JOB:
         own = sa.select(sa.cast(attempts.c.attempt_id, sa.Text)).where(attempts.c.job_id == int(subject_id))
-        return sa.or_(itself, sa.and_(events.c.subject == Subject.ATTEMPT, events.c.subject_id.in_(own)))
+        return sa.or_(itself, sa.and_(events.c.subject == EventSubject.ATTEMPT, events.c.subject_id.in_(own)))
     return itself
 
 

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from farm.database.tables import events
 
-_LAST_GIVEN = sa.text("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM events_event_id_seq")
+_LAST_NUMBER = sa.text("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM events_event_id_seq")
 #: Who has written to the table in a transaction that goes on. Oids are a database's own.
 _WRITERS = sa.text(
     "SELECT virtualtransaction FROM pg_locks"
@@ -28,24 +28,24 @@ _WRITERS = sa.text(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frontier:
+class EventWatermark:
     """The last number given, and the transactions that may still commit events up to there."""
 
     event_id: int
     writers: frozenset[str]
 
 
-def frontier(connection: Connection) -> Frontier:
+def event_watermark(connection: Connection) -> EventWatermark:
     """How far the log has come; what is read on a later snapshot, once all `writers` are over, is settled."""
     if connection.dialect.name == "sqlite":
         last = connection.execute(sa.select(sa.func.max(events.c.event_id))).scalar()
-        return Frontier(event_id=last or 0, writers=frozenset())
+        return EventWatermark(event_id=last or 0, writers=frozenset())
     # In this order: who draws a number later is after the frontier.
-    last = connection.execute(_LAST_GIVEN).scalar_one()
-    return Frontier(event_id=last, writers=_writers(connection))
+    last = connection.execute(_LAST_NUMBER).scalar_one()
+    return EventWatermark(event_id=last, writers=_writers(connection))
 
 
-def still_writing(connection: Connection, writers: Collection[str]) -> frozenset[str]:
+def unfinished_writers(connection: Connection, writers: Collection[str]) -> frozenset[str]:
     """Those of the transactions that are not over."""
     return _writers(connection) & frozenset(writers) if writers else frozenset()
 

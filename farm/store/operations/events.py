@@ -7,7 +7,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.operations.event import EventKind, Subject
+from farm.core.operations.event import EventKind, EventSubject
 from farm.database.tables import events
 
 #: Built once: every change of state appends one.
@@ -21,7 +21,7 @@ class NewEvent:
     at: datetime
     actor: str
     kind: EventKind
-    subject: Subject
+    subject: EventSubject
     subject_id: object
     from_state: str | None
     to_state: str | None
@@ -53,14 +53,14 @@ def record_event(
     at: datetime,
     actor: str,
     kind: EventKind,
-    subject: Subject,
+    subject: EventSubject,
     subject_id: object,
     from_state: str | None = None,
     to_state: str | None = None,
     cause: str | None = None,
 ) -> None:
     """Append one event: what happened (`kind`) to which thing (`subject`, `subject_id`)."""
-    record_moves(
+    record_transitions(
         connection,
         at=at,
         actor=actor,
@@ -72,13 +72,13 @@ def record_event(
     )
 
 
-def record_moves(
+def record_transitions(
     connection: Connection,
     *,
     at: datetime,
     actor: str,
     kind: EventKind,
-    subject: Subject,
+    subject: EventSubject,
     cause_by_id: Mapping[object, str | None],
     from_state: str | None,
     to_state: str | None,
@@ -104,7 +104,7 @@ def record_if_moved(
     at: datetime,
     actor: str,
     kind: EventKind,
-    subject: Subject,
+    subject: EventSubject,
     subject_id: object,
     from_state: str,
     to_state: str,
@@ -131,8 +131,8 @@ def record_if_moved(
     return True
 
 
-def last_told_at(
-    connection: Connection, kind: EventKind, subject: Subject, subject_id: object
+def last_event_at(
+    connection: Connection, kind: EventKind, subject: EventSubject, subject_id: object
 ) -> datetime | None:
     """When something of a kind was last told of one thing."""
     query = sa.select(events.c.at).where(

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId, SessionId
-from farm.core.checks.incident import SAID_BY_AGENTS
+from farm.core.checks.incident import REPORTED_BY_AGENTS
 from farm.core.devices.device import Presence
 from farm.core.devices.host_state import HostState, SessionState
 from farm.core.jobs.job import JobState
@@ -19,7 +19,7 @@ from farm.database.tables.columns import UtcTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class HeartbeatState:
     """A session, and whether anything waits for its host."""
 
     host_id: HostId
@@ -30,27 +30,29 @@ class Standing:
     #: A job is queued for a phone of its, whatever keeps it waiting.
     has_jobs: bool
     #: Its agent said that something is wrong with the host as a whole.
-    has_trouble: bool
+    has_incident: bool
 
 
-def standings(connection: Connection, session_ids: Collection[SessionId]) -> dict[SessionId, Standing]:
+def heartbeat_states(
+    connection: Connection, session_ids: Collection[SessionId]
+) -> dict[SessionId, HeartbeatState]:
     """Each session that there is; in one statement, however many."""
     return {
-        SessionId(row.session_id): Standing(
+        SessionId(row.session_id): HeartbeatState(
             host_id=row.host_id,
             credential_hash=row.credential_hash,
             host_state=HostState(row.host_state),
             state=SessionState(row.state),
             exchange_seq=row.exchange_seq,
             has_jobs=bool(row.has_jobs),
-            has_trouble=bool(row.has_trouble),
+            has_incident=bool(row.has_incident),
         )
-        for row in connection.execute(_standings(), {"session_ids": list(session_ids)})
+        for row in connection.execute(_heartbeat_states_query(), {"session_ids": list(session_ids)})
     }
 
 
 @cache
-def _standings() -> sa.Select[Any]:
+def _heartbeat_states_query() -> sa.Select[Any]:
     queued = sa.exists().where(
         devices.c.host_id == sessions.c.host_id,
         jobs.c.device_id == devices.c.device_id,
@@ -58,7 +60,7 @@ def _standings() -> sa.Select[Any]:
     )
     troubled = sa.exists().where(
         incidents.c.host_id == sessions.c.host_id,
-        incidents.c.kind.in_([word(kind) for kind in SAID_BY_AGENTS]),
+        incidents.c.kind.in_([word(kind) for kind in REPORTED_BY_AGENTS]),
         incidents.c.ended_at.is_(None),
     )
     return (
@@ -70,21 +72,21 @@ def _standings() -> sa.Select[Any]:
             sessions.c.state,
             sessions.c.exchange_seq,
             queued.label("has_jobs"),
-            troubled.label("has_trouble"),
+            troubled.label("has_incident"),
         )
         .join(hosts, hosts.c.host_id == sessions.c.host_id)
         .where(sessions.c.session_id.in_(sa.bindparam("session_ids", expanding=True)))
     )
 
 
-def note_seen(connection: Connection, host_ids: Collection[HostId], *, now: datetime) -> None:
+def record_devices_seen(connection: Connection, host_ids: Collection[HostId], *, now: datetime) -> None:
     """Every phone that these hosts have is there now, and as it was before."""
     if host_ids:
-        connection.execute(_seen(), {"host_ids": list(host_ids), "moment": now})
+        connection.execute(_devices_seen_statement(), {"host_ids": list(host_ids), "moment": now})
 
 
 @cache
-def _seen() -> sa.Update:
+def _devices_seen_statement() -> sa.Update:
     return (
         devices.update()
         .where(

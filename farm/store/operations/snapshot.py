@@ -6,14 +6,14 @@ from pathlib import Path
 
 from sqlalchemy.engine import Connection, Engine
 
-from farm.database.engine import create_engine, sqlite_url, stays_open
-from farm.database.errors import curable_as_busy
+from farm.database.engine import create_engine, disable_idle_timeout, sqlite_url
+from farm.database.errors import transient_errors_as_busy
 from farm.database.migrate import upgrade
 from farm.database.schema_state import check_newest
 from farm.store.operations.database_copy import Progress, copy_rows
 
 
-@curable_as_busy()
+@transient_errors_as_busy()
 def write_snapshot(engine: Engine, target: Path, progress: Progress = lambda table, rows: None) -> None:
     """Write all rows into a new file, which is an ordinary database of a farm's.
 
@@ -24,7 +24,7 @@ def write_snapshot(engine: Engine, target: Path, progress: Progress = lambda tab
         FarmBusy: the server went away meanwhile, say.
     """
     with engine.connect() as connection:
-        stays_open(connection)
+        disable_idle_timeout(connection)
         check_newest(connection)
         if engine.dialect.name == "sqlite":
             _copy_file(connection, target)
@@ -50,7 +50,7 @@ def _copy_all(source: Connection, target: Path, progress: Progress) -> None:
         engine.dispose()
 
 
-def make_whole(path: Path) -> None:
+def fold_write_ahead_log(path: Path) -> None:
     """Have everything in the one file, which nobody uses: no log beside it, as for a database in use."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, Digest
 from farm.core.runs.measurement import Better, Metric, Quality, SampleKind
-from farm.core.runs.samples import decode
+from farm.core.runs.samples import decode_samples
 from farm.database.tables import measurements
 
 
@@ -63,7 +63,7 @@ def find_reading(connection: Connection, attempt_id: AttemptId) -> StoredReading
         max_ns=row.max_ns,
         p90_ns=row.p90_ns,
         scatter=row.scatter,
-        samples_ns=() if row.samples is None else decode(row.samples),
+        samples_ns=() if row.samples is None else decode_samples(row.samples),
         metrics=tuple(Metric(**{**metric, "better": Better(metric["better"])}) for metric in row.metrics),
         variant_digest=row.variant_digest,
         program_digest=row.program_digest,

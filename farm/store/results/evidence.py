@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, Digest
 from farm.core.jobs.job import JobState
-from farm.database.tables import attempts, evidence, is_one_of, jobs, unfoldings
+from farm.database.tables import attempts, evidence, is_one_of, jobs, lazy_expansions
 
 _INSERT = evidence.insert()
 
@@ -63,13 +63,13 @@ def digests_by_attempt(
 ) -> dict[AttemptId, set[Digest]]:
     """The reports of attempts that came, counted or not, expired or not."""
     found: dict[AttemptId, set[Digest]] = {}
-    for row in connection.execute(_digests(), {"attempt_ids": list(attempt_ids)}):
+    for row in connection.execute(_digests_query(), {"attempt_ids": list(attempt_ids)}):
         found.setdefault(row.attempt_id, set()).add(row.report_digest)
     return found
 
 
 @cache
-def _digests() -> sa.Select[Any]:
+def _digests_query() -> sa.Select[Any]:
     asked = evidence.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True))
     return sa.select(evidence.c.attempt_id, evidence.c.report_digest).where(asked)
 
@@ -90,7 +90,7 @@ def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredRepo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptReport:
+class RetainedReport:
     """A report whose body is kept, without the body."""
 
     evidence_id: int
@@ -98,20 +98,20 @@ class KeptReport:
     received_at: datetime
 
 
-def kept_bytes(connection: Connection) -> int:
+def retained_bytes(connection: Connection) -> int:
     """What all bodies take."""
     query = sa.select(sa.func.coalesce(sa.func.sum(evidence.c.body_bytes), 0))
     total: int = connection.execute(query.where(evidence.c.expired_at.is_(None))).scalar_one()
     return total
 
 
-def reports_that_may_go(
+def expirable_reports(
     connection: Connection,
     *,
     since: datetime | None = None,
     before: datetime | None = None,
     limit: int | None = None,
-) -> Iterator[KeptReport]:
+) -> Iterator[RetainedReport]:
     """Reports of finished matrices, those that never counted first, then by age, oldest first.
 
     Args:
@@ -121,18 +121,18 @@ def reports_that_may_go(
         limit: at most so many of each kind.
     """
     for counted in (False, True):
-        query = _kept_of_finished(counted=counted).limit(limit)
+        query = _retained_of_finished(counted=counted).limit(limit)
         if since is not None:
             query = query.where(evidence.c.received_at >= since)
         if before is not None:
             query = query.where(evidence.c.received_at < before)
         for row in connection.execute(query):
-            yield KeptReport(
+            yield RetainedReport(
                 evidence_id=row.evidence_id, size_bytes=row.body_bytes, received_at=row.received_at
             )
 
 
-def _kept_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetime]]:
+def _retained_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetime]]:
     """A job of no matrix is a check, and a matrix of its own."""
     of_matrix = jobs.alias("of_matrix")
     unfinished = sa.exists().where(
@@ -140,7 +140,7 @@ def _kept_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetime]]:
         is_one_of(of_matrix.c.state, (JobState.QUEUED, JobState.ACTIVE)),
     )
     to_come = sa.exists().where(
-        unfoldings.c.matrix_id == jobs.c.matrix_id, unfoldings.c.cancelled_at.is_(None)
+        lazy_expansions.c.matrix_id == jobs.c.matrix_id, lazy_expansions.c.cancelled_at.is_(None)
     )
     return (
         sa.select(evidence.c.evidence_id, evidence.c.body_bytes, evidence.c.received_at)
@@ -174,7 +174,7 @@ def count_expired(connection: Connection) -> int:
     return connection.execute(query).scalar_one()
 
 
-def kept_since(connection: Connection, since: datetime | None, until: datetime) -> tuple[int, int]:
+def retained_between(connection: Connection, since: datetime | None, until: datetime) -> tuple[int, int]:
     """How many reports received in a span of time are kept, and what they take."""
     query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(evidence.c.body_bytes), 0)).where(
         evidence.c.expired_at.is_(None), evidence.c.received_at < until

@@ -15,8 +15,8 @@ from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, Job
 from farm.core.base.setting_values import SettingValue
 from farm.core.devices.controls import ControlLevel, ControlState, control_level
 from farm.core.models.variant import Recipe
-from farm.core.runs.measurement import Judgement, Quality, Reading, SampleKind, Summary
-from farm.core.runs.samples import encode
+from farm.core.runs.measurement import Quality, QualityAssessment, Reading, SampleKind, SampleSummary
+from farm.core.runs.samples import encode_samples
 from farm.database.bulk import is_among
 from farm.database.tables import cells, measurements, series
 from farm.store.results.placements import stored_placement
@@ -77,8 +77,8 @@ class NewMeasurement:
     program_digest: Digest
     facts_id: FactsId | None
     reading: Reading
-    summary: Summary
-    judgement: Judgement
+    summary: SampleSummary
+    judgement: QualityAssessment
     #: What is to be known of it without being held against it.
     notices: Sequence[str] = ()
     controls: Sequence[ControlState] = ()
@@ -93,22 +93,23 @@ def put_series(connection: Connection, asked: Iterable[NewSeries]) -> dict[Diges
     """The series with these identities, made where they are new."""
     by_digest = {each.digest: each for each in asked}
     found = {
-        row.series_digest: row.series_id for row in connection.execute(_known(), {"digests": [*by_digest]})
+        row.series_digest: row.series_id
+        for row in connection.execute(_known_series_query(), {"digests": [*by_digest]})
     }
     for digest, each in by_digest.items():
         if digest not in found:
-            found[digest] = connection.execute(_new_series(), _series_row(each)).scalar_one()
+            found[digest] = connection.execute(_insert_series_statement(), _series_row(each)).scalar_one()
     return found
 
 
 @cache
-def _known() -> sa.Select[Any]:
+def _known_series_query() -> sa.Select[Any]:
     asked = series.c.series_digest.in_(sa.bindparam("digests", expanding=True))
     return sa.select(series.c.series_digest, series.c.series_id).where(asked)
 
 
 @cache
-def _new_series() -> ReturningInsert[Any]:
+def _insert_series_statement() -> ReturningInsert[Any]:
     return series.insert().returning(series.c.series_id)
 
 
@@ -164,7 +165,7 @@ def stored_values(new: NewMeasurement) -> dict[str, object]:
         "max_ns": summary.max_ns,
         "p90_ns": summary.p90_ns,
         "scatter": summary.scatter,
-        "samples": encode(list(reading.samples_ns)) if reading.samples_ns else None,
+        "samples": encode_samples(list(reading.samples_ns)) if reading.samples_ns else None,
         "metrics": [asdict(metric) for metric in reading.metrics],
         "placement": stored_placement(reading.placement),
         "notices": list(new.notices) or None,

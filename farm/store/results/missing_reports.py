@@ -14,16 +14,18 @@ from farm.database.tables import attempts, devices, jobs
 _LATEST = 20
 
 
-def awaited_reports(connection: Connection, host_id: HostId) -> list[AttemptId]:
+def missing_reports(connection: Connection, host_id: HostId) -> list[AttemptId]:
     """Lost attempts of a host that are still their jobs' current ones, by the devices that it has now."""
     query = sa.select(devices.c.device_id).where(devices.c.host_id == host_id).order_by(devices.c.device_id)
     found: list[AttemptId] = []
     for device_id in connection.execute(query).scalars().all():
-        found += [AttemptId(row.attempt_id) for row in connection.execute(_awaited_of(device_id, host_id))]
+        found += [
+            AttemptId(row.attempt_id) for row in connection.execute(_missing_on_device(device_id, host_id))
+        ]
     return found
 
 
-def _awaited_of(device_id: str, host_id: HostId) -> sa.Select[Any]:
+def _missing_on_device(device_id: str, host_id: HostId) -> sa.Select[Any]:
     latest = (
         sa.select(attempts)
         .where(attempts.c.device_id == device_id)

@@ -14,7 +14,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Recipe
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Quality
 from farm.core.runs.placement import Placement
-from farm.core.runs.plan import ShownPlacement
+from farm.core.runs.plan import EarlierPlacement
 from farm.database.tables import cells, measurements, series
 
 _PLACEMENT = TypeAdapter(Placement)
@@ -43,7 +43,7 @@ class PlacedSeries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastPlace:
+class LastPlacement:
     """Where the newest accepted measurement of a series ran that shows it."""
 
     series_id: SeriesId
@@ -80,7 +80,7 @@ def placed_series(
         query = query.where(cells.c.matrix_id == matrix_id)
     ranked = query.subquery()
     found = (
-        sa.select(ranked, *(series.c[name] for name in _OF_SERIES))
+        sa.select(ranked, *(series.c[name] for name in _SERIES_COLUMNS))
         .join(series, series.c.series_id == ranked.c.series_id)
         .where(ranked.c.newest == 1)
         .order_by(series.c.series_id)
@@ -90,10 +90,10 @@ def placed_series(
     return [_placed(row) for row in connection.execute(found)]
 
 
-_OF_SERIES = ("device_id", "model", "recipe", "backend", "harness", "settings")
+_SERIES_COLUMNS = ("device_id", "model", "recipe", "backend", "harness", "settings")
 
 
-def last_places(connection: Connection, digests: Sequence[Digest]) -> dict[Digest, LastPlace]:
+def last_placements(connection: Connection, digests: Sequence[Digest]) -> dict[Digest, LastPlacement]:
     """Where series ran last as far as that is known, by their digests; others are missing."""
     newer = measurements.alias()
     last = (
@@ -109,23 +109,25 @@ def last_places(connection: Connection, digests: Sequence[Digest]) -> dict[Diges
         .scalar_subquery()
     )
     query = (
-        sa.select(series.c.series_digest, series.c.series_id, *(measurements.c[name] for name in _OF_PLACE))
+        sa.select(
+            series.c.series_digest, series.c.series_id, *(measurements.c[name] for name in _PLACEMENT_COLUMNS)
+        )
         .select_from(series)
         .join(measurements, measurements.c.measurement_id == last)
         .where(series.c.series_digest.in_(digests))
     )
     return {
-        row.series_digest: LastPlace(
+        row.series_digest: LastPlacement(
             series_id=row.series_id,
             actual_backend=row.actual_backend,
             accelerator=row.accelerator,
-            placement=_read(row.placement),
+            placement=_parse(row.placement),
         )
         for row in connection.execute(query)
     }
 
 
-_OF_PLACE = ("actual_backend", "accelerator", "placement")
+_PLACEMENT_COLUMNS = ("actual_backend", "accelerator", "placement")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,7 @@ class EarlierRuns:
     #: Accepted measurements.
     runs: int
     #: The first placement of one of them that shows the hardware.
-    shown: ShownPlacement | None
+    shown: EarlierPlacement | None
 
 
 def earlier_runs(
@@ -154,16 +156,16 @@ def earlier_runs(
     )
     rows = [] if facts_id is None else list(connection.execute(query))
     known = (row for row in rows if row.accelerator != UNKNOWN_ACCELERATOR)
-    placed = ((AttemptId(row.attempt_id), _read(row.placement)) for row in known)
+    placed = ((AttemptId(row.attempt_id), _parse(row.placement)) for row in known)
     shown = (
-        ShownPlacement(attempt_id=attempt_id, placement=placement)
+        EarlierPlacement(attempt_id=attempt_id, placement=placement)
         for attempt_id, placement in placed
         if placement is not None and placement.shares
     )
     return EarlierRuns(runs=len(rows), shown=next(shown, None))
 
 
-def present_placements(
+def current_placements(
     connection: Connection, attempt_ids: Collection[AttemptId]
 ) -> dict[AttemptId, Placement | None]:
     """What the readings that count now show of these attempts: None where nothing; others are missing."""
@@ -176,7 +178,7 @@ def present_placements(
     return {
         AttemptId(row.attempt_id): None
         if row.accelerator == UNKNOWN_ACCELERATOR or row.quality == Quality.WITHDRAWN
-        else _read(row.placement)
+        else _parse(row.placement)
         for row in (connection.execute(query) if attempt_ids else ())
     }
 
@@ -195,10 +197,10 @@ def _placed(row: sa.Row[Any]) -> PlacedSeries:
         actual_backend=row.actual_backend,
         accelerator=row.accelerator,
         proof=row.proof,
-        placement=_read(row.placement),
+        placement=_parse(row.placement),
         measured_at=row.measured_at,
     )
 
 
-def _read(stored: Any) -> Placement | None:
+def _parse(stored: Any) -> Placement | None:
     return None if stored is None else _PLACEMENT.validate_python(stored)

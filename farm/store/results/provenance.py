@@ -55,9 +55,10 @@ class MeasuredRun:
     fence: int
 
 
-_OF_ATTEMPT = ("fence",)
+_ATTEMPT_COLUMNS = ("fence",)
 _COLUMNS = [
-    (attempts if name in _OF_ATTEMPT else measurements).c[name] for name in MeasuredRun.__dataclass_fields__
+    (attempts if name in _ATTEMPT_COLUMNS else measurements).c[name]
+    for name in MeasuredRun.__dataclass_fields__
 ]
 
 

@@ -27,7 +27,7 @@ class SeriesResults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Starved:
+class StarvedDevice:
     """A phone whose head of queue has waited long, while nothing ended there either."""
 
     device_id: DeviceId
@@ -43,14 +43,18 @@ def series_after(connection: Connection, series_id: int, *, limit: int) -> list[
     return list(connection.execute(query.order_by(series.c.series_id).limit(limit)).scalars())
 
 
-def results_of(connection: Connection, series_ids: Sequence[int], *, since: datetime) -> list[SeriesResults]:
+def result_times(
+    connection: Connection, series_ids: Sequence[int], *, since: datetime
+) -> list[SeriesResults]:
     """When each of some series had results since a moment; those without any are missing."""
     return [
-        found for series_id in series_ids if (found := _results(connection, series_id, since)) is not None
+        found
+        for series_id in series_ids
+        if (found := _result_times_query(connection, series_id, since)) is not None
     ]
 
 
-def _results(connection: Connection, series_id: int, since: datetime) -> SeriesResults | None:
+def _result_times_query(connection: Connection, series_id: int, since: datetime) -> SeriesResults | None:
     last = (
         sa.select(measurements.c.cell_id, measurements.c.measured_at)
         .where(
@@ -86,7 +90,7 @@ def _results(connection: Connection, series_id: int, since: datetime) -> SeriesR
     )
 
 
-def starved(connection: Connection, *, queued_before: datetime) -> list[Starved]:
+def starved_devices(connection: Connection, *, queued_before: datetime) -> list[StarvedDevice]:
     """Heads of queues that were queued before a moment, on phones on which nothing ended since then."""
     head = (
         sa.select(jobs.c.job_id)
@@ -117,7 +121,7 @@ def starved(connection: Connection, *, queued_before: datetime) -> list[Starved]
         .order_by(devices.c.device_id)
     )
     return [
-        Starved(
+        StarvedDevice(
             device_id=row.device_id,
             cell_id=row.cell_id,
             job_id=row.job_id,

@@ -39,7 +39,7 @@ COMPARED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class ReparseSelection:
     """Whose evidence is looked at; None: everybody's."""
 
     matrix_id: MatrixId | None = None
@@ -48,8 +48,8 @@ class Selection:
     since: datetime | None = None
 
 
-def attempts_to_reread(
-    connection: Connection, selection: Selection, *, after: AttemptId, limit: int
+def attempts_to_reparse(
+    connection: Connection, selection: ReparseSelection, *, after: AttemptId, limit: int
 ) -> list[AttemptId]:
     """The attempts that decided benchmark jobs, by their numbers."""
     query = (
@@ -74,7 +74,7 @@ def attempts_to_reread(
     return list(connection.execute(query).scalars())
 
 
-def readings_of(
+def readings_by_attempt(
     connection: Connection, attempt_ids: Collection[AttemptId]
 ) -> dict[AttemptId, list[Mapping[str, Any]]]:
     """All readings of attempts, with every column, by the version that read them."""
@@ -89,10 +89,10 @@ def readings_of(
     return dict(found)
 
 
-def differences(stored: Mapping[str, Any], new: NewMeasurement) -> list[str]:
+def changed_columns(stored: Mapping[str, Any], new: NewMeasurement) -> list[str]:
     """The columns that a new reading has otherwise, as `COMPARED` orders them."""
     values = stored_values(new)
-    return [name for name in COMPARED if _plain(values[name]) != _plain(stored[name])]
+    return [name for name in COMPARED if _column_value(values[name]) != _column_value(stored[name])]
 
 
 def supersede(connection: Connection, measurement_id: int, *, now: datetime) -> bool:
@@ -119,10 +119,10 @@ def withdraw(
     return True
 
 
-def _plain(value: Any) -> Any:
+def _column_value(value: Any) -> Any:
     """Values as a column gives them back: no tuples, no words of enums."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _column_value(each) for key, each in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_plain(each) for each in value]
+        return [_column_value(each) for each in value]
     return str(value) if isinstance(value, str) else value

@@ -12,7 +12,7 @@ from farm.store.results.evidence import digests_by_attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ReportContext:
     """An attempt, its job, and the reports of it that came already, counted or not, expired or not."""
 
     attempt: Attempt
@@ -20,7 +20,9 @@ class Standing:
     report_digests: frozenset[Digest]
 
 
-def standings_of(connection: Connection, attempt_ids: Collection[AttemptId]) -> dict[AttemptId, Standing]:
+def report_contexts(
+    connection: Connection, attempt_ids: Collection[AttemptId]
+) -> dict[AttemptId, ReportContext]:
     """The standings of attempts; of those that nobody made there is none. Three statements."""
     attempts = find_attempts(connection, attempt_ids)
     if not attempts:
@@ -28,7 +30,7 @@ def standings_of(connection: Connection, attempt_ids: Collection[AttemptId]) -> 
     jobs = find_jobs(connection, {attempt.job_id for attempt in attempts.values()})
     digests = digests_by_attempt(connection, attempts)
     return {
-        attempt_id: Standing(
+        attempt_id: ReportContext(
             attempt=attempt,
             job=jobs[attempt.job_id],
             report_digests=frozenset(digests.get(attempt_id, ())),

@@ -16,7 +16,7 @@ _METRICS = TypeAdapter(tuple[Metric, ...])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class MeasurementSummary:
     """One accepted measurement."""
 
     attempt_id: AttemptId
@@ -36,10 +36,12 @@ class Figures:
     facts_id: FactsId | None
 
 
-_COLUMNS = [measurements.c[name] for name in Figures.__dataclass_fields__]
+_COLUMNS = [measurements.c[name] for name in MeasurementSummary.__dataclass_fields__]
 
 
-def list_figures(connection: Connection, matrix_id: MatrixId, *, of: tuple[int, int]) -> list[Figures]:
+def list_summaries(
+    connection: Connection, matrix_id: MatrixId, *, of: tuple[int, int]
+) -> list[MeasurementSummary]:
     """Those of the cells from one index to another, oldest first."""
     query = (
         sa.select(*_COLUMNS)
@@ -47,11 +49,11 @@ def list_figures(connection: Connection, matrix_id: MatrixId, *, of: tuple[int, 
         .where(cells.c.matrix_id == matrix_id, cells.c.cell_index.between(*of), measurements.c.accepted)
         .order_by(measurements.c.measurement_id)
     )
-    return [_figures(row) for row in connection.execute(query)]
+    return [_summary(row) for row in connection.execute(query)]
 
 
-def _figures(row: sa.Row[Any]) -> Figures:
-    return Figures(
+def _summary(row: sa.Row[Any]) -> MeasurementSummary:
+    return MeasurementSummary(
         attempt_id=row.attempt_id,
         cell_id=row.cell_id,
         round=row.round,

@@ -10,107 +10,121 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.devices.device import Presence
-from farm.core.operations.event import DeviceEvent, Subject
-from farm.core.upkeep.device_action import ErrandKind
-from farm.database.tables import devices, errands
+from farm.core.operations.event import DeviceEvent, EventSubject
+from farm.core.upkeep.device_action import DeviceActionKind
+from farm.database.tables import device_actions, devices
 from farm.store.operations.events import record_event
 
-ErrandId = NewType("ErrandId", int)
+DeviceActionId = NewType("DeviceActionId", int)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
+class DeviceAction:
     """An errand's row. Ended ones say what was done, or why not."""
 
-    errand_id: ErrandId
+    device_action_id: DeviceActionId
     device_id: DeviceId
-    kind: ErrandKind
-    asked_by: str
-    asked_at: datetime
+    kind: DeviceActionKind
+    requested_by: str
+    requested_at: datetime
     finished_at: datetime | None
     done: str | None
     error: str | None
     freed_bytes: int | None
 
 
-def find_errand(connection: Connection, errand_id: ErrandId) -> Errand | None:
+def find_device_action(connection: Connection, device_action_id: DeviceActionId) -> DeviceAction | None:
     """One errand."""
-    row = connection.execute(sa.select(errands).where(errands.c.errand_id == errand_id)).one_or_none()
+    row = connection.execute(
+        sa.select(device_actions).where(device_actions.c.device_action_id == device_action_id)
+    ).one_or_none()
     return None if row is None else _errand(row)
 
 
-def find_open_errand(connection: Connection, device_id: DeviceId, kind: ErrandKind) -> Errand | None:
+def find_open_device_action(
+    connection: Connection, device_id: DeviceId, kind: DeviceActionKind
+) -> DeviceAction | None:
     """The one of its kind that a device still has before it."""
     row = connection.execute(
-        sa.select(errands).where(
-            errands.c.device_id == device_id, errands.c.kind == kind, errands.c.finished_at.is_(None)
+        sa.select(device_actions).where(
+            device_actions.c.device_id == device_id,
+            device_actions.c.kind == kind,
+            device_actions.c.finished_at.is_(None),
         )
     ).one_or_none()
     return None if row is None else _errand(row)
 
 
-def find_last_errand(connection: Connection, device_id: DeviceId, kind: ErrandKind) -> Errand | None:
+def find_last_device_action(
+    connection: Connection, device_id: DeviceId, kind: DeviceActionKind
+) -> DeviceAction | None:
     """The newest of its kind that a device ever had."""
     row = connection.execute(
-        sa.select(errands)
-        .where(errands.c.device_id == device_id, errands.c.kind == kind)
-        .order_by(errands.c.errand_id.desc())
+        sa.select(device_actions)
+        .where(device_actions.c.device_id == device_id, device_actions.c.kind == kind)
+        .order_by(device_actions.c.device_action_id.desc())
         .limit(1)
     ).one_or_none()
     return None if row is None else _errand(row)
 
 
-def open_errands(
+def open_device_actions(
     connection: Connection, *, host_id: HostId | None = None, device_id: DeviceId | None = None
-) -> list[Errand]:
+) -> list[DeviceAction]:
     """What is still to be done, oldest first; of one host, or one device, where asked."""
-    query = _open() if host_id is None else _open_of_host()
+    query = _open() if host_id is None else _open_of_host_query()
     if device_id is not None:
-        query = query.where(errands.c.device_id == device_id)
+        query = query.where(device_actions.c.device_id == device_id)
     return [_errand(row) for row in connection.execute(query, {"host_id": host_id})]
 
 
 @cache
 def _open() -> sa.Select[Any]:
-    return sa.select(errands).where(errands.c.finished_at.is_(None)).order_by(errands.c.errand_id)
+    return (
+        sa.select(device_actions)
+        .where(device_actions.c.finished_at.is_(None))
+        .order_by(device_actions.c.device_action_id)
+    )
 
 
 @cache
-def _open_of_host() -> sa.Select[Any]:
+def _open_of_host_query() -> sa.Select[Any]:
     """Built once: every exchange asks."""
     return (
         _open()
-        .join(devices, devices.c.device_id == errands.c.device_id)
+        .join(devices, devices.c.device_id == device_actions.c.device_id)
         .where(devices.c.host_id == sa.bindparam("host_id"))
     )
 
 
-def add_errand(
+def add_device_action(
     connection: Connection,
     device_id: DeviceId,
-    kind: ErrandKind,
+    kind: DeviceActionKind,
     *,
     by: str,
     now: datetime,
     actor: str,
     reason: str | None = None,
-) -> Errand:
+) -> DeviceAction:
     """Have something done.
 
     Raises:
         sqlalchemy.exc.IntegrityError: the device has an open errand of that kind.
     """
     row = connection.execute(
-        errands.insert().values(device_id=device_id, kind=kind, asked_by=by, asked_at=now).returning(errands)
+        device_actions.insert()
+        .values(device_id=device_id, kind=kind, requested_by=by, requested_at=now)
+        .returning(device_actions)
     ).one()
     added = _errand(row)
-    _note(connection, added, DeviceEvent.ERRAND_ASKED, reason, now=now, actor=actor)
+    _record(connection, added, DeviceEvent.ACTION_REQUESTED, reason, now=now, actor=actor)
     return added
 
 
-def end_errand(
+def finish_device_action(
     connection: Connection,
-    errand: Errand,
+    device_action: DeviceAction,
     *,
     now: datetime,
     actor: str,
@@ -120,23 +134,26 @@ def end_errand(
 ) -> bool:
     """Note how an errand ended, by `done` or by `error`; False when it had ended already."""
     ended = connection.execute(
-        errands.update()
-        .where(errands.c.errand_id == errand.errand_id, errands.c.finished_at.is_(None))
+        device_actions.update()
+        .where(
+            device_actions.c.device_action_id == device_action.device_action_id,
+            device_actions.c.finished_at.is_(None),
+        )
         .values(finished_at=now, done=done, error=error, freed_bytes=freed_bytes)
     )
     if ended.rowcount == 1:
-        kind = DeviceEvent.ERRAND_FAILED if error is not None else DeviceEvent.ERRAND_DONE
-        _note(connection, errand, kind, error or done, now=now, actor=actor)
+        kind = DeviceEvent.ACTION_FAILED if error is not None else DeviceEvent.ACTION_DONE
+        _record(connection, device_action, kind, error or done, now=now, actor=actor)
     return ended.rowcount == 1
 
 
-def awaiting_cpus(connection: Connection) -> set[str]:
+def cpus_to_keep_idle(connection: Connection) -> set[str]:
     """CPU domains that must fall silent, because a phone there is online and has an errand before it."""
     query = (
         sa.select(devices.c.cpu_domain)
-        .join(errands, errands.c.device_id == devices.c.device_id)
+        .join(device_actions, device_actions.c.device_id == devices.c.device_id)
         .where(
-            errands.c.finished_at.is_(None),
+            device_actions.c.finished_at.is_(None),
             devices.c.presence == Presence.ONLINE,
             devices.c.cpu_domain.is_not(None),
         )
@@ -144,13 +161,13 @@ def awaiting_cpus(connection: Connection) -> set[str]:
     return set(connection.execute(query).scalars())
 
 
-def _errand(row: sa.Row[Any]) -> Errand:
-    return Errand(
-        errand_id=row.errand_id,
+def _errand(row: sa.Row[Any]) -> DeviceAction:
+    return DeviceAction(
+        device_action_id=row.device_action_id,
         device_id=row.device_id,
-        kind=ErrandKind(row.kind),
-        asked_by=row.asked_by,
-        asked_at=row.asked_at,
+        kind=DeviceActionKind(row.kind),
+        requested_by=row.requested_by,
+        requested_at=row.requested_at,
         finished_at=row.finished_at,
         done=row.done,
         error=row.error,
@@ -158,9 +175,9 @@ def _errand(row: sa.Row[Any]) -> Errand:
     )
 
 
-def _note(
+def _record(
     connection: Connection,
-    errand: Errand,
+    device_action: DeviceAction,
     kind: DeviceEvent,
     how: str | None = None,
     *,
@@ -173,7 +190,7 @@ def _note(
         at=now,
         actor=actor,
         kind=kind,
-        subject=Subject.DEVICE,
-        subject_id=errand.device_id,
-        cause=f"errand {errand.errand_id}, {errand.kind}" + (f": {how}" if how else ""),
+        subject=EventSubject.DEVICE,
+        subject_id=device_action.device_id,
+        cause=f"errand {device_action.device_action_id}, {device_action.kind}" + (f": {how}" if how else ""),
     )

@@ -5,13 +5,13 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.core.upkeep.device_settings import ShelfRecord
+from farm.core.upkeep.device_settings import DeviceSettingsRecord
 from farm.database.tables import devices
 
-_RECORD = TypeAdapter(ShelfRecord)
+_RECORD = TypeAdapter(DeviceSettingsRecord)
 
 
-def find_shelf_record(connection: Connection, device_id: DeviceId) -> ShelfRecord | None:
+def find_settings_record(connection: Connection, device_id: DeviceId) -> DeviceSettingsRecord | None:
     """None: nobody has looked at its settings yet."""
     found = connection.execute(
         sa.select(devices.c.setup).where(devices.c.device_id == device_id)
@@ -19,7 +19,7 @@ def find_shelf_record(connection: Connection, device_id: DeviceId) -> ShelfRecor
     return None if found is None else _RECORD.validate_python(found, strict=False)
 
 
-def put_shelf_record(connection: Connection, device_id: DeviceId, record: ShelfRecord) -> None:
+def put_settings_record(connection: Connection, device_id: DeviceId, record: DeviceSettingsRecord) -> None:
     """Keep it in place of the one before; the event is the errand's."""
     document = _RECORD.dump_python(record, mode="json")
     connection.execute(devices.update().where(devices.c.device_id == device_id).values(setup=document))

@@ -12,8 +12,8 @@ from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome
 from farm.core.runs.plan import RunPlan
-from farm.core.upkeep.device_action import ErrandKind
-from farm.core.upkeep.device_settings import FoundSetting, SettingToPutBack
+from farm.core.upkeep.device_action import DeviceActionKind
+from farm.core.upkeep.device_settings import SettingRestore, SettingResult
 from farm.core.upkeep.recovery import Recovery
 from farm.wire.base import WIRE_VERSION, Count, Wire, check_served
 
@@ -21,14 +21,14 @@ Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x20
 Fence = Count
 
 #: USB controllers of one host that are told of at once.
-MOST_CONTROLLERS = 8
+MAX_CONTROLLERS = 8
 
 
-class Versioned(Wire):
+class VersionedMessage(Wire):
     """What begins a conversation: of a version that is not served, nothing else is read.
 
     So an agent of any release is told the same, whatever else it says that we do not know. Raises
-    WireVersionUnserved.
+    WireVersionUnsupported.
     """
 
     wire_version: int = WIRE_VERSION
@@ -41,7 +41,7 @@ class Versioned(Wire):
         return said
 
 
-class Enrollment(Versioned):
+class Enrollment(VersionedMessage):
     """POST /api/v1/agent/enroll: a single-use join token for a host credential."""
 
     host: Name
@@ -70,7 +70,7 @@ class DeviceReport(Wire):
     #: What its agent does to have it back; None while nothing is.
     recovery: Recovery | None = None
     #: Its host is to set up phones by itself.
-    wants_setup: bool = False
+    wants_provisioning: bool = False
     #: What adb calls the phones that say they are this one, where there are several: none of them is online.
     claimants: Annotated[tuple[str, ...], Field(max_length=100)] = ()
     #: Everything of runs up to this fencing token is gone from the phone.
@@ -91,14 +91,14 @@ class AttemptReport(Wire):
         AttemptState.PREPARING,
         AttemptState.MEASURING,
         AttemptState.REPORTING,
-        AttemptState.GIVEN_BACK,
+        AttemptState.RETURNED,
     ]
     reason: str | None = None
     #: What keeps the run from beginning, in words: a phone that is too warm, say.
     waiting_for: Annotated[str, Field(min_length=1, max_length=500)] | None = None
 
 
-class SessionOpening(Versioned):
+class SessionOpening(VersionedMessage):
     """POST /api/v1/agent/sessions: a new life of the agent's process."""
 
     #: Changes when the machine was restarted.
@@ -110,7 +110,7 @@ class SessionOpening(Versioned):
     attempts: tuple[AttemptReport, ...] = ()
 
 
-class Order(Wire):
+class AttemptOrder(Wire):
     """What is to become of an attempt the agent named: go on, or stop and clean up."""
 
     attempt_id: AttemptId
@@ -124,8 +124,8 @@ class SessionAnswer(Wire):
     session_id: SessionId
     epoch: int
     #: How often the agent calls exchange at least.
-    beat_s: float
-    orders: tuple[Order, ...] = ()
+    heartbeat_s: float
+    orders: tuple[AttemptOrder, ...] = ()
     #: Which history of the database this is. Another one than before has forgotten the end of that: every
     #: report that is still there is sent again.
     database_epoch: str = ""
@@ -143,29 +143,29 @@ class Assignment(Wire):
     plan: RunPlan | None = None
 
 
-class Errand(Wire):
+class DeviceActionOrder(Wire):
     """What an operator wants done on a phone; listed until an exchange reports it."""
 
-    errand_id: Count
+    device_action_id: Count
     device_id: DeviceId
-    kind: ErrandKind
+    kind: DeviceActionKind
     #: What the phone is called here, to be shown on it.
     label: str
     #: What an undo writes.
-    put_back: Annotated[tuple[SettingToPutBack, ...], Field(max_length=200)] = ()
+    put_back: Annotated[tuple[SettingRestore, ...], Field(max_length=200)] = ()
 
 
-class ErrandReport(Wire):
+class DeviceActionReport(Wire):
     """An errand that was done, or could not be."""
 
-    errand_id: Count
+    device_action_id: Count
     #: What was done, in words; None with an error.
     done: Annotated[str, Field(max_length=2000)] | None = None
     error: Annotated[str, Field(max_length=2000)] | None = None
     #: What a clean-up gave back to the phone.
     freed_bytes: Count | None = None
     #: What a look at the phone's settings found, and what became of them.
-    settings: Annotated[tuple[FoundSetting, ...], Field(max_length=200)] = ()
+    settings: Annotated[tuple[SettingResult, ...], Field(max_length=200)] = ()
 
 
 class FullController(Wire):
@@ -191,16 +191,16 @@ class Exchange(Wire):
     devices: tuple[DeviceReport, ...] = ()
     attempts: tuple[AttemptReport, ...] = ()
     #: Repeated until an answer no longer lists the errand.
-    errands: tuple[ErrandReport, ...] = ()
+    device_actions: tuple[DeviceActionReport, ...] = ()
     #: Errands being done: an answer that lists these alone is no news, and may be held back.
-    errands_in_hand: tuple[Count, ...] = ()
+    device_actions_in_progress: tuple[Count, ...] = ()
     #: Why the host takes no new work, in words; what it has in hand goes on. None when all is well.
     pressure: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     #: They keep no work from the phones that are there.
-    full_controllers: Annotated[tuple[FullController, ...], Field(max_length=MOST_CONTROLLERS)] = ()
+    full_controllers: Annotated[tuple[FullController, ...], Field(max_length=MAX_CONTROLLERS)] = ()
 
 
-class CleanUp(Wire):
+class CleanupOrder(Wire):
     """A phone on which runs up to a token may have left something, though no attempt is under way there.
 
     Its agent may never have heard of them: they were another host's, or of a life whose folder was lost.
@@ -226,9 +226,9 @@ class ExchangeAnswer(Wire):
     #: Digests that will be needed soon, to be fetched into the host's cache meanwhile.
     prefetch: tuple[Digest, ...] = ()
     #: For phones that are free; they get no work meanwhile.
-    errands: tuple[Errand, ...] = ()
+    device_actions: tuple[DeviceActionOrder, ...] = ()
     #: They get no work before the agent has cleaned them up, or says that it had.
-    clean_ups: tuple[CleanUp, ...] = ()
+    clean_ups: tuple[CleanupOrder, ...] = ()
     #: Of those whose next step of recovery disturbs somebody: nobody is at work there, so it may be taken.
     may_recover: tuple[DeviceId, ...] = ()
 

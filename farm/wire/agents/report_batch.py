@@ -15,7 +15,7 @@ from farm.wire.agents.protocol import ReportAnswer
 from farm.wire.base import Count, Problem, Wire
 
 #: As many as a farm settles in one transaction.
-MOST_REPORTS = 40
+MAX_REPORTS = 40
 _HINT = "a line of JSON that says whose and how long the reports are, then the bytes of each"
 
 
@@ -29,7 +29,7 @@ class ReportHead(Wire):
 class ReportHeads(Wire):
     """POST /api/v1/agent/attempts/reports: the first line of the body; the reports follow in its order."""
 
-    reports: Annotated[tuple[ReportHead, ...], Field(min_length=1, max_length=MOST_REPORTS)]
+    reports: Annotated[tuple[ReportHead, ...], Field(min_length=1, max_length=MAX_REPORTS)]
 
 
 class ReportOutcome(Wire):
@@ -46,14 +46,14 @@ class ReportOutcomes(Wire):
     reports: tuple[ReportOutcome, ...]
 
 
-def packed(reports: Sequence[tuple[AttemptId, bytes]]) -> bytes:
+def pack_reports(reports: Sequence[tuple[AttemptId, bytes]]) -> bytes:
     """Reports as the body of one call."""
     heads = [ReportHead(attempt_id=attempt_id, size_bytes=len(body)) for attempt_id, body in reports]
     first = ReportHeads(reports=tuple(heads)).model_dump_json().encode()
     return b"\n".join([first, b"".join(body for _, body in reports)])
 
 
-def unpacked(body: bytes) -> list[tuple[AttemptId, bytes]]:
+def unpack_reports(body: bytes) -> list[tuple[AttemptId, bytes]]:
     """The reports in the body of a call.
 
     Raises:

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from farm.core.operations.role import LADDER, Role
+from farm.core.operations.role import ROLES_BY_RANK, Role
 from farm.wire.base import Wire
 from farm.wire.documents.devices import Person
 
@@ -35,7 +35,7 @@ class AccessRequest(Wire):
 
     @model_validator(mode="after")
     def _is_for_people(self) -> Self:
-        if self.role not in LADDER:
+        if self.role not in ROLES_BY_RANK:
             raise ValueError(f"{self.role} is no role of people's: agents join with a join token")
         return self
 
@@ -65,4 +65,4 @@ class CallerView(Wire):
     name: str
     role: Role
     #: By a token; else it is what they say of themselves, and being on the farm's machine is what counts.
-    is_proven: bool
+    is_authenticated: bool

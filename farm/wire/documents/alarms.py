@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
 from farm.wire.base import Wire
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 
 
 class AlarmView(Wire):
@@ -25,10 +25,10 @@ class AlarmView(Wire):
     cleared_at: datetime | None
     cleared_by: str | None
     #: Since when the operators' command knows of it.
-    told_at: datetime | None
+    notified_at: datetime | None
 
 
-class ClearRequest(Asked):
+class ClearRequest(OperatorRequest):
     """POST /api/v1/alarms/{alarm_id}/clear: somebody has seen to it."""
 
     @model_validator(mode="after")

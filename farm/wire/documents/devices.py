@@ -10,8 +10,8 @@ from farm.core.devices.condition import Condition
 from farm.core.devices.device import Admin, DeviceFacts, Health, Presence
 from farm.core.jobs.job import JobKind
 from farm.core.runs.measurement import Outcome
-from farm.core.upkeep.device_action import ErrandKind
-from farm.core.upkeep.device_settings import ShelfRecord
+from farm.core.upkeep.device_action import DeviceActionKind
+from farm.core.upkeep.device_settings import DeviceSettingsRecord
 from farm.core.upkeep.recovery import Recovery
 from farm.wire.base import Count, Wire
 
@@ -24,7 +24,7 @@ Label = Annotated[
 ]
 Tag = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 MAX_TAGS = 32
-MIN_HOLD_S, MAX_HOLD_S = 1, 14 * 24 * 3600
+MIN_RESERVATION_S, MAX_RESERVATION_S = 1, 14 * 24 * 3600
 
 
 class DeviceView(Wire):
@@ -49,7 +49,7 @@ class DeviceView(Wire):
     detail: str | None
     health: Health
     admin: Admin
-    held_by: str | None
+    reserved_by: str | None
     held_until: datetime | None
     virtual: bool
     fence: int
@@ -81,7 +81,7 @@ class DeviceView(Wire):
     @property
     def is_quiet(self) -> bool:
         """Whether nothing of ours runs on it, or is left of what ran."""
-        return not {"busy", "errand", "not_cleaned"} & set(self.blocked_by)
+        return not {"busy", "device_action", "not_cleaned"} & set(self.blocked_by)
 
 
 class EventView(Wire):
@@ -107,16 +107,16 @@ class RecentAttempt(Wire):
     claimed_at: datetime
 
 
-class ErrandView(Wire):
+class DeviceActionView(Wire):
     """GET /api/v1/errands/{id}: what somebody wants done on a phone, and what came of it."""
 
-    errand_id: int
+    device_action_id: int
     device_id: DeviceId
     #: What the phone is called.
     name: str
-    kind: ErrandKind
-    asked_by: str
-    asked_at: datetime
+    kind: DeviceActionKind
+    requested_by: str
+    requested_at: datetime
     finished_at: datetime | None
     #: What was done, in words.
     done: str | None
@@ -133,34 +133,34 @@ class DeviceDetail(DeviceView):
 
     facts: DeviceFacts | None
     queued_jobs: int
-    errands: tuple[ErrandView, ...]
+    device_actions: tuple[DeviceActionView, ...]
     attempts: tuple[RecentAttempt, ...]
     #: What was last found and done about the settings that a phone on a shelf needs; None: nobody looked.
-    settings: ShelfRecord | None = None
+    settings: DeviceSettingsRecord | None = None
     #: What the golden run of its last check says, in words; None: it had none yet.
-    golden_run: str | None = None
+    reference_run: str | None = None
     #: Since when that is compared with its own runs alone, by an operator's word.
-    level_accepted_at: datetime | None = None
+    rebaselined_at: datetime | None = None
     #: What its host is going through, and this phone with it.
     incident: str | None = None
     #: The newest first.
     events: tuple[EventView, ...]
 
 
-class Asked(Wire):
+class OperatorRequest(Wire):
     """Who wants a change, and why."""
 
     by: Person
     reason: Reason | None = None
 
 
-class LabelRequest(Asked):
+class LabelRequest(OperatorRequest):
     """POST /api/v1/devices/{device}/label; no label takes it away."""
 
     label: Label | None = None
 
 
-class TagRequest(Asked):
+class TagRequest(OperatorRequest):
     """POST /api/v1/devices/{device}/tags: what is both added and removed is refused."""
 
     add: Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS)] = ()
@@ -173,19 +173,19 @@ class TagRequest(Asked):
         return self
 
 
-class AcceptRequest(Asked):
+class RebaselineRequest(OperatorRequest):
     """POST /api/v1/devices/{device}/accept: whoever takes a slower phone for right says why."""
 
     reason: Reason
 
 
-class HoldRequest(Asked):
+class ReservationRequest(OperatorRequest):
     """POST /api/v1/devices/{device}/hold: out of the pool for a person, from now on."""
 
-    for_s: Annotated[int, Field(ge=MIN_HOLD_S, le=MAX_HOLD_S)]
+    for_s: Annotated[int, Field(ge=MIN_RESERVATION_S, le=MAX_RESERVATION_S)]
 
 
-class ReleaseRequest(Asked):
+class ReleaseRequest(OperatorRequest):
     """POST /api/v1/devices/{device}/release: the end of a hold, with force also of somebody else's."""
 
     force: bool = False

@@ -8,7 +8,7 @@ from pydantic import Field
 from farm.core.base.ids import AttemptId, DeviceId, HostId, JobId
 from farm.core.devices.host_state import HostState, IncidentKind, SessionState
 from farm.wire.base import Count, Wire
-from farm.wire.documents.devices import Asked, DeviceView, EventView
+from farm.wire.documents.devices import DeviceView, EventView, OperatorRequest
 
 
 class IncidentView(Wire):
@@ -24,7 +24,7 @@ class IncidentView(Wire):
     cause: str
 
 
-class RunView(Wire):
+class RunningAttemptView(Wire):
     """An attempt under way."""
 
     attempt_id: AttemptId
@@ -42,10 +42,10 @@ class HostView(Wire):
     #: Of its agent's last life; None before it ever called.
     session: SessionState | None
     agent_version: str | None
-    beat_at: datetime | None
+    heartbeat_at: datetime | None
     #: How many phones are `free`, `busy`, or kept from work by what: `not_online`, `health_bad`, ...
     phones: dict[str, int]
-    runs: tuple[RunView, ...]
+    runs: tuple[RunningAttemptView, ...]
     #: How many runs it may have at once; None: any number.
     max_runs: int | None
     incidents: tuple[IncidentView, ...]
@@ -72,7 +72,7 @@ class HostDetail(HostView):
     events: tuple[EventView, ...]
 
 
-class LimitRequest(Asked):
+class LimitRequest(OperatorRequest):
     """POST /api/v1/hosts/{host}/limit; None takes the limit away."""
 
     max_runs: Annotated[int, Field(ge=1, le=10_000)] | None

@@ -12,7 +12,7 @@ import pytest
 from agents.adb.adbutils_listing import connect, list_devices
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from farm.core.errors import AdbServerDown, DeviceOffline, DeviceTimeout
 
@@ -22,7 +22,7 @@ DEADLINE_S = 20.0
 
 @pytest.mark.fault(1, 9)
 async def test_a_phone_vanishing_within_a_command_is_offline_not_a_success(
-    own_device: AdbDevice, phone: PhoneHandle, tmp_path: Path
+    own_device: AdbDevice, phone: VirtualDeviceHandle, tmp_path: Path
 ) -> None:
     command = f"echo partial; mkfifo {tmp_path}/fifo; echo >{tmp_path}/fifo; exec sleep 60"
     call = asyncio.create_task(own_device.shell(command, deadline_s=60))
@@ -35,7 +35,7 @@ async def test_a_phone_vanishing_within_a_command_is_offline_not_a_success(
 
 
 async def test_a_vanished_phone_comes_back_on_its_port(
-    own_device: AdbDevice, phone: PhoneHandle, server: AdbServer
+    own_device: AdbDevice, phone: VirtualDeviceHandle, server: AdbServer
 ) -> None:
     async with aclosing(AdbClient(server.port).track_devices()) as listings:
         await _until(listings, own_device.serial, "device")
@@ -49,7 +49,7 @@ async def test_a_vanished_phone_comes_back_on_its_port(
 
 @pytest.mark.fault(7)
 async def test_no_call_on_a_hung_phone_outlives_its_deadline(
-    own_device: AdbDevice, phone: PhoneHandle
+    own_device: AdbDevice, phone: VirtualDeviceHandle
 ) -> None:
     loop = asyncio.get_running_loop()
     await own_device.features(DEADLINE_S)
@@ -66,7 +66,7 @@ async def test_no_call_on_a_hung_phone_outlives_its_deadline(
 
 
 async def test_a_phone_told_to_hang_answers_nothing_until_it_is_well(
-    own_device: AdbDevice, phone: PhoneHandle
+    own_device: AdbDevice, phone: VirtualDeviceHandle
 ) -> None:
     set_faults(phone.state, Faults(hang=True))
     async with asyncio.timeout(DEADLINE_S):
@@ -103,7 +103,9 @@ async def test_a_wedged_server_is_not_the_phones_fault(own_device: AdbDevice, se
         await own_device.shell("true", deadline_s=0.2)
 
 
-async def test_heat_and_a_low_battery_show_in_dumpsys(own_device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_heat_and_a_low_battery_show_in_dumpsys(
+    own_device: AdbDevice, phone: VirtualDeviceHandle
+) -> None:
     set_faults(phone.state, Faults(thermal_status=3, skin_c=47.5, battery_level_pct=7, charging=False))
     is_so = "dumpsys battery | grep -q 'level: 7' && dumpsys thermalservice | grep -q 'Status: 3'"
     command = f"until {is_so}; do sleep 0.02; done; dumpsys battery; dumpsys thermalservice"

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agents.adb.passthrough import check_server, plain_environment
-from agents.adb.server import shipped_adb
-from farm.core.devices.adb_allowlist import refusal
+from agents.adb.passthrough import check_server, environment_without_adb
+from agents.adb.server import bundled_adb
+from farm.core.devices.adb_allowlist import forbidden_reason
 from farm.core.errors import AdbServerDown
 
 
@@ -19,7 +19,7 @@ from farm.core.errors import AdbServerDown
     ["shell ls -l", "push a b", "pull /sdcard/x", "logcat -d", "reboot", "forward tcp:1 tcp:2", "root"],
 )
 def test_what_concerns_the_own_phone_alone_may_be_done(words: str) -> None:
-    assert refusal(words.split()) is None
+    assert forbidden_reason(words.split()) is None
 
 
 @pytest.mark.parametrize(
@@ -35,12 +35,12 @@ def test_what_concerns_the_own_phone_alone_may_be_done(words: str) -> None:
     ],
 )
 def test_what_would_disturb_others_is_refused_with_the_reason(words: str, why: str) -> None:
-    assert why in str(refusal(words.split()))
+    assert why in str(forbidden_reason(words.split()))
 
 
 def test_no_setting_points_adb_elsewhere() -> None:
     outer = {"ANDROID_SERIAL": "x", "ADB_VENDOR_KEYS": "y", "ANDROID_ADB_SERVER_PORT": "1", "PATH": "/bin"}
-    assert plain_environment(outer) == {"PATH": "/bin"}
+    assert environment_without_adb(outer) == {"PATH": "/bin"}
 
 
 def test_where_no_server_is_none_is_started(free_tcp_port: int) -> None:
@@ -49,14 +49,14 @@ def test_where_no_server_is_none_is_started(free_tcp_port: int) -> None:
     assert done.returncode == 5
     assert done.stderr.startswith(f"error: the adb server at 127.0.0.1:{free_tcp_port} does not answer")
     with pytest.raises(AdbServerDown):
-        check_server(shipped_adb(), free_tcp_port)
+        check_server(bundled_adb(), free_tcp_port)
 
 
 @pytest.mark.anyio
 async def test_a_server_of_another_version_is_left_alone() -> None:
     async with server_of_version(b"0020") as port:
         with pytest.raises(AdbServerDown, match=r"has version 32, .* would replace it"):
-            await asyncio.to_thread(check_server, shipped_adb(), port)
+            await asyncio.to_thread(check_server, bundled_adb(), port)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ import pytest
 
 from agents.adb.adbutils_listing import list_devices
 from agents.adb.client import AdbClient
-from agents.adb.server import AdbServer, find_record, shipped_adb
+from agents.adb.server import AdbServer, bundled_adb, find_record
 from agents.host.process import command_line, start_ticks
 from farm.core.errors import AdbServerDown
 
@@ -89,7 +89,7 @@ async def test_two_folders_have_two_servers(tmp_path: Path) -> None:
 @pytest.mark.fault(16)
 async def test_another_adb_cannot_kill_the_server(tmp_path: Path) -> None:
     async with AdbServer(tmp_path, usb=False) as server:
-        killer = [str(shipped_adb()), "-P", str(server.port), "kill-server"]
+        killer = [str(bundled_adb()), "-P", str(server.port), "kill-server"]
         await asyncio.to_thread(subprocess.run, killer, capture_output=True, check=False, timeout=20)
 
         assert await AdbClient(server.port).version() > 0

@@ -11,7 +11,7 @@ import pytest
 
 from agents.adb.client import AdbDevice
 from agents.host.process import start_ticks
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.errors import DeviceProtocol, DeviceTimeout
 
 pytestmark = pytest.mark.anyio
@@ -116,7 +116,7 @@ async def test_the_environment_of_commands_holds_nothing_of_ours(device: AdbDevi
 
 
 async def test_a_program_for_benchfarm_python_finds_its_interpreter(
-    device: AdbDevice, shared_phone: PhoneHandle, tmp_path: Path
+    device: AdbDevice, shared_phone: VirtualDeviceHandle, tmp_path: Path
 ) -> None:
     program = tmp_path / "program"
     program.write_text("#!/usr/bin/env benchfarm-python\nimport sys\nprint(sys.prefix, *sys.argv[1:])\n")

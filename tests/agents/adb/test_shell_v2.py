@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.adb.shell_v2 import HEADER, Collector, PacketId, packet, stdin_packets
+from agents.adb.shell_v2 import HEADER, OutputCollector, PacketId, packet, stdin_packets
 from farm.phone.adb.listing import SEVERAL, state_by_serial
 
 
@@ -24,7 +24,7 @@ def test_input_is_cut_into_packets_and_closed(data: bytes) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=50))), st.integers(0, 100))
 def test_what_is_kept_and_what_is_dropped_add_up(packets: list[tuple[int, bytes]], limit: int) -> None:
-    collector = Collector(limit)
+    collector = OutputCollector(limit)
     for kind, data in packets:
         collector.add(kind, data)
     result = collector.result(0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.adb.client import AdbDevice
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from farm.core.errors import DeviceProtocol, HostError, PushFailed
 
@@ -73,7 +73,7 @@ async def test_a_local_file_that_is_not_there_is_not_the_phones_fault(
 
 
 async def test_a_full_disk_refuses_the_push_and_leaves_nothing(
-    own_device: AdbDevice, phone: PhoneHandle, tmp_path: Path, source: Path
+    own_device: AdbDevice, phone: VirtualDeviceHandle, tmp_path: Path, source: Path
 ) -> None:
     set_faults(phone.state, Faults(disk_full=True))
 
@@ -84,7 +84,7 @@ async def test_a_full_disk_refuses_the_push_and_leaves_nothing(
 
 
 async def test_a_corrupted_push_looks_fine_but_for_its_digest_and_happens_once(
-    own_device: AdbDevice, phone: PhoneHandle, tmp_path: Path, source: Path
+    own_device: AdbDevice, phone: VirtualDeviceHandle, tmp_path: Path, source: Path
 ) -> None:
     set_faults(phone.state, Faults(corrupt_pushes=1))
     digests = []

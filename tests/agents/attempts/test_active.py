@@ -10,17 +10,17 @@ from random import Random
 import httpx
 import pytest
 
-from agents.attempts.attempts import Attempts
-from agents.attempts.reconcile import Decision
-from agents.devices.active import Hand
+from agents.attempts.attempts import AttemptController
+from agents.attempts.reconcile import AttemptDecision
+from agents.devices.active import ActiveAttempts
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
 from agents.host.config import AgentConfig
 from agents.link.lease import LeaseEndedError
-from agents.outbox.journal import Entry, Journal
-from agents.outbox.sender import Delivery
+from agents.outbox.journal import AttemptJournal, JournalRecord
+from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.clock import SystemClock
 from farm.core.base.ids import AttemptId
 from farm.core.jobs.attempt import AttemptState
@@ -33,28 +33,30 @@ NOBODY = 1
 ONE = AttemptId(1)
 
 
-class JournalThatListens(Journal):
+class JournalThatListens(AttemptJournal):
     """Writes down what the farm would be told of an attempt by the time that its phase is on disk."""
 
-    def __init__(self, folder: Path, hand: Hand) -> None:
+    def __init__(self, folder: Path, hand: ActiveAttempts) -> None:
         super().__init__(folder)
         self._hand = hand
         self.heard: list[tuple[AttemptState, AttemptState]] = []
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: JournalRecord) -> None:
         super().write(entry)
         (told,) = self._hand.reports()
         self.heard.append((entry.phase, told.phase))
 
 
 @asynccontextmanager
-async def attempting(bench: Bench, folder: Path) -> AsyncIterator[tuple[Attempts, JournalThatListens, Spool]]:
+async def attempting(
+    bench: Bench, folder: Path
+) -> AsyncIterator[tuple[AttemptController, JournalThatListens, Spool]]:
     """Attempts on the bench's phone, for a farm that is not there."""
     journal, spool, disk = JournalThatListens(folder / "a", bench.hand), Spool(folder / "s"), DiskThread()
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{NOBODY}") as http:
-        delivery = Delivery(FarmApi(http), spool, disk, SystemClock(), Random(1))
+        delivery = ReportDelivery(FarmApi(http), spool, disk, SystemClock(), Random(1))
         async with asyncio.TaskGroup() as tasks:
-            attempts = Attempts(
+            attempts = AttemptController(
                 hand=bench.hand,
                 runner=bench.runner,
                 delivery=delivery,
@@ -71,10 +73,10 @@ async def attempting(bench: Bench, folder: Path) -> AsyncIterator[tuple[Attempts
     disk.close()
 
 
-def begin(bench: Bench, attempts: Attempts, script: str) -> None:
+def begin(bench: Bench, attempts: AttemptController, script: str) -> None:
     entry = bench.entry(ONE, script)
     attempts.apply(
-        Decision(
+        AttemptDecision(
             start=(
                 Assignment(
                     attempt_id=ONE,
@@ -117,7 +119,7 @@ async def test_a_run_that_is_cut_short_is_ended_on_its_phone_and_reported_when_t
         for _ in range(2):
             attempts.cut_short(ONE, LeaseEndedError("the farm has not answered for 240 s"))
         await comes_true(ended.exists, "the run is ended")
-        await comes_true(lambda: bench.hand.held_by_id[ONE].cleaned, "the phone is clean")
+        await comes_true(lambda: bench.hand.attempt_by_id[ONE].cleaned, "the phone is clean")
         body = spool.find(ONE)
         assert body is not None
         trouble = Report.model_validate_json(body).evidence.trouble
@@ -128,7 +130,9 @@ async def test_a_run_that_is_cut_short_is_ended_on_its_phone_and_reported_when_t
 
 @pytest.mark.fault(28)
 @pytest.mark.invariant("I9")
-async def test_beats_wait_for_no_disk(config: AgentConfig, phone: PhoneHandle, played: PlayedFarm) -> None:
+async def test_beats_wait_for_no_disk(
+    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+) -> None:
     """The journal's next write blocks for as long as nobody reads the pipe that is in its way."""
     async with living(config):
         await played.until(lambda: phone.serial in played.devices())
@@ -145,7 +149,7 @@ async def test_beats_wait_for_no_disk(config: AgentConfig, phone: PhoneHandle, p
 
 @pytest.mark.fault(29)
 async def test_an_agent_without_room_for_evidence_says_so_with_its_beats(
-    config: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
 ) -> None:
     async with living(config.model_copy(update={"reserve_bytes": 2**50})):
         await played.until(lambda: any(said.pressure for said in played.exchanges))

@@ -7,11 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agents.attempts.artifact_cache import BlobCache
-from agents.attempts.prefetch import Prefetch
+from agents.attempts.artifact_cache import ArtifactCache
+from agents.attempts.prefetch import ArtifactPrefetcher
 from agents.farm_api import FarmApi
 from farm.core.base.ids import Digest, digest_of
-from farm.core.errors import FarmTrouble, FarmUnreachable, HostDiskFull
+from farm.core.errors import FarmFault, FarmUnreachable, HostDiskFull
 from tests.support.fake_clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -35,9 +35,9 @@ class Host:
         self.limit_bytes = limit_bytes
         self.blobs = self.restarted()
 
-    def restarted(self) -> BlobCache:
+    def restarted(self) -> ArtifactCache:
         http = httpx.AsyncClient(base_url="http://farm", transport=httpx.MockTransport(self._serve))
-        self.blobs = BlobCache(
+        self.blobs = ArtifactCache(
             self.folder,
             FarmApi(http),
             self.clock,
@@ -82,12 +82,12 @@ async def test_a_file_that_an_attempt_in_hand_needs_stays_whatever_the_limit(hos
 
 async def test_what_was_fetched_for_the_next_job_stays_until_others_come_next(host: Host) -> None:
     async with asyncio.TaskGroup() as tasks:
-        prefetch = Prefetch(blobs=host.blobs, is_disturbing=lambda: False, tasks=tasks)
-        prefetch.want([A])
+        prefetch = ArtifactPrefetcher(blobs=host.blobs, is_disturbing=lambda: False, tasks=tasks)
+        prefetch.prefetch([A])
     await host.fetch(B, C, D)
     assert A in host.there
     async with asyncio.TaskGroup() as tasks:
-        Prefetch(blobs=host.blobs, is_disturbing=lambda: True, tasks=tasks).want([B])
+        ArtifactPrefetcher(blobs=host.blobs, is_disturbing=lambda: True, tasks=tasks).prefetch([B])
     await host.fetch(C)
     assert A not in host.there
 
@@ -154,14 +154,14 @@ async def test_a_part_that_was_damaged_is_fetched_anew(tmp_path: Path) -> None:
 
     cache = cache_of(tmp_path, whole)
     (tmp_path / f"{A}.tmp").write_bytes(b"damaged")
-    with pytest.raises(FarmTrouble, match="other bytes"):
+    with pytest.raises(FarmFault, match="other bytes"):
         await cache.fetch(A)
     assert names_in(tmp_path) == set()
     assert (await cache.fetch(A)).read_bytes() == CONTENTS[0]
 
 
 async def test_what_the_farm_does_not_have_leaves_no_part_of_itself(tmp_path: Path) -> None:
-    with pytest.raises(FarmTrouble):
+    with pytest.raises(FarmFault):
         await cache_of(tmp_path, lambda request: httpx.Response(500)).fetch(A)
     assert names_in(tmp_path) == set()
 
@@ -181,7 +181,7 @@ async def test_a_farm_that_starts_anew_behind_its_proxy_costs_nothing_of_what_is
 
     cache = cache_of(tmp_path, farm)
     for _ in range(2):
-        with pytest.raises(FarmTrouble):
+        with pytest.raises(FarmFault):
             await cache.fetch(A)
     assert (await cache.fetch(A)).read_bytes() == CONTENTS[0]
     assert asked == [None, "bytes=50-", "bytes=50-"]
@@ -191,14 +191,14 @@ async def test_a_part_that_is_whole_already_is_fetched_anew(tmp_path: Path) -> N
     answers = iter([httpx.Response(200, content=_all_but_the_end()), httpx.Response(416)])
     cache = cache_of(tmp_path, lambda request: next(answers, _whole()))
     for _ in range(2):
-        with pytest.raises(FarmTrouble):
+        with pytest.raises(FarmFault):
             await cache.fetch(A)
     assert (await cache.fetch(A)).read_bytes() == CONTENTS[0]
 
 
-def cache_of(folder: Path, handler: Callable[[httpx.Request], httpx.Response]) -> BlobCache:
+def cache_of(folder: Path, handler: Callable[[httpx.Request], httpx.Response]) -> ArtifactCache:
     http = httpx.AsyncClient(base_url="http://farm", transport=httpx.MockTransport(handler))
-    return BlobCache(folder, FarmApi(http), FakeClock(), limit_bytes=1000)
+    return ArtifactCache(folder, FarmApi(http), FakeClock(), limit_bytes=1000)
 
 
 def _whole() -> httpx.Response:

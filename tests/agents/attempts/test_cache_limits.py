@@ -6,7 +6,7 @@ import pytest
 
 from agents.device.run.supervisor import supervisor_file
 from agents.host.config import AgentConfig
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.runs.plan import PlanFile
 from tests.support.agents.fake_farm import PlayedFarm, living
 
@@ -15,14 +15,14 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def small(config: AgentConfig) -> AgentConfig:
-    return config.model_copy(update={"cache_limit_bytes": 1, "phone_cache_limit_bytes": 1})
+    return config.model_copy(update={"cache_limit_bytes": 1, "device_cache_limit_bytes": 1})
 
 
 def named(file: PlanFile, name: str) -> PlanFile:
     return replace(file, name=name)
 
 
-def on_phone(phone: PhoneHandle) -> set[str]:
+def on_phone(phone: VirtualDeviceHandle) -> set[str]:
     (folder,) = phone.state.glob("**/benchfarm/cache")
     return {path.name for path in folder.iterdir()}
 
@@ -32,7 +32,7 @@ def on_host(config: AgentConfig) -> set[str]:
 
 
 async def test_a_plan_larger_than_both_caches_runs_and_the_next_one_takes_its_place(
-    small: AgentConfig, phone: PhoneHandle, played: PlayedFarm
+    small: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
 ) -> None:
     first = (named(played.add_file(b"a" * 1000), "a"), named(played.add_file(b"b" * 2000), "b"))
     second = named(played.add_file(b"c" * 3000), "c")

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from agents.host.config import AgentConfig
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.api.app import create_app
 from farm.api.context import Context
 from farm.clock import SystemClock
@@ -67,7 +67,7 @@ async def until(http: httpx.AsyncClient, path: str, **wanted: str) -> dict[str, 
 
 @pytest.mark.invariant("I7", "I16")
 async def test_a_cancelled_run_is_stopped_on_its_phone_which_then_runs_the_next(
-    config: AgentConfig, phone: PhoneHandle, port: int, tmp_path: Path
+    config: AgentConfig, phone: VirtualDeviceHandle, port: int, tmp_path: Path
 ) -> None:
     app = create_app(FarmConfig(data_dir=tmp_path / "farm"), SystemClock())
     async with serving(app, port, lifespan="on"):

@@ -7,12 +7,12 @@ import pytest
 from fastapi import Response
 
 from agents.host.config import AgentConfig
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.processes import journal
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
 from farm.core.jobs.attempt import AttemptState
-from farm.wire.agents.protocol import CleanUp, Exchange, ExchangeAnswer
+from farm.wire.agents.protocol import CleanupOrder, Exchange, ExchangeAnswer
 from tests.support.agents.fake_farm import PlayedFarm, comes_true, living, serving
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +23,7 @@ class FarmThatWantsOrder(PlayedFarm):
 
     def __init__(self) -> None:
         super().__init__()
-        self.wanted: CleanUp | None = None
+        self.wanted: CleanupOrder | None = None
 
     async def _exchange(self, session_id: int, said: Exchange) -> Response:
         answer = await super()._exchange(session_id, said)
@@ -43,11 +43,11 @@ async def played(port: int) -> AsyncIterator[FarmThatWantsOrder]:
 
 @pytest.mark.invariant("I7")
 async def test_a_phone_is_cleaned_up_to_a_fence_that_it_never_saw(
-    played: FarmThatWantsOrder, config: AgentConfig, phone: PhoneHandle
+    played: FarmThatWantsOrder, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     async with living(config):
         await played.until(lambda: played.cleaned(phone.serial) == 0)
-        played.wanted = CleanUp(device_id=DeviceId(phone.serial), fence=41)
+        played.wanted = CleanupOrder(device_id=DeviceId(phone.serial), fence=41)
         await played.until(lambda: played.cleaned(phone.serial) == 41)
         played.wanted = None
         played.assign(42, phone.serial, "echo fine")
@@ -57,10 +57,10 @@ async def test_a_phone_is_cleaned_up_to_a_fence_that_it_never_saw(
 @pytest.mark.invariant("I8")
 @pytest.mark.fault(22)
 async def test_a_run_of_another_host_goes_on_until_the_farm_wants_its_end(
-    played: FarmThatWantsOrder, config: AgentConfig, phone: PhoneHandle
+    played: FarmThatWantsOrder, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     """A phone on TCP that two agents are told to connect: the second must not end the first one's run."""
-    alive = partial(journal.open_entries, phone.state / journal.FILE)
+    alive = partial(journal.open_runs, phone.state / journal.FILE)
     screen = phone.state / "settings/global/stay_on_while_plugged_in"
     screen.parent.mkdir(parents=True, exist_ok=True)
     screen.write_text("3\n")
@@ -73,26 +73,26 @@ async def test_a_run_of_another_host_goes_on_until_the_farm_wants_its_end(
         await played.until(lambda: played.cleaned(phone.serial) == 6)
         assert alive()
         assert screen.read_text() == "15\n", "what the run was promised"
-        played.wanted = CleanUp(device_id=DeviceId(phone.serial), fence=7)
+        played.wanted = CleanupOrder(device_id=DeviceId(phone.serial), fence=7)
         await played.until(lambda: played.cleaned(phone.serial) == 7)
         await comes_true(lambda: not alive(), "the run has ended")
         assert screen.read_text() == "3\n"
 
 
 async def test_a_run_in_hand_is_not_cleaned_away(
-    played: FarmThatWantsOrder, config: AgentConfig, phone: PhoneHandle
+    played: FarmThatWantsOrder, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     """An answer that was on its way when the run was granted."""
     async with living(config):
         played.assign(7, phone.serial, "sleep 1; echo fine")
         await played.until(lambda: bool(played.exchanges) and played.phase(7) is AttemptState.MEASURING)
-        played.wanted = CleanUp(device_id=DeviceId(phone.serial), fence=7)
+        played.wanted = CleanupOrder(device_id=DeviceId(phone.serial), fence=7)
         assert (await played.reported(7)).stdout == "fine\n"
 
 
 @pytest.mark.fault(14)
 async def test_a_phone_that_cannot_be_cleaned_says_why_until_it_is_clean(
-    played: FarmThatWantsOrder, config: AgentConfig, phone: PhoneHandle
+    played: FarmThatWantsOrder, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     def said() -> str | None:
         report = played.devices().get(phone.serial)

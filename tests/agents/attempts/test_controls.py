@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from agents.attempts.runner import PutOff
+from agents.attempts.runner import DeferredRun
 from agents.device.control.controls import set_controls
-from agents.outbox.journal import Entry
-from agents.virtual.pool import PhoneHandle
+from agents.outbox.journal import JournalRecord
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from agents.virtual.state.sysfs import set_clock_limit, set_clusters
 from farm.core.devices.condition import Gates, ThermalStatus
-from farm.core.devices.controls import ControlLevel, Controls, Screen, control_level, unheld
+from farm.core.devices.controls import ControlLevel, Controls, Screen, control_deviations, control_level
 from farm.core.devices.hardware import Cluster
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.throttling import throttling
+from farm.core.runs.throttling import throttling_reasons
 from tests.support.agents.rooted_device import make_rooted
 from tests.support.agents.runner_fixture import Bench, benched, unheard
 
@@ -28,7 +28,7 @@ FAST = Cluster(cores=(1,), min_hz=500_000_000, max_hz=2_500_000_000)
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
+async def bench(tmp_path: Path, phone: VirtualDeviceHandle) -> AsyncIterator[Bench]:
     set_clusters(phone.state, [SLOW, FAST])
     async with benched(tmp_path, phone) as bench:
         yield bench
@@ -36,7 +36,7 @@ async def bench(tmp_path: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
 
 def entry_with(
     bench: Bench, fence: int, script: str, controls: Controls, gates: Gates | None = None
-) -> Entry:
+) -> JournalRecord:
     # In a plan a dollar is a placeholder's.
     entry = bench.entry(fence, script.replace("$", "$$"))
     gates = gates or Gates(min_storage_bytes=0, wait_s=0)
@@ -48,7 +48,7 @@ def clocks(bench: Bench) -> dict[str, str]:
     return {str(file): file.read_text() for file in files}
 
 
-async def evidence_of(bench: Bench, entry: Entry) -> Evidence:
+async def evidence_of(bench: Bench, entry: JournalRecord) -> Evidence:
     ending = await bench.runner.run(entry, unheard, adopt=False)
     assert isinstance(ending, Evidence), ending
     return ending
@@ -64,7 +64,9 @@ async def test_a_run_on_the_fast_cores_with_fixed_clocks_says_so_and_leaves_noth
     evidence = await evidence_of(bench, entry_with(bench, 1, show, controls))
     assert evidence.trouble is None, evidence.trouble
     assert evidence.stdout.split() == ["performance", "Cpus_allowed_list:", "1"]
-    held = {state.name: (state.before, state.held_before, state.held_after) for state in evidence.controls}
+    held = {
+        state.name: (state.before, state.actual_before, state.actual_after) for state in evidence.controls
+    }
     assert held["cores"] == (None, "1", "1")
     assert held["policy0.governor"] == ("schedutil", "performance", "performance")
     assert control_level(evidence.controls) is ControlLevel.FIXED
@@ -102,7 +104,7 @@ async def test_a_clock_that_does_not_hold_puts_the_run_off_and_is_put_back(bench
         bench, 1, "echo ran", Controls(max_hz=1_000_000_000), Gates(wait_s=0, full_clocks=False)
     )
     ending = await bench.runner.run(entry, unheard, adopt=False)
-    assert isinstance(ending, PutOff)
+    assert isinstance(ending, DeferredRun)
     assert ending.reason.startswith("policy0.max_hz is Linux")
     fast = bench.handle.state / "sys/devices/system/cpu/cpufreq/policy1/scaling_max_freq"
     assert fast.read_text().strip() == "2500000"
@@ -161,10 +163,10 @@ async def test_what_was_set_of_screen_and_wakefulness_is_read_back_around_the_ru
     await bench.phone()
     (bench.handle.state / "wakefulness").write_text("Asleep\n")
     evidence = await evidence_of(bench, entry_with(bench, 1, "true", Controls()))
-    rows = {state.name: (state.asked, state.before, state.held_before) for state in evidence.controls}
+    rows = {state.name: (state.asked, state.before, state.actual_before) for state in evidence.controls}
     assert rows == {"stay_awake": ("on", "off", "on"), "screen": ("on", "off", "on")}
-    assert {state.held_after for state in evidence.controls} == {"on"}
-    assert unheld(evidence.controls) == []
+    assert {state.actual_after for state in evidence.controls} == {"on"}
+    assert control_deviations(evidence.controls) == []
     assert control_level(evidence.controls) is ControlLevel.FREE
     await bench.runner.clear(bench.device_id, 1)
     assert (bench.handle.state / "wakefulness").read_text() == "Asleep\n"
@@ -174,7 +176,7 @@ async def test_a_screen_that_is_turned_off_in_mid_run_shows_in_what_was_read_bac
     await bench.phone()
     script = "input keyevent KEYCODE_SLEEP; settings put global stay_on_while_plugged_in 0"
     evidence = await evidence_of(bench, entry_with(bench, 1, script, Controls()))
-    assert unheld(evidence.controls) == [
+    assert control_deviations(evidence.controls) == [
         "stay_awake was off after the run, on was asked for",
         "screen was off after the run, on was asked for",
     ]
@@ -184,13 +186,13 @@ async def test_a_phone_that_does_not_stay_awake_puts_the_run_off(bench: Bench) -
     await bench.phone()
     (bench.handle.state / "bin/svc").write_text("#!/bin/sh\n")
     ending = await bench.runner.run(entry_with(bench, 1, "true", Controls()), unheard, adopt=False)
-    assert isinstance(ending, PutOff)
+    assert isinstance(ending, DeferredRun)
     assert ending.reason == "it is not set to stay awake while it is plugged in"
     left = await evidence_of(bench, entry_with(bench, 2, "true", Controls(stay_awake=False)))
     assert [state.name for state in left.controls] == ["screen"]
 
 
-async def changed_while_it_runs(bench: Bench, entry: Entry, faults: Faults) -> Evidence:
+async def changed_while_it_runs(bench: Bench, entry: JournalRecord, faults: Faults) -> Evidence:
     """Have the phone change in the middle of a run that goes on until the phone itself shows it."""
     running = asyncio.create_task(evidence_of(bench, entry))
     await begun(bench, running)
@@ -215,12 +217,12 @@ async def test_a_phone_that_heats_up_in_mid_run_shows_it_and_keeps_the_next_run_
     assert evidence.exit is not None
     assert evidence.after is not None
     assert evidence.after.thermal_status is ThermalStatus.SEVERE
-    assert list(throttling(evidence, entry.plan.gates)) == [
+    assert list(throttling_reasons(evidence, entry.plan.gates)) == [
         "thermal status SEVERE after the run, at most NONE"
     ]
     await bench.runner.clear(bench.device_id, 1)
     ending = await bench.runner.run(entry_with(bench, 2, "true", Controls()), unheard, adopt=False)
-    assert isinstance(ending, PutOff)
+    assert isinstance(ending, DeferredRun)
     assert "thermal status SEVERE" in ending.reason
 
 
@@ -235,11 +237,11 @@ async def test_a_clock_that_is_limited_in_mid_run_shows_and_keeps_the_next_run_w
     running = asyncio.create_task(evidence_of(bench, entry))
     await begun(bench, running)
     set_clock_limit(bench.handle.state, "policy1", 1_900_000_000)
-    shown = list(throttling(await running, entry.plan.gates))
+    shown = list(throttling_reasons(await running, entry.plan.gates))
     assert shown == ["policy1 is limited to 1.90 of 2.50 GHz after the run"]
     await bench.runner.clear(bench.device_id, 1)
     ending = await bench.runner.run(entry_with(bench, 2, "true", Controls()), unheard, adopt=False)
-    assert isinstance(ending, PutOff)
+    assert isinstance(ending, DeferredRun)
     assert ending.reason == "policy1 is limited to 1.90 of 2.50 GHz"
 
 
@@ -255,7 +257,7 @@ async def test_a_charger_that_is_pulled_in_mid_run_shows_and_keeps_the_next_run_
     assert (evidence.before.plugged, evidence.after.plugged) == ("ac", "none")
     await bench.runner.clear(bench.device_id, 1)
     ending = await bench.runner.run(entry_with(bench, 2, "true", Controls(), gates), unheard, adopt=False)
-    assert isinstance(ending, PutOff)
+    assert isinstance(ending, DeferredRun)
     assert "not plugged in" in ending.reason
 
 
@@ -276,7 +278,7 @@ async def test_a_screen_that_somebody_turned_off_is_turned_on_again_before_the_n
     assert evidence.before.screen_on is True
     # Later, on a phone that is known to be kept awake.
     await bench.runner.clear(bench.device_id, 1, stay_awake=True)
-    (await bench.phone()).memory.take_look(0.0)
+    (await bench.phone()).memory.take_preflight(0.0)
     be_seen(bench, "Asleep", wakes=True)
     evidence = await evidence_of(bench, entry_with(bench, 2, "true", Controls()))
     assert evidence.before is not None
@@ -287,7 +289,7 @@ async def test_a_run_does_not_begin_while_the_screen_stays_off(bench: Bench) -> 
     await bench.phone()
     be_seen(bench, "Asleep", wakes=False)
     ending = await bench.runner.run(entry_with(bench, 1, "true", Controls()), unheard, adopt=False)
-    assert isinstance(ending, PutOff)
+    assert isinstance(ending, DeferredRun)
     assert ending.reason == "the screen is off, it is to be on"
 
 

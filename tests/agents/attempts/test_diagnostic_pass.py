@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agents.attempts.runner import PutOff
+from agents.attempts.runner import DeferredRun
 from agents.device.paths import work_folder
 from agents.device.run.diagnostic_pass import part_folder, start_part
-from agents.outbox.journal import Entry, Phase
+from agents.outbox.journal import AttemptPhase, JournalRecord
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.plan import UncountedPass
+from farm.core.runs.plan import DiagnosticPass
 from tests.support.agents.runner_fixture import Bench, unheard
 
 pytestmark = pytest.mark.anyio
@@ -23,8 +23,8 @@ VLOG = "debug.nn.vlog"
 PROGRAM = f'pwd; echo $$WORD; [ "$$(getprop {VLOG})" = all ] && log -t ExecutionPlan "told with $$WORD"; true'
 
 
-def plan_pass(script: str = PROGRAM, *, timeout_s: float = 20.0, name: str = "placement") -> UncountedPass:
-    return UncountedPass(
+def plan_pass(script: str = PROGRAM, *, timeout_s: float = 20.0, name: str = "placement") -> DiagnosticPass:
+    return DiagnosticPass(
         name=name,
         argv=("sh", "-c", script),
         env={"WORD": "${work}"},
@@ -34,15 +34,15 @@ def plan_pass(script: str = PROGRAM, *, timeout_s: float = 20.0, name: str = "pl
     )
 
 
-def explained(bench: Bench, script: str, passes: Sequence[UncountedPass], fence: int = 1) -> Entry:
+def explained(bench: Bench, script: str, passes: Sequence[DiagnosticPass], fence: int = 1) -> JournalRecord:
     entry = bench.entry(fence, script)
     return replace(entry, plan=replace(entry.plan, passes=tuple(passes)))
 
 
-async def run(bench: Bench, entry: Entry) -> Evidence:
+async def run(bench: Bench, entry: JournalRecord) -> Evidence:
     await bench.phone()
     found = await bench.runner.run(entry, unheard, adopt=False)
-    assert not isinstance(found, PutOff)
+    assert not isinstance(found, DeferredRun)
     return found
 
 
@@ -105,9 +105,9 @@ async def test_a_phone_that_goes_away_in_a_pass_costs_the_pass_only(bench: Bench
 
 
 async def test_the_evidence_is_on_disk_before_a_pass_begins(bench: Bench) -> None:
-    noted: list[tuple[Phase, Evidence]] = []
+    noted: list[tuple[AttemptPhase, Evidence]] = []
 
-    async def note(phase: Phase, draft: Evidence) -> None:
+    async def note(phase: AttemptPhase, draft: Evidence) -> None:
         noted.append((phase, draft))
 
     await bench.phone()
@@ -125,7 +125,7 @@ async def test_an_agent_that_is_killed_in_a_pass_brings_the_run_home_and_cleans_
     entry = explained(bench, "echo measured", [plan_pass("sleep 60 & sleep 60")])
     noted: list[Evidence] = []
 
-    async def note(phase: Phase, draft: Evidence) -> None:
+    async def note(phase: AttemptPhase, draft: Evidence) -> None:
         noted.append(draft)
 
     running = asyncio.create_task(bench.runner.run(entry, note, adopt=False))

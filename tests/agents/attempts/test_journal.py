@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agents.outbox.journal import Journal, new_entry
+from agents.outbox.journal import AttemptJournal, new_journal_record
 from farm.core.base.ids import AttemptId, Digest
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
@@ -26,12 +26,12 @@ PLAN = RunPlan(
 def test_an_attempt_comes_back_as_it_was_written(tmp_path: Path) -> None:
     draft = Evidence(fence=1, argv=("true",), before=condition(), waited_s=2.5)
     written = entry(plan=PLAN, phase=AttemptState.MEASURING, draft=draft)
-    Journal(tmp_path).write(written)
-    assert Journal(tmp_path).entries() == [written]
+    AttemptJournal(tmp_path).write(written)
+    assert AttemptJournal(tmp_path).entries() == [written]
 
 
 def test_the_last_phase_counts(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = AttemptJournal(tmp_path)
     journal.write(entry(phase=AttemptState.PREPARING))
     journal.write(entry(phase=AttemptState.MEASURING))
     assert [each.phase for each in journal.entries()] == [AttemptState.MEASURING]
@@ -39,20 +39,20 @@ def test_the_last_phase_counts(tmp_path: Path) -> None:
 
 @pytest.mark.fault(23, 24)
 def test_a_crash_before_the_rename_leaves_the_phase_before(tmp_path: Path) -> None:
-    Journal(tmp_path).write(entry(phase=AttemptState.PREPARING))
+    AttemptJournal(tmp_path).write(entry(phase=AttemptState.PREPARING))
     (tmp_path / "1.json.tmp").write_bytes(b'{"attempt_id": 1, "phase": "meas')
-    assert [each.phase for each in Journal(tmp_path).entries()] == [AttemptState.PREPARING]
+    assert [each.phase for each in AttemptJournal(tmp_path).entries()] == [AttemptState.PREPARING]
 
 
 def test_attempts_come_in_the_order_of_their_fences(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = AttemptJournal(tmp_path)
     for attempt_id in (12, 9, 100):
         journal.write(entry(attempt_id))
     assert [each.fence for each in journal.entries()] == [9, 12, 100]
 
 
 def test_an_entry_that_cannot_be_read_is_put_aside_and_holds_up_no_other(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = AttemptJournal(tmp_path)
     journal.write(entry(1))
     (tmp_path / "2.json").write_text("{}")
     with capture_logs() as logs:
@@ -62,13 +62,13 @@ def test_an_entry_that_cannot_be_read_is_put_aside_and_holds_up_no_other(tmp_pat
 
 
 def test_a_removed_attempt_is_gone(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = AttemptJournal(tmp_path)
     journal.write(entry(1))
     journal.remove(AttemptId(1))
     assert journal.entries() == []
 
 
 def test_a_fresh_attempt_has_done_nothing_yet() -> None:
-    fresh = new_entry(assignment(4), PLAN)
+    fresh = new_journal_record(assignment(4), PLAN)
     assert fresh.phase is AttemptState.CLAIMED
     assert fresh.draft == Evidence(fence=4)

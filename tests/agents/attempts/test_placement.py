@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.host.config import AgentConfig
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.api.context import Context
 from farm.core.base.ids import Digest, MatrixId, digest_of
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
@@ -101,7 +101,7 @@ def measured(context: Context) -> list[tuple[str, str]]:
 
 
 async def test_an_nnapi_run_is_proven_by_its_pass_and_the_next_one_by_that(
-    config: AgentConfig, phone: PhoneHandle, port: int, tmp_path: Path
+    config: AgentConfig, phone: VirtualDeviceHandle, port: int, tmp_path: Path
 ) -> None:
     app = farm_app(tmp_path / "farm", Calls())
     async with serving(app, port, lifespan="on"), living(with_token(config, app)):

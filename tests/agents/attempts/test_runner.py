@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.device.run.gates import keep_awake
+from agents.device.run.gates import keep_device_awake
 from agents.device.run.run_control import start_run
 from agents.device.state.conditions import read_condition
-from agents.outbox.journal import Phase
-from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
+from agents.outbox.journal import AttemptPhase
+from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from farm.clock import SystemClock
 from farm.core.devices.controls import Controls
 from farm.core.jobs.attempt import AttemptState
@@ -38,7 +38,7 @@ async def test_a_run_is_adopted_although_the_phone_is_away_for_a_moment(bench: B
 async def test_a_run_that_was_noted_and_not_started_is_started_by_the_next_life(bench: Bench) -> None:
     phone = await bench.phone()
     # As the earlier life left it.
-    await keep_awake(phone.device, phone.facts.work_root, Controls())
+    await keep_device_awake(phone.device, phone.facts.work_root, Controls())
     before = await read_condition(phone.device, phone.facts.work_root, SystemClock().now())
     noted = bench.entry(1, "echo $WORD")
     draft = Evidence(fence=1, argv=noted.plan.argv, before=before)
@@ -64,9 +64,9 @@ async def test_a_run_that_was_noted_before_the_phone_restarted_is_not_started(be
 
 async def test_a_warm_job_is_three_calls_to_the_phone_and_one_phase_on_disk(bench: Bench) -> None:
     """Start; wait, with what the run left; clean up, with all that the next one has to know."""
-    phone, phases = await bench.phone(), list[Phase]()
+    phone, phases = await bench.phone(), list[AttemptPhase]()
 
-    async def note(phase: Phase, draft: Evidence) -> None:
+    async def note(phase: AttemptPhase, draft: Evidence) -> None:
         phases.append(phase)
 
     for fence in (1, 2, 3):
@@ -105,7 +105,7 @@ async def test_a_screen_that_waited_for_a_next_run_is_let_go_when_none_comes(
     await bench.runner.run(bench.entry(1, "true"), unheard, adopt=False)
     await bench.runner.clear(bench.device_id, 1, stay_awake=True)
     assert screen.read_text() == "15\n"
-    await bench.runner.stand_by(bench.device_id, lambda: not next_comes)
+    await bench.runner.await_next_run(bench.device_id, lambda: not next_comes)
     assert screen.read_text() == ("15\n" if next_comes else "3\n")
 
 
@@ -123,14 +123,14 @@ async def test_a_phone_that_cannot_be_cleaned_is_not_called_online_for_long(benc
 
 
 @pytest.fixture
-def phone_alone(tmp_path: Path) -> Iterator[PhoneHandle]:
+def phone_alone(tmp_path: Path) -> Iterator[VirtualDeviceHandle]:
     """One with a CPU of its own, as phones have."""
-    yield start_phones(1, tmp_path / "alone", shared_cpu=False)[0]
-    stop_phones(tmp_path / "alone")
+    yield start_devices(1, tmp_path / "alone", shared_cpu=False)[0]
+    stop_devices(tmp_path / "alone")
 
 
 async def test_nobody_looks_at_a_phone_while_a_run_is_measured_there(
-    tmp_path: Path, phone_alone: PhoneHandle
+    tmp_path: Path, phone_alone: VirtualDeviceHandle
 ) -> None:
     begun, go = tmp_path / "begun", tmp_path / "go"
     async with benched(tmp_path, phone_alone, look_s=0.2) as bench:

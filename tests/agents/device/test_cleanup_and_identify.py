@@ -9,10 +9,10 @@ from agents.adb.client import AdbDevice
 from agents.device.control.identify import identify
 from agents.device.files.device_cache import ensure_cached
 from agents.device.paths import cache_folder
-from agents.device.run.cleanup import clean_phone
+from agents.device.run.cleanup import clean_device
 from agents.device.run.run_control import start_run
 from agents.device.run.supervisor import supervisor_file
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import DeviceProtocol
 from farm.core.runs.plan import PlanFile
@@ -22,13 +22,17 @@ pytestmark = pytest.mark.anyio
 LABEL = "bench 3; it's $HOME's"
 
 
-async def test_a_phone_shows_its_label_as_it_is_written(device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_a_phone_shows_its_label_as_it_is_written(
+    device: AdbDevice, phone: VirtualDeviceHandle
+) -> None:
     done = await identify(device, LABEL, show_s=0)
     assert (phone.state / "notifications" / "benchfarm").read_text() == f"{LABEL}\n"
     assert repr(LABEL) in done
 
 
-async def test_a_phone_that_posts_no_notifications_blinks(device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_a_phone_that_posts_no_notifications_blinks(
+    device: AdbDevice, phone: VirtualDeviceHandle
+) -> None:
     (phone.state / "bin" / "cmd").write_text("#!/bin/sh\necho 'no shell command' >&2\nexit 255\n")
     (phone.state / "bin" / "sleep").write_text("#!/bin/sh\n")
     (phone.state / "bin" / "input").write_text('#!/bin/sh\necho "$2" >>"$HOME/keys"\n')
@@ -38,7 +42,9 @@ async def test_a_phone_that_posts_no_notifications_blinks(device: AdbDevice, pho
     assert keys == ["KEYCODE_WAKEUP", *["KEYCODE_SLEEP", "KEYCODE_WAKEUP"] * 4]
 
 
-async def test_a_phone_without_a_screen_to_blink_says_so(device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_a_phone_without_a_screen_to_blink_says_so(
+    device: AdbDevice, phone: VirtualDeviceHandle
+) -> None:
     for name in ("cmd", "input"):
         (phone.state / "bin" / name).write_text("#!/bin/sh\necho 'no such service' >&2\nexit 1\n")
     with pytest.raises(DeviceProtocol, match="no such service"):
@@ -50,14 +56,14 @@ async def test_cleaning_ends_left_runs_and_frees_the_cache_but_for_the_superviso
 ) -> None:
     await fill_cache(device, work_root, tmp_path, b"x" * 1000, b"y" * 234)
     await start_run(device, work_root, 7, ("sleep", "600"), {}, 600.0)
-    freed = await clean_phone(device, work_root)
+    freed = await clean_device(device, work_root)
     assert (freed.files, freed.freed_bytes) == (2, 1234)
     assert await names_in(device, cache_folder(work_root)) == [supervisor_file().digest]
     assert await names_in(device, f"{work_root}/benchfarm/runs") == []
 
 
 async def test_cleaning_a_phone_that_nothing_ran_on_frees_nothing(device: AdbDevice, work_root: str) -> None:
-    freed = await clean_phone(device, work_root)
+    freed = await clean_device(device, work_root)
     assert (freed.files, freed.freed_bytes) == (0, 0)
 
 

@@ -14,12 +14,12 @@ from agents.device.control.controls import restore_controls, set_controls
 from agents.device.paths import controls_record, run_folder
 from agents.device.run.collect import CollectedRun, collect_command, collect_run
 from agents.device.run.run_control import RunStatus, clean_run, run_status, start_run, wait_run
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.sysfs import set_clusters
-from farm.core.devices.controls import Controls, ControlState, unheld
+from farm.core.devices.controls import Controls, ControlState, control_deviations
 from farm.core.devices.hardware import Cluster
 from farm.core.errors import ControlImpossible, DeviceProtocol
-from farm.phone.settings.control_state import held_afterwards
+from farm.phone.settings.control_state import with_read_back
 from tests.support.agents.rooted_device import make_rooted
 
 pytestmark = pytest.mark.anyio
@@ -29,18 +29,18 @@ FIXED = Controls(governor="performance", min_hz=1_400_000_000, max_hz=2_200_000_
 
 
 @pytest.fixture
-def rooted(phone: PhoneHandle) -> PhoneHandle:
+def rooted(phone: VirtualDeviceHandle) -> VirtualDeviceHandle:
     """A phone with root and two clusters."""
     make_rooted(phone.state)
     set_clusters(phone.state, [LITTLE, BIG])
     return phone
 
 
-def clock(phone: PhoneHandle, policy: str, file: str) -> str:
+def clock(phone: VirtualDeviceHandle, policy: str, file: str) -> str:
     return (phone.state / f"sys/devices/system/cpu/cpufreq/{policy}/scaling_{file}").read_text().strip()
 
 
-def all_files(phone: PhoneHandle) -> dict[str, str]:
+def all_files(phone: VirtualDeviceHandle) -> dict[str, str]:
     files = (phone.state / "sys").rglob("*")
     return {str(file): file.read_text() for file in files if file.is_file()}
 
@@ -64,13 +64,13 @@ async def collected(device: AdbDevice, work_root: str, fence: int) -> CollectedR
 
 
 async def test_clocks_are_set_within_what_each_cluster_can_do_and_read_back(
-    device: AdbDevice, work_root: str, rooted: PhoneHandle
+    device: AdbDevice, work_root: str, rooted: VirtualDeviceHandle
 ) -> None:
     states = await set_controls(device, work_root, 1, FIXED)
-    assert unheld(states) == []
+    assert control_deviations(states) == []
     by_name = {state.name: state for state in states}
     assert by_name["policy0.governor"] == ControlState(
-        name="policy0.governor", asked="performance", before="schedutil", held_before="performance"
+        name="policy0.governor", asked="performance", before="schedutil", actual_before="performance"
     )
     # 2.2 GHz is more than the small cores can do.
     assert by_name["policy0.max_hz"].asked == "1800000000"
@@ -79,7 +79,7 @@ async def test_clocks_are_set_within_what_each_cluster_can_do_and_read_back(
 
 
 async def test_a_runs_end_puts_everything_back_after_it_was_read_back(
-    device: AdbDevice, work_root: str, rooted: PhoneHandle
+    device: AdbDevice, work_root: str, rooted: VirtualDeviceHandle
 ) -> None:
     before = all_files(rooted)
     states = await set_controls(device, work_root, 1, FIXED)
@@ -89,14 +89,14 @@ async def test_a_runs_end_puts_everything_back_after_it_was_read_back(
     run = await collected(device, work_root, 1)
     assert all_files(rooted) == before
     assert not is_recorded(work_root)
-    assert unheld(held_afterwards(states, run.held)) == [
+    assert control_deviations(with_read_back(states, run.held)) == [
         "policy4.max_hz was 900000000 after the run, 2200000000 was asked for"
     ]
 
 
 @pytest.mark.parametrize("ends_by", ["clean-up", "kill of the supervisor", "the agent's next contact"])
 async def test_whatever_ends_a_run_puts_everything_back(
-    device: AdbDevice, work_root: str, rooted: PhoneHandle, ends_by: str
+    device: AdbDevice, work_root: str, rooted: VirtualDeviceHandle, ends_by: str
 ) -> None:
     before = all_files(rooted)
     await set_controls(device, work_root, 1, FIXED)
@@ -114,7 +114,7 @@ async def test_whatever_ends_a_run_puts_everything_back(
 
 
 async def test_a_run_that_goes_on_without_its_agent_puts_everything_back(
-    device: AdbDevice, work_root: str, rooted: PhoneHandle
+    device: AdbDevice, work_root: str, rooted: VirtualDeviceHandle
 ) -> None:
     before = all_files(rooted)
     await set_controls(device, work_root, 1, FIXED)
@@ -127,7 +127,7 @@ async def test_a_run_that_goes_on_without_its_agent_puts_everything_back(
 
 
 async def test_another_boot_has_forgotten_all_that_was_set(
-    device: AdbDevice, work_root: str, rooted: PhoneHandle
+    device: AdbDevice, work_root: str, rooted: VirtualDeviceHandle
 ) -> None:
     await set_controls(device, work_root, 1, FIXED)
     make_record_of_another_boot(work_root)
@@ -137,7 +137,7 @@ async def test_another_boot_has_forgotten_all_that_was_set(
 
 
 async def test_a_second_setting_begins_with_what_there_was_before_the_first(
-    device: AdbDevice, work_root: str, rooted: PhoneHandle
+    device: AdbDevice, work_root: str, rooted: VirtualDeviceHandle
 ) -> None:
     before = all_files(rooted)
     await set_controls(device, work_root, 1, FIXED)
@@ -147,37 +147,41 @@ async def test_a_second_setting_begins_with_what_there_was_before_the_first(
     assert all_files(rooted) == before
 
 
-async def test_cores_are_switched_off_and_on(device: AdbDevice, work_root: str, rooted: PhoneHandle) -> None:
+async def test_cores_are_switched_off_and_on(
+    device: AdbDevice, work_root: str, rooted: VirtualDeviceHandle
+) -> None:
     states = await set_controls(device, work_root, 1, Controls(online="0-3"))
     online = rooted.state / "sys/devices/system/cpu"
     assert [(online / f"cpu{core}/online").read_text().strip() for core in (3, 4, 5)] == ["1", "0", "0"]
-    assert unheld(states) == []
+    assert control_deviations(states) == []
     await restore_controls(device, work_root)
     assert (online / "cpu4/online").read_text().strip() == "1"
 
 
 async def test_a_core_that_cannot_be_switched_is_said_not_to_be(
-    device: AdbDevice, work_root: str, rooted: PhoneHandle
+    device: AdbDevice, work_root: str, rooted: VirtualDeviceHandle
 ) -> None:
     off = await set_controls(device, work_root, 1, Controls(online="4-6"))
-    assert [words for words in unheld(off) if words.startswith("cpu0.online could not be set to 0")]
+    assert [
+        words for words in control_deviations(off) if words.startswith("cpu0.online could not be set to 0")
+    ]
     missing = await set_controls(device, work_root, 1, Controls(online="0-7"))
     assert [state.name for state in missing if state.problem] == ["cpu7.online"]
 
 
 async def test_cores_that_are_off_have_no_clocks_to_set(
-    device: AdbDevice, work_root: str, rooted: PhoneHandle
+    device: AdbDevice, work_root: str, rooted: VirtualDeviceHandle
 ) -> None:
     # All files of such a policy fail to be read; here they are gone.
     shutil.rmtree(rooted.state / "sys/devices/system/cpu/cpufreq/policy4")
     (rooted.state / "sys/devices/system/cpu/cpufreq/policy4").mkdir()
     states = await set_controls(device, work_root, 1, Controls(online="0-3", governor="performance"))
-    assert unheld(states) == []
+    assert control_deviations(states) == []
     assert "policy4.governor" not in {state.name for state in states}
 
 
 async def test_what_cannot_be_put_back_stays_written_down(
-    device: AdbDevice, work_root: str, rooted: PhoneHandle
+    device: AdbDevice, work_root: str, rooted: VirtualDeviceHandle
 ) -> None:
     await set_controls(device, work_root, 1, FIXED)
     governor = rooted.state / "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
@@ -190,7 +194,7 @@ async def test_what_cannot_be_put_back_stays_written_down(
 
 
 async def test_without_root_nothing_is_set_and_it_is_said(
-    device: AdbDevice, work_root: str, phone: PhoneHandle
+    device: AdbDevice, work_root: str, phone: VirtualDeviceHandle
 ) -> None:
     set_clusters(phone.state, [LITTLE, BIG])
     before = all_files(phone)
@@ -200,7 +204,7 @@ async def test_without_root_nothing_is_set_and_it_is_said(
 
 
 async def test_a_phone_that_shows_no_clocks_cannot_be_set(
-    device: AdbDevice, work_root: str, phone: PhoneHandle
+    device: AdbDevice, work_root: str, phone: VirtualDeviceHandle
 ) -> None:
     make_rooted(phone.state)
     with pytest.raises(ControlImpossible, match="shows no clocks"):
@@ -208,13 +212,13 @@ async def test_a_phone_that_shows_no_clocks_cannot_be_set(
 
 
 async def test_a_clock_that_takes_no_value_is_seen(
-    device: AdbDevice, work_root: str, rooted: PhoneHandle
+    device: AdbDevice, work_root: str, rooted: VirtualDeviceHandle
 ) -> None:
     limit = rooted.state / "sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq"
     limit.unlink()
     limit.symlink_to("/dev/null")
     states = await set_controls(device, work_root, 1, Controls(max_hz=1_000_000_000))
-    assert any(words.startswith("policy0.max_hz") for words in unheld(states))
+    assert any(words.startswith("policy0.max_hz") for words in control_deviations(states))
 
 
 async def test_a_bound_runs_threads_all_keep_to_its_cores(device: AdbDevice, work_root: str) -> None:

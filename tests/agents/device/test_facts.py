@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.device.state.facts import FACTS_COMMAND, device_facts, unfitness
+from agents.device.state.facts import FACTS_COMMAND, device_facts, find_unsupported_reason
 from farm.phone.adb.shell_sections import output_by_section
 
 PHONE = {
@@ -39,7 +39,7 @@ def plain_linux(tmp_path: Path) -> dict[str, str]:
 
 
 def test_a_phone_with_everything_is_fit() -> None:
-    assert unfitness(PHONE) is None
+    assert find_unsupported_reason(PHONE) is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_phone_with_everything_is_fit() -> None:
     ],
 )
 def test_a_phone_that_can_run_nothing_says_why(said: dict[str, str], reason: str) -> None:
-    assert reason in (unfitness({**PHONE, **said}) or "")
+    assert reason in (find_unsupported_reason({**PHONE, **said}) or "")
 
 
 def test_a_phone_is_known_by_its_own_number() -> None:
@@ -62,7 +62,7 @@ def test_a_phone_is_known_by_its_own_number() -> None:
 
 
 def test_a_device_side_that_is_not_android_is_fit_and_says_little(plain_linux: dict[str, str]) -> None:
-    assert unfitness(plain_linux) is None
+    assert find_unsupported_reason(plain_linux) is None
     facts = device_facts(plain_linux, "10.0.0.7:5555")
     assert facts.serialno == "10.0.0.7:5555"
     assert facts.device_model == f"Linux {os.uname().machine}"

@@ -7,7 +7,7 @@ import pytest
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer
 from agents.device.state.facts import read_facts
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from agents.virtual.state.sysfs import set_clusters
 from farm.core.devices.hardware import Cluster, Gpu, NnapiDriver
@@ -22,7 +22,7 @@ CLUSTERS = (
 NN = "android.hardware.neuralnetworks.IDevice"
 
 
-async def test_clusters_come_from_sysfs(device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_clusters_come_from_sysfs(device: AdbDevice, phone: VirtualDeviceHandle) -> None:
     set_clusters(phone.state, CLUSTERS)
     facts = await read_facts(device)
     assert [(each.cores, each.min_hz, each.max_hz) for each in facts.clusters] == [
@@ -34,7 +34,7 @@ async def test_clusters_come_from_sysfs(device: AdbDevice, phone: PhoneHandle) -
 
 
 async def test_gpu_and_drivers_come_from_services_that_tell_them(
-    device: AdbDevice, phone: PhoneHandle
+    device: AdbDevice, phone: VirtualDeviceHandle
 ) -> None:
     gles = "GLES: ARM, Mali-G99, OpenGL ES 3.2 v1.r99p1-01eac0.abc\n"
     (phone.state / "dumpsys" / "SurfaceFlinger").write_text(f"Build configuration:\n{gles}")
@@ -57,27 +57,29 @@ async def test_a_phone_that_tells_nothing_of_them_has_none(device: AdbDevice) ->
     assert facts.soc_vendor is not None
 
 
-async def test_a_rooted_phone_says_so(device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_a_rooted_phone_says_so(device: AdbDevice, phone: VirtualDeviceHandle) -> None:
     set_faults(phone.state, Faults(rooted=True))
     async with asyncio.timeout(20):
         while not (await read_facts(device)).root:
             pass
 
 
-async def test_a_su_that_asks_and_waits_holds_nobody_up(device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_a_su_that_asks_and_waits_holds_nobody_up(
+    device: AdbDevice, phone: VirtualDeviceHandle
+) -> None:
     (phone.state / "bin" / "su").write_text("#!/bin/sh\nexec sleep 600\n")
     assert (await read_facts(device)).root is False
 
 
 async def test_the_listing_says_where_phones_are(
-    server: AdbServer, device: AdbDevice, phone: PhoneHandle
+    server: AdbServer, device: AdbDevice, phone: VirtualDeviceHandle
 ) -> None:
     await device.shell("true", deadline_s=10.0)
     (listed,) = await AdbClient(server.port).listed()
     assert (listed.serial, listed.state, listed.usb_path) == (phone.address, "device", None)
 
 
-async def test_an_update_of_a_phone_is_another_build(device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_an_update_of_a_phone_is_another_build(device: AdbDevice, phone: VirtualDeviceHandle) -> None:
     before = await read_facts(device)
     set_faults(phone.state, Faults(build="two"))
     async with asyncio.timeout(20):

@@ -13,14 +13,14 @@ import pytest
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer
 from agents.adb.shell_v2 import ShellResult
-from agents.attempts.artifact_cache import BlobCache
-from agents.attempts.preparation import Preparation
+from agents.attempts.artifact_cache import ArtifactCache
+from agents.attempts.preparation import DevicePreparation
 from agents.device.state.facts import read_facts
-from agents.device.state.preflight import look
-from agents.device.state.state_cache import PhoneMemory
-from agents.devices.monitor import Phone
+from agents.device.state.preflight import read_preflight
+from agents.device.state.state_cache import DeviceStateCache
+from agents.devices.monitor import OnlineDevice
 from agents.farm_api import FarmApi
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.clock import SystemClock
 from farm.core.base.ids import digest_of
 from farm.core.devices.condition import Gates
@@ -54,39 +54,41 @@ class CountedDevice(AdbDevice):
 
 
 @pytest.fixture
-async def used(server: AdbServer, device: AdbDevice, phone: PhoneHandle) -> Phone:
+async def used(server: AdbServer, device: AdbDevice, phone: VirtualDeviceHandle) -> OnlineDevice:
     counted = CountedDevice(AdbClient(server.port), phone.address)
-    return Phone(device=counted, facts=await read_facts(device), boot_id=None, memory=PhoneMemory())
+    return OnlineDevice(
+        device=counted, facts=await read_facts(device), boot_id=None, memory=DeviceStateCache()
+    )
 
 
 @pytest.fixture
-def preparation(tmp_path: Path) -> Preparation:
+def preparation(tmp_path: Path) -> DevicePreparation:
     return prepares(tmp_path / "blobs")
 
 
-def prepares(folder: Path, max_pushes: int | None = None) -> Preparation:
+def prepares(folder: Path, max_pushes: int | None = None) -> DevicePreparation:
     """One whose host has the file already."""
     clock = SystemClock()
     folder.mkdir()
     (folder / FILE.digest).write_bytes(CONTENT)
-    blobs = BlobCache(folder, FarmApi(httpx.AsyncClient()), clock, limit_bytes=2**30)
-    return Preparation(
+    blobs = ArtifactCache(folder, FarmApi(httpx.AsyncClient()), clock, limit_bytes=2**30)
+    return DevicePreparation(
         blobs=blobs,
         clock=clock,
         random=Random(1),
-        phone_cache_limit_bytes=2**30,
+        device_cache_limit_bytes=2**30,
         max_pushes=max_pushes,
     )
 
 
-def asked(phone: Phone) -> Sequence[str]:
+def asked(phone: OnlineDevice) -> Sequence[str]:
     """What the phone was asked since this was last called."""
     assert isinstance(phone.device, CountedDevice)
     found, phone.device.asked = phone.device.asked, []
     return found
 
 
-async def warm(preparation: Preparation, phone: Phone) -> Path:
+async def warm(preparation: DevicePreparation, phone: OnlineDevice) -> Path:
     """Have the file on the phone and its digest known; gives its path there."""
     ready = await preparation.prepare(phone, PLAN, 1)
     assert ready.pushed_bytes == len(CONTENT)
@@ -95,71 +97,71 @@ async def warm(preparation: Preparation, phone: Phone) -> Path:
     return Path(ready.path_by_name["model"])
 
 
-async def test_a_warm_phone_is_asked_once(preparation: Preparation, used: Phone) -> None:
+async def test_a_warm_phone_is_asked_once(preparation: DevicePreparation, used: OnlineDevice) -> None:
     await warm(preparation, used)
     ready = await preparation.prepare(used, PLAN, 3)
     assert ready.condition.boot_id
     assert len(asked(used)) == 1
 
 
-async def told_by_a_clean_up(phone: Phone) -> None:
+async def told_by_a_clean_up(phone: OnlineDevice) -> None:
     """Have a run end and be cleaned up, as far as the agent hears of it."""
-    seen = await look(phone.device, phone.facts.work_root, SystemClock().now())
-    phone.memory.note_after(seen.condition, SystemClock().monotonic())
-    phone.memory.note_cleaned(seen.state_by_digest)
+    seen = await read_preflight(phone.device, phone.facts.work_root, SystemClock().now())
+    phone.memory.record_after_run(seen.condition, SystemClock().monotonic())
+    phone.memory.record_cleaned(seen.state_by_digest)
     asked(phone)
 
 
 async def test_a_phone_that_was_looked_at_when_it_became_free_is_not_asked_again(
-    preparation: Preparation, used: Phone
+    preparation: DevicePreparation, used: OnlineDevice
 ) -> None:
     await warm(preparation, used)
-    looking = asyncio.create_task(preparation.look_ahead(used, lambda: True))
+    preflight_lock = asyncio.create_task(preparation.preflight_next(used, lambda: True))
     await asyncio.sleep(0)
     await preparation.prepare(used, PLAN, 3)
-    await looking
+    await preflight_lock
     assert len(asked(used)) == 1
 
 
 async def test_a_phone_whose_clean_up_told_all_is_ready_without_being_asked(
-    preparation: Preparation, used: Phone
+    preparation: DevicePreparation, used: OnlineDevice
 ) -> None:
     path = await warm(preparation, used)
     await told_by_a_clean_up(used)
-    await preparation.look_ahead(used, lambda: True)
-    ready = preparation.find_ready(used, PLAN, 3)
+    await preparation.preflight_next(used, lambda: True)
+    ready = preparation.find_prepared(used, PLAN, 3)
     assert ready is not None
     assert ready.path_by_name == {"model": str(path)}
-    assert preparation.find_ready(used, PLAN, 4) is None, "a look serves one run"
+    assert preparation.find_prepared(used, PLAN, 4) is None, "a look serves one run"
     assert asked(used) == []
 
 
 @pytest.mark.parametrize("spoilt", ["screen", "file", "gates"])
 async def test_a_phone_that_needs_anything_is_not_called_ready(
-    preparation: Preparation, used: Phone, spoilt: str
+    preparation: DevicePreparation, used: OnlineDevice, spoilt: str
 ) -> None:
     path, plan = await warm(preparation, used), PLAN
     match spoilt:
         case "screen":
-            await preparation.let_sleep(used)
+            await preparation.restore_screen(used)
         case "file":
             path.write_bytes(b"x" + CONTENT[1:])
         case "gates":
             plan = replace(PLAN, gates=Gates(min_storage_bytes=2**60, wait_s=0))
     await told_by_a_clean_up(used)
-    assert preparation.find_ready(used, plan, 3) is None
+    assert preparation.find_prepared(used, plan, 3) is None
 
 
 async def test_nobody_looks_ahead_at_a_phone_that_has_its_next_run(
-    preparation: Preparation, used: Phone
+    preparation: DevicePreparation, used: OnlineDevice
 ) -> None:
     await warm(preparation, used)
-    await preparation.look_ahead(used, lambda: False)
+    await preparation.preflight_next(used, lambda: False)
     assert asked(used) == []
 
 
 async def test_a_file_that_was_damaged_behind_our_back_is_pushed_again(
-    preparation: Preparation, used: Phone
+    preparation: DevicePreparation, used: OnlineDevice
 ) -> None:
     path = await warm(preparation, used)
     before = path.stat()
@@ -169,9 +171,11 @@ async def test_a_file_that_was_damaged_behind_our_back_is_pushed_again(
     assert path.read_bytes() == CONTENT
 
 
-async def test_after_any_doubt_digests_are_computed_again(preparation: Preparation, used: Phone) -> None:
+async def test_after_any_doubt_digests_are_computed_again(
+    preparation: DevicePreparation, used: OnlineDevice
+) -> None:
     await warm(preparation, used)
-    again = replace(used, memory=PhoneMemory())
+    again = replace(used, memory=DeviceStateCache())
     assert (await preparation.prepare(again, PLAN, 3)).pushed_bytes == 0
     assert [command for command in asked(again) if f"{FILE.digest}" in command and "sha256sum" in command]
 
@@ -195,7 +199,7 @@ class CountingDevice(AdbDevice):
 
 @pytest.mark.invariant("I18")
 async def test_no_more_phones_get_files_at_once_than_the_host_may_serve(
-    server: AdbServer, device: AdbDevice, phone: PhoneHandle, tmp_path: Path
+    server: AdbServer, device: AdbDevice, phone: VirtualDeviceHandle, tmp_path: Path
 ) -> None:
     facts = await read_facts(device)
     limited = prepares(tmp_path / "blobs", max_pushes=1)
@@ -205,6 +209,6 @@ async def test_no_more_phones_get_files_at_once_than_the_host_may_serve(
             root.mkdir()
             one = CountingDevice(AdbClient(server.port), phone.address)
             its_facts = replace(facts, work_root=str(root))
-            own = Phone(device=one, facts=its_facts, boot_id=None, memory=PhoneMemory())
+            own = OnlineDevice(device=one, facts=its_facts, boot_id=None, memory=DeviceStateCache())
             tasks.create_task(limited.prepare(own, PLAN, 1))
     assert CountingDevice.most == 1

@@ -10,17 +10,17 @@ import pytest
 
 from agents.adb.client import AdbDevice
 from agents.device.paths import stay_on_record
-from agents.device.run.gates import keep_awake, restore_awake, wait_for_gates
+from agents.device.run.gates import keep_device_awake, restore_screen_state, wait_for_gates
 from agents.device.state.conditions import read_condition
 from agents.device.state.facts import read_facts
 from agents.device.state.probe import probe
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from farm.clock import SystemClock
 from farm.core.devices.condition import Condition, Gates, ThermalStatus
 from farm.core.devices.controls import Controls, Screen
 from farm.core.devices.device import Presence
-from farm.core.devices.screen_state import Found
+from farm.core.devices.screen_state import ScreenState
 
 pytestmark = pytest.mark.anyio
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -47,7 +47,7 @@ async def test_a_phone_that_is_still_booting_is_not_online(device: AdbDevice) ->
 
 
 async def test_a_phone_that_hangs_is_offline_within_the_deadline(
-    device: AdbDevice, phone: PhoneHandle
+    device: AdbDevice, phone: VirtualDeviceHandle
 ) -> None:
     set_faults(phone.state, Faults(hang=True))
     async with asyncio.timeout(20):
@@ -56,7 +56,7 @@ async def test_a_phone_that_hangs_is_offline_within_the_deadline(
     assert await probe(device, deadline_s=0.3) is Presence.OFFLINE
 
 
-async def test_a_phone_says_what_it_is(device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_a_phone_says_what_it_is(device: AdbDevice, phone: VirtualDeviceHandle) -> None:
     facts = await read_facts(device)
     assert facts.serialno == phone.serial
     assert facts.virtual
@@ -70,7 +70,7 @@ async def test_a_phone_says_what_it_is(device: AdbDevice, phone: PhoneHandle) ->
 
 
 async def test_a_condition_is_read_off_the_phone(
-    device: AdbDevice, work_root: str, phone: PhoneHandle
+    device: AdbDevice, work_root: str, phone: VirtualDeviceHandle
 ) -> None:
     hot = Faults(thermal_status=2, skin_c=44.5, battery_level_pct=55, battery_c=31.5, charging=False)
     set_faults(phone.state, hot)
@@ -89,7 +89,7 @@ async def test_open_gates_are_passed_at_once(device: AdbDevice, work_root: str) 
 
 
 async def test_a_gate_that_stays_shut_puts_the_run_off_with_its_reason(
-    device: AdbDevice, work_root: str, phone: PhoneHandle
+    device: AdbDevice, work_root: str, phone: VirtualDeviceHandle
 ) -> None:
     set_faults(phone.state, Faults(thermal_status=1))
     await condition_when(device, work_root, lambda found: found.thermal_status == 1)
@@ -98,7 +98,7 @@ async def test_a_gate_that_stays_shut_puts_the_run_off_with_its_reason(
 
 
 async def test_a_gate_that_opens_in_time_is_waited_for(
-    device: AdbDevice, work_root: str, phone: PhoneHandle
+    device: AdbDevice, work_root: str, phone: VirtualDeviceHandle
 ) -> None:
     set_faults(phone.state, Faults(thermal_status=1))
     await condition_when(device, work_root, lambda found: found.thermal_status == 1)
@@ -122,26 +122,26 @@ async def test_a_phone_is_kept_awake_and_put_back_whoever_does_that(
 ) -> None:
     if before != "null":
         await device.shell(f"settings put {STAY_ON} {before}", deadline_s=10)
-    noted = Found(stay_awake=before != "null", screen_on=None)
-    assert await keep_awake(device, work_root, Controls()) == noted
+    noted = ScreenState(stay_awake=before != "null", screen_on=None)
+    assert await keep_device_awake(device, work_root, Controls()) == noted
     # An agent that was killed here does so again, in its next life, with its own setting in place.
-    assert await keep_awake(device, work_root, Controls()) == noted
+    assert await keep_device_awake(device, work_root, Controls()) == noted
     assert await stay_on(device) == "15"
-    await restore_awake(device, work_root)
+    await restore_screen_state(device, work_root)
     assert await stay_on(device) == before
 
 
 @pytest.mark.parametrize(("before", "wanted"), [("Asleep", Screen.ON), ("Awake", Screen.OFF)])
 @pytest.mark.parametrize("awake", [True, False])
 async def test_a_screen_is_as_it_was_found_once_the_phone_is_put_back(
-    device: AdbDevice, work_root: str, phone: PhoneHandle, before: str, wanted: Screen, awake: bool
+    device: AdbDevice, work_root: str, phone: VirtualDeviceHandle, before: str, wanted: Screen, awake: bool
 ) -> None:
     (phone.state / "wakefulness").write_text(f"{before}\n")
-    found = await keep_awake(device, work_root, Controls(screen=wanted, stay_awake=awake))
-    assert found == Found(stay_awake=False, screen_on=before == "Awake")
+    found = await keep_device_awake(device, work_root, Controls(screen=wanted, stay_awake=awake))
+    assert found == ScreenState(stay_awake=False, screen_on=before == "Awake")
     kept = await read_condition(device, work_root, NOW)
     assert (kept.screen_on, kept.stay_awake) == (wanted is Screen.ON, awake)
-    await restore_awake(device, work_root)
+    await restore_screen_state(device, work_root)
     again = await read_condition(device, work_root, NOW)
     assert (again.screen_on, again.stay_awake) == (before == "Awake", False)
 
@@ -149,24 +149,24 @@ async def test_a_screen_is_as_it_was_found_once_the_phone_is_put_back(
 async def test_a_record_of_an_earlier_release_is_put_back(device: AdbDevice, work_root: str) -> None:
     record = stay_on_record(work_root)
     await device.shell(f"mkdir -p $(dirname {record}); echo 3 >{record}", deadline_s=10)
-    assert await keep_awake(device, work_root, Controls()) == Found(stay_awake=True)
-    await restore_awake(device, work_root)
+    assert await keep_device_awake(device, work_root, Controls()) == ScreenState(stay_awake=True)
+    await restore_screen_state(device, work_root)
     assert await stay_on(device) == "3"
 
 
 async def test_a_phone_that_nobody_kept_awake_is_left_as_it_is(device: AdbDevice, work_root: str) -> None:
-    await keep_awake(device, work_root, Controls())
-    await restore_awake(device, work_root)
+    await keep_device_awake(device, work_root, Controls())
+    await restore_screen_state(device, work_root)
     await device.shell(f"settings put {STAY_ON} 7", deadline_s=10)
-    await restore_awake(device, work_root)
+    await restore_screen_state(device, work_root)
     assert await stay_on(device) == "7"
 
 
 async def test_what_cannot_be_put_back_is_not_changed(device: AdbDevice, work_root: str) -> None:
     await device.shell(f"mkdir -p {stay_on_record(work_root)}.new", deadline_s=10)
-    await keep_awake(device, work_root, Controls())
+    await keep_device_awake(device, work_root, Controls())
     assert await stay_on(device) == "null"
-    await restore_awake(device, work_root)
+    await restore_screen_state(device, work_root)
 
 
 async def stay_on(device: AdbDevice) -> str:

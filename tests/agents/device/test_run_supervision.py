@@ -12,7 +12,7 @@ from agents.adb.client import AdbDevice
 from agents.device.paths import run_folder
 from agents.device.run.collect import INLINE_BYTES, CollectedRun, collect_command, collect_run
 from agents.device.run.run_control import RunStatus, clean_run, run_status, start_run, wait_run
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from farm.core.errors import DeviceError, DeviceOffline, DeviceTimeout, SessionFenced
 
@@ -128,7 +128,7 @@ async def test_a_restarted_agent_finds_out_what_became_of_a_run(device: AdbDevic
 
 @pytest.mark.fault(1, 3)
 async def test_a_run_goes_on_while_the_phone_is_away_and_is_waited_for_when_it_is_back(
-    device: AdbDevice, work_root: str, phone: PhoneHandle, tmp_path: Path
+    device: AdbDevice, work_root: str, phone: VirtualDeviceHandle, tmp_path: Path
 ) -> None:
     await start_run(
         device, work_root, 1, ["sh", "-c", f"until [ -e '{tmp_path}/go' ]; do sleep 0.05; done"], {}, 60
@@ -149,7 +149,7 @@ async def test_a_run_goes_on_while_the_phone_is_away_and_is_waited_for_when_it_i
 
 @pytest.mark.fault(2)
 async def test_a_phone_that_stays_away_is_given_up_after_the_grace_period(
-    device: AdbDevice, work_root: str, phone: PhoneHandle
+    device: AdbDevice, work_root: str, phone: VirtualDeviceHandle
 ) -> None:
     await start_run(device, work_root, 1, ["sleep", "60"], {}, 60)
     waiting = asyncio.create_task(wait_run(device, work_root, 1, deadline_s=60, grace_s=0.2))

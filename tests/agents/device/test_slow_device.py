@@ -8,13 +8,13 @@ import pytest
 
 from agents.adb.client import AdbDevice
 from agents.device.state.conditions import read_condition
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
-from farm.core.checks.reference_range import MIN_RUNS, PastRun
-from farm.core.checks.reference_run import GoldenVerdict, judge, unfit_because
+from farm.core.checks.reference_range import MIN_RUNS, ReferenceSample
+from farm.core.checks.reference_run import ReferenceVerdict, assess_reference_run, unfit_reasons
 from farm.core.devices.condition import Gates, closed_gates
 from farm.core.runs.evidence import Evidence
-from farm.harness.base.device_check import golden_time
+from farm.harness.base.device_check import reference_time
 from farm.services.checks.checks import check_payload, check_program
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +34,7 @@ async def check(device: AdbDevice, work_root: str, tmp_path: Path) -> str:
 
 async def took_ns(device: AdbDevice, check: str) -> float:
     said = await device.shell(check, deadline_s=170)
-    found = golden_time(Evidence(fence=1, stdout=said.stdout.decode()))
+    found = reference_time(Evidence(fence=1, stdout=said.stdout.decode()))
     assert found is not None
     return found.value_ns
 
@@ -49,21 +49,21 @@ async def shown(device: AdbDevice, faults: Faults, state: Path) -> None:
             pass
 
 
-def verdict(value_ns: float, usual_ns: float) -> GoldenVerdict:
+def verdict(value_ns: float, usual_ns: float) -> ReferenceVerdict:
     """By a band of runs as they usually are."""
-    kind = [PastRun(phone="phone-1", value_ns=usual_ns, at=NOW)] * MIN_RUNS
-    return judge(value_ns, unfit=(), kind=kind, own=(), now=NOW).verdict
+    kind = [ReferenceSample(phone="phone-1", value_ns=usual_ns, at=NOW)] * MIN_RUNS
+    return assess_reference_run(value_ns, unfit=(), kind=kind, own=(), now=NOW).verdict
 
 
 @pytest.mark.fault(48)
 async def test_a_slow_phone_takes_longer_for_its_golden_run_until_it_is_well_again(
-    device: AdbDevice, phone: PhoneHandle, check: str
+    device: AdbDevice, phone: VirtualDeviceHandle, check: str
 ) -> None:
     usual_ns = await took_ns(device, check)
     await shown(device, Faults(slow=SLOW), phone.state)
     slow_ns = await took_ns(device, check)
     assert slow_ns > 2 * usual_ns
-    assert verdict(slow_ns, usual_ns) is GoldenVerdict.SLOW
+    assert verdict(slow_ns, usual_ns) is ReferenceVerdict.SLOW
     await shown(device, Faults(), phone.state)
     assert await took_ns(device, check) < slow_ns / 2
 
@@ -79,11 +79,11 @@ async def test_a_slow_phone_takes_longer_for_its_golden_run_until_it_is_well_aga
     ],
 )
 async def test_a_phone_that_is_warm_or_low_is_fit_for_neither_a_run_nor_a_golden_run(
-    device: AdbDevice, phone: PhoneHandle, work_root: str, faults: Faults, told: str
+    device: AdbDevice, phone: VirtualDeviceHandle, work_root: str, faults: Faults, told: str
 ) -> None:
     set_faults(phone.state, faults)
     async with asyncio.timeout(30):
         while not (shut := closed_gates(found := await read_condition(device, work_root, NOW), Gates())):
             pass
     assert told in shut
-    assert unfit_because(found, found, None)
+    assert unfit_reasons(found, found, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.devices.adb_supervisor import RESTARTS, RESTARTS_WITHIN_S, recent
+from agents.devices.adb_supervisor import MAX_RESTARTS, RESTART_WINDOW_S, recent_restarts
 from agents.virtual.state.faults import Faults, set_faults
 from farm.core.devices.device import Presence
 from farm.core.runs.evidence import Evidence
@@ -67,7 +67,7 @@ async def test_an_adb_server_that_dies_again_and_again_stops_new_work_and_blames
     bench: Bench,
 ) -> None:
     async with bench.kept() as pressure:
-        for _ in range(RESTARTS + 1):
+        for _ in range(MAX_RESTARTS + 1):
             await bench.phone()
             assert pressure.reason is None
             died = bench.server.pid
@@ -77,12 +77,12 @@ async def test_an_adb_server_that_dies_again_and_again_stops_new_work_and_blames
             await comes_true(lambda: bench.watch.find(bench.device_id) is not None, "the phone is back")
         await comes_true(lambda: pressure.reason is not None, "the host says so")
         assert pressure.reason == "adb's server had to be started more than 5 times in 10 min"
-        assert bench.watch.sightings()[bench.device_id].presence is Presence.ONLINE
+        assert bench.watch.observations()[bench.device_id].presence is Presence.ONLINE
 
 
 @pytest.mark.fault(18)
 def test_restarts_of_long_ago_do_not_count() -> None:
-    assert recent([0.0, 10.0, RESTARTS_WITHIN_S], RESTARTS_WITHIN_S + 5.0) == [10.0, RESTARTS_WITHIN_S]
+    assert recent_restarts([0.0, 10.0, RESTART_WINDOW_S], RESTART_WINDOW_S + 5.0) == [10.0, RESTART_WINDOW_S]
 
 
 @pytest.mark.fault(8)
@@ -94,12 +94,12 @@ async def test_a_phone_whose_commands_all_fail_is_not_online_and_is_asked_once_a
     bench.adb.asked = 0
     began_s = asyncio.get_running_loop().time()
     for _ in range(8):
-        bench.watch.doubt(bench.device_id)
-        bench.watch.note_states({bench.handle.address: "offline"})
-        bench.watch.note_states({bench.handle.address: "device"})
+        bench.watch.reprobe(bench.device_id)
+        bench.watch.apply_listing({bench.handle.address: "offline"})
+        bench.watch.apply_listing({bench.handle.address: "device"})
         await asyncio.sleep(0.4)
     lasted_s = asyncio.get_running_loop().time() - began_s
-    assert bench.watch.sightings()[bench.device_id].presence is not Presence.ONLINE
+    assert bench.watch.observations()[bench.device_id].presence is not Presence.ONLINE
     assert 1 <= bench.adb.asked <= lasted_s + 1
 
 
@@ -107,7 +107,7 @@ async def test_a_phone_whose_commands_all_fail_is_not_online_and_is_asked_once_a
 async def test_a_phone_whose_commands_all_fail_is_asked_ever_more_rarely(bench: Bench) -> None:
     await bench.phone()
     set_faults(bench.handle.state, Faults(exit1=True))
-    bench.watch.doubt(bench.device_id)
+    bench.watch.reprobe(bench.device_id)
     loop, times_s = asyncio.get_running_loop(), list[float]()
     await comes_true(lambda: presence_of(bench) is not Presence.ONLINE, "the phone is doubted")
     async with asyncio.timeout(60):
@@ -154,7 +154,7 @@ async def test_a_phone_that_wants_our_key_is_left_alone_and_says_which_key_to_al
         set_faults(bench.handle.state, Faults(unauthorized=True))
         await comes_true(lambda: presence_of(bench) is Presence.UNAUTHORIZED, "the phone asks for a key")
         bench.adb.asked = 0
-        detail = bench.watch.sightings()[bench.device_id].detail
+        detail = bench.watch.observations()[bench.device_id].detail
         assert detail in (
             "adb says: unauthorized; allow the key AA:BB on its screen",
             "adb says: authorizing; allow the key AA:BB on its screen",
@@ -170,7 +170,7 @@ def gaps(times_s: list[float]) -> list[float]:
 
 
 def presence_of(bench: Bench) -> Presence:
-    return bench.watch.sightings()[bench.device_id].presence
+    return bench.watch.observations()[bench.device_id].presence
 
 
 def boots(bench: Bench) -> int:

@@ -8,9 +8,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from agents.adb.client import AdbClient
-from agents.adb.server import find_record, shipped_adb
+from agents.adb.server import bundled_adb, find_record
 from agents.host.config import AgentConfig
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.transport.authorization import FILE
 from farm.core.devices.device import Presence
 from farm.wire.agents.protocol import DeviceReport
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 def new_key(path: Path) -> Path:
     """A private key, its public half beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([shipped_adb(), "keygen", path], capture_output=True, check=True)
+    subprocess.run([bundled_adb(), "keygen", path], capture_output=True, check=True)
     return path
 
 
@@ -31,7 +31,7 @@ def reports(played: PlayedFarm) -> Iterator[DeviceReport]:
 
 
 @pytest.fixture
-def key(tmp_path: Path, phone: PhoneHandle) -> Path:
+def key(tmp_path: Path, phone: VirtualDeviceHandle) -> Path:
     """The only key that the phone takes."""
     key = new_key(tmp_path / "lab" / "adbkey")
     (phone.state / FILE).write_bytes(key.with_suffix(".pub").read_bytes())
@@ -59,7 +59,7 @@ async def test_the_operators_own_key_opens_phones_that_know_it(
 
 @pytest.mark.fault(6)
 async def test_a_phone_that_knows_none_of_the_keys_stays_unauthorized_and_is_told_of_once(
-    config: AgentConfig, played: PlayedFarm, key: Path, phone: PhoneHandle, tmp_path: Path
+    config: AgentConfig, played: PlayedFarm, key: Path, phone: VirtualDeviceHandle, tmp_path: Path
 ) -> None:
     other = config.model_copy(update={"adb_key": new_key(tmp_path / "other" / "adbkey")})
     with capture_logs() as logs:

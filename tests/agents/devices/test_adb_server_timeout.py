@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from agents.adb.client import AdbClient
-from agents.adb.external_server import SharedServer
-from agents.devices.active import Hand
-from agents.devices.adb_supervisor import AdbKeeper
-from agents.devices.backpressure import Pressure
-from agents.devices.monitor import PhoneWatch
+from agents.adb.external_server import ExternalServer
+from agents.devices.active import ActiveAttempts
+from agents.devices.adb_supervisor import AdbSupervisor
+from agents.devices.backpressure import Backpressure
+from agents.devices.monitor import DeviceMonitor
 from farm.clock import SystemClock
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +41,7 @@ async def scripted_server(answers: Iterator[bool], asked: list[bool]) -> AsyncIt
         over.set()
 
 
-class Ended(SharedServer):
+class Ended(ExternalServer):
     """A server that says what had been asked when it was ended."""
 
     def __init__(self, port: int, asked: list[bool]) -> None:
@@ -59,11 +59,16 @@ async def test_a_server_is_ended_when_three_pings_in_a_row_got_no_answer() -> No
     told = [True, False, False, True, False, True, False, False, False]
     asked: list[bool] = []
     async with scripted_server(iter([*told, *[False] * 1000]), asked) as port:
-        adb, random, clock, pressure = AdbClient(port), Random(1), SystemClock(), Pressure(asyncio.Event())
+        adb, random, clock, pressure = (
+            AdbClient(port),
+            Random(1),
+            SystemClock(),
+            Backpressure(asyncio.Event()),
+        )
         server = Ended(port, asked)
         async with asyncio.TaskGroup() as tasks:
-            watch = PhoneWatch(adb=adb, hand=Hand(), clock=clock, random=random, tasks=tasks)
-            keeper = AdbKeeper(
+            watch = DeviceMonitor(adb=adb, hand=ActiveAttempts(), clock=clock, random=random, tasks=tasks)
+            keeper = AdbSupervisor(
                 server=server,
                 adb=adb,
                 watch=watch,

@@ -9,7 +9,7 @@ from agents.adb.adbutils_listing import connect, list_devices
 from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer
 from agents.adb.smartsocket import smart_socket
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from tests.support.agents.adb_supervisor_fixture import watching
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +22,7 @@ async def until_listed(adb: AdbClient, address: str) -> None:
                 return
 
 
-async def test_a_phone_that_adb_dropped_is_attached_again(tmp_path: Path, phone: PhoneHandle) -> None:
+async def test_a_phone_that_adb_dropped_is_attached_again(tmp_path: Path, phone: VirtualDeviceHandle) -> None:
     async with AdbServer(tmp_path / "adb", usb=False) as server, watching(server, phone.address):
         adb = AdbClient(server.port)
         await until_listed(adb, phone.address)
@@ -32,7 +32,7 @@ async def test_a_phone_that_adb_dropped_is_attached_again(tmp_path: Path, phone:
 
 
 async def test_a_phone_that_somebody_attached_already_stays_the_same_row(
-    tmp_path: Path, phone: PhoneHandle
+    tmp_path: Path, phone: VirtualDeviceHandle
 ) -> None:
     async with AdbServer(tmp_path / "adb", usb=False) as server:
         await connect(server.port, phone.address)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.adb.external_server import SharedServer
+from agents.adb.external_server import ExternalServer
 from agents.adb.server import AdbServer
-from agents.devices.inventory import Sighting
-from agents.devices.monitor import PhoneWatch
-from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
+from agents.devices.inventory import TransportObservation
+from agents.devices.monitor import DeviceMonitor
+from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
 from tests.support.agents.adb_supervisor_fixture import watching
@@ -47,9 +47,11 @@ async def usb_server() -> AsyncIterator[int]:
         server.close()
 
 
-async def until(watch: PhoneWatch, is_so: Callable[[dict[DeviceId, Sighting]], bool]) -> dict[str, Sighting]:
-    await comes_true(lambda: is_so(watch.sightings()), "the phones are so")
-    return {str(name): sighting for name, sighting in watch.sightings().items()}
+async def until(
+    watch: DeviceMonitor, is_so: Callable[[dict[DeviceId, TransportObservation]], bool]
+) -> dict[str, TransportObservation]:
+    await comes_true(lambda: is_so(watch.observations()), "the phones are so")
+    return {str(name): observation for name, observation in watch.observations().items()}
 
 
 @pytest.mark.invariant("I21")
@@ -65,10 +67,10 @@ async def until(watch: PhoneWatch, is_so: Callable[[dict[DeviceId, Sighting]], b
 async def test_phones_on_usb_are_known_by_their_ports_where_these_have_names(
     names: dict[str, str], expected: dict[str, str]
 ) -> None:
-    async with usb_server() as port, watching(SharedServer("127.0.0.1", port), names=names) as agent:
+    async with usb_server() as port, watching(ExternalServer("127.0.0.1", port), names=names) as agent:
         found = await until(agent.watch, lambda found: len(found) == len(expected))
-        assert {name: sighting.serial for name, sighting in found.items()} == expected
-        assert all(bool(sighting.claimants) is not bool(names) for sighting in found.values())
+        assert {name: observation.serial for name, observation in found.items()} == expected
+        assert all(bool(observation.claimants) is not bool(names) for observation in found.values())
 
 
 @pytest.mark.invariant("I21")
@@ -93,11 +95,11 @@ async def test_two_phones_of_one_serial_number_are_used_where_both_places_have_n
             assert {each.facts.serialno for each in found.values() if each.facts} == {one.serial}
     finally:
         for name in ("a", "b"):
-            stop_phones(tmp_path / name)
+            stop_devices(tmp_path / name)
 
 
-def twin(folder: Path) -> PhoneHandle:
+def twin(folder: Path) -> VirtualDeviceHandle:
     """A phone whose serial number is that of every other twin."""
     folder.mkdir()
     (folder / "suffix").write_text("twin")
-    return start_phones(1, folder)[0]
+    return start_devices(1, folder)[0]

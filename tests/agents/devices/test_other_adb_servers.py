@@ -11,12 +11,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from agents.adb.client import AdbClient
-from agents.adb.external_server import SharedServer
+from agents.adb.external_server import ExternalServer
 from agents.adb.server import AdbServer
-from agents.devices.inventory import Sighting
-from agents.devices.other_adb_servers import ForeignServers, explanation
+from agents.devices.inventory import TransportObservation
+from agents.devices.other_adb_servers import OtherServerMonitor, claimed_device_hint
 from agents.host.config import AgentConfig
-from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
+from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
 from farm.core.errors import AdbServerDown
@@ -45,11 +45,11 @@ async def listing_server(listing: Mapping[str, str]) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
 
 
-def is_online(found: Sighting | None) -> bool:
+def is_online(found: TransportObservation | None) -> bool:
     return found is not None and found.presence is Presence.ONLINE
 
 
-def is_not_online(found: Sighting | None) -> bool:
+def is_not_online(found: TransportObservation | None) -> bool:
     return not is_online(found)
 
 
@@ -69,9 +69,9 @@ async def test_an_agent_works_on_the_operators_server_and_leaves_it_running(
 
 
 async def test_a_shared_server_that_goes_away_and_comes_back_is_used_again(
-    server: AdbServer, phone: PhoneHandle
+    server: AdbServer, phone: VirtualDeviceHandle
 ) -> None:
-    shared = SharedServer("127.0.0.1", server.port)
+    shared = ExternalServer("127.0.0.1", server.port)
     async with watching(shared, phone.address, ping_s=PING_S) as agent:
         await agent.until(phone.serial, is_online)
         await server.stop()
@@ -85,11 +85,11 @@ async def test_a_shared_server_that_goes_away_and_comes_back_is_used_again(
 
 @pytest.mark.fault(17)
 async def test_a_shared_server_that_hangs_is_not_ended_and_its_phones_are_not_online(
-    server: AdbServer, phone: PhoneHandle
+    server: AdbServer, phone: VirtualDeviceHandle
 ) -> None:
     pid = server.pid
     assert pid is not None
-    async with watching(SharedServer("127.0.0.1", server.port), phone.address, ping_s=PING_S) as agent:
+    async with watching(ExternalServer("127.0.0.1", server.port), phone.address, ping_s=PING_S) as agent:
         await agent.until(phone.serial, is_online)
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -108,7 +108,7 @@ async def test_a_shared_server_of_another_version_is_remarked_on_once() -> None:
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as other:
-        shared = SharedServer("127.0.0.1", other.sockets[0].getsockname()[1])
+        shared = ExternalServer("127.0.0.1", other.sockets[0].getsockname()[1])
         with capture_logs() as logs:
             await shared.start()
             await shared.start()
@@ -116,7 +116,9 @@ async def test_a_shared_server_of_another_version_is_remarked_on_once() -> None:
 
 
 @pytest.mark.invariant("I21")
-async def test_one_phone_at_two_addresses_is_one_device(server: AdbServer, phone: PhoneHandle) -> None:
+async def test_one_phone_at_two_addresses_is_one_device(
+    server: AdbServer, phone: VirtualDeviceHandle
+) -> None:
     name = phone.address.replace("127.0.0.1", "localhost")
     async with watching(server, phone.address, name, ping_s=PING_S) as agent:
         async with asyncio.timeout(30):
@@ -124,8 +126,8 @@ async def test_one_phone_at_two_addresses_is_one_device(server: AdbServer, phone
                 if set(state_by_serial) == {phone.address, name}:
                     break
         await agent.until(phone.serial, lambda _: all_looked_at(agent, 2))
-        assert list(agent.watch.sightings()) == [phone.serial]
-        assert is_online(agent.watch.sightings()[DeviceId(phone.serial)])
+        assert list(agent.watch.observations()) == [phone.serial]
+        assert is_online(agent.watch.observations()[DeviceId(phone.serial)])
 
 
 @pytest.mark.invariant("I21")
@@ -136,29 +138,29 @@ async def test_two_phones_of_one_serial_number_are_both_refused(server: AdbServe
         assert one.serial == two.serial
         async with watching(server, one.address, two.address, ping_s=PING_S) as agent:
             await agent.until(one.serial, lambda _: all_looked_at(agent, 2))
-            found = agent.watch.sightings()[DeviceId(one.serial)]
+            found = agent.watch.observations()[DeviceId(one.serial)]
             assert found.presence is Presence.OFFLINE
             assert found.detail == f"several phones say they are this one: {both(one, two)}"
             assert found.claimants == tuple(sorted((one.address, two.address)))
-            assert agent.watch.mendable() == {}
+            assert agent.watch.recoverable_devices() == {}
     finally:
         for name in ("a", "b"):
-            stop_phones(tmp_path / name)
+            stop_devices(tmp_path / name)
 
 
 async def test_a_phone_that_another_server_holds_is_shown_with_what_helps(
-    server: AdbServer, phone: PhoneHandle
+    server: AdbServer, phone: VirtualDeviceHandle
 ) -> None:
     listing = {"R58M12ABC": "device", phone.address: "device", "emulator-5554": "device"}
     async with listing_server(listing) as port, watching(server, ping_s=PING_S) as agent:
-        foreign = ForeignServers(ours=agent.adb, port=port, watch=agent.watch, every_s=0.02)
+        foreign = OtherServerMonitor(ours=agent.adb, port=port, watch=agent.watch, every_s=0.02)
         with capture_logs() as logs:
             task = asyncio.create_task(foreign.run())
             found = await agent.until("R58M12ABC", lambda found: found is not None)
             await asyncio.sleep(0.1)
         assert found is not None
-        assert (found.presence, found.detail) == (Presence.OFFLINE, explanation(port))
-        assert list(agent.watch.sightings()) == ["R58M12ABC"]
+        assert (found.presence, found.detail) == (Presence.OFFLINE, claimed_device_hint(port))
+        assert list(agent.watch.observations()) == ["R58M12ABC"]
         assert [each["serials"] for each in logs if each["log_level"] == "warning"] == [["R58M12ABC"]]
         listing.clear()
         await agent.until("R58M12ABC", lambda found: found is None)
@@ -167,7 +169,7 @@ async def test_a_phone_that_another_server_holds_is_shown_with_what_helps(
 
 async def test_where_no_other_server_is_none_is_started(server: AdbServer, unused_port: int) -> None:
     async with watching(server, ping_s=PING_S) as agent:
-        foreign = ForeignServers(ours=agent.adb, port=unused_port, watch=agent.watch, every_s=0.02)
+        foreign = OtherServerMonitor(ours=agent.adb, port=unused_port, watch=agent.watch, every_s=0.02)
         task = asyncio.create_task(foreign.run())
         await asyncio.sleep(0.1)
         assert not task.done()
@@ -186,12 +188,12 @@ def all_looked_at(agent: Watching, count: int) -> bool:
     return len(listed) == count
 
 
-def twin(folder: Path) -> PhoneHandle:
+def twin(folder: Path) -> VirtualDeviceHandle:
     """A phone whose serial number is that of every other twin."""
     folder.mkdir()
     (folder / "suffix").write_text("twin")
-    return start_phones(1, folder)[0]
+    return start_devices(1, folder)[0]
 
 
-def both(*phones: PhoneHandle) -> str:
+def both(*phones: VirtualDeviceHandle) -> str:
     return ", ".join(sorted(phone.address for phone in phones))

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agents.device.state.preflight import Look, state_by_digest
-from agents.device.state.state_cache import LOOK_SERVES_S, VERIFIED_FOR_S, PhoneMemory
+from agents.device.state.preflight import Preflight, state_by_digest
+from agents.device.state.state_cache import PREFLIGHT_MAX_AGE_S, VERIFIED_FOR_S, DeviceStateCache
 from farm.core.base.ids import Digest, digest_of
 from farm.core.devices.condition import Condition
 from farm.core.devices.controls import Screen
@@ -16,14 +16,14 @@ STATE = "12 34 644 1970-01-01 00:00:07.000000000 +0000 2024-05-06 07:08:09.10000
 FILE = PlanFile(name="model", digest=NAME, size_bytes=34)
 
 
-def look(**state_by_name: str) -> Look:
+def look(**state_by_name: str) -> Preflight:
     states = {Digest(name): state for name, state in state_by_name.items()}
-    return Look(condition=Condition(taken_at=datetime(2024, 5, 6, tzinfo=UTC)), state_by_digest=states)
+    return Preflight(condition=Condition(taken_at=datetime(2024, 5, 6, tzinfo=UTC)), state_by_digest=states)
 
 
-def memory() -> PhoneMemory:
-    known = PhoneMemory()
-    known.note_verified({NAME: STATE}, 0.0)
+def memory() -> DeviceStateCache:
+    known = DeviceStateCache()
+    known.record_verified({NAME: STATE}, 0.0)
     return known
 
 
@@ -47,7 +47,7 @@ def test_any_change_of_a_file_makes_it_doubtful(changed: str) -> None:
 
 def test_a_file_that_is_gone_or_was_never_verified_is_not_believed() -> None:
     assert not memory().holds([FILE], look(), 1.0)
-    assert not PhoneMemory().holds([FILE], look(**{NAME: STATE}), 1.0)
+    assert not DeviceStateCache().holds([FILE], look(**{NAME: STATE}), 1.0)
 
 
 def test_a_digest_is_computed_anew_after_a_while() -> None:
@@ -59,56 +59,56 @@ def test_a_file_that_is_needed_as_a_program_must_be_one() -> None:
     program = PlanFile(name="program", digest=NAME, size_bytes=34, executable=True)
     assert not memory().holds([program], look(**{NAME: STATE}), 1.0)
     executable = STATE.replace(" 644 ", " 755 ")
-    known = PhoneMemory()
-    known.note_verified({NAME: executable}, 0.0)
+    known = DeviceStateCache()
+    known.record_verified({NAME: executable}, 0.0)
     assert known.holds([program], look(**{NAME: executable}), 1.0)
 
 
 def test_trouble_leaves_nothing_to_believe() -> None:
     known = memory()
-    known.kept_as = (True, Screen.ON)
-    known.note_look(look(), 0.0)
+    known.lasting_controls = (True, Screen.ON)
+    known.store_preflight(look(), 0.0)
     known.forget()
     assert not known.holds([FILE], look(**{NAME: STATE}), 1.0)
     assert not known.is_awake
-    assert known.take_look(0.1) is None
+    assert known.take_preflight(0.1) is None
 
 
 def test_a_look_serves_one_run_that_begins_soon() -> None:
-    known, seen = PhoneMemory(), look()
-    known.note_look(seen, 0.0)
-    assert known.take_look(LOOK_SERVES_S) is seen
-    assert known.take_look(LOOK_SERVES_S) is None
-    known.note_look(seen, 0.0)
-    assert known.take_look(LOOK_SERVES_S + 1) is None
+    known, seen = DeviceStateCache(), look()
+    known.store_preflight(seen, 0.0)
+    assert known.take_preflight(PREFLIGHT_MAX_AGE_S) is seen
+    assert known.take_preflight(PREFLIGHT_MAX_AGE_S) is None
+    known.store_preflight(seen, 0.0)
+    assert known.take_preflight(PREFLIGHT_MAX_AGE_S + 1) is None
 
 
 def test_the_phone_after_a_run_and_its_cache_after_the_clean_up_are_a_look_of_the_earlier_moment() -> None:
-    known, seen = PhoneMemory(), look(**{NAME: STATE})
-    known.note_after(seen.condition, 5.0)
-    assert known.find_look(5.0) is None, "nobody has cleaned up"
-    known.note_cleaned(seen.state_by_digest)
-    assert known.find_look(5.0 + LOOK_SERVES_S) == seen
-    assert known.find_look(5.0 + LOOK_SERVES_S + 1) is None
+    known, seen = DeviceStateCache(), look(**{NAME: STATE})
+    known.record_after_run(seen.condition, 5.0)
+    assert known.find_preflight(5.0) is None, "nobody has cleaned up"
+    known.record_cleaned(seen.state_by_digest)
+    assert known.find_preflight(5.0 + PREFLIGHT_MAX_AGE_S) == seen
+    assert known.find_preflight(5.0 + PREFLIGHT_MAX_AGE_S + 1) is None
 
 
 def test_a_clean_up_after_no_run_or_after_trouble_is_no_look() -> None:
-    known = PhoneMemory()
-    known.note_cleaned({NAME: STATE})
-    assert known.find_look(0.0) is None
-    known.note_after(look().condition, 0.0)
+    known = DeviceStateCache()
+    known.record_cleaned({NAME: STATE})
+    assert known.find_preflight(0.0) is None
+    known.record_after_run(look().condition, 0.0)
     known.forget()
-    known.note_cleaned({NAME: STATE})
-    assert known.find_look(0.0) is None
+    known.record_cleaned({NAME: STATE})
+    assert known.find_preflight(0.0) is None
 
 
 def test_uses_that_are_written_down_on_the_phone_make_their_files_doubtful() -> None:
     known = memory()
-    known.note_used([FILE], 7)
-    known.note_used([FILE], 9)
-    assert known.take_uses() == {9: [NAME]}
+    known.record_use([FILE], 7)
+    known.record_use([FILE], 9)
+    assert known.take_recorded_uses() == {9: [NAME]}
     assert not known.holds([FILE], look(**{NAME: STATE}), 1.0)
-    assert known.take_uses() == {}
+    assert known.take_recorded_uses() == {}
 
 
 def test_what_stat_prints_is_told_from_digests_and_other_names() -> None:

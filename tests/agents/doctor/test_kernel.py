@@ -6,7 +6,7 @@ import pytest
 
 from agents.doctor.kernel import check_kernel_log, read_refusals
 from agents.host.config import AgentConfig
-from farm.core.operations.diagnostic import Level
+from farm.core.operations.diagnostic import Severity
 
 
 def config(tmp_path: Path, log: str) -> AgentConfig:
@@ -16,8 +16,8 @@ def config(tmp_path: Path, log: str) -> AgentConfig:
 @pytest.mark.fault(20)
 def test_a_log_that_cannot_be_read_is_told_with_how_to_allow_it(tmp_path: Path) -> None:
     finding = check_kernel_log(read_refusals(config(tmp_path, "absent")))
-    assert finding.level is Level.WARNING
-    assert "goes unnoticed" in finding.sentence
+    assert finding.level is Severity.WARNING
+    assert "goes unnoticed" in finding.message
     assert finding.hint is not None
     assert "systemd-journal" in finding.hint
     assert "FARM_AGENT_KERNEL_LOG" in finding.hint
@@ -26,8 +26,8 @@ def test_a_log_that_cannot_be_read_is_told_with_how_to_allow_it(tmp_path: Path) 
 def test_a_log_without_trouble_is_fine(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("usb 1-2: new high-speed USB device number 4 using xhci_hcd\n")
     finding = check_kernel_log(read_refusals(config(tmp_path, "log")))
-    assert finding.level is Level.OK
-    assert str(tmp_path / "log") in finding.sentence
+    assert finding.level is Severity.OK
+    assert str(tmp_path / "log") in finding.message
 
 
 @pytest.mark.fault(20)
@@ -36,7 +36,7 @@ def test_a_controller_that_refused_a_device_is_named(tmp_path: Path) -> None:
         "[ 5.0] xhci_hcd 0000:00:14.0: Error while assigning device slot ID: No Slots Available Error\n"
     )
     finding = check_kernel_log(read_refusals(config(tmp_path, "log")))
-    assert finding.level is Level.WARNING
-    assert "0000:00:14.0" in finding.sentence
+    assert finding.level is Severity.WARNING
+    assert "0000:00:14.0" in finding.message
     assert finding.hint is not None
     assert "another controller" in finding.hint

@@ -9,53 +9,57 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agents.adb.server import shipped_adb
+from agents.adb.server import bundled_adb
 from agents.doctor import adb, farm_connectivity, machine
-from agents.doctor.processes import Process, named, read_listener
-from farm.core.operations.diagnostic import Finding, Level
+from agents.doctor.processes import ProcessInfo, find_listener, process_text
+from farm.core.operations.diagnostic import Diagnostic, Severity
 from tests.support.farm.http_farm import HttpFarm, http_farm
 
 
-def folder(**changes: object) -> machine.Folder:
+def folder(**changes: object) -> machine.FolderProbe:
     facts = {"path": Path("/data"), "is_there": True, "is_writable": True, "is_private": True}
-    return machine.Folder(**{**facts, "free_bytes": 10**11, **changes})  # type: ignore[arg-type]
+    return machine.FolderProbe(**{**facts, "free_bytes": 10**11, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("changes", "level"),
     [
-        ({}, Level.OK),
-        ({"is_there": False}, Level.OK),
-        ({"free_bytes": 4 * 10**9}, Level.WARNING),
-        ({"free_bytes": 10**8}, Level.PROBLEM),
-        ({"is_writable": False}, Level.PROBLEM),
-        ({"is_writable": False, "is_there": False}, Level.PROBLEM),
-        ({"is_private": False}, Level.PROBLEM),
+        ({}, Severity.OK),
+        ({"is_there": False}, Severity.OK),
+        ({"free_bytes": 4 * 10**9}, Severity.WARNING),
+        ({"free_bytes": 10**8}, Severity.PROBLEM),
+        ({"is_writable": False}, Severity.PROBLEM),
+        ({"is_writable": False, "is_there": False}, Severity.PROBLEM),
+        ({"is_private": False}, Severity.PROBLEM),
     ],
 )
-def test_a_data_folder_needs_room_and_an_owner(changes: dict[str, object], level: Level) -> None:
+def test_a_data_folder_needs_room_and_an_owner(changes: dict[str, object], level: Severity) -> None:
     (finding,) = machine.check_folder(folder(**changes), "FARM_DATA_DIR")
     assert finding.level is level
     assert is_mendable(finding)
 
 
 def test_a_folder_that_is_not_made_yet_is_judged_by_where_it_would_be(tmp_path: Path) -> None:
-    found = machine.read_folder(tmp_path / "a" / "b")
+    found = machine.probe_folder(tmp_path / "a" / "b")
     assert (found.is_there, found.is_writable, found.free_bytes > 0) == (False, True, True)
 
 
 def test_a_folder_that_anybody_may_write_to_is_read_as_such(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    assert not machine.read_folder(tmp_path).is_private
+    assert not machine.probe_folder(tmp_path).is_private
 
 
-@pytest.mark.parametrize(("limit", "level"), [(1024, Level.WARNING), (4096, Level.OK), (-1, Level.OK)])
-def test_many_phones_need_many_files(limit: int, level: Level) -> None:
+@pytest.mark.parametrize(
+    ("limit", "level"), [(1024, Severity.WARNING), (4096, Severity.OK), (-1, Severity.OK)]
+)
+def test_many_phones_need_many_files(limit: int, level: Severity) -> None:
     assert machine.check_file_limit(limit).level is level
 
 
-@pytest.mark.parametrize(("mode", "levels"), [(0o600, [Level.OK]), (0o640, [Level.PROBLEM]), (None, [])])
-def test_a_secret_is_its_owners_alone(tmp_path: Path, mode: int | None, levels: list[Level]) -> None:
+@pytest.mark.parametrize(
+    ("mode", "levels"), [(0o600, [Severity.OK]), (0o640, [Severity.PROBLEM]), (None, [])]
+)
+def test_a_secret_is_its_owners_alone(tmp_path: Path, mode: int | None, levels: list[Severity]) -> None:
     path = tmp_path / "credential.json"
     if mode is not None:
         path.touch()
@@ -67,10 +71,10 @@ def test_a_secret_is_its_owners_alone(tmp_path: Path, mode: int | None, levels: 
 def test_who_listens_is_found_by_the_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        found = read_listener(port)
+        found = find_listener(port)
         assert found is not None
         assert (found.pid, "python" in found.command) == (os.getpid(), True)
-    later = read_listener(port)
+    later = find_listener(port)
     assert later is None or later.pid != os.getpid()
 
 
@@ -78,15 +82,15 @@ def test_a_listener_of_another_user_is_there_without_a_name(tmp_path: Path) -> N
     (tmp_path / "net").mkdir()
     row = "0: 0100007F:13AD 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 0 4711 1"
     (tmp_path / "net" / "tcp").write_text(f"  sl  local_address\n   {row}\n")
-    found = read_listener(5037, tmp_path)
+    found = find_listener(5037, tmp_path)
     assert found is not None
-    assert named(found) == "a process of another user"
+    assert process_text(found) == "a process of another user"
 
 
 def test_the_adb_that_comes_along_runs() -> None:
-    answer = adb.read_answer(shipped_adb())
+    answer = adb.probe_adb_version(bundled_adb())
     assert (answer.version or "").startswith("Android Debug Bridge version 1.0.41")
-    assert adb.check_answer(answer).level is Level.OK
+    assert adb.check_adb_version(answer).level is Severity.OK
 
 
 @pytest.mark.parametrize("program", ["#!/bin/sh\nexit 3\n", "no program\0", None])
@@ -95,24 +99,24 @@ def test_an_adb_that_does_not_run_is_a_problem(tmp_path: Path, program: str | No
     if program is not None:
         binary.write_text(program)
         binary.chmod(0o755)
-    finding = adb.check_answer(adb.read_answer(binary))
-    assert finding.level is Level.PROBLEM
+    finding = adb.check_adb_version(adb.probe_adb_version(binary))
+    assert finding.level is Severity.PROBLEM
     assert is_mendable(finding)
 
 
 def test_a_key_that_is_named_and_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
-    own, missing = tmp_path / "adbkey", adb.read_key(tmp_path / "lab")
-    assert [each.level for each in adb.check_keys(adb.read_key(own), None)] == [Level.WARNING]
+    own, missing = tmp_path / "adbkey", adb.probe_key(tmp_path / "lab")
+    assert [each.level for each in adb.check_keys(adb.probe_key(own), None)] == [Severity.WARNING]
     own.touch()
-    levels = [each.level for each in adb.check_keys(adb.read_key(own), missing)]
-    assert levels == [Level.OK, Level.PROBLEM]
+    levels = [each.level for each in adb.check_keys(adb.probe_key(own), missing)]
+    assert levels == [Severity.OK, Severity.PROBLEM]
 
 
-HOLDER = Process(pid=7, command="adb -L tcp:5037 fork-server server")
+HOLDER = ProcessInfo(pid=7, command="adb -L tcp:5037 fork-server server")
 
 
-def server(version: int | None = 41, **listing: str) -> adb.Server:
-    return adb.Server(
+def server(version: int | None = 41, **listing: str) -> adb.ServerProbe:
+    return adb.ServerProbe(
         address="127.0.0.1:5037",
         version=version,
         state_by_serial=listing,
@@ -121,22 +125,24 @@ def server(version: int | None = 41, **listing: str) -> adb.Server:
 
 
 def test_a_server_that_holds_phones_is_a_problem_and_named_with_its_process() -> None:
-    finding = adb.check_usual_server(server(R58M12ABC="device"), None)
-    assert finding.level is Level.PROBLEM
-    assert "pid 7: adb -L tcp:5037" in finding.sentence
+    finding = adb.check_default_server(server(R58M12ABC="device"), None)
+    assert finding.level is Severity.PROBLEM
+    assert "pid 7: adb -L tcp:5037" in finding.message
     assert "FARM_AGENT_ADB_SERVER=127.0.0.1:5037" in (finding.hint or "")
 
 
 def test_a_server_that_holds_nothing_of_ours_is_fine() -> None:
     ours = server(R58M12ABC="device")
-    assert adb.check_usual_server(server(), None).level is Level.OK
-    assert adb.check_usual_server(server(None), None).level is Level.OK
-    assert adb.check_usual_server(server(R58M12ABC="offline"), ours).level is Level.OK
+    assert adb.check_default_server(server(), None).level is Severity.OK
+    assert adb.check_default_server(server(None), None).level is Severity.OK
+    assert adb.check_default_server(server(R58M12ABC="offline"), ours).level is Severity.OK
 
 
-@pytest.mark.parametrize(("version", "level"), [(41, Level.OK), (32, Level.WARNING), (None, Level.PROBLEM)])
-def test_a_shared_server_answers_and_speaks_our_version(version: int | None, level: Level) -> None:
-    assert adb.check_shared_server(server(version)).level is level
+@pytest.mark.parametrize(
+    ("version", "level"), [(41, Severity.OK), (32, Severity.WARNING), (None, Severity.PROBLEM)]
+)
+def test_a_shared_server_answers_and_speaks_our_version(version: int | None, level: Severity) -> None:
+    assert adb.check_external_server(server(version)).level is level
 
 
 @pytest.fixture
@@ -145,7 +151,7 @@ def farm(tmp_path: Path) -> Iterator[HttpFarm]:
         yield farm
 
 
-def levels_by_subject(found: list[Finding]) -> list[tuple[str, Level]]:
+def levels_by_subject(found: list[Diagnostic]) -> list[tuple[str, Severity]]:
     return [(each.subject, each.level) for each in found]
 
 
@@ -153,8 +159,10 @@ def levels_by_subject(found: list[Finding]) -> list[tuple[str, Level]]:
 async def test_a_farm_that_answers_and_agrees_on_the_time_is_fine(farm: HttpFarm) -> None:
     # Whoever shows something on loopback has to be known by it, too.
     credential = farm.enroll().headers["Authorization"].removeprefix("Bearer ")
-    found = farm_connectivity.check_link(await farm_connectivity.read_link(farm.url, SecretStr(credential)))
-    assert levels_by_subject(found) == [("farm", Level.OK), ("clock", Level.OK)]
+    found = farm_connectivity.check_farm_connectivity(
+        await farm_connectivity.probe_farm(farm.url, SecretStr(credential))
+    )
+    assert levels_by_subject(found) == [("farm", Severity.OK), ("clock", Severity.OK)]
 
 
 @pytest.mark.anyio
@@ -163,33 +171,35 @@ async def test_a_clock_that_is_off_is_a_warning(farm: HttpFarm, offset_s: int, s
     def now() -> datetime:
         return datetime.now(UTC) + timedelta(seconds=offset_s)
 
-    *_, clock = farm_connectivity.check_link(
-        await farm_connectivity.read_link(farm.url, SecretStr("any"), now)
+    *_, clock = farm_connectivity.check_farm_connectivity(
+        await farm_connectivity.probe_farm(farm.url, SecretStr("any"), now)
     )
-    assert (clock.subject, clock.level) == ("clock", Level.WARNING)
-    assert f"s {said} this one" in clock.sentence
+    assert (clock.subject, clock.level) == ("clock", Severity.WARNING)
+    assert f"s {said} this one" in clock.message
 
 
 @pytest.mark.anyio
 async def test_nobody_at_the_address_is_a_problem() -> None:
-    (finding,) = farm_connectivity.check_link(
-        await farm_connectivity.read_link("http://127.0.0.1:9", SecretStr("any"))
+    (finding,) = farm_connectivity.check_farm_connectivity(
+        await farm_connectivity.probe_farm("http://127.0.0.1:9", SecretStr("any"))
     )
-    assert finding.level is Level.PROBLEM
+    assert finding.level is Severity.PROBLEM
     assert is_mendable(finding)
 
 
 def test_a_credential_that_is_not_taken_is_a_problem() -> None:
-    found = farm_connectivity.check_link(
-        farm_connectivity.Link(url="http://farm", status=200, is_known=False)
+    found = farm_connectivity.check_farm_connectivity(
+        farm_connectivity.FarmProbe(url="http://farm", status=200, is_known=False)
     )
-    assert levels_by_subject(found) == [("farm", Level.OK), ("farm", Level.PROBLEM)]
+    assert levels_by_subject(found) == [("farm", Severity.OK), ("farm", Severity.PROBLEM)]
 
 
 def test_something_else_at_the_address_is_a_problem() -> None:
-    (finding,) = farm_connectivity.check_link(farm_connectivity.Link(url="http://farm", status=404))
-    assert finding.level is Level.PROBLEM
+    (finding,) = farm_connectivity.check_farm_connectivity(
+        farm_connectivity.FarmProbe(url="http://farm", status=404)
+    )
+    assert finding.level is Severity.PROBLEM
 
 
-def is_mendable(finding: Finding) -> bool:
-    return finding.level is Level.OK or bool(finding.hint)
+def is_mendable(finding: Diagnostic) -> bool:
+    return finding.level is Severity.OK or bool(finding.hint)

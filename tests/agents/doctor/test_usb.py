@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.doctor.processes import Process
-from agents.doctor.usb import UsbPhone, check_usb, read_usb_phones
-from farm.core.operations.diagnostic import Level
+from agents.doctor.processes import ProcessInfo
+from agents.doctor.usb import UsbDevice, check_usb, read_usb_devices
+from farm.core.operations.diagnostic import Severity
 
 ADB, MTP = ("ff", "42", "01"), ("06", "01", "01")
 
@@ -47,8 +47,8 @@ def opened_by(root: Path, pid: int, node: Path) -> None:
     (root / "proc" / str(pid) / "cmdline").write_bytes(b"adb\0-L\0tcp:5037\0fork-server\0server\0")
 
 
-def read(root: Path) -> list[UsbPhone]:
-    return read_usb_phones(root / "sys", root / "dev", root / "proc")
+def read(root: Path) -> list[UsbDevice]:
+    return read_usb_devices(root / "sys", root / "dev", root / "proc")
 
 
 def test_a_phone_is_known_by_adbs_interface_whoever_made_it(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_phone_is_known_by_adbs_interface_whoever_made_it(tmp_path: Path) -> N
     assert (phone.path, phone.serial, phone.name) == ("1-2.3", "R58M12ABC", "Google Pixel 8")
     assert (phone.node, phone.is_openable, phone.users) == (node, True, ())
     (finding,) = check_usb([phone], own_server_pid=None)
-    assert (finding.level, "R58M12ABC" in finding.sentence) == (Level.OK, True)
+    assert (finding.level, "R58M12ABC" in finding.message) == (Severity.OK, True)
 
 
 def test_a_phone_that_says_nothing_of_itself_is_shown_by_its_place(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_phone_that_says_nothing_of_itself_is_shown_by_its_place(tmp_path: Pat
     for name in ("serial", "manufacturer", "product"):
         (tmp_path / "sys" / "bus" / "usb" / "devices" / "1-2" / name).unlink()
     (finding,) = check_usb(read(tmp_path), None)
-    assert "USB 1-2" in finding.sentence
+    assert "USB 1-2" in finding.message
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open everything")
@@ -76,28 +76,28 @@ def test_a_node_without_permission_is_read_as_such(tmp_path: Path) -> None:
 
 
 def test_a_phone_that_cannot_be_opened_is_a_problem_with_the_rules_as_a_hint() -> None:
-    phone = UsbPhone(path="1-2", serial="x", name="y", node=Path("/dev/n"), is_openable=False)
+    phone = UsbDevice(path="1-2", serial="x", name="y", node=Path("/dev/n"), is_openable=False)
     (finding,) = check_usb([phone], None)
-    assert finding.level is Level.PROBLEM
+    assert finding.level is Severity.PROBLEM
     assert "51-benchfarm.rules" in (finding.hint or "")
 
 
 def test_a_container_without_the_nodes_is_told_so(tmp_path: Path) -> None:
     plug_in(tmp_path, "1-2", ADB, serial="x").unlink()
     (finding,) = check_usb(read(tmp_path), None)
-    assert finding.level is Level.PROBLEM
+    assert finding.level is Severity.PROBLEM
     assert "container" in (finding.hint or "")
 
 
 def test_who_holds_a_phone_is_named_unless_it_is_our_own_server(tmp_path: Path) -> None:
     opened_by(tmp_path, 321, plug_in(tmp_path, "1-2", ADB, serial="x"))
     phones = read(tmp_path)
-    assert phones[0].users == (Process(pid=321, command="adb -L tcp:5037 fork-server server"),)
+    assert phones[0].users == (ProcessInfo(pid=321, command="adb -L tcp:5037 fork-server server"),)
     (finding,) = check_usb(phones, own_server_pid=1)
-    assert finding.level is Level.WARNING
-    assert "pid 321: adb -L tcp:5037" in finding.sentence
-    assert [each.level for each in check_usb(phones, own_server_pid=321)] == [Level.OK]
+    assert finding.level is Severity.WARNING
+    assert "pid 321: adb -L tcp:5037" in finding.message
+    assert [each.level for each in check_usb(phones, own_server_pid=321)] == [Severity.OK]
 
 
 def test_a_machine_without_usb_has_nothing_to_mend(tmp_path: Path) -> None:
-    assert [each.level for each in check_usb(read(tmp_path), None)] == [Level.OK]
+    assert [each.level for each in check_usb(read(tmp_path), None)] == [Severity.OK]

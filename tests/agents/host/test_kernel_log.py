@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.host.config import AgentConfig
-from agents.host.kernel_log import Journal, Kmsg, LogFile, find_kernel_log, wants_kernel_log
+from agents.host.kernel_log import JournaldLog, KmsgLog, LogFile, find_kernel_log, wants_kernel_log
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_of_a_long_file_its_end_is_read(log: Path) -> None:
 def test_records_of_the_kernels_buffer_are_given_until_there_are_no_more(tmp_path: Path) -> None:
     # A pipe ends in the same way: with nothing to read for now.
     os.mkfifo(pipe := tmp_path / "kmsg")
-    source = Kmsg(pipe)
+    source = KmsgLog(pipe)
     with pipe.open("wb", buffering=0) as kernel:
         assert source.read() == ""
         kernel.write(b"6,1,5,-;one\n")
@@ -71,7 +71,7 @@ def test_each_line_of_a_journal_is_given_once(tmp_path: Path, monkeypatch: pytes
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     journal.write_text("[1.0] a kernel: one\n")
-    source = Journal()
+    source = JournaldLog()
     assert source.read() == "[1.0] a kernel: one"
     append(journal, "[2.0] a kernel: two\n[3.0] a kernel: three\n")
     assert source.read() == "[2.0] a kernel: two\n[3.0] a kernel: three"

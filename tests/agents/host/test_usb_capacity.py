@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.devices.usb_capacity import UsbRoom, with_controllers
+from agents.devices.usb_capacity import UsbCapacity, name_controllers
 from farm.phone.adb.kernel_log import UsbRefusal
 
 LASTS_S = 60.0
@@ -16,7 +16,9 @@ def refusal(said: str = "no slot", *, at_s: float | None = None, controller: str
     return UsbRefusal(controller=controller, bus=None, at_s=at_s, said=said)
 
 
-def noted(room: UsbRoom, now_s: float, *found: UsbRefusal, is_first: bool = False) -> list[tuple[str, str]]:
+def noted(
+    room: UsbCapacity, now_s: float, *found: UsbRefusal, is_first: bool = False
+) -> list[tuple[str, str]]:
     room.note([(each.controller or "", each) for each in found], now_s=now_s, is_first=is_first)
     return [(each.controller, each.said) for each in room.full]
 
@@ -24,7 +26,7 @@ def noted(room: UsbRoom, now_s: float, *found: UsbRefusal, is_first: bool = Fals
 @pytest.mark.fault(20)
 def test_a_controller_is_full_until_it_refused_nothing_for_a_while() -> None:
     changed = asyncio.Event()
-    room = UsbRoom(changed, lasts_s=LASTS_S)
+    room = UsbCapacity(changed, lasts_s=LASTS_S)
     assert noted(room, 100.0) == []
     assert not changed.is_set()
     assert noted(room, 100.0, refusal()) == [(CONTROLLER, "no slot")]
@@ -39,18 +41,18 @@ def test_a_controller_is_full_until_it_refused_nothing_for_a_while() -> None:
 
 @pytest.mark.fault(20)
 def test_other_words_of_the_kernel_are_no_news_while_a_controller_is_full() -> None:
-    room = UsbRoom(asyncio.Event(), lasts_s=LASTS_S)
+    room = UsbCapacity(asyncio.Event(), lasts_s=LASTS_S)
     assert noted(room, 1.0, refusal("first"), refusal("second")) == [(CONTROLLER, "first")]
     assert noted(room, 2.0, refusal("third")) == [(CONTROLLER, "first")]
 
 
 def test_each_controller_is_told_of() -> None:
-    room = UsbRoom(asyncio.Event(), lasts_s=LASTS_S)
+    room = UsbCapacity(asyncio.Event(), lasts_s=LASTS_S)
     assert noted(room, 1.0, refusal("b", controller="b"), refusal("a", controller="a")) == [
         ("a", "a"),
         ("b", "b"),
     ]
-    room = UsbRoom(asyncio.Event(), lasts_s=LASTS_S)
+    room = UsbCapacity(asyncio.Event(), lasts_s=LASTS_S)
     assert len(noted(room, 1.0, *(refusal(controller=str(number)) for number in range(100)))) == 8
 
 
@@ -59,7 +61,7 @@ def test_each_controller_is_told_of() -> None:
 def test_what_was_logged_before_the_agent_began_counts_from_when_it_was(
     at_s: float | None, is_full: bool
 ) -> None:
-    room = UsbRoom(asyncio.Event(), lasts_s=LASTS_S)
+    room = UsbCapacity(asyncio.Event(), lasts_s=LASTS_S)
     assert bool(noted(room, 100.0, refusal(at_s=at_s), is_first=True)) is is_full
     assert bool(noted(room, 111.0)) is (is_full and at_s == 101.0)
 
@@ -72,7 +74,7 @@ def test_a_controller_is_told_by_the_bus_of_the_port_that_the_kernel_names(tmp_p
     devices.mkdir(parents=True)
     (devices / "usb1").symlink_to(controller / "usb1")
     found = [UsbRefusal(controller=None, bus=bus, at_s=None, said="no") for bus in (1, 7)]
-    assert [name for name, _ in with_controllers([*found, refusal()], devices)] == [
+    assert [name for name, _ in name_controllers([*found, refusal()], devices)] == [
         "0000:00:14.0",
         "usb7",
         CONTROLLER,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agents.devices.backpressure import Pressure
+from agents.devices.backpressure import Backpressure
 
 pytestmark = pytest.mark.anyio
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.fault(29)
 async def test_the_farm_hears_at_once_of_pressure_that_begins_or_ends() -> None:
     changed = asyncio.Event()
-    pressure = Pressure(changed)
+    pressure = Backpressure(changed)
     for reason, is_told in (("full", True), ("full", False), (None, True), (None, False)):
         changed.clear()
         pressure.note("disk", reason)
@@ -21,7 +21,7 @@ async def test_the_farm_hears_at_once_of_pressure_that_begins_or_ends() -> None:
 
 
 async def test_all_reasons_are_told_together() -> None:
-    pressure = Pressure(asyncio.Event())
+    pressure = Backpressure(asyncio.Event())
     pressure.note("disk", "no room")
     pressure.note("adb", "adb's server dies")
     assert pressure.reason == "no room; adb's server dies"

@@ -9,10 +9,10 @@ from random import Random
 import httpx
 import pytest
 
-from agents.attempts.artifact_cache import BlobCache
+from agents.attempts.artifact_cache import ArtifactCache
 from agents.farm_api import FarmApi, farm_client
 from agents.host.atomic_file import DiskThread
-from agents.outbox.sender import Delivery
+from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
 from farm.core.base.ids import AttemptId, Digest, SessionId
 from farm.core.errors import (
@@ -21,7 +21,7 @@ from farm.core.errors import (
     FarmBusy,
     FarmDiskFull,
     FarmError,
-    FarmTrouble,
+    FarmFault,
     FarmUnreachable,
     Forbidden,
     NotFound,
@@ -56,8 +56,8 @@ def problem(kind: type[FarmError], status: int) -> httpx.Response:
     return httpx.Response(status, json=document.model_dump(mode="json"))
 
 
-def cache(folder: Path, handler: Handler, *, limit_bytes: int = 10**9) -> BlobCache:
-    return BlobCache(folder, api(handler), FakeClock(), limit_bytes=limit_bytes)
+def cache(folder: Path, handler: Handler, *, limit_bytes: int = 10**9) -> ArtifactCache:
+    return ArtifactCache(folder, api(handler), FakeClock(), limit_bytes=limit_bytes)
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ def cache(folder: Path, handler: Handler, *, limit_bytes: int = 10**9) -> BlobCa
         (problem(AuthError, 401), AuthError),
         (problem(FarmBusy, 503), FarmBusy),
         (httpx.Response(401, text="who are you"), AuthError),
-        (httpx.Response(502, text="<html>bad gateway"), FarmTrouble),
-        (httpx.Response(404, text="nginx"), FarmTrouble),
-        (problem(FarmError, 500), FarmTrouble),
-        (httpx.Response(200, text="{}"), FarmTrouble),
-        (httpx.Response(200, text="captive portal"), FarmTrouble),
+        (httpx.Response(502, text="<html>bad gateway"), FarmFault),
+        (httpx.Response(404, text="nginx"), FarmFault),
+        (problem(FarmError, 500), FarmFault),
+        (httpx.Response(200, text="{}"), FarmFault),
+        (httpx.Response(200, text="captive portal"), FarmFault),
     ],
 )
 async def test_an_answer_that_is_none_becomes_the_error_it_stands_for(
@@ -114,7 +114,7 @@ async def test_an_artifact_is_fetched_once_however_many_ask_at_once(tmp_path: Pa
 
 
 async def test_other_bytes_than_announced_never_enter_the_cache(tmp_path: Path) -> None:
-    with pytest.raises(FarmTrouble, match="other bytes"):
+    with pytest.raises(FarmFault, match="other bytes"):
         await cache(tmp_path, lambda request: httpx.Response(200, content=b"damaged")).fetch(DIGEST)
     assert not (tmp_path / DIGEST).exists()
 
@@ -129,14 +129,14 @@ async def test_a_damaged_file_of_an_earlier_life_is_fetched_again(tmp_path: Path
 async def test_an_artifact_the_farm_has_lost_is_trouble_of_the_farm(
     tmp_path: Path, kind: type[FarmError]
 ) -> None:
-    with pytest.raises(FarmTrouble, match="has lost"):
+    with pytest.raises(FarmFault, match="has lost"):
         await cache(tmp_path, lambda request: problem(kind, 404)).fetch(DIGEST)
 
 
 async def delivered(tmp_path: Path, handler: Handler) -> Spool:
     spool, disk = Spool(tmp_path), DiskThread()
     spool.put(AttemptId(1), b'{"evidence": {}}')
-    await Delivery(api(handler), spool, disk, FakeClock(), Random(1)).deliver(AttemptId(1))
+    await ReportDelivery(api(handler), spool, disk, FakeClock(), Random(1)).deliver(AttemptId(1))
     disk.close()
     return spool
 

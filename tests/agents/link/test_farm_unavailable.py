@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from agents.daemon import run_agent
 from agents.host.config import AgentConfig
 from agents.host.instance_lock import AgentRunningError
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.clock import SystemClock
 from farm.core.errors import AuthError
 from farm.core.jobs.attempt import AttemptState
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.invariant("I12")
 @pytest.mark.fault(36)
 async def test_evidence_waits_for_a_farm_that_went_away(
-    config: AgentConfig, phone: PhoneHandle, port: int, tmp_path: Path
+    config: AgentConfig, phone: VirtualDeviceHandle, port: int, tmp_path: Path
 ) -> None:
     farm, gone = PlayedFarm(), tmp_path / "gone"
     farm.assign(1, phone.serial, f"until test -e {gone}; do sleep 0.05; done; echo done")

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.devices.active import Hand
-from agents.link.lease import STOP_S, Lease, LeaseEndedError, LeaseWatch, overdue
+from agents.devices.active import ActiveAttempts
+from agents.link.lease import STOP_S, Lease, LeaseEndedError, LeaseMonitor, overdue_attempts
 from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.jobs.attempt import AttemptState
-from tests.support.agents.factories import entry, sighting
+from tests.support.agents.factories import entry, observation
 from tests.support.fake_clock import FakeClock
 
 PHONE = DeviceId("phone-1")
@@ -37,7 +37,7 @@ def test_only_an_attempt_on_a_phone_that_another_host_can_reach_stops_by_itself(
 ) -> None:
     held = [entry(1, phase=AttemptState.MEASURING)]
     lease = Lease(asked_at_s=0.0, lost_after_s=LOST_AFTER_S)
-    found = overdue(held, {PHONE: sighting(serial)}, lease, now_s=LOST_AFTER_S)
+    found = overdue_attempts(held, {PHONE: observation(serial)}, lease, now_s=LOST_AFTER_S)
     assert found == ([AttemptId(1)] if stops else [])
 
 
@@ -53,22 +53,24 @@ def test_there_is_time_to_stop_and_clean_up_before_the_farm_gives_the_phone_away
     assert lease.stop_at_s >= asked_at_s
 
 
-@pytest.mark.parametrize("phase", [AttemptState.REPORTING, AttemptState.GIVEN_BACK])
+@pytest.mark.parametrize("phase", [AttemptState.REPORTING, AttemptState.RETURNED])
 def test_what_is_over_is_not_stopped(phase: AttemptState) -> None:
     lease = Lease(asked_at_s=0.0, lost_after_s=LOST_AFTER_S)
-    phones = {PHONE: sighting("10.0.0.7:5555")}
-    assert overdue([entry(1, phase=phase)], phones, lease, now_s=10 * LOST_AFTER_S) == []
+    phones = {PHONE: observation("10.0.0.7:5555")}
+    assert overdue_attempts([entry(1, phase=phase)], phones, lease, now_s=10 * LOST_AFTER_S) == []
 
 
 @pytest.mark.fault(37, 49, 50)
 def test_only_time_without_an_answer_ends_a_lease_and_no_clock_that_jumps() -> None:
-    clock, hand, stopped = FakeClock(), Hand(), list[AttemptId]()
+    clock, hand, stopped = FakeClock(), ActiveAttempts(), list[AttemptId]()
     hand.take(entry(1, phase=AttemptState.MEASURING))
 
     def stop(attempt_id: AttemptId, error: LeaseEndedError) -> None:
         stopped.append(attempt_id)
 
-    watch = LeaseWatch(hand=hand, phones=lambda: {PHONE: sighting("10.0.0.7:5555")}, stop=stop, clock=clock)
+    watch = LeaseMonitor(
+        hand=hand, phones=lambda: {PHONE: observation("10.0.0.7:5555")}, stop=stop, clock=clock
+    )
     clock.advance(10 * LOST_AFTER_S)
     watch.look()
     jumps = Random(1)
@@ -84,11 +86,11 @@ def test_only_time_without_an_answer_ends_a_lease_and_no_clock_that_jumps() -> N
 
 
 def test_a_farm_that_says_nothing_of_leases_is_never_waited_out() -> None:
-    clock, hand, stopped = FakeClock(), Hand(), list[AttemptId]()
+    clock, hand, stopped = FakeClock(), ActiveAttempts(), list[AttemptId]()
     hand.take(entry(1, phase=AttemptState.MEASURING))
-    watch = LeaseWatch(
+    watch = LeaseMonitor(
         hand=hand,
-        phones=lambda: {PHONE: sighting("10.0.0.7:5555")},
+        phones=lambda: {PHONE: observation("10.0.0.7:5555")},
         stop=lambda attempt_id, error: stopped.append(attempt_id),
         clock=clock,
     )

@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request, Response
 from pydantic import SecretStr
 
 from agents.host.config import AgentConfig
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.api.app import create_app
 from farm.api.context import Context
 from farm.clock import SystemClock
@@ -69,7 +69,7 @@ async def health(http: httpx.AsyncClient, url: str, serial: str) -> str | None:
 
 
 async def test_a_new_phone_earns_its_health_in_few_calls(
-    config: AgentConfig, phone: PhoneHandle, port: int, tmp_path: Path
+    config: AgentConfig, phone: VirtualDeviceHandle, port: int, tmp_path: Path
 ) -> None:
     calls = Calls()
     app = farm_app(tmp_path / "farm", calls)
@@ -80,7 +80,7 @@ async def test_a_new_phone_earns_its_health_in_few_calls(
 
 
 async def test_a_farm_that_is_cut_off_and_comes_back_finds_its_agent_again(
-    config: AgentConfig, phone: PhoneHandle, port: int, tmp_path: Path
+    config: AgentConfig, phone: VirtualDeviceHandle, port: int, tmp_path: Path
 ) -> None:
     calls = Calls()
     app = farm_app(tmp_path / "farm", calls)

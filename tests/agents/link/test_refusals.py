@@ -5,7 +5,7 @@ import pytest
 from agents.daemon import run_agent
 from agents.host.config import AgentConfig
 from farm.clock import SystemClock
-from farm.core.errors import WireVersionUnserved
+from farm.core.errors import WireVersionUnsupported
 from tests.support.agents.fake_farm import PlayedFarm, living
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +20,7 @@ async def test_an_agent_of_another_release_ends_and_says_which_the_farm_serves(
         async with living(config):
             await played.until(lambda: bool(played.exchanges))
     played.wire_version += 1
-    with pytest.raises(WireVersionUnserved, match=f"serves {played.wire_version}") as refused:
+    with pytest.raises(WireVersionUnsupported, match=f"serves {played.wire_version}") as refused:
         await run_agent(config, SystemClock())
     assert refused.value.hint
 

@@ -11,8 +11,8 @@ import pytest
 
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
-from agents.outbox.journal import Journal
-from agents.outbox.sender import Delivery
+from agents.outbox.journal import AttemptJournal
+from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
 from farm.core.base.ids import AttemptId
 from farm.core.errors import HostDiskFull
@@ -70,10 +70,10 @@ def test_a_report_that_cannot_be_taken_back_is_kept(tmp_path: Path) -> None:
     spool.acknowledge(ONE, NOW)
     disk.refusals = 2
     with pytest.raises(HostDiskFull):
-        spool.send_again(ONE)
+        spool.resend(ONE)
     assert spool.acknowledged() == [ONE]
     disk.refusals = 0
-    assert spool.send_again(ONE)
+    assert spool.resend(ONE)
     assert spool.find(ONE) == b"evidence"
 
 
@@ -112,7 +112,7 @@ async def test_a_report_is_delivered_again_until_it_can_be_put_aside(tmp_path: P
     disk_full.refusals = 2
     transport = httpx.MockTransport(answer)
     async with httpx.AsyncClient(transport=transport, base_url="http://farm") as http:
-        delivery = Delivery(FarmApi(http), spool, disk, FakeClock(), Random(1))
+        delivery = ReportDelivery(FarmApi(http), spool, disk, FakeClock(), Random(1))
         async with asyncio.timeout(30):
             await delivery.deliver(ONE)
     disk.close()
@@ -123,7 +123,7 @@ async def test_a_report_is_delivered_again_until_it_can_be_put_aside(tmp_path: P
 
 def test_a_journal_that_cannot_put_an_entry_aside_leaves_it_out(tmp_path: Path) -> None:
     folder, disk = on_a_disk(tmp_path)
-    journal = Journal(folder)
+    journal = AttemptJournal(folder)
     journal.write(entry(2))
     (tmp_path / "1.json").write_text("nonsense")
     disk.refusals = 1

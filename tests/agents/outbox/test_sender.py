@@ -11,11 +11,11 @@ import pytest
 
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
-from agents.outbox.sender import AT_ONCE, MOST_BYTES, Delivery, Sending
+from agents.outbox.sender import MAX_BATCH_BYTES, MAX_CONCURRENT_CALLS, ReportDelivery, ReportSender
 from agents.outbox.spool import Spool
 from farm.core.base.ids import AttemptId
-from farm.core.errors import FarmError, FarmTrouble, FarmUnreachable, NotFound, ReportConflict
-from farm.wire.agents.report_batch import MOST_REPORTS, unpacked
+from farm.core.errors import FarmError, FarmFault, FarmUnreachable, NotFound, ReportConflict
+from farm.wire.agents.report_batch import MAX_REPORTS, unpack_reports
 from farm.wire.base import Problem
 from tests.support.fake_clock import FakeClock
 
@@ -60,7 +60,7 @@ class PlayedFarm:
             return httpx.Response(status, json=refusal or taken(attempt_id))
         if self.refuses_several is not None:
             return httpx.Response(int(str(self.refuses_several["status"])), json=self.refuses_several)
-        self.hear(unpacked(request.content))
+        self.hear(unpack_reports(request.content))
         return httpx.Response(200, json={"reports": [self.outcome(each) for each in self.calls[-1]]})
 
     def hear(self, reports: list[tuple[int, bytes]]) -> None:
@@ -91,18 +91,18 @@ async def deliver(
     for attempt_id in ids:
         spool.put(attempt_id, body(attempt_id))
     http = httpx.AsyncClient(transport=httpx.MockTransport(farm.answer), base_url="http://farm")
-    delivery = Delivery(FarmApi(http), spool, disk, FakeClock(), Random(1))
+    delivery = ReportDelivery(FarmApi(http), spool, disk, FakeClock(), Random(1))
     await asyncio.gather(*(delivery.deliver(attempt_id) for attempt_id in ids))
     disk.close()
     return spool
 
 
 async def test_reports_that_wait_for_their_turn_go_in_one_call(tmp_path: Path) -> None:
-    farm, count = PlayedFarm(), 2 * MOST_REPORTS
+    farm, count = PlayedFarm(), 2 * MAX_REPORTS
     spool = await deliver(farm, tmp_path, count)
     assert spool.acknowledged() == list(range(1, count + 1))
-    assert all(len(call) <= MOST_REPORTS for call in farm.calls)
-    assert len(farm.calls) <= 2 * AT_ONCE
+    assert all(len(call) <= MAX_REPORTS for call in farm.calls)
+    assert len(farm.calls) <= 2 * MAX_CONCURRENT_CALLS
     assert {number: [body_of(number)] for number in range(1, count + 1)} == farm.bodies
 
 
@@ -117,9 +117,9 @@ async def test_a_report_that_waits_alone_goes_as_it_always_did(tmp_path: Path) -
 async def test_a_backlog_takes_few_calls_at_a_time(tmp_path: Path) -> None:
     farm = PlayedFarm()
     farm.refuses_several = problem(NotFound, 404)
-    spool = await deliver(farm, tmp_path, 4 * AT_ONCE)
-    assert spool.acknowledged() == list(range(1, 4 * AT_ONCE + 1))
-    assert farm.most_under_way <= AT_ONCE
+    spool = await deliver(farm, tmp_path, 4 * MAX_CONCURRENT_CALLS)
+    assert spool.acknowledged() == list(range(1, 4 * MAX_CONCURRENT_CALLS + 1))
+    assert farm.most_under_way <= MAX_CONCURRENT_CALLS
 
 
 async def test_a_farm_of_an_earlier_release_is_sent_one_report_a_call(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ async def test_one_that_the_farm_refuses_for_good_is_put_aside_alone(tmp_path: P
 @pytest.mark.invariant("I12")
 async def test_one_that_the_farm_cannot_take_now_is_sent_again(tmp_path: Path) -> None:
     farm = PlayedFarm()
-    farm.problem_once[7] = problem(FarmTrouble, 500)
+    farm.problem_once[7] = problem(FarmFault, 500)
     spool = await deliver(farm, tmp_path, 20)
     assert spool.acknowledged() == list(range(1, 21))
     assert {number for number, bodies in farm.bodies.items() if len(bodies) > 1} == {7}
@@ -151,7 +151,7 @@ async def test_one_that_the_farm_cannot_take_now_is_sent_again(tmp_path: Path) -
 
 async def test_large_reports_share_no_call(tmp_path: Path) -> None:
     farm = PlayedFarm()
-    spool = await deliver(farm, tmp_path, 8, lambda number: b" " * (MOST_BYTES // 2 + number))
+    spool = await deliver(farm, tmp_path, 8, lambda number: b" " * (MAX_BATCH_BYTES // 2 + number))
     assert spool.acknowledged() == list(range(1, 9))
     assert {len(call) for call in farm.calls} == {1}
 
@@ -165,11 +165,11 @@ async def test_who_waits_for_a_sender_that_is_stopped_hears_so(tmp_path: Path) -
         return httpx.Response(500)
 
     spool, disk = Spool(tmp_path), DiskThread()
-    ids = [AttemptId(number) for number in range(1, AT_ONCE + 2)]
+    ids = [AttemptId(number) for number in range(1, MAX_CONCURRENT_CALLS + 2)]
     for attempt_id in ids:
         spool.put(attempt_id, body_of(attempt_id))
     http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://farm")
-    sending = Sending(FarmApi(http), spool, disk)
+    sending = ReportSender(FarmApi(http), spool, disk)
     *senders, last = [asyncio.create_task(sending.sent(attempt_id)) for attempt_id in ids]
     await called.wait()
     for sender in senders:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agents.host.atomic_file import disk_errors_named, write_durably
+from agents.host.atomic_file import translate_disk_errors, write_file_durably
 from agents.outbox.spool import KEEP_ACKNOWLEDGED_BYTES, KEEP_REFUSED_BYTES, Spool
 from farm.core.base.ids import AttemptId
 from farm.core.errors import HostDiskFull
@@ -126,9 +126,9 @@ def test_an_acknowledged_report_is_kept_for_a_week_and_can_be_sent_again(tmp_pat
         clock.advance(timedelta(days=3).total_seconds())
     later = Spool(tmp_path)
     assert later.acknowledged() == [ONE, TWO]
-    assert later.send_again(ONE)
+    assert later.resend(ONE)
     assert (later.pending(), later.find(ONE), later.acknowledged()) == ([ONE], b"evidence", [TWO])
-    assert not later.send_again(ONE)
+    assert not later.resend(ONE)
     clock.advance(timedelta(days=3).total_seconds())
     later.acknowledge(ONE, clock.now())
     assert later.acknowledged() == [TWO, ONE]
@@ -151,11 +151,11 @@ def test_acknowledged_reports_have_a_bounded_size_and_the_oldest_go_first(tmp_pa
 def test_a_full_disk_is_named_as_such(tmp_path: Path) -> None:
     with (
         pytest.raises(HostDiskFull, match=r"no space left for 1\.json"),
-        disk_errors_named(tmp_path / "1.json"),
+        translate_disk_errors(tmp_path / "1.json"),
     ):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_durable_file_has_the_mode_that_was_asked_for(tmp_path: Path) -> None:
-    write_durably(tmp_path / "secret", b"x", mode=0o600)
+    write_file_durably(tmp_path / "secret", b"x", mode=0o600)
     assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.virtual.pool import PhoneHandle, start_phones
+from agents.virtual.pool import VirtualDeviceHandle, start_devices
 from agents.virtual.state.faults import Faults, set_faults
 from farm.core.devices.device import Presence
 from farm.core.upkeep.recovery import RecoveryStep
@@ -29,93 +29,93 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def second(tmp_path: Path, phone: PhoneHandle) -> Iterator[PhoneHandle]:
+def second(tmp_path: Path, phone: VirtualDeviceHandle) -> Iterator[VirtualDeviceHandle]:
     """Another phone of the host; `phone` ends both."""
-    second = start_phones(2, tmp_path / "phones")[1]
+    second = start_devices(2, tmp_path / "phones")[1]
     yield second
     set_faults(second.state, Faults())
 
 
-async def restarted_once(climb: Climbing) -> None:
+async def restarted_once(episode: Climbing) -> None:
     """Have a restart that changes nothing, and end this life as soon as it is seen on the phone."""
-    handle = climb.bench.handle
+    handle = episode.bench.handle
     set_faults(handle.state, STUCK)
-    await climb.until(lambda: boots_of(handle) == 1, "the order", allowed=True)
+    await episode.until(lambda: boots_of(handle) == 1, "the order", allowed=True)
 
 
 async def test_a_phone_that_was_just_restarted_is_given_its_time_by_the_next_life_and_not_restarted_again(
     bench: Bench, folder: Path
 ) -> None:
     rules = replace(QUICK, restart_s=3.0)
-    async with climbing(bench, folder, rules, reboot=True) as climb:
-        await restarted_once(climb)
-    async with climbing(bench, folder, rules, are_well=False, reboot=True) as climb:
-        assert climb.disturbing == [RecoveryStep.REBOOT]
-        await climb.until(climb.has_failed, "the end", allowed=True)
-        assert climb.disturbing == [RecoveryStep.REBOOT, RecoveryStep.HUMAN]
+    async with climbing(bench, folder, rules, reboot=True) as episode:
+        await restarted_once(episode)
+    async with climbing(bench, folder, rules, are_well=False, reboot=True) as episode:
+        assert episode.disturbing == [RecoveryStep.REBOOT]
+        await episode.until(episode.has_failed, "the end", allowed=True)
+        assert episode.disturbing == [RecoveryStep.REBOOT, RecoveryStep.HUMAN]
     assert boots_of(bench.handle) == 1
 
 
 async def test_a_life_that_never_saw_the_phone_answer_goes_on_with_it_where_the_last_one_ended(
-    phone: PhoneHandle, tmp_path: Path, folder: Path
+    phone: VirtualDeviceHandle, tmp_path: Path, folder: Path
 ) -> None:
     """On TCP nothing but what was written down says which phone it is that greets as another mode."""
     rules = replace(QUICK, restart_s=3.0, absent_s=30.0)
     async with (
         benched(tmp_path / "first", phone) as bench,
-        climbing(bench, folder, rules, reboot=True) as climb,
+        climbing(bench, folder, rules, reboot=True) as episode,
     ):
-        await restarted_once(climb)
+        await restarted_once(episode)
     async with (
         benched(tmp_path / "second", phone) as bench,
-        climbing(bench, folder, rules, are_well=False, reboot=True) as climb,
+        climbing(bench, folder, rules, are_well=False, reboot=True) as episode,
     ):
-        await climb.until(climb.has_failed, "the end", allowed=True)
-        assert climb.disturbing == [RecoveryStep.REBOOT, RecoveryStep.HUMAN]
-        assert climb.ladder.sightings()[bench.device_id].presence is Presence.WRONG_MODE
+        await episode.until(episode.has_failed, "the end", allowed=True)
+        assert episode.disturbing == [RecoveryStep.REBOOT, RecoveryStep.HUMAN]
+        assert episode.ladder.observations()[bench.device_id].presence is Presence.WRONG_MODE
     assert boots_of(phone) == 1
 
 
 async def test_a_phone_that_was_well_between_two_lives_is_not_restarted_before_its_time(
     bench: Bench, folder: Path
 ) -> None:
-    async with climbing(bench, folder, reboot=True) as climb:
-        await restarted_once(climb)
+    async with climbing(bench, folder, reboot=True) as episode:
+        await restarted_once(episode)
         set_faults(bench.handle.state, Faults())
-        await climb.until(climb.is_online, "it is back")
-    async with climbing(bench, folder, reboot=True) as climb:
-        await climb.until(lambda: climb.recovery is None, "it is well in this life, too")
+        await episode.until(episode.is_online, "it is back")
+    async with climbing(bench, folder, reboot=True) as episode:
+        await episode.until(lambda: episode.recovery is None, "it is well in this life, too")
         set_faults(bench.handle.state, STUCK)
-        await climb.until(climb.has_failed, "the end", allowed=True)
-        assert climb.disturbing == [RecoveryStep.HUMAN]
+        await episode.until(episode.has_failed, "the end", allowed=True)
+        assert episode.disturbing == [RecoveryStep.HUMAN]
     assert boots_of(bench.handle) == 1
 
 
 async def test_two_phones_of_a_host_are_not_away_for_a_restart_together_though_its_agent_was_another(
-    bench: Bench, second: PhoneHandle, folder: Path
+    bench: Bench, second: VirtualDeviceHandle, folder: Path
 ) -> None:
     rules, loop = replace(QUICK, restart_s=6.0), asyncio.get_running_loop()
-    async with climbing(bench, folder, rules, beside=[second], reboot=True) as climb:
+    async with climbing(bench, folder, rules, beside=[second], reboot=True) as episode:
         before_s = loop.time()
-        await restarted_once(climb)
-    async with climbing(bench, folder, rules, beside=[second], are_well=False, reboot=True) as climb:
+        await restarted_once(episode)
+    async with climbing(bench, folder, rules, beside=[second], are_well=False, reboot=True) as episode:
         set_faults(second.state, STUCK)
-        await climb.until(lambda: boots_of(second) == 1, "its turn", allowed=True)
+        await episode.until(lambda: boots_of(second) == 1, "its turn", allowed=True)
         assert loop.time() - before_s >= rules.restart_s
     assert boots_of(bench.handle) == 1
 
 
 async def test_a_climb_that_is_over_leaves_nothing_to_go_on_with(bench: Bench, folder: Path) -> None:
-    async with climbing(bench, folder) as climb:
+    async with climbing(bench, folder) as episode:
         set_faults(bench.handle.state, Faults(exit1=True))
-        bench.watch.doubt(bench.device_id)
-        await climb.until(lambda: bool(climb.steps), "a step")
+        bench.watch.reprobe(bench.device_id)
+        await episode.until(lambda: bool(episode.steps), "a step")
         await comes_true(lambda: bench.handle.serial in kept(folder), "it is written down")
         set_faults(bench.handle.state, Faults())
-        await climb.until(climb.is_online, "it is back")
+        await episode.until(episode.is_online, "it is back")
         await comes_true(lambda: bench.handle.serial not in kept(folder), "it is forgotten")
 
 
 def kept(folder: Path) -> str:
-    path = folder / "climbs.json"
+    path = folder / "recovery.json"
     return path.read_text() if path.exists() else ""

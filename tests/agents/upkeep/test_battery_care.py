@@ -10,11 +10,11 @@ import pytest
 from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer
-from agents.devices.active import Hand
-from agents.devices.monitor import PhoneWatch
-from agents.outbox.journal import Entry
-from agents.upkeep.battery_care import PORTS_FILE, ChargeKeeper
-from agents.virtual.pool import PhoneHandle
+from agents.devices.active import ActiveAttempts
+from agents.devices.monitor import DeviceMonitor
+from agents.outbox.journal import JournalRecord
+from agents.upkeep.battery_care import PORTS_FILE, BatteryCare
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from farm.clock import SystemClock
 from farm.core.base.ids import AttemptId, DeviceId, JobId
@@ -31,18 +31,20 @@ WINDOW = ChargeWindow(low_pct=40, high_pct=80)
 class Bench:
     """A watch over one phone, and what keeps its battery."""
 
-    def __init__(self, server: AdbServer, phone: PhoneHandle, folder: Path, tasks: asyncio.TaskGroup) -> None:
-        self.phone, self.hand, self.folder = phone, Hand(), folder
+    def __init__(
+        self, server: AdbServer, phone: VirtualDeviceHandle, folder: Path, tasks: asyncio.TaskGroup
+    ) -> None:
+        self.phone, self.hand, self.folder = phone, ActiveAttempts(), folder
         self.identity = DeviceId(phone.serial)
         self.adb = AdbClient(server.port)
-        self.watch = PhoneWatch(
+        self.watch = DeviceMonitor(
             adb=self.adb, hand=self.hand, clock=SystemClock(), random=random.Random(1), tasks=tasks
         )
 
     def keeper(
         self, window: ChargeWindow | None = WINDOW, *, power: Sequence[str] | None = None
-    ) -> ChargeKeeper:
-        return ChargeKeeper(
+    ) -> BatteryCare:
+        return BatteryCare(
             adb=self.adb,
             watch=self.watch,
             hand=self.hand,
@@ -59,7 +61,7 @@ class Bench:
 
     @property
     def note(self) -> str | None:
-        condition = self.watch.sightings()[self.identity].condition
+        condition = self.watch.observations()[self.identity].condition
         return condition.charging_note if condition else None
 
     async def be(self, faults: Faults) -> None:
@@ -68,7 +70,7 @@ class Bench:
         level = faults.battery_level_pct
         await self.until(lambda: f"level: {level}" in self._dumpsys())
         while self._level() != level:
-            self.watch.doubt(self.identity)
+            self.watch.reprobe(self.identity)
             await asyncio.sleep(0.05)
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -82,19 +84,19 @@ class Bench:
         return (self.phone.state / "dumpsys" / "battery").read_text()
 
     def _level(self) -> int | None:
-        condition = self.watch.sightings()[self.identity].condition
+        condition = self.watch.observations()[self.identity].condition
         return condition.battery_level_pct if condition else None
 
 
 @pytest.fixture
-async def bench(server: AdbServer, phone: PhoneHandle, tmp_path: Path) -> AsyncIterator[Bench]:
+async def bench(server: AdbServer, phone: VirtualDeviceHandle, tmp_path: Path) -> AsyncIterator[Bench]:
     set_faults(phone.state, Faults(battery_level_pct=60, rooted=True))
     await asyncio.sleep(0)
     async with asyncio.TaskGroup() as tasks:
         bench = Bench(server, phone, tmp_path, tasks)
         await bench.until(lambda: (phone.state / "rooted").exists())
         await connect(server.port, phone.address)
-        bench.watch.note_states({phone.address: "device"})
+        bench.watch.apply_listing({phone.address: "device"})
         await bench.watch.wait(bench.identity)
         yield bench
         for task in asyncio.all_tasks():
@@ -150,7 +152,7 @@ async def test_a_phone_without_root_says_that_it_cannot_be_held(bench: Bench) ->
 
 async def test_a_phone_that_an_errand_has_is_left_in_peace(bench: Bench) -> None:
     await bench.be(Faults(battery_level_pct=90, rooted=True))
-    bench.hand.on_errand.add(bench.identity)
+    bench.hand.on_device_action.add(bench.identity)
     await bench.keeper().look()
     assert not bench.is_suspended
 
@@ -164,7 +166,7 @@ async def test_a_run_that_wants_mains_gets_them_before_it_begins(bench: Bench) -
         harness="test", backend="cpu", files=(), argv=("true",), timeout_s=1.0, gates=Gates(mains=True)
     )
     bench.hand.take(
-        Entry(
+        JournalRecord(
             attempt_id=AttemptId(1),
             job_id=JobId(1),
             device_id=bench.identity,

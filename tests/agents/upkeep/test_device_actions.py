@@ -7,11 +7,11 @@ import pytest
 from fastapi import Response
 
 from agents.host.config import AgentConfig
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.base.ids import DeviceId, Digest
 from farm.core.devices.device import Presence
-from farm.core.upkeep.device_action import ErrandKind
-from farm.wire.agents.protocol import Errand, ErrandReport, Exchange
+from farm.core.upkeep.device_action import DeviceActionKind
+from farm.wire.agents.protocol import DeviceActionOrder, DeviceActionReport, Exchange
 from tests.support.agents.fake_farm import PlayedFarm, living, serving
 
 pytestmark = pytest.mark.anyio
@@ -22,30 +22,37 @@ class FarmWithErrands(PlayedFarm):
 
     def __init__(self) -> None:
         super().__init__()
-        self.errands: dict[int, Errand] = {}
+        self.device_actions: dict[int, DeviceActionOrder] = {}
         #: What later jobs need; while there is any, phones are kept ready for the next one.
         self.upcoming: list[Digest] = []
 
-    def ask(self, number: int, phone: PhoneHandle, kind: ErrandKind = ErrandKind.CLEAN) -> None:
-        self.errands[number] = Errand(
-            errand_id=number, device_id=DeviceId(phone.serial), kind=kind, label="bench-a"
+    def ask(
+        self, number: int, phone: VirtualDeviceHandle, kind: DeviceActionKind = DeviceActionKind.CLEAN
+    ) -> None:
+        self.device_actions[number] = DeviceActionOrder(
+            device_action_id=number, device_id=DeviceId(phone.serial), kind=kind, label="bench-a"
         )
 
-    def ended(self, number: int) -> list[ErrandReport]:
+    def ended(self, number: int) -> list[DeviceActionReport]:
         """What every exchange so far said of an errand's end."""
-        return [report for each in self.exchanges for report in each.errands if report.errand_id == number]
+        return [
+            report
+            for each in self.exchanges
+            for report in each.device_actions
+            if report.device_action_id == number
+        ]
 
     def is_in_hand(self, number: int) -> bool:
-        return any(number in each.errands_in_hand for each in self.exchanges[-1:])
+        return any(number in each.device_actions_in_progress for each in self.exchanges[-1:])
 
     async def _exchange(self, session_id: int, said: Exchange) -> Response:
         answer = await super()._exchange(session_id, said)
         if answer.status_code != 200:
             return answer
         online = {report.device_id for report in said.devices if report.presence is Presence.ONLINE}
-        listed = [each for each in self.errands.values() if each.device_id in online]
+        listed = [each for each in self.device_actions.values() if each.device_id in online]
         document = json.loads(bytes(answer.body))
-        document["errands"] = [each.model_dump(mode="json") for each in listed]
+        document["device_actions"] = [each.model_dump(mode="json") for each in listed]
         document["prefetch"] = self.upcoming
         return Response(json.dumps(document), media_type="application/json")
 
@@ -57,7 +64,7 @@ async def played(port: int) -> AsyncIterator[FarmWithErrands]:
         yield farm
 
 
-def slow_cleaning(phone: PhoneHandle) -> None:
+def slow_cleaning(phone: VirtualDeviceHandle) -> None:
     """Each clean-up looks twice at the cache, and notes it."""
     (phone.state / "data" / "local" / "tmp" / "benchfarm" / "cache").mkdir(parents=True)
     slow = phone.state / "bin" / "stat"
@@ -65,27 +72,27 @@ def slow_cleaning(phone: PhoneHandle) -> None:
     slow.chmod(0o755)
 
 
-def looks(phone: PhoneHandle) -> int:
+def looks(phone: VirtualDeviceHandle) -> int:
     path = phone.state / "data" / "looks"
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
 async def test_an_errand_is_done_once_and_reported_until_it_is_listed_no_longer(
-    played: FarmWithErrands, config: AgentConfig, phone: PhoneHandle
+    played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     slow_cleaning(phone)
     played.ask(7, phone)
     async with living(config):
         await played.until(lambda: len(played.ended(7)) >= 3)
-        played.errands.clear()
-        await played.until(lambda: not played.exchanges[-1].errands)
+        played.device_actions.clear()
+        await played.until(lambda: not played.exchanges[-1].device_actions)
     assert looks(phone) == 2
     (report,) = set(played.ended(7))
     assert (report.error, report.freed_bytes) == (None, 0)
 
 
 async def test_an_errand_waits_until_the_attempt_in_hand_is_over(
-    played: FarmWithErrands, config: AgentConfig, phone: PhoneHandle
+    played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     async with living(config):
         played.assign(1, phone.serial, "sleep 1")
@@ -93,11 +100,11 @@ async def test_an_errand_waits_until_the_attempt_in_hand_is_over(
         played.ask(7, phone)
         await played.until(lambda: bool(played.ended(7)))
     assert 1 in played.reports
-    assert not any(each.attempts and each.errands_in_hand for each in played.exchanges)
+    assert not any(each.attempts and each.device_actions_in_progress for each in played.exchanges)
 
 
 async def test_an_attempt_waits_until_the_errand_in_hand_is_over(
-    played: FarmWithErrands, config: AgentConfig, phone: PhoneHandle
+    played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     slow_cleaning(phone)
     played.ask(7, phone)
@@ -105,13 +112,13 @@ async def test_an_attempt_waits_until_the_errand_in_hand_is_over(
         await played.until(lambda: played.is_in_hand(7))
         played.assign(1, phone.serial, "true")
         await played.until(lambda: bool(played.ended(7)))
-        played.errands.clear()
+        played.device_actions.clear()
         await played.reported(1)
-    assert not any(each.attempts and each.errands_in_hand for each in played.exchanges)
+    assert not any(each.attempts and each.device_actions_in_progress for each in played.exchanges)
 
 
 async def test_an_errand_that_a_life_did_not_report_is_done_by_the_next(
-    played: FarmWithErrands, config: AgentConfig, phone: PhoneHandle
+    played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     slow_cleaning(phone)
     played.ask(7, phone)
@@ -124,7 +131,7 @@ async def test_an_errand_that_a_life_did_not_report_is_done_by_the_next(
 
 
 async def test_a_run_right_after_an_errand_that_freed_the_cache_finds_its_file(
-    config: AgentConfig, phone: PhoneHandle, played: FarmWithErrands
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FarmWithErrands
 ) -> None:
     file = played.add_file(b"weights " * 100)
     played.upcoming = [file.digest]
@@ -135,7 +142,7 @@ async def test_a_run_right_after_an_errand_that_freed_the_cache_finds_its_file(
             await played.until(lambda done=number: played.cleaned(phone.serial) == done)
         played.ask(1, phone)
         await played.until(lambda: bool(played.ended(1)))
-        played.errands.clear()
+        played.device_actions.clear()
         played.assign(3, phone.serial, "", files=(file,), argv=("cat", "${file_data}"))
         evidence = await played.reported(3)
     assert evidence.stdout == "weights " * 100
@@ -143,11 +150,11 @@ async def test_a_run_right_after_an_errand_that_freed_the_cache_finds_its_file(
 
 
 async def test_a_phone_that_cannot_do_it_is_reported_with_the_reason(
-    played: FarmWithErrands, config: AgentConfig, phone: PhoneHandle
+    played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     for name in ("cmd", "input"):
         (phone.state / "bin" / name).write_text("#!/bin/sh\necho 'no such service' >&2\nexit 1\n")
-    played.ask(7, phone, ErrandKind.IDENTIFY)
+    played.ask(7, phone, DeviceActionKind.IDENTIFY)
     async with living(config):
         await played.until(lambda: bool(played.ended(7)))
     assert "no such service" in str(played.ended(7)[0].error)

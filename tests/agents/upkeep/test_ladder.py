@@ -24,50 +24,54 @@ pytestmark = pytest.mark.anyio
 async def test_a_phone_that_answers_nothing_is_asked_anew_reconnected_cleaned_and_then_somebody_is_called(
     bench: Bench, tmp_path: Path
 ) -> None:
-    async with climbing(bench, tmp_path) as climb:
+    async with climbing(bench, tmp_path) as episode:
         set_faults(bench.handle.state, Faults(exit1=True))
-        bench.watch.doubt(bench.device_id)
-        await climb.until(lambda: len(climb.steps) == 2, "two steps")
-        assert climb.steps == [RecoveryStep.REPROBE, RecoveryStep.RECONNECT]
-        assert climb.said(RecoveryStep.RECONNECT) == "adb connects anew"
-        await climb.until(climb.has_failed, "the end", allowed=True)
-        assert climb.steps[2:] == [RecoveryStep.CLEAN, RecoveryStep.HUMAN]
+        bench.watch.reprobe(bench.device_id)
+        await episode.until(lambda: len(episode.steps) == 2, "two steps")
+        assert episode.steps == [RecoveryStep.REPROBE, RecoveryStep.RECONNECT]
+        assert episode.said(RecoveryStep.RECONNECT) == "adb connects anew"
+        await episode.until(episode.has_failed, "the end", allowed=True)
+        assert episode.steps[2:] == [RecoveryStep.CLEAN, RecoveryStep.HUMAN]
         set_faults(bench.handle.state, Faults())
-        await climb.until(climb.is_online, "it is back")
-        await climb.until(lambda: climb.recovery is None, "the climb is over")
+        await episode.until(episode.is_online, "it is back")
+        await episode.until(lambda: episode.recovery is None, "the climb is over")
 
 
 @pytest.mark.invariant("I14")
 @pytest.mark.fault(8)
 async def test_no_step_that_disturbs_is_taken_without_the_farms_leave(bench: Bench, tmp_path: Path) -> None:
-    async with climbing(bench, tmp_path, reboot=True) as climb:
+    async with climbing(bench, tmp_path, reboot=True) as episode:
         boots = boots_of(bench.handle)
         set_faults(bench.handle.state, Faults(mode="recovery"))
-        await climb.until(lambda: climb.recovery is not None and climb.recovery.wants_leave, "it asks")
+        await episode.until(
+            lambda: episode.recovery is not None and episode.recovery.needs_approval, "it asks"
+        )
         await asyncio.sleep(0.5)
-        assert (climb.disturbing, boots_of(bench.handle)) == ([], boots)
+        assert (episode.disturbing, boots_of(bench.handle)) == ([], boots)
         # An answer that does not name it takes the leave back.
-        climb.allow()
-        climb.ladder.note_leave([], SystemClock().monotonic())
+        episode.allow()
+        episode.ladder.record_permission([], SystemClock().monotonic())
         await asyncio.sleep(0.3)
-        assert (climb.disturbing, boots_of(bench.handle)) == ([], boots)
+        assert (episode.disturbing, boots_of(bench.handle)) == ([], boots)
 
 
 @pytest.mark.invariant("I14")
 async def test_a_phone_with_a_run_that_the_farm_has_not_heard_the_end_of_is_not_restarted(
     bench: Bench, tmp_path: Path
 ) -> None:
-    async with climbing(bench, tmp_path, reboot=True) as climb:
+    async with climbing(bench, tmp_path, reboot=True) as episode:
         held = bench.hand.take(bench.entry(1, "true"))
         set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1))
         boots = boots_of(bench.handle)
-        await climb.until(lambda: climb.recovery is not None and climb.recovery.wants_leave, "it asks")
+        await episode.until(
+            lambda: episode.recovery is not None and episode.recovery.needs_approval, "it asks"
+        )
         for _ in range(10):
-            climb.allow()
+            episode.allow()
             await asyncio.sleep(0.05)
         assert boots_of(bench.handle) == boots
         held.acknowledged = True
-        await climb.until(climb.is_online, "it is back", allowed=True)
+        await episode.until(episode.is_online, "it is back", allowed=True)
         assert boots_of(bench.handle) == boots + 1
 
 
@@ -75,70 +79,70 @@ async def test_a_phone_with_a_run_that_the_farm_has_not_heard_the_end_of_is_not_
 async def test_a_phone_in_recovery_is_restarted_into_android_where_that_is_allowed(
     bench: Bench, tmp_path: Path
 ) -> None:
-    async with climbing(bench, tmp_path, reboot=True) as climb:
+    async with climbing(bench, tmp_path, reboot=True) as episode:
         set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1, reboot_s=0.2))
-        await climb.until(lambda: RecoveryStep.REBOOT in climb.steps, "the order", allowed=True)
-        await climb.until(climb.is_online, "it is back")
-        await climb.until(lambda: climb.recovery is None, "the climb is over")
+        await episode.until(lambda: RecoveryStep.REBOOT in episode.steps, "the order", allowed=True)
+        await episode.until(episode.is_online, "it is back")
+        await episode.until(lambda: episode.recovery is None, "the climb is over")
 
 
 @pytest.mark.fault(15)
 async def test_a_phone_in_recovery_that_may_not_be_restarted_is_left_to_somebody(
     bench: Bench, tmp_path: Path
 ) -> None:
-    async with climbing(bench, tmp_path) as climb:
+    async with climbing(bench, tmp_path) as episode:
         boots = boots_of(bench.handle)
         set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1))
-        await climb.until(climb.has_failed, "the end", allowed=True)
-        assert (climb.disturbing, boots_of(bench.handle)) == ([RecoveryStep.HUMAN], boots)
+        await episode.until(episode.has_failed, "the end", allowed=True)
+        assert (episode.disturbing, boots_of(bench.handle)) == ([RecoveryStep.HUMAN], boots)
 
 
 @pytest.mark.fault(5)
 async def test_a_phone_that_restarts_by_itself_is_not_restarted_by_us(bench: Bench, tmp_path: Path) -> None:
     rules = replace(QUICK, booting_s=2.0, boot_loop=1)
-    async with climbing(bench, tmp_path, rules, reboot=True) as climb:
+    async with climbing(bench, tmp_path, rules, reboot=True) as episode:
         set_faults(bench.handle.state, Faults(boot_loop=True, reboot_s=0.1))
-        await climb.until(climb.has_failed, "the end", allowed=True)
-        assert RecoveryStep.REBOOT not in climb.steps
+        await episode.until(episode.has_failed, "the end", allowed=True)
+        assert RecoveryStep.REBOOT not in episode.steps
 
 
 @pytest.mark.fault(6)
 async def test_a_phone_that_wants_our_key_climbs_nothing(bench: Bench, tmp_path: Path) -> None:
-    async with climbing(bench, tmp_path, reboot=True) as climb:
+    async with climbing(bench, tmp_path, reboot=True) as episode:
         set_faults(bench.handle.state, Faults(unauthorized=True))
-        await climb.until(
-            lambda: bench.watch.sightings()[bench.device_id].presence is Presence.UNAUTHORIZED, "it asks"
+        await episode.until(
+            lambda: bench.watch.observations()[bench.device_id].presence is Presence.UNAUTHORIZED, "it asks"
         )
         for _ in range(30):
-            climb.allow()
+            episode.allow()
             await asyncio.sleep(0.05)
-            assert climb.recovery is None
+            assert episode.recovery is None
 
 
 @pytest.mark.fault(14)
 async def test_a_phone_that_cannot_be_cleaned_is_restarted_and_clean_after_that(
     bench: Bench, tmp_path: Path
 ) -> None:
-    async with climbing(bench, tmp_path, reboot=True) as climb:
+    async with climbing(bench, tmp_path, reboot=True) as episode:
         boots = boots_of(bench.handle)
         until_next_boot(bench, 'case "$*" in *runs/7) exit 1 ;; esac')
         await bench.runner.run(bench.entry(7, "true"), heard, adopt=False)
         cleared = asyncio.create_task(bench.runner.clear(bench.device_id, 7))
-        await climb.until(lambda: RecoveryStep.REBOOT in climb.steps, "the order", allowed=True)
+        await episode.until(lambda: RecoveryStep.REBOOT in episode.steps, "the order", allowed=True)
         await cleared
         assert boots_of(bench.handle) == boots + 1
-        bench.hand.note_cleaned(bench.device_id, 7)
-        await climb.until(lambda: climb.recovery is None, "the climb is over")
+        bench.hand.record_cleaned(bench.device_id, 7)
+        await episode.until(lambda: episode.recovery is None, "the climb is over")
 
 
 async def test_a_phone_that_adb_no_longer_lists_has_its_port_switched_off_and_on(
     bench: Bench, tmp_path: Path
 ) -> None:
     command = switch(tmp_path, bench)
-    async with climbing(bench, tmp_path, power_command=command) as climb:
+    async with climbing(bench, tmp_path, power_command=command) as episode:
         set_faults(bench.handle.state, Faults(vanish=True))
-        await climb.until(lambda: RecoveryStep.POWER_CYCLE in climb.steps, "the port", allowed=True)
-        await climb.until(climb.is_online, "it is back")
+        await episode.until(lambda: RecoveryStep.POWER_CYCLE in episode.steps, "the port", allowed=True)
+        await episode.until(episode.is_online, "it is back")
         assert (tmp_path / "switched").read_text().split() == ["off", "on"]
         assert not (tmp_path / PORTS_FILE).exists()
 
@@ -153,25 +157,25 @@ async def test_a_port_that_an_agent_left_off_is_switched_on_by_the_next(bench: B
 
 @pytest.mark.fault(17)
 async def test_phones_behind_a_server_that_is_away_climb_nothing(bench: Bench, tmp_path: Path) -> None:
-    async with climbing(bench, tmp_path) as climb:
-        bench.watch.note_server_down()
+    async with climbing(bench, tmp_path) as episode:
+        bench.watch.record_server_down()
         for _ in range(20):
             await asyncio.sleep(0.05)
-            bench.watch.note_server_down()
-            assert climb.recovery is None
+            bench.watch.record_server_down()
+            assert episode.recovery is None
 
 
 @pytest.mark.fault(7)
 async def test_a_hung_phone_is_asked_once_a_second_at_most_while_the_ladder_is_climbed(
     bench: Bench, tmp_path: Path
 ) -> None:
-    rules = replace(QUICK, offline_s=1.0, between_s=1.5)
-    async with climbing(bench, tmp_path, rules) as climb:
+    rules = replace(QUICK, offline_s=1.0, step_interval_s=1.5)
+    async with climbing(bench, tmp_path, rules) as episode:
         set_faults(bench.handle.state, Faults(exit1=True))
         bench.adb.asked = 0
         began_s = asyncio.get_running_loop().time()
-        bench.watch.doubt(bench.device_id)
-        await climb.until(climb.has_failed, "the end", allowed=True)
+        bench.watch.reprobe(bench.device_id)
+        await episode.until(episode.has_failed, "the end", allowed=True)
         assert bench.adb.asked <= asyncio.get_running_loop().time() - began_s + 1
 
 

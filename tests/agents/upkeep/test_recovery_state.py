@@ -10,57 +10,68 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.devices.inventory import Sighting
+from agents.devices.inventory import TransportObservation
 from agents.host.atomic_file import DiskThread
-from agents.upkeep.recovering_device import CUT_SHORT, Patient, recalled
-from agents.upkeep.recovery_state import FILE, ClimbMemory, KeptClimb
+from agents.upkeep.recovering_device import INTERRUPTED, RecoveringDevice, restore_recovery
+from agents.upkeep.recovery_state import FILE, RecoveryStateStore, SavedRecovery
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
-from farm.core.upkeep.recovery import RULES, Ailment, Climb, RecoveryStep, RecoveryTry, next_step
+from farm.core.upkeep.recovery import (
+    DEFAULT_RULES,
+    FailureMode,
+    RecoveryAttempt,
+    RecoveryEpisode,
+    RecoveryStep,
+    next_step,
+)
 from tests.support.fake_clock import FakeClock
 
 pytestmark = pytest.mark.invariant("I18")
 
 AT = datetime(2026, 11, 20, 11, 59, tzinfo=UTC)
-TRIED = RecoveryTry(step=RecoveryStep.REBOOT, at=AT, said="it took the order to restart")
-KEPT = KeptClimb(
+TRIED = RecoveryAttempt(step=RecoveryStep.REBOOT, at=AT, said="it took the order to restart")
+KEPT = SavedRecovery(
     device_id=DeviceId("shelf-3"),
     serial="0a1b2c",
     usb_path="1-1.4",
-    climb=Climb(
-        ailment=Ailment.BOOTING, since_s=0.0, taken=(RecoveryStep.REBOOT,), taken_at_s=940.0, boots=2
+    episode=RecoveryEpisode(
+        failure_mode=FailureMode.BOOTING,
+        since_s=0.0,
+        taken=(RecoveryStep.REBOOT,),
+        last_step_at_s=940.0,
+        boots=2,
     ),
     tries=(TRIED,),
     begun=None,
-    begun_at_s=None,
+    step_started_at_s=None,
     restarted_at_s=940.0,
     failures=1,
     failed_at_s=None,
 )
-Memory = Callable[[FakeClock, str], ClimbMemory]
+Memory = Callable[[FakeClock, str], RecoveryStateStore]
 
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
     """Makes the memory of one life; all lives have one folder."""
     disk = DiskThread()
-    yield lambda clock, boot: ClimbMemory(tmp_path, disk, clock, host_boot_id=boot)
+    yield lambda clock, boot: RecoveryStateStore(tmp_path, disk, clock, host_boot_id=boot)
     disk.close()
 
 
-def keep(memory: ClimbMemory, *climbs: KeptClimb) -> None:
-    asyncio.run(memory.keep(climbs))
+def keep(memory: RecoveryStateStore, *episodes: SavedRecovery) -> None:
+    asyncio.run(memory.keep(episodes))
 
 
-def recall(memory: ClimbMemory) -> tuple[KeptClimb, ...]:
+def recall(memory: RecoveryStateStore) -> tuple[SavedRecovery, ...]:
     return asyncio.run(memory.recall())
 
 
-def restarted_at_s(memory: ClimbMemory) -> float:
+def restarted_at_s(memory: RecoveryStateStore) -> float:
     (found,) = recall(memory)
-    assert found.climb is not None
+    assert found.episode is not None
     assert found.restarted_at_s is not None
-    assert found.climb.taken_at_s == found.restarted_at_s
+    assert found.episode.last_step_at_s == found.restarted_at_s
     return found.restarted_at_s
 
 
@@ -118,38 +129,50 @@ def test_nothing_is_written_where_nothing_changed(memory: Memory, tmp_path: Path
     keep(life, KEPT)
     assert (tmp_path / FILE).stat().st_ino == written
     keep(life)
-    assert json.loads((tmp_path / FILE).read_text())["climbs"] == []
+    assert json.loads((tmp_path / FILE).read_text())["episodes"] == []
 
 
 @given(passed_s=st.floats(0, 3000), restart=st.sampled_from([RecoveryStep.REBOOT, RecoveryStep.POWER_CYCLE]))
 def test_a_restart_that_was_begun_holds_back_the_next_step_and_every_other_phone_as_long_as_one_that_ended(
     passed_s: float, restart: RecoveryStep
 ) -> None:
-    patient = Patient(sighting=Sighting(serial="0a1b2c", presence=Presence.WRONG_MODE))
-    patient.climb = Climb(ailment=Ailment.WRONG_MODE, since_s=0.0)
-    patient.now, patient.now_since_s = restart, 1000.0
-    kept = patient.find_kept(DeviceId("shelf-3"), RULES, 1000.0)
+    recovering_device = RecoveringDevice(
+        observation=TransportObservation(serial="0a1b2c", presence=Presence.WRONG_MODE)
+    )
+    recovering_device.episode = RecoveryEpisode(failure_mode=FailureMode.WRONG_MODE, since_s=0.0)
+    recovering_device.now, recovering_device.step_running_since_s = restart, 1000.0
+    kept = recovering_device.find_saved_recovery(DeviceId("shelf-3"), DEFAULT_RULES, 1000.0)
     assert kept is not None
     now_s = 1000.0 + passed_s
-    found = recalled(kept, RULES, now_s=now_s, now=AT)
-    assert found.climb is not None
-    assert [(each.step, each.said) for each in found.tries] == [(restart, CUT_SHORT)]
-    assert found.is_restarting(RULES, now_s) is (now_s - 1000.0 < RULES.restart_s)
-    later_s = now_s + RULES.wrong_mode_s + 1.0
-    is_due = later_s - 1000.0 >= RULES.restart_s
-    assert next_step(found.climb, RULES, now_s=later_s) is (RecoveryStep.HUMAN if is_due else None)
+    found = restore_recovery(kept, DEFAULT_RULES, now_s=now_s, now=AT)
+    assert found.episode is not None
+    assert [(each.step, each.said) for each in found.tries] == [(restart, INTERRUPTED)]
+    assert found.is_restarting(DEFAULT_RULES, now_s) is (now_s - 1000.0 < DEFAULT_RULES.restart_s)
+    later_s = now_s + DEFAULT_RULES.wrong_mode_s + 1.0
+    is_due = later_s - 1000.0 >= DEFAULT_RULES.restart_s
+    assert next_step(found.episode, DEFAULT_RULES, now_s=later_s) is (RecoveryStep.HUMAN if is_due else None)
 
 
 def test_a_restart_that_was_begun_on_a_phone_that_was_well_by_then_counts_too() -> None:
-    patient = Patient(sighting=Sighting(serial="0a1b2c", presence=Presence.ONLINE))
-    patient.now, patient.now_since_s = RecoveryStep.REBOOT, 1000.0
-    kept = patient.find_kept(DeviceId("shelf-3"), RULES, 1000.0)
+    recovering_device = RecoveringDevice(
+        observation=TransportObservation(serial="0a1b2c", presence=Presence.ONLINE)
+    )
+    recovering_device.now, recovering_device.step_running_since_s = RecoveryStep.REBOOT, 1000.0
+    kept = recovering_device.find_saved_recovery(DeviceId("shelf-3"), DEFAULT_RULES, 1000.0)
     assert kept is not None
-    assert recalled(kept, RULES, now_s=1001.0, now=AT).is_restarting(RULES, 1001.0)
+    assert restore_recovery(kept, DEFAULT_RULES, now_s=1001.0, now=AT).is_restarting(DEFAULT_RULES, 1001.0)
 
 
 def test_what_holds_nobody_back_any_more_is_not_kept() -> None:
-    patient = Patient(sighting=Sighting(serial="0a1b2c", presence=Presence.ONLINE), restarted_at_s=1000.0)
+    recovering_device = RecoveringDevice(
+        observation=TransportObservation(serial="0a1b2c", presence=Presence.ONLINE), restarted_at_s=1000.0
+    )
     identity = DeviceId("shelf-3")
-    assert patient.find_kept(identity, RULES, 1000.0 + RULES.again_s - 1) is not None
-    assert patient.find_kept(identity, RULES, 1000.0 + RULES.again_s) is None
+    assert (
+        recovering_device.find_saved_recovery(identity, DEFAULT_RULES, 1000.0 + DEFAULT_RULES.cooldown_s - 1)
+        is not None
+    )
+    assert (
+        recovering_device.find_saved_recovery(identity, DEFAULT_RULES, 1000.0 + DEFAULT_RULES.cooldown_s)
+        is None
+    )

@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from agents.host.config import AgentConfig
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from farm.api.app import create_app
 from farm.api.context import Context
@@ -36,13 +36,13 @@ async def until(url: str, serial: str, **wanted: Any) -> dict[str, Any]:
 @pytest.mark.invariant("I14")
 @pytest.mark.timeout(240)
 async def test_a_phone_in_recovery_is_restarted_with_its_farms_leave_and_works_again(
-    config: AgentConfig, phone: PhoneHandle, port: int, tmp_path: Path
+    config: AgentConfig, phone: VirtualDeviceHandle, port: int, tmp_path: Path
 ) -> None:
     app = create_app(FarmConfig(data_dir=tmp_path / "farm"), SystemClock())
     async with serving(app, port, lifespan="on"):
         context: Context = app.state.context
         token = context.database.write(create_join_token, auto_admit=True, now=context.clock.now())
-        given = {"join_token": SecretStr(token), "reboot": True, "recovery_patience": 0.02}
+        given = {"join_token": SecretStr(token), "reboot": True, "recovery_timeout_factor": 0.02}
         async with living(config.model_copy(update=given)):
             await until(config.farm_url, phone.serial, presence="online", health="good")
             set_faults(phone.state, Faults(mode="recovery", ends_with_reboot=1, reboot_s=0.5))
@@ -58,13 +58,13 @@ async def test_a_phone_in_recovery_is_restarted_with_its_farms_leave_and_works_a
 @pytest.mark.invariant("I18")
 @pytest.mark.timeout(240)
 async def test_an_agent_that_is_killed_right_after_a_restart_restarts_nothing_again_when_it_is_back(
-    config: AgentConfig, phone: PhoneHandle, port: int, tmp_path: Path
+    config: AgentConfig, phone: VirtualDeviceHandle, port: int, tmp_path: Path
 ) -> None:
     app, boots = create_app(FarmConfig(data_dir=tmp_path / "farm"), SystemClock()), phone.state / "boots"
     async with serving(app, port, lifespan="on"):
         context: Context = app.state.context
         token = context.database.write(create_join_token, auto_admit=True, now=context.clock.now())
-        given = {"join_token": SecretStr(token), "reboot": True, "recovery_patience": 0.02}
+        given = {"join_token": SecretStr(token), "reboot": True, "recovery_timeout_factor": 0.02}
         async with living(config.model_copy(update=given)):
             await until(config.farm_url, phone.serial, presence="online", health="good")
             set_faults(phone.state, Faults(mode="recovery", reboot_s=0.2))

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from agents.host.config import AgentConfig
-from agents.host.usb_power import Port, power_command, switch_power
+from agents.host.usb_power import UsbPort, power_command, switch_power
 from farm.core.errors import HostError
 from farm.core.upkeep.charging import ChargeWindow
 
 pytestmark = pytest.mark.anyio
-PORT = Port(serial="A 1", usb_path="1-2.3")
+PORT = UsbPort(serial="A 1", usb_path="1-2.3")
 
 
 async def test_a_command_gets_the_phone_word_by_word(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ async def test_a_command_that_is_not_there_is_the_hosts_trouble() -> None:
 
 async def test_a_phone_whose_place_is_not_known_has_no_port_to_switch() -> None:
     with pytest.raises(HostError, match="does not tell where"):
-        await switch_power(("true", "{usb_path}", "{action}"), Port(serial="A1", usb_path=None), "on")
+        await switch_power(("true", "{usb_path}", "{action}"), UsbPort(serial="A1", usb_path=None), "on")
 
 
 @pytest.mark.parametrize("text", ["", "uhubctl -l 1-2", "hub {x} {action}", "hub {action", "hub {} {action}"])

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from agents.adb.client import AdbDevice
-from agents.adb.server import AdbServer, shipped_adb
+from agents.adb.server import AdbServer, bundled_adb
 
 pytestmark = pytest.mark.anyio
 
 
 async def run_adb(server: AdbServer, serial: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [str(shipped_adb()), "-P", str(server.port), "-s", serial, *words]
+    command = [str(bundled_adb()), "-P", str(server.port), "-s", serial, *words]
     return await asyncio.to_thread(
         subprocess.run,
         command,

@@ -10,8 +10,8 @@ import pytest
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer
 from agents.host.process import start_ticks
-from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
-from agents.virtual.processes.journal import FILE, entries
+from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
+from agents.virtual.processes.journal import FILE, read_events
 from agents.virtual.state.faults import Faults, set_faults
 from farm.core.errors import DeviceError, DeviceTimeout
 from tests.support.farm.processes import eventually
@@ -25,7 +25,7 @@ DETACHED = "setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 600' </de
 
 @pytest.mark.fault(1)
 async def test_a_phone_that_greets_nobody_is_listed_as_offline_until_it_is_well(
-    own_device: AdbDevice, phone: PhoneHandle, server: AdbServer
+    own_device: AdbDevice, phone: VirtualDeviceHandle, server: AdbServer
 ) -> None:
     set_faults(phone.state, Faults(offline=True))
     await listed(server, own_device, "offline")
@@ -37,7 +37,7 @@ async def test_a_phone_that_greets_nobody_is_listed_as_offline_until_it_is_well(
 @pytest.mark.fault(1)
 @pytest.mark.parametrize("faults", [Faults(offline=True), Faults(hang=True, vanish=True)])
 async def test_a_phone_that_nobody_answers_for_is_well_again_though_a_command_was_open(
-    own_device: AdbDevice, phone: PhoneHandle, faults: Faults
+    own_device: AdbDevice, phone: VirtualDeviceHandle, faults: Faults
 ) -> None:
     running = asyncio.create_task(own_device.shell("touch began; sleep 600", deadline_s=DEADLINE_S))
     await until((phone.state / "data" / "began").exists)
@@ -50,7 +50,7 @@ async def test_a_phone_that_nobody_answers_for_is_well_again_though_a_command_wa
 
 @pytest.mark.fault(6)
 async def test_a_phone_that_forgot_every_key_is_unauthorized_until_it_is_well(
-    own_device: AdbDevice, phone: PhoneHandle, server: AdbServer
+    own_device: AdbDevice, phone: VirtualDeviceHandle, server: AdbServer
 ) -> None:
     set_faults(phone.state, Faults(unauthorized=True))
     await listed(server, own_device, "unauthorized")
@@ -60,7 +60,7 @@ async def test_a_phone_that_forgot_every_key_is_unauthorized_until_it_is_well(
 
 @pytest.mark.fault(15)
 async def test_a_phone_in_another_mode_is_listed_with_it(
-    own_device: AdbDevice, phone: PhoneHandle, server: AdbServer
+    own_device: AdbDevice, phone: VirtualDeviceHandle, server: AdbServer
 ) -> None:
     set_faults(phone.state, Faults(mode="recovery"))
     await listed(server, own_device, "recovery")
@@ -70,7 +70,7 @@ async def test_a_phone_in_another_mode_is_listed_with_it(
 
 @pytest.mark.fault(4)
 async def test_a_reboot_ends_what_runs_and_gives_a_new_boot_id(
-    own_device: AdbDevice, phone: PhoneHandle, server: AdbServer
+    own_device: AdbDevice, phone: VirtualDeviceHandle, server: AdbServer
 ) -> None:
     before = await said(own_device, BOOT_ID)
     pid = await started(own_device, f"export BENCHFARM_RUN=7; {DETACHED}")
@@ -79,7 +79,7 @@ async def test_a_reboot_ends_what_runs_and_gives_a_new_boot_id(
     assert start_ticks(pid) is None
     told = [
         (entry.event, entry.boot_id != before)
-        for entry in entries(phone.state / FILE)
+        for entry in read_events(phone.state / FILE)
         if entry.event == "phone" or entry.pid == pid
     ]
     assert told == [("phone", False), ("seen", False), ("gone", False), ("phone", True)]
@@ -87,20 +87,20 @@ async def test_a_reboot_ends_what_runs_and_gives_a_new_boot_id(
 
 
 async def test_a_boot_id_stays_when_only_the_process_of_the_phone_is_another(
-    own_device: AdbDevice, phone: PhoneHandle, server: AdbServer
+    own_device: AdbDevice, phone: VirtualDeviceHandle, server: AdbServer
 ) -> None:
     set_faults(phone.state, Faults(reboots=1, reboot_s=0.05))
     await until(lambda: (phone.state / "boots").read_text() == "1")
     before = await eventually_said(own_device, BOOT_ID, bool)
     folder = phone.state.parent
-    await asyncio.to_thread(stop_phones, folder)
-    (again,) = await asyncio.to_thread(start_phones, 1, folder)
+    await asyncio.to_thread(stop_devices, folder)
+    (again,) = await asyncio.to_thread(start_devices, 1, folder)
     assert again.pid != phone.pid
     assert await eventually_said(own_device, BOOT_ID, bool) == before
 
 
 @pytest.mark.fault(5)
-async def test_a_phone_in_a_boot_loop_is_never_up(own_device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_a_phone_in_a_boot_loop_is_never_up(own_device: AdbDevice, phone: VirtualDeviceHandle) -> None:
     set_faults(phone.state, Faults(boot_loop=True, reboot_s=0.1))
     boots = phone.state / "boots"
     await until(lambda: int(boots.read_text()) >= 2)
@@ -112,7 +112,7 @@ async def test_a_phone_in_a_boot_loop_is_never_up(own_device: AdbDevice, phone: 
 @pytest.mark.fault(13)
 @pytest.mark.parametrize("takes_runs", [False, True])
 async def test_a_restart_of_adbd_drops_connections_and_takes_runs_with_it_where_it_is_told_to(
-    own_device: AdbDevice, phone: PhoneHandle, takes_runs: bool
+    own_device: AdbDevice, phone: VirtualDeviceHandle, takes_runs: bool
 ) -> None:
     before, pid = await said(own_device, BOOT_ID), await started(own_device, DETACHED)
     waiting = asyncio.create_task(own_device.shell("exec sleep 600", deadline_s=60))
@@ -125,7 +125,9 @@ async def test_a_restart_of_adbd_drops_connections_and_takes_runs_with_it_where_
 
 
 @pytest.mark.fault(8)
-async def test_a_shell_that_only_fails_says_so_at_once(own_device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_a_shell_that_only_fails_says_so_at_once(
+    own_device: AdbDevice, phone: VirtualDeviceHandle
+) -> None:
     set_faults(phone.state, Faults(exit1=True))
     result = await own_device.shell("echo out", deadline_s=DEADLINE_S)
     assert (result.exit_code, result.stdout) == (1, b"")
@@ -144,7 +146,7 @@ async def test_a_command_that_has_begun_to_talk_is_not_waited_for_longer_than_it
     assert result.stdout == b"it ended\n"
 
 
-async def test_a_slow_phone_answers_later(own_device: AdbDevice, phone: PhoneHandle) -> None:
+async def test_a_slow_phone_answers_later(own_device: AdbDevice, phone: VirtualDeviceHandle) -> None:
     await own_device.features(DEADLINE_S)
     set_faults(phone.state, Faults(slow_ms=300))
     began_s = asyncio.get_running_loop().time()
@@ -155,7 +157,7 @@ async def test_a_slow_phone_answers_later(own_device: AdbDevice, phone: PhoneHan
 @pytest.mark.fault(10, 11)
 @pytest.mark.parametrize("faults", [Faults(truncate_pushes=1), Faults(power_cut_pushes=1)])
 async def test_a_push_that_was_called_whole_is_not_what_was_sent(
-    own_device: AdbDevice, phone: PhoneHandle, tmp_path: Path, faults: Faults
+    own_device: AdbDevice, phone: VirtualDeviceHandle, tmp_path: Path, faults: Faults
 ) -> None:
     source, target = tmp_path / "source", phone.state / "data/target"
     source.write_bytes(b"weights" * 1000)

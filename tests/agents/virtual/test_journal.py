@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.virtual.processes.journal import RunSpan, overlaps, runs
+from agents.virtual.processes.journal import RunSpan, overlapping_runs, run_spans
 
 
 def line(
@@ -17,7 +17,7 @@ def line(
 
 def spans_of(path: Path, *lines: str) -> list[tuple[int, int, int]]:
     path.write_text("".join(lines))
-    return [(span.fence, span.first_seen_ns, span.last_seen_ns) for span in runs(path)]
+    return [(span.fence, span.first_seen_ns, span.last_seen_ns) for span in run_spans(path)]
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_run_that_nobody_called_gone_lasts_to_the_last_line(path: Path) -> Non
 
 
 def test_a_line_cut_short_and_a_missing_file_are_passed_over(path: Path) -> None:
-    assert runs(path) == []
+    assert run_spans(path) == []
     assert spans_of(path, line("seen", 10, fence=1, pid=5), line("gone", 20, fence=1, pid=5)[:-9]) == [
         (1, 10, 10)
     ]
@@ -66,9 +66,9 @@ def span(fence: int, first_ns: int, last_ns: int, boot: str = "b") -> RunSpan:
 def test_a_long_run_overlaps_all_that_begin_within_it() -> None:
     long, one, two = span(1, 0, 100), span(2, 10, 20), span(3, 30, 40)
 
-    assert overlaps([two, one, long]) == [(long, one), (long, two)]
+    assert overlapping_runs([two, one, long]) == [(long, one), (long, two)]
 
 
 def test_runs_one_after_the_other_or_of_different_boots_do_not_overlap() -> None:
-    assert overlaps([span(1, 0, 10), span(2, 11, 20), span(3, 5, 30, boot="c")]) == []
-    assert overlaps([]) == []
+    assert overlapping_runs([span(1, 0, 10), span(2, 11, 20), span(3, 5, 30, boot="c")]) == []
+    assert overlapping_runs([]) == []

@@ -4,9 +4,9 @@ import os
 import subprocess
 from pathlib import Path
 
-from agents.virtual.processes.journal import open_entries, runs
-from agents.virtual.processes.log_rotation import set_aside, set_aside_if_over
-from agents.virtual.processes.process_monitor import RunWatch
+from agents.virtual.processes.journal import open_runs, run_spans
+from agents.virtual.processes.log_rotation import rotate_if_over, rotated_path
+from agents.virtual.processes.process_monitor import RunMonitor
 
 SERIAL = "grown"
 
@@ -34,7 +34,7 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 def test_a_run_that_outlasts_parts_of_the_journal_stays_in_it(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
-    watch = RunWatch(SERIAL, journal, limit_bytes=100)
+    watch = RunMonitor(SERIAL, journal, limit_bytes=100)
     long_one = started(1)
     try:
         watch.look()
@@ -43,8 +43,8 @@ def test_a_run_that_outlasts_parts_of_the_journal_stays_in_it(tmp_path: Path) ->
             watch.look()
             end(short)
             watch.look()
-        assert {entry.fence for entry in open_entries(journal).values()} == {1}
-        assert {1, 4} <= {span.fence for span in runs(journal)}
+        assert {entry.fence for entry in open_runs(journal).values()} == {1}
+        assert {1, 4} <= {span.fence for span in run_spans(journal)}
         assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "journal.1"]
     finally:
         end(long_one)
@@ -52,10 +52,10 @@ def test_a_run_that_outlasts_parts_of_the_journal_stays_in_it(tmp_path: Path) ->
 
 def test_a_file_within_its_limit_is_left_and_the_part_before_the_last_goes(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    assert not set_aside_if_over(path, 3)
+    assert not rotate_if_over(path, 3)
     for text in ("old ", "new "):
         path.write_text(text)
-        assert not set_aside_if_over(path, 4)
-        assert set_aside_if_over(path, 3)
-    assert set_aside(path).read_text() == "new "
+        assert not rotate_if_over(path, 4)
+        assert rotate_if_over(path, 3)
+    assert rotated_path(path).read_text() == "new "
     assert not path.exists()

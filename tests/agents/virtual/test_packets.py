@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.virtual.transport.packets import MAX_DATA_BYTES, Command, NotAdb, Packet, read_packet
+from agents.virtual.transport.packets import MAX_DATA_BYTES, InvalidPacket, Packet, PacketCommand, read_packet
 
 U32 = st.integers(0, 2**32 - 1)
 
@@ -30,13 +30,13 @@ def test_a_packet_reads_back(command: int, arg0: int, arg1: int, payload: bytes,
 
 @given(st.binary(max_size=60))
 def test_garbage_is_refused_not_misread(raw: bytes) -> None:
-    with pytest.raises((NotAdb, EOFError)):
+    with pytest.raises((InvalidPacket, EOFError)):
         read(b"\x01" + raw)
 
 
 def test_a_length_over_the_limit_is_refused() -> None:
-    header = bytearray(Packet(Command.WRTE, 1, 2).header(summed=False))
+    header = bytearray(Packet(PacketCommand.WRTE, 1, 2).header(summed=False))
     header[12:16] = (MAX_DATA_BYTES + 1).to_bytes(4, "little")
 
-    with pytest.raises(NotAdb):
+    with pytest.raises(InvalidPacket):
         read(bytes(header))

@@ -10,8 +10,8 @@ from agents.virtual.state.profile import (
     dumpsys_battery,
     dumpsys_thermalservice,
     getprop_text,
+    host_soc,
     properties,
-    soc_of,
 )
 
 X86 = "vendor_id\t: GenuineIntel\nmodel name\t: Some CPU @ 2.00GHz\nflags\t\t:\n\nprocessor\t: 1\n"
@@ -19,9 +19,9 @@ ARM = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
 
 
 def test_the_soc_is_the_hosts_cpu() -> None:
-    assert soc_of(X86) == ("Intel", "Some CPU @ 2.00GHz")
-    assert soc_of(ARM) == ("unknown", "CPU 0x41:0xd0c")
-    assert soc_of("") == ("unknown", "CPU ?:?")
+    assert host_soc(X86) == ("Intel", "Some CPU @ 2.00GHz")
+    assert host_soc(ARM) == ("unknown", "CPU 0x41:0xd0c")
+    assert host_soc("") == ("unknown", "CPU ?:?")
 
 
 def test_it_says_that_it_is_virtual_and_pretends_to_be_no_phone_model() -> None:

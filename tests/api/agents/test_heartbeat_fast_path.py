@@ -6,8 +6,8 @@ import pytest
 from starlette.datastructures import State
 from starlette.types import Message, Receive, Scope, Send
 
-from farm.api.agents.heartbeat_fast_path import QuietLine
-from farm.services.agents.heartbeats import Call
+from farm.api.agents.heartbeat_fast_path import HeartbeatFastPath
+from farm.services.agents.heartbeats import ExchangeCall
 
 pytestmark = pytest.mark.anyio
 
@@ -17,16 +17,16 @@ BODY = b'{"seq":7,"wait_s":10}'
 class BrokenRollCall:
     """One with a mistake in it."""
 
-    def host_of(self, _credential_hash: str) -> str:
+    def find_caller_host(self, _credential_hash: str) -> str:
         return "bench"
 
-    def may_include(self, call: Call) -> bool:
+    def may_be_idle(self, call: ExchangeCall) -> bool:
         raise ZeroDivisionError(call.session_id)
 
 
 async def test_a_call_on_which_it_fails_goes_on_as_it_came() -> None:
     state = State()
-    state.context = SimpleNamespace(clock_check=SimpleNamespace(agrees=True), roll_call=BrokenRollCall())
+    state.context = SimpleNamespace(clock_check=SimpleNamespace(agrees=True), heartbeats=BrokenRollCall())
     heard: list[bytes] = []
 
     async def route(_scope: Scope, receive: Receive, _send: Send) -> None:
@@ -45,5 +45,5 @@ async def test_a_call_on_which_it_fails_goes_on_as_it_came() -> None:
         "query_string": b"",
         "headers": [(b"authorization", b"Bearer secret")],
     }
-    await QuietLine(route, state)(scope, receive, send)
+    await HeartbeatFastPath(route, state)(scope, receive, send)
     assert heard == [BODY]

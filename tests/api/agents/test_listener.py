@@ -14,7 +14,7 @@ from farm.api.agents_app import create_agents_app
 from farm.api.app import create_app
 from farm.api.context import Context
 from farm.api.http.auth_middleware import MAX_ENROLLMENT_BYTES
-from farm.api.http.server import listening, serving, url_of
+from farm.api.http.server import bind_socket, serve, url_of
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.core.base.ids import digest_of
@@ -61,10 +61,10 @@ class Farm:
 async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
     app = create_app(FarmConfig(data_dir=tmp_path), SystemClock())
     with _listener() as for_people, _listener() as for_agents:
-        async with serving(app, for_people):
+        async with serve(app, for_people):
             context: Context = app.state.context
             async with (
-                serving(create_agents_app(context), for_agents, lifespan=False),
+                serve(create_agents_app(context), for_agents, lifespan=False),
                 httpx.AsyncClient(base_url=url_of(for_people), trust_env=False) as people,
                 httpx.AsyncClient(base_url=url_of(for_agents), trust_env=False) as agents,
             ):
@@ -74,7 +74,7 @@ async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
 
 
 def _listener() -> AbstractContextManager[socket.socket]:
-    return listening("127.0.0.1", 0, hint="none")
+    return bind_socket("127.0.0.1", 0, hint="none")
 
 
 async def test_an_agent_does_all_its_work_there(farm: Farm) -> None:

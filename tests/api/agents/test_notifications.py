@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
 from farm.core.errors import Blame
-from farm.database.notifications import Wake
+from farm.database.notifications import HostNotification
 from tests.api.routes.test_agents import check_of, healthy_phone
 from tests.api.routes.test_all_routes import matrix_spec, refused, register_variant
 from tests.support.database.postgres import PostgresServer
@@ -57,7 +57,7 @@ def held_exchange(agent: HttpAgent, threads: ThreadPoolExecutor, **said: object)
         values = {"session": agent.session_id, "seq": agent.seq}
         return bool(connection.execute(sa.text(applied), values).scalar_one())
 
-    eventually(lambda: database.read(is_applied) and agent.farm.context.waiters.count, "it is held")
+    eventually(lambda: database.read(is_applied) and agent.farm.context.held_exchanges.count, "it is held")
     assert not held.done()
     return held
 
@@ -171,7 +171,7 @@ def test_a_report_to_one_process_wakes_only_whom_it_concerns(
     farms: Farms, threads: ThreadPoolExecutor
 ) -> None:
     first, second = farms
-    woken: list[Wake] = []
+    woken: list[HostNotification] = []
     agent, other = first.enroll("bench-1"), second.enroll("bench-2")
     check = check_of(agent)
     held = held_exchange(other, threads)

@@ -16,7 +16,7 @@ from farm.cli.shell.main import main
 from farm.client.farm_client import FarmClient
 from farm.core.devices.host_state import HostState
 from farm.core.errors import AuthError, Forbidden
-from farm.core.operations.role import LADDER, Role, may
+from farm.core.operations.role import ROLES_BY_RANK, Role, is_permitted
 from farm.database.tables import events, hosts
 from farm.services.access.tokens import issue_access_token
 from farm.wire.documents.access import AccessRequest
@@ -52,7 +52,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("FARM_DATA_DIR", str(tmp_path / "nothing"))
-    address.remark.cache_clear()
+    address.warn_unencrypted.cache_clear()
     return tmp_path
 
 
@@ -99,7 +99,7 @@ def test_a_stranger_learns_that_the_farm_is_well_and_not_what_there_is(farm: Htt
     refused(farm.http.get("/api/v1/nothing"), 401, "auth.invalid")
 
 
-@pytest.mark.parametrize("role", LADDER)
+@pytest.mark.parametrize("role", ROLES_BY_RANK)
 @pytest.mark.invariant("I19")
 def test_each_role_reaches_its_calls_and_no_others(farm: HttpFarm, token: Tokens, role: Role) -> None:
     shown = bearer(token(role))
@@ -107,7 +107,7 @@ def test_each_role_reaches_its_calls_and_no_others(farm: HttpFarm, token: Tokens
         if not needed or path.startswith("/api/v1/agent/"):
             continue
         answer = farm.http.request(method, numbered(path), headers=shown, content=b"")
-        assert (answer.status_code == 403) != may(role, needed[0]), (method, path, answer.text)
+        assert (answer.status_code == 403) != is_permitted(role, needed[0]), (method, path, answer.text)
 
 
 def test_people_are_no_agents_and_agents_are_no_people(farm: HttpFarm, token: Tokens) -> None:
@@ -143,12 +143,12 @@ def test_a_proven_name_goes_before_the_one_that_is_said(farm: HttpFarm, token: T
     shown = bearer(token(Role.OPERATOR, "olga"))
     path = "/api/v1/devices/phone-name"
     held = farm.http.post(f"{path}/hold", json={"by": "boss", "for_s": 60}, headers=shown)
-    assert held.json()["device"]["held_by"] == "olga"
+    assert held.json()["device"]["reserved_by"] == "olga"
     other = bearer(token(Role.OPERATOR, "otto"))
     # Who says the name of the one that holds it does not get at it.
     refused(farm.http.get(f"{path}/adb", params={"by": "olga"}, headers=other), 409, "conflict")
     refused(farm.http.post(f"{path}/release", json={"by": "olga"}, headers=other), 409, "conflict")
-    assert actors(farm, "device_held") == {"user:olga"}
+    assert actors(farm, "device_reserved") == {"user:olga"}
     farm.http.post(f"{path}/release", json={"by": "boss"}, headers=shown)
     assert actors(farm, "device_released") == {"user:olga"}
 
@@ -194,7 +194,7 @@ def test_a_farm_without_tokens_does_not_answer_a_proxy(tmp_path: Path, header: s
 
 def test_on_loopback_without_a_token_one_is_who_one_says(tmp_path: Path) -> None:
     with http_farm(tmp_path / "open") as farm:
-        said = {"name": "ann", "role": "admin", "is_proven": False}
+        said = {"name": "ann", "role": "admin", "is_authenticated": False}
         assert farm.http.get("/api/v1/caller", headers={"Farm-User": "ann"}).json() == said
         odd = farm.http.get("/api/v1/caller", headers={"Farm-User": "J%C3%BCrgen"}).json()
         assert odd["name"] == "Jürgen"
@@ -338,7 +338,7 @@ def test_before_a_farm_runs_its_tokens_are_made_in_its_database(
     assert str(folder) in capsys.readouterr().err
     with http_farm(folder, require_tokens=True) as farm:
         caller = farm.http.get("/api/v1/caller", headers=bearer(file.read_text().strip())).json()
-        assert caller == {"name": "ann", "role": "admin", "is_proven": True}
+        assert caller == {"name": "ann", "role": "admin", "is_authenticated": True}
 
 
 @pytest.mark.parametrize("home", ["/nonexistent", "/dev/null", ""])

@@ -289,7 +289,7 @@ def test_an_attempt_that_another_host_has_is_left_alone_by_an_exchange_that_name
     owner, other = farm.enroll("bench-owner"), farm.enroll("bench-other")
     answer = owner.exchange(devices=(phone("phone-of-owner"),)).json()
     (assignment,) = answer["assignments"]
-    said = {"attempt_id": assignment["attempt_id"], "fence": assignment["fence"], "phase": "given_back"}
+    said = {"attempt_id": assignment["attempt_id"], "fence": assignment["fence"], "phase": "returned"}
     other.seq += 1
     body = json.dumps({"seq": other.seq, "attempts": [said]}).encode()
     assert other.post(f"/sessions/{other.session_id}/exchange", content=body).json()["assignments"] == []

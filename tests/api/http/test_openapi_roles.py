@@ -9,7 +9,7 @@ from schemathesis.schemas import BaseSchema
 
 from farm.api.app import ROUTERS
 from farm.api.http.openapi import roles_by_route
-from farm.core.operations.role import LADDER, Role, may
+from farm.core.operations.role import ROLES_BY_RANK, Role, is_permitted
 from farm.services.access.tokens import issue_access_token
 from farm.wire.documents.access import AccessRequest
 from tests.api.http.test_openapi import check
@@ -43,7 +43,7 @@ def bearer_by_role(farm: HttpFarm) -> dict[Role, str]:
         issued = database.write(issue_access_token, request, now=now, actor="user:root")
         return f"Bearer {issued.token}"
 
-    return {role: bearer(role) for role in LADDER}
+    return {role: bearer(role) for role in ROLES_BY_RANK}
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_a_call_by_any_role_is_answered_or_refused_as_its_role_says(
         for role, bearer in bearer_by_role.items():
             answer = case.call(base_url=farm.url, headers={"Authorization": bearer})
             check(case, answer)
-            if not all(may(role, each) for each in needed):
+            if not all(is_permitted(role, each) for each in needed):
                 assert answer.status_code in (403, 422), f"{role}: {answer.status_code}"
 
     answered()

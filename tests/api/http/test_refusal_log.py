@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from farm.core.operations.role import Role
 from farm.database.tables import events
-from farm.services.access.refused_requests import TOLD_EVERY, note_callers_refusal
+from farm.services.access.refused_requests import RECORD_EVERY, record_caller_refusal
 from farm.services.access.tokens import issue_access_token
 from farm.wire.documents.access import AccessRequest
 from tests.support.farm.http_farm import HttpFarm, http_farm
@@ -59,6 +59,6 @@ def test_who_is_let_in_is_not_told_of(farm: HttpFarm) -> None:
 
 def test_another_process_of_the_farm_does_not_tell_it_again(farm: HttpFarm) -> None:
     database, now = farm.context.database, farm.context.clock.now()
-    for at in (now, now + TOLD_EVERY / 2, now + TOLD_EVERY):
-        database.write(note_callers_refusal, "user:ann", "asked", now=at)
+    for at in (now, now + RECORD_EVERY / 2, now + RECORD_EVERY):
+        database.write(record_caller_refusal, "user:ann", "asked", now=at)
     assert [actor for actor, _ in told(farm)] == ["user:ann"] * 2

@@ -6,7 +6,7 @@ import json
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from farm.api.http.request_bodies import SoundBodies
+from farm.api.http.request_bodies import RequestBodyGuard
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ async def test_a_document_that_stops_coming_is_refused_in_time_and_its_connectio
         "query_string": b"",
         "headers": [(b"content-length", b"100")],
     }
-    await SoundBodies(never, document_s=0.01)(scope, receive, send)
+    await RequestBodyGuard(never, document_s=0.01)(scope, receive, send)
     start, body = sent
     assert start["status"] == 408
     assert (b"connection", b"close") in start["headers"]

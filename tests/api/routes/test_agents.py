@@ -213,7 +213,7 @@ def test_a_held_exchange_ends_when_its_session_calls_again(
 
 def wait_until_held(farm: HttpFarm, held: Future[httpx.Response]) -> None:
     """Until the farm has applied the exchange and waits for something to happen."""
-    while not farm.context.waiters.count and not held.done():
+    while not farm.context.held_exchanges.count and not held.done():
         time.sleep(0.005)
 
 

@@ -172,7 +172,7 @@ def test_a_disk_that_takes_no_more_is_trouble_of_the_farm(farm: HttpFarm, tmp_pa
     # The folder of the digest's first letters is in the way.
     (tmp_path / "data" / "blobs" / digest_of(content)[:2]).write_text("a file")
     answer = upload(farm, content)
-    refused(answer, 503, "farm.trouble", Blame.FARM)
+    refused(answer, 503, "farm.fault", Blame.FARM)
     assert answer.headers["retry-after"]
 
 

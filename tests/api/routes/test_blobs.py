@@ -17,7 +17,7 @@ from tests.support.farm.http_farm import HttpFarm, http_farm
 CONTENT = b"a file nobody needs" * 10_000
 DIGEST = digest_of(CONTENT)
 PATH = f"/api/v1/blobs/{DIGEST}"
-ANN = Caller(name="ann", role=Role.VIEWER, is_proven=True)
+ANN = Caller(name="ann", role=Role.VIEWER, is_authenticated=True)
 
 pytestmark = pytest.mark.anyio
 

@@ -9,15 +9,15 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.api.agents.expansion_worker import Unfolder
+from farm.api.agents.expansion_worker import ExpansionWorker
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import MatrixId
-from farm.database.tables import blueprints
-from farm.services.matrices.expansion import expand_here
-from farm.services.matrices.lazy_expansion import open_maker, put_chunk
-from farm.services.matrices.submit import prepared, queue_matrix
-from farm.store.matrices.lazy_expansion import left_of, next_pieces
-from farm.ticks import reminding
+from farm.database.tables import job_templates
+from farm.services.matrices.expansion import expand_matrix
+from farm.services.matrices.lazy_expansion import open_row_builder, put_row_batch
+from farm.services.matrices.submit import prepare_expanded, queue_matrix
+from farm.store.matrices.lazy_expansion import next_batches, remaining_jobs
+from farm.ticks import run_reminders
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.farm.api_server import served_farm
 from tests.support.farm.service_fixture import FarmRig, checked_rig
@@ -101,12 +101,14 @@ def rig(any_database_url: str, tmp_path: Path) -> Iterator[FarmRig]:
 
 def left_over(rig: FarmRig, **changed: object) -> MatrixId:
     """A matrix that a process took that is gone."""
-    ready = prepared(rig.read(expand_here, matrix_spec({**SPEC, "rounds": 2, **changed})), inline_jobs=0)
+    ready = prepare_expanded(
+        rig.read(expand_matrix, matrix_spec({**SPEC, "rounds": 2, **changed})), inline_jobs=0
+    )
     return rig.write(queue_matrix, ready, now=rig.clock.now(), actor="user")
 
 
-def unfolder(rig: FarmRig) -> Unfolder:
-    return Unfolder(rig.database, rig.clock, chunk_jobs=10)
+def expansion_worker(rig: FarmRig) -> ExpansionWorker:
+    return ExpansionWorker(rig.database, rig.clock, chunk_jobs=10)
 
 
 def times(rig: FarmRig, matrix_id: MatrixId) -> Counter[tuple[int, int]]:
@@ -119,23 +121,23 @@ def test_processes_that_unfold_at_once_queue_everything_once(rig: FarmRig) -> No
     first, second = left_over(rig), left_over(rig)
 
     async def at_once() -> None:
-        await asyncio.gather(unfolder(rig)(), unfolder(rig)(), unfolder(rig)())
+        await asyncio.gather(expansion_worker(rig)(), expansion_worker(rig)(), expansion_worker(rig)())
 
     asyncio.run(at_once())
     for matrix_id in (first, second):
-        assert rig.read(left_of, matrix_id) == []
+        assert rig.read(remaining_jobs, matrix_id) == []
         assert set(times(rig, matrix_id).values()) == {1}
         assert times(rig, matrix_id).total() == CELLS * 2 * 2
 
 
 def test_what_a_process_left_half_done_another_goes_on_with(rig: FarmRig) -> None:
     matrix_id = left_over(rig)
-    maker = rig.read(open_maker, matrix_id)
+    maker = rig.read(open_row_builder, matrix_id)
     assert maker is not None
-    chunk = maker.chunk(rig.read(next_pieces, matrix_id, jobs=10))
-    assert rig.write(put_chunk, maker, chunk, now=rig.clock.now())
+    chunk = maker.chunk(rig.read(next_batches, matrix_id, jobs=10))
+    assert rig.write(put_row_batch, maker, chunk, now=rig.clock.now())
     before = set(times(rig, matrix_id))
-    asyncio.run(unfolder(rig)())
+    asyncio.run(expansion_worker(rig)())
     assert before < set(times(rig, matrix_id))
     assert set(times(rig, matrix_id).values()) == {1}
     assert times(rig, matrix_id).total() == CELLS * 2 * 2
@@ -145,43 +147,43 @@ def test_a_matrix_that_cannot_be_unfolded_keeps_no_other_waiting(rig: FarmRig) -
     broken, sound = left_over(rig, rounds=1), left_over(rig)
     body = rig.read(get_body, broken)
     rig.write(put_body, broken, b"of another release")
-    asyncio.run(unfolder(rig)())
-    assert rig.read(left_of, sound) == []
+    asyncio.run(expansion_worker(rig)())
+    assert rig.read(remaining_jobs, sound) == []
     assert times(rig, sound).total() == CELLS * 2 * 2
-    assert (times(rig, broken).total(), len(rig.read(left_of, broken))) == (0, 2)
+    assert (times(rig, broken).total(), len(rig.read(remaining_jobs, broken))) == (0, 2)
     rig.write(put_body, broken, body)
-    asyncio.run(unfolder(rig)())
+    asyncio.run(expansion_worker(rig)())
     assert times(rig, broken).total() == CELLS * 2
 
 
 def get_body(connection: Connection, matrix_id: MatrixId) -> bytes:
-    query = sa.select(blueprints.c.body).where(blueprints.c.matrix_id == matrix_id)
+    query = sa.select(job_templates.c.body).where(job_templates.c.matrix_id == matrix_id)
     return connection.execute(query).scalar_one()
 
 
 def put_body(connection: Connection, matrix_id: MatrixId, body: bytes) -> None:
-    connection.execute(blueprints.update().where(blueprints.c.matrix_id == matrix_id).values(body=body))
+    connection.execute(job_templates.update().where(job_templates.c.matrix_id == matrix_id).values(body=body))
 
 
 def test_a_shorter_matrix_does_not_wait_for_a_longer_one_nor_an_urgent_one_for_any(rig: FarmRig) -> None:
     asked = [(30, 0), (2, 0), (40, 1)]
     long, short, urgent = (left_over(rig, rounds=rounds, priority=priority) for rounds, priority in asked)
-    asyncio.run(unfolder(rig)())
+    asyncio.run(expansion_worker(rig)())
     last = rig.rows("SELECT matrix_id, max(job_id) AS last FROM jobs WHERE matrix_id > 0 GROUP BY matrix_id")
     assert [row["matrix_id"] for row in sorted(last, key=lambda row: row["last"])] == [urgent, short, long]
 
 
 def test_only_the_process_whose_turn_it_is_looks_for_what_others_left() -> None:
-    async def reminded(*, whenever: bool) -> bool:
+    async def reminded(*, should_run: bool) -> bool:
         asked, looked = asyncio.Event(), asyncio.Event()
 
         def turn() -> bool:
             looked.set()
-            return whenever
+            return should_run
 
-        async with reminding(asked, every_s=0.01, whenever=turn):
+        async with run_reminders(asked, every_s=0.01, should_run=turn):
             await asyncio.wait_for(looked.wait(), 30)
         return asked.is_set()
 
-    assert asyncio.run(reminded(whenever=True))
-    assert not asyncio.run(reminded(whenever=False))
+    assert asyncio.run(reminded(should_run=True))
+    assert not asyncio.run(reminded(should_run=False))

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from farm.core.base.ids import AttemptId
 from farm.services.results.preparse import LARGE_BYTES
 from farm.wire.agents.protocol import Assignment, ExchangeAnswer
-from farm.wire.agents.report_batch import MOST_REPORTS, packed
+from farm.wire.agents.report_batch import MAX_REPORTS, pack_reports
 from tests.api.routes.test_all_routes import refused
 from tests.support.farm.http_farm import HttpAgent, HttpFarm, http_farm
 from tests.support.farm.service_fixture import good_evidence, phone, report_body
@@ -53,9 +53,9 @@ def outcomes(answer: httpx.Response) -> list[tuple[bool, str | None]]:
 @pytest.mark.fault(33)
 def test_reports_in_one_call_are_settled_and_told_the_same_when_they_come_again(agent: HttpAgent) -> None:
     reports = [good(check) for check in checks_of(agent, "a", "b", "c")]
-    first = agent.post(_PATH, content=packed(reports))
+    first = agent.post(_PATH, content=pack_reports(reports))
     assert outcomes(first) == [(True, None)] * 3
-    assert agent.post(_PATH, content=packed(reports)).json() == first.json()
+    assert agent.post(_PATH, content=pack_reports(reports)).json() == first.json()
     (attempt_id, body), *_ = reports
     alone = agent.post(f"/attempts/{attempt_id}/report", content=body)
     assert alone.json() == first.json()["reports"][0]["answer"]
@@ -67,14 +67,14 @@ def test_what_is_wrong_with_one_report_is_said_of_that_one(farm: HttpFarm, agent
     (theirs,) = (good(check) for check in checks_of(farm.enroll("bench-2"), "d"))
     agent.post(f"/attempts/{one[0]}/report", content=one[1])
     reports = [(one[0], one[1] + b" "), two, (AttemptId(99), b"{}"), theirs, (three[0], b"{}")]
-    assert outcomes(agent.post(_PATH, content=packed(reports))) == [
+    assert outcomes(agent.post(_PATH, content=pack_reports(reports))) == [
         (False, "report.conflict"),
         (True, None),
         (False, "not_found"),
         (False, "auth.forbidden"),
         (False, "input.invalid"),
     ]
-    assert outcomes(agent.post(_PATH, content=packed([three]))) == [(True, None)]
+    assert outcomes(agent.post(_PATH, content=pack_reports([three]))) == [(True, None)]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_what_is_wrong_with_one_report_is_said_of_that_one(farm: HttpFarm, agent
         b'{"reports":[]}\n',
         b'{"reports":[{"attempt_id":1,"size_bytes":5}]}\n{}',
         b'{"reports":[{"attempt_id":-1,"size_bytes":2}]}\n{}',
-        packed([(AttemptId(number), b"") for number in range(MOST_REPORTS)]).replace(
+        pack_reports([(AttemptId(number), b"") for number in range(MAX_REPORTS)]).replace(
             b'{"attempt_id":0', b'{"attempt_id":99,"size_bytes":0},{"attempt_id":0'
         ),
     ],
@@ -96,7 +96,7 @@ def test_a_body_that_is_not_made_like_that_is_refused_and_settles_nothing(
 ) -> None:
     (check,) = checks_of(agent, "a")
     refused(agent.post(_PATH, content=body), 422, "input.invalid")
-    assert outcomes(agent.post(_PATH, content=packed([good(check)]))) == [(True, None)]
+    assert outcomes(agent.post(_PATH, content=pack_reports([good(check)]))) == [(True, None)]
 
 
 def test_a_large_report_is_read_before_its_transaction_begins(agent: HttpAgent) -> None:
@@ -107,7 +107,7 @@ def test_a_large_report_is_read_before_its_transaction_begins(agent: HttpAgent) 
     ]
     with capture_logs() as logged:
         alone = agent.post(f"/attempts/{large[0][0]}/report", content=large[0][1])
-        several = agent.post(_PATH, content=packed([large[1], good(small)]))
+        several = agent.post(_PATH, content=pack_reports([large[1], good(small)]))
     assert alone.json()["counted"]
     assert outcomes(several) == [(True, None)] * 2
     read = [entry["attempt_id"] for entry in logged if entry["event"] == "large_report_read"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.core.operations.event import KINDS, Subject, kind_names
+from farm.core.operations.event import EVENT_KINDS, EventSubject, event_kind_names
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "events.md"
 HEAD = """\
@@ -65,8 +65,8 @@ def section(kinds: type[StrEnum]) -> str:
 
 
 def page() -> str:
-    subjects = ", ".join(f"`{subject}`" for subject in Subject)
-    return "\n".join([HEAD, *map(section, KINDS), "## What events are told of", "", f"{subjects}.", ""])
+    subjects = ", ".join(f"`{subject}`" for subject in EventSubject)
+    return "\n".join([HEAD, *map(section, EVENT_KINDS), "## What events are told of", "", f"{subjects}.", ""])
 
 
 def test_the_page_of_events_lists_what_the_code_has() -> None:
@@ -75,7 +75,7 @@ def test_the_page_of_events_lists_what_the_code_has() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "BENCHFARM_DRAW=1 writes the page anew"
 
 
-@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize("kinds", EVENT_KINDS)
 def test_every_kind_says_what_it_means_and_is_called_noun_verbed(kinds: type[StrEnum]) -> None:
     for kind, meaning in meaning_by_kind(kinds).items():
         assert meaning.endswith("."), f"{kind} has no `#:` that says what it means"
@@ -83,4 +83,4 @@ def test_every_kind_says_what_it_means_and_is_called_noun_verbed(kinds: type[Str
 
 
 def test_no_two_events_have_one_name() -> None:
-    assert len(kind_names()) == sum(len(kinds) for kinds in KINDS)
+    assert len(event_kind_names()) == sum(len(kinds) for kinds in EVENT_KINDS)

@@ -9,7 +9,7 @@ from farm.api.app import ROUTERS, create_app
 from farm.api.http.openapi import roles_by_route
 from farm.clock import SystemClock
 from farm.config import FarmConfig
-from farm.core.operations.role import LADDER, Role, may
+from farm.core.operations.role import ROLES_BY_RANK, Role, is_permitted
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "roles.md"
 MARK = "<!-- What follows is drawn from the routes. -->\n"
@@ -46,22 +46,24 @@ def test_looking_takes_no_more_than_a_viewer_and_changing_takes_more() -> None:
 def test_a_host_gets_at_its_own_conversation_and_files_and_nothing_else() -> None:
     reached = {path for (_, path), needed in roles.items() if Role.AGENT in needed}
     assert {path for path in reached if not path.startswith("/api/v1/agent/")} == {"/api/v1/blobs/{digest}"}
-    assert not any(may(Role.AGENT, role) for role in LADDER)
+    assert not any(is_permitted(Role.AGENT, role) for role in ROLES_BY_RANK)
 
 
-@pytest.mark.parametrize("role", LADDER)
+@pytest.mark.parametrize("role", ROLES_BY_RANK)
 def test_each_role_may_what_those_before_it_may(role: Role) -> None:
-    assert [may(role, other) for other in LADDER] == [
-        LADDER.index(other) <= LADDER.index(role) for other in LADDER
+    assert [is_permitted(role, other) for other in ROLES_BY_RANK] == [
+        ROLES_BY_RANK.index(other) <= ROLES_BY_RANK.index(role) for other in ROLES_BY_RANK
     ]
-    assert not may(role, Role.AGENT)
+    assert not is_permitted(role, Role.AGENT)
 
 
 def table() -> str:
-    columns = [*LADDER, Role.AGENT]
+    columns = [*ROLES_BY_RANK, Role.AGENT]
     lines = [f"| call | {' | '.join(columns)} |", f"| --- |{' :-: |' * len(columns)}"]
     for (method, path), needed in sorted(roles.items(), key=lambda each: (each[0][1], each[0][0])):
-        marks = ["x" if not needed or any(may(role, one) for one in needed) else "" for role in columns]
+        marks = [
+            "x" if not needed or any(is_permitted(role, one) for one in needed) else "" for role in columns
+        ]
         lines.append(f"| `{method} {path.removeprefix('/api/v1')}` | {' | '.join(marks)} |")
     return "\n".join(lines) + "\n"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from farm.core.jobs.retry import BUDGETS, CHRONIC_AFTER, MAX_ATTEMPTS, MAX_BLOCKS, MAX_GIVE_BACKS
+from farm.core.jobs.retry import CHRONIC_AFTER, MAX_ATTEMPTS, MAX_BLOCKS, MAX_RETURNS, RETRY_BUDGETS
 from tests.architecture.reliability.invariants import PROMISES, SCENARIOS, Rule
 from tests.architecture.reliability.marks import Marked, marked_tests
 from tests.architecture.reliability.mutants import MUTANTS, Mutant
@@ -32,9 +32,9 @@ def plays(marked: Sequence[Marked]) -> Mapping[int, list[Marked]]:
 
 def _head() -> str:
     return _HEAD.read_text(encoding="utf-8").format(
-        budgets="\n".join(f"| {lost_to} | {budget} |" for lost_to, budget in BUDGETS.items()),
+        budgets="\n".join(f"| {lost_to} | {budget} |" for lost_to, budget in RETRY_BUDGETS.items()),
         attempts=MAX_ATTEMPTS,
-        give_backs=MAX_GIVE_BACKS,
+        return_count=MAX_RETURNS,
         blocks=MAX_BLOCKS,
         chronic=CHRONIC_AFTER,
     )

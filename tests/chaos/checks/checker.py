@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from agents.virtual.pool import LOG as PHONE_LOG
 from agents.virtual.processes import journal
 from agents.virtual.processes.journal import RunSpan
-from farm.core.runs.samples import decode
+from farm.core.runs.samples import decode_samples
 from tests.chaos.checks.log import mistakes
 from tests.chaos.checks.oracle import Said, Start, find_token, said, samples_ns, starts
 from tests.chaos.testbed.testbed import Arena
@@ -70,7 +70,7 @@ def proofs_of(arena: Arena) -> list[Proof]:
 
 def proof_of(serial: str, state: Path) -> Proof:
     """All that a phone's folder proves."""
-    spans = journal.runs(state / journal.FILE)
+    spans = journal.run_spans(state / journal.FILE)
     return Proof(serial=serial, starts=starts(state), said=list(said(state)), spans=spans)
 
 
@@ -95,14 +95,14 @@ def disagreements(books: Books, proofs: Sequence[Proof]) -> Iterator[str]:
 
 def overlong(spans: Sequence[RunSpan]) -> Iterator[str]:
     """Runs of one phone that were alive together for longer than the kill budget (I8)."""
-    for first, second in journal.overlaps(spans):
+    for first, second in journal.overlapping_runs(spans):
         if (together_s := _together_s(first, second)) > KILL_BUDGET_S:
             yield f"runs {first.fence} and {second.fence} were alive together for {together_s:.1f} s"
 
 
 def longest_together_s(proofs: Sequence[Proof]) -> float:
     """For how long at most two runs of one phone were alive at the same time."""
-    pairs = (pair for proof in proofs for pair in journal.overlaps(proof.spans))
+    pairs = (pair for proof in proofs for pair in journal.overlapping_runs(proof.spans))
     return max((_together_s(first, second) for first, second in pairs), default=0.0)
 
 
@@ -135,7 +135,7 @@ def _invented(books: Books, proofs: Sequence[Proof]) -> Iterator[str]:
             yield f"I5 {name}: {attempt['device_id']} knows of no run {attempt['fence']}"
         elif printed != text_by_attempt.get(row["attempt_id"]):
             yield f"I5 {name}: its evidence is not what the phone printed"
-        elif decode(bytes(row["samples"])) != samples_ns(printed):
+        elif decode_samples(bytes(row["samples"])) != samples_ns(printed):
             yield f"I5 {name}: its samples are not what the phone printed"
 
 
@@ -157,7 +157,7 @@ def _unknown(books: Books, proofs: Sequence[Proof]) -> Iterator[str]:
 
 def alive(phone: Path) -> Iterator[str]:
     """Processes of runs whose end the phone has not seen (I8)."""
-    for entry in journal.open_entries(phone / journal.FILE).values():
+    for entry in journal.open_runs(phone / journal.FILE).values():
         yield f"I8 {entry.serial}: process {entry.pid} of run {entry.fence} is alive"
 
 

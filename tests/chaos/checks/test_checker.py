@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agents.virtual.processes import journal
-from agents.virtual.processes.journal import Entry, RunSpan
-from farm.core.runs.samples import encode
+from agents.virtual.processes.journal import RunEvent, RunSpan
+from farm.core.runs.samples import encode_samples
 from tests.chaos.checks.checker import KILL_BUDGET_S, Books, Proof, alive, disagreements, overlong, refused
 from tests.chaos.checks.log import mistakes
 from tests.chaos.checks.oracle import Said, Start, find_token, samples_ns
@@ -23,7 +23,9 @@ def _books(**changes: Any) -> Books:
         attempts=[
             {"attempt_id": 1, "device_id": "phone", "fence": 7, "state": "finished", "outcome": "succeeded"}
         ],
-        measurements=[{"attempt_id": 1, "job_id": 3, "accepted": True, "samples": encode(samples_ns(_TEXT))}],
+        measurements=[
+            {"attempt_id": 1, "job_id": 3, "accepted": True, "samples": encode_samples(samples_ns(_TEXT))}
+        ],
         outputs=[(1, True, _TEXT)],
     )
     return dataclasses.replace(whole, **changes)
@@ -82,7 +84,7 @@ def test_a_token_and_samples_are_read_from_an_output() -> None:
         (_books(outputs=[]), _proof(), "I5 measurement of attempt 1: its evidence"),
         (_books(measurements=[]), _proof(), "I5 attempt 1 succeeded without a measurement"),
         (
-            _books(measurements=[{**_books().measurements[0], "samples": encode([1, 2])}]),
+            _books(measurements=[{**_books().measurements[0], "samples": encode_samples([1, 2])}]),
             _proof(),
             "I5 measurement of attempt 1: its samples",
         ),
@@ -99,7 +101,7 @@ def test_runs_together_for_longer_than_the_kill_budget_are_seen() -> None:
 
 
 def test_a_process_of_a_run_that_nobody_saw_the_end_of_is_seen(tmp_path: Path) -> None:
-    seen = Entry(event="seen", at_ns=1, serial="phone", boot_id="boot", fence=7, pid=4711, ticks=1)
+    seen = RunEvent(event="seen", at_ns=1, serial="phone", boot_id="boot", fence=7, pid=4711, ticks=1)
     noted = tmp_path / journal.FILE
     noted.write_text(json.dumps(dataclasses.asdict(seen)) + "\n")
     assert list(alive(tmp_path)) == ["I8 phone: process 4711 of run 7 is alive"]

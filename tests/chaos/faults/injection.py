@@ -10,7 +10,7 @@ from typing import assert_never
 
 import sqlalchemy as sa
 
-from agents.virtual.state.faults import Faults, faults_of, set_faults
+from agents.virtual.state.faults import Faults, parse_faults, set_faults
 from tests.chaos.faults.schedule import AILMENTS, Fault, Kind
 from tests.chaos.network.proxy import Mischief, Trap
 from tests.chaos.testbed.testbed import Arena, revive, stopped
@@ -108,8 +108,8 @@ def _second(agent: AgentProcess) -> Undo:
     return _nothing
 
 
-def _ailing(state: Path, ailment: str) -> Undo:
-    set_faults(state, faults_of(AILMENTS[ailment]))
+def _ailing(state: Path, failure_mode: str) -> Undo:
+    set_faults(state, parse_faults(AILMENTS[failure_mode]))
     return lambda: set_faults(state, Faults())
 
 

@@ -3,7 +3,7 @@
 import itertools
 from collections import Counter
 
-from agents.virtual.state.faults import Faults, faults_of
+from agents.virtual.state.faults import Faults, parse_faults
 from tests.chaos.faults.schedule import AILMENTS, Cast, Fault, Kind, Order, schedule
 
 _CAST = Cast(farms=2, agents=2, phones=3, database="postgresql")
@@ -41,8 +41,8 @@ def test_orders_of_all_kinds_are_given_as_long_as_faults_happen() -> None:
 
 
 def test_every_ailment_is_one_that_virtual_phones_have() -> None:
-    for ailment in AILMENTS.values():
-        assert faults_of(ailment) != Faults()
+    for failure_mode in AILMENTS.values():
+        assert parse_faults(failure_mode) != Faults()
 
 
 def _end_s(fault: Fault) -> float:

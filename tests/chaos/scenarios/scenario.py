@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.processes import journal
 from farm.core.base.ids import MatrixId
 from tests.chaos.checks.database_checker import Ledger
@@ -32,7 +32,7 @@ class Stage:
 
     farm: FarmProcess
     agent: AgentProcess
-    phones: list[PhoneHandle]
+    phones: list[VirtualDeviceHandle]
 
     def submit(self, *, run_s: float, **changes: object) -> MatrixId:
         """A matrix whose every run takes that long."""
@@ -64,7 +64,7 @@ class Stage:
 
     def check_phones(self) -> None:
         """No two runs overlapped on the CPU that the phones share, and no attempt was started twice (I8)."""
-        assert journal.overlaps(runs_of(self.phones)) == []
+        assert journal.overlapping_runs(runs_of(self.phones)) == []
         for phone in self.phones:
             for noted in phone.state.glob(STARTS):
                 starts = noted.read_text().split()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.processes import journal
 from farm.database.tables import attempts, events, jobs
 from tests.chaos.network.cable import Wire
@@ -31,7 +31,7 @@ HASTE = {"FARM_REAP_EVERY_S": "0.5", "FARM_SILENT_AFTER_S": "5"}
 
 
 @contextmanager
-def plugged_in(phone: PhoneHandle) -> Iterator[tuple[PhoneHandle, Callable[[], None]]]:
+def plugged_in(phone: VirtualDeviceHandle) -> Iterator[tuple[VirtualDeviceHandle, Callable[[], None]]]:
     """The phone at the end of a cable, and what pulls that out."""
     with looping() as loop, held_port() as port:
         wire = Wire(port, int(phone.address.rpartition(":")[2]))
@@ -47,15 +47,15 @@ def waiting_program(go: Path) -> bytes:
     return steady_program(0).replace(b"sleep 0", f"until [ -e {go} ]; do sleep 0.1; done".encode())
 
 
-def starts(phone: PhoneHandle) -> list[int]:
+def starts(phone: VirtualDeviceHandle) -> list[int]:
     """The fencing tokens of all runs that began on the phone."""
     path = phone.state / STARTS
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-def alive(phone: PhoneHandle) -> set[int]:
+def alive(phone: VirtualDeviceHandle) -> set[int]:
     """Of which runs a process is alive there."""
-    return {entry.fence for entry in journal.open_entries(phone.state / journal.FILE).values()}
+    return {entry.fence for entry in journal.open_runs(phone.state / journal.FILE).values()}
 
 
 def tried(farm: FarmProcess) -> Sequence[sa.Row[Any]]:
@@ -97,7 +97,7 @@ def test_the_run_of_a_phone_that_moved_is_ended_there_and_its_old_host_is_not_be
             unplug()
             with running_agent(new):
                 eventually(lambda: tried(farm)[0].state == "lost", "the run is given up", within_s=60)
-                assert (tried(farm)[0].code, tried(farm)[0].host_id) == ("host.phone_moved", "bench-1")
+                assert (tried(farm)[0].code, tried(farm)[0].host_id) == ("host.device_moved", "bench-1")
                 eventually(lambda: first not in alive(phone), "it was ended on the phone")
                 _, second = eventually(
                     lambda: starts(phone)[1:] and starts(phone), "the next run", within_s=90

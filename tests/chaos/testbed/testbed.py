@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agents.host.process import start_ticks
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from farm.client.farm_client import FarmClient
 from farm.core.errors import FarmError
-from farm.wire.documents.devices import Asked, ReleaseRequest
+from farm.wire.documents.devices import OperatorRequest, ReleaseRequest
 from tests.chaos.faults.schedule import Cast
 from tests.chaos.network.cable import Wire
 from tests.chaos.network.proxy import Proxy
@@ -48,7 +48,7 @@ class Arena:
 
     farms: Sequence[FarmProcess]
     agents: Sequence[AgentProcess]
-    phones: Sequence[PhoneHandle]
+    phones: Sequence[VirtualDeviceHandle]
     #: By agent and phone.
     wires: dict[tuple[int, int], Wire]
     #: The agent that each phone is plugged in at.
@@ -98,7 +98,7 @@ class Arena:
             with self.client() as farm:
                 for phone in self.phones:
                     farm.change_device(phone.serial, "release", ReleaseRequest(by=PERSON, force=True))
-                    farm.change_device(phone.serial, "uncordon", Asked(by=PERSON))
+                    farm.change_device(phone.serial, "uncordon", OperatorRequest(by=PERSON))
         except FarmError as error:
             if not error.transient:
                 raise
@@ -180,7 +180,7 @@ def _farm(folder: Path, number: int, database_url: str | None) -> FarmProcess:
 
 
 def _wires(
-    stack: ExitStack, loop: Looping, agents: int, phones: Sequence[PhoneHandle]
+    stack: ExitStack, loop: Looping, agents: int, phones: Sequence[VirtualDeviceHandle]
 ) -> dict[tuple[int, int], Wire]:
     """Pulled out, all of them; the end pulls them out again."""
     wires = {
@@ -198,7 +198,7 @@ def _agent(
     folder: Path,
     number: int,
     wires: dict[tuple[int, int], Wire],
-    phones: Sequence[PhoneHandle],
+    phones: Sequence[VirtualDeviceHandle],
     url: str,
 ) -> AgentProcess:
     ends = [replace(phone, address=wires[number, each].address) for each, phone in enumerate(phones)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents.host.config import AgentConfig
-from farm.cli.admin.setting_sources import COMMANDS_OWN, meanings, unknown_variables
+from farm.cli.admin.setting_sources import COMMAND_VARIABLES, setting_meanings, unknown_variables
 from farm.cli.shell.main import main
 from farm.config import FarmConfig
 from farm.core.errors import SessionFenced
@@ -82,10 +82,10 @@ def test_every_setting_has_a_meaning_and_is_shown_with_where_it_came_from(
 
 
 def test_a_meaning_of_several_lines_is_one_and_a_setting_without_one_shares_that_above() -> None:
-    found = meanings(FarmConfig)
+    found = setting_meanings(FarmConfig)
     assert found["evidence_limit_bytes"] == "Raw output goes beyond this, oldest first; None: none."
     assert found["bind"] != found["blobs_path"]
-    agents = meanings(AgentConfig)
+    agents = setting_meanings(AgentConfig)
     assert agents["join_token_file"] == agents["join_token"]
 
 
@@ -97,7 +97,7 @@ def test_a_variable_that_nobody_reads_is_remarked_on_with_what_was_probably_mean
     assert "FARM_BLOB_LIMIT_BYTES is set, and nothing reads it: did you mean FARM_BLOBS_LIMIT_BYTES?" in (
         capsys.readouterr().err
     )
-    read = {*COMMANDS_OWN, "FARM_BIND", "farm_agent_host", "HOME"}
+    read = {*COMMAND_VARIABLES, "FARM_BIND", "farm_agent_host", "HOME"}
     assert unknown_variables(dict.fromkeys(read, "x")) == []
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from agents.adb.server import AdbServer
-from agents.doctor.diagnose import examine_agent
-from agents.doctor.processes import Process
+from agents.doctor.diagnose import diagnose_agent
+from agents.doctor.processes import ProcessInfo
 from agents.host.config import agent_config
-from farm.cli.admin.database_checks import check_database, read_database
+from farm.cli.admin.database_checks import check_database, probe_database
 from farm.cli.admin.farm_checks import check_ports
-from farm.cli.admin.torch_checks import check_torch, examine_torch, importing
+from farm.cli.admin.torch_checks import check_torch, diagnose_torch, import_process
 from farm.cli.shell.main import main
 from farm.config import FarmConfig
-from farm.core.operations.diagnostic import Level
+from farm.core.operations.diagnostic import Severity
 from tests.support.database.postgres import PostgresServer
 from tests.support.farm.service_fixture import FarmRig
 
@@ -42,72 +42,72 @@ def set_revision(path: Path, revision: str) -> None:
 
 
 def test_a_database_of_this_release_is_fine(farm: FarmRig) -> None:
-    assert check_database(read_database(FarmConfig(data_dir=farm.path.parent))).level is Level.OK
+    assert check_database(probe_database(FarmConfig(data_dir=farm.path.parent))).level is Severity.OK
 
 
 def test_a_database_that_is_not_there_yet_is_fine_and_stays_away(tmp_path: Path) -> None:
-    assert check_database(read_database(FarmConfig(data_dir=tmp_path / "none"))).level is Level.OK
+    assert check_database(probe_database(FarmConfig(data_dir=tmp_path / "none"))).level is Severity.OK
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(("revision", "level"), [("0001", Level.WARNING), ("9999", Level.PROBLEM)])
-def test_a_schema_of_another_release_is_named(tmp_path: Path, revision: str, level: Level) -> None:
+@pytest.mark.parametrize(("revision", "level"), [("0001", Severity.WARNING), ("9999", Severity.PROBLEM)])
+def test_a_schema_of_another_release_is_named(tmp_path: Path, revision: str, level: Severity) -> None:
     rig = FarmRig(tmp_path)
     rig.close()
     set_revision(rig.path, revision)
-    finding = check_database(read_database(FarmConfig(data_dir=rig.path.parent)))
+    finding = check_database(probe_database(FarmConfig(data_dir=rig.path.parent)))
     assert finding.level is level
-    assert revision in finding.sentence
+    assert revision in finding.message
 
 
 def test_a_file_that_is_no_database_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "farm.sqlite3").write_bytes(b"no database at all, and long enough to be looked at" * 9)
-    assert check_database(read_database(FarmConfig(data_dir=tmp_path))).level is Level.PROBLEM
+    assert check_database(probe_database(FarmConfig(data_dir=tmp_path))).level is Severity.PROBLEM
 
 
 def test_a_postgresql_is_looked_at_without_being_changed(postgres: PostgresServer) -> None:
     with postgres.database("migrated") as name, postgres.database() as empty:
         ours, new, none = (FarmConfig(database_url=postgres.url(each)) for each in (name, empty, "none"))
-        found = check_database(read_database(ours))
-        assert found.level is Level.OK
-        assert f"/{name} opens" in found.sentence
-        assert "none yet" in check_database(read_database(new)).sentence
-        assert "none yet" in check_database(read_database(new)).sentence
-        missing = check_database(read_database(none))
-        assert missing.level is Level.PROBLEM
+        found = check_database(probe_database(ours))
+        assert found.level is Severity.OK
+        assert f"/{name} opens" in found.message
+        assert "none yet" in check_database(probe_database(new)).message
+        assert "none yet" in check_database(probe_database(new)).message
+        missing = check_database(probe_database(none))
+        assert missing.level is Severity.PROBLEM
         assert "createdb none" in (missing.hint or "")
 
 
 def test_a_port_that_another_program_has_is_named_with_it() -> None:
     config = FarmConfig(port=8470, agents_bind="0.0.0.0:8471")
-    taken = {8470: None, 8471: Process(pid=7, command="other --server")}
+    taken = {8470: None, 8471: ProcessInfo(pid=7, command="other --server")}
     (finding,) = check_ports(config, None, taken)
-    assert finding.level is Level.PROBLEM
-    assert "port 8471 is taken by pid 7: other --server" in finding.sentence
-    assert [each.level for each in check_ports(config, "http://127.0.0.1:8470", taken)] == [Level.OK]
-    assert [each.level for each in check_ports(config, None, {8470: None, 8471: None})] == [Level.OK]
+    assert finding.level is Severity.PROBLEM
+    assert "port 8471 is taken by pid 7: other --server" in finding.message
+    assert [each.level for each in check_ports(config, "http://127.0.0.1:8470", taken)] == [Severity.OK]
+    assert [each.level for each in check_ports(config, None, {8470: None, 8471: None})] == [Severity.OK]
 
 
 def test_without_torch_only_building_is_impossible() -> None:
-    assert check_torch("ModuleNotFoundError: no torch").level is Level.WARNING
-    assert check_torch(None).level is Level.OK
+    assert check_torch("ModuleNotFoundError: no torch").level is Severity.WARNING
+    assert check_torch(None).level is Severity.OK
 
 
 def test_torch_is_asked_of_another_process_which_says_why_it_does_not_import() -> None:
-    with importing("json") as well:
-        assert examine_torch(well).level is Level.OK
-    with importing("no_such_module") as broken:
-        found = examine_torch(broken)
-    assert found.level is Level.WARNING
-    assert "no_such_module" in found.sentence
+    with import_process("json") as well:
+        assert diagnose_torch(well).level is Severity.OK
+    with import_process("no_such_module") as broken:
+        found = diagnose_torch(broken)
+    assert found.level is Severity.WARNING
+    assert "no_such_module" in found.message
 
 
 def test_an_import_that_takes_too_long_is_ended_and_said_to_have() -> None:
-    with importing("json; __import__('signal').pause()") as stuck:
-        found = examine_torch(stuck, deadline_s=0.05)
+    with import_process("json; __import__('signal').pause()") as stuck:
+        found = diagnose_torch(stuck, deadline_s=0.05)
     assert stuck.returncode is not None
-    assert found.level is Level.WARNING
-    assert "had not ended after 0.05 s" in found.sentence
+    assert found.level is Severity.WARNING
+    assert "had not ended after 0.05 s" in found.message
     assert "less to do" in (found.hint or "")
 
 
@@ -138,10 +138,10 @@ async def test_a_shared_server_is_asked_and_left_alone(
 ) -> None:
     async with AdbServer(tmp_path / "adb", usb=False) as server:
         monkeypatch.setenv("FARM_AGENT_ADB_SERVER", f"127.0.0.1:{server.port}")
-        found = await examine_agent(agent_config())
+        found = await diagnose_agent(agent_config())
         assert server.alive()
     (finding,) = [each for each in found if each.subject == "adb server"]
-    assert finding.level is Level.OK
+    assert finding.level is Severity.OK
     # Phones are shown the keys of whoever started it.
     assert "keys" not in {each.subject for each in found}
 
@@ -149,7 +149,7 @@ async def test_a_shared_server_is_asked_and_left_alone(
 @pytest.mark.anyio
 async def test_a_server_without_usb_shows_a_key_of_its_own(tmp_path: Path) -> None:
     async with AdbServer(tmp_path / "agent" / "adb", usb=False):
-        found = await examine_agent(agent_config(adb_usb=False))
+        found = await diagnose_agent(agent_config(adb_usb=False))
     (key,) = [each for each in found if each.subject == "keys"]
-    assert key.level is Level.OK
-    assert str(tmp_path / "agent") in key.sentence
+    assert key.level is Severity.OK
+    assert str(tmp_path / "agent") in key.message

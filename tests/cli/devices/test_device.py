@@ -11,7 +11,13 @@ import pytest
 from farm.cli.shell.identity import RULE_BY_FIELD
 from farm.cli.shell.main import main
 from farm.services.access.enrollment import create_join_token
-from farm.wire.documents.devices import Asked, HoldRequest, LabelRequest, ReleaseRequest, TagRequest
+from farm.wire.documents.devices import (
+    LabelRequest,
+    OperatorRequest,
+    ReleaseRequest,
+    ReservationRequest,
+    TagRequest,
+)
 from farm.wire.documents.hosts import LimitRequest
 from tests.support.farm.http_farm import HttpAgent, HttpFarm, http_farm
 from tests.support.farm.service_fixture import phone
@@ -130,7 +136,7 @@ def test_a_name_that_the_farm_cannot_keep_is_refused_with_where_it_comes_from(
 
 
 def test_every_field_of_a_request_has_a_rule_in_words() -> None:
-    kinds = (Asked, LabelRequest, TagRequest, HoldRequest, ReleaseRequest, LimitRequest)
+    kinds = (OperatorRequest, LabelRequest, TagRequest, ReservationRequest, ReleaseRequest, LimitRequest)
     assert {name for kind in kinds for name in kind.model_fields} - {"force", "assert_clean"} == set(
         RULE_BY_FIELD
     )
@@ -216,7 +222,7 @@ def test_a_held_exchange_is_answered_as_soon_as_an_errand_is_asked_for(farm: New
     asking.start()
     answer = agent.exchange(wait_s=20.0, **said).json()
     asking.join()
-    assert [errand["kind"] for errand in answer["errands"]] == ["identify"]
+    assert [device_action["kind"] for device_action in answer["device_actions"]] == ["identify"]
 
 
 def ask(url: str) -> None:

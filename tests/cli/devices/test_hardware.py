@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from farm.cli.devices.hardware import cluster_words, driver_words, hardware_table
+from farm.cli.devices.hardware import cluster_text, driver_text, hardware_table
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.hardware import Cluster, Gpu, NnapiDriver
 
@@ -47,9 +47,9 @@ def test_each_fact_stands_beside_the_place_that_told_it() -> None:
     ],
 )
 def test_a_cluster_is_told_as_far_as_it_is_known(cluster: Cluster, words: str) -> None:
-    assert cluster_words(cluster) == words
+    assert cluster_text(cluster) == words
 
 
 def test_a_driver_says_whether_it_runs_or_that_nobody_knows() -> None:
-    assert driver_words(NnapiDriver(name="npu", running=False)) == "npu, does not run"
-    assert driver_words(NnapiDriver(name="npu")) == "npu, whether it runs is not known"
+    assert driver_text(NnapiDriver(name="npu", running=False)) == "npu, does not run"
+    assert driver_text(NnapiDriver(name="npu")) == "npu, whether it runs is not known"

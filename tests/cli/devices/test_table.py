@@ -8,13 +8,13 @@ import pytest
 from rich.console import Console, RenderableType
 
 from farm.cli.devices.report import device_report
-from farm.cli.devices.state_text import remedy, since_words, state_words
+from farm.cli.devices.state_text import device_state_text, find_remedy, since_text
 from farm.cli.devices.table import device_table
-from farm.cli.shell.formatting import moment
+from farm.cli.shell.formatting import local_time_text
 from farm.core.devices.condition import Condition, ThermalStatus
 from farm.core.devices.device import Blocker, DeviceFacts, Presence
-from farm.core.devices.remediation import advice, telling_first
-from farm.core.upkeep.recovery import Ailment, Recovery, RecoveryStep, RecoveryTry
+from farm.core.devices.remediation import advice, sort_for_display
+from farm.core.upkeep.recovery import FailureMode, Recovery, RecoveryAttempt, RecoveryStep
 from farm.wire.documents.devices import DeviceDetail, DeviceView
 from tests.support.sample_views import NOON, device_view
 
@@ -36,7 +36,7 @@ def detail(**changes: object) -> DeviceDetail:
         {"attempt_id": 7, "job_id": 3, "kind": "check", "state": "finished", "outcome": "failed"}
         | {"code": "check.failed", "claimed_at": NOON}
     ]
-    fields = {"facts": FACTS, "queued_jobs": 2, "errands": (), "attempts": attempts, "events": story}
+    fields = {"facts": FACTS, "queued_jobs": 2, "device_actions": (), "attempts": attempts, "events": story}
     return DeviceDetail.model_validate({**dict(device_view()), **fields, **changes})
 
 
@@ -67,7 +67,7 @@ def test_a_phone_is_one_line_and_a_sick_one_has_a_line_of_what_to_do() -> None:
         ({}, "free"),
         ({"blocked_by": ("busy", "not_cleaned"), "job_id": 7}, "at job 7"),
         ({"blocked_by": ("not_cleaned",)}, "being cleaned up"),
-        ({"blocked_by": ("held", "busy"), "job_id": 7, "held_by": "anna", "held_until": NOON}, None),
+        ({"blocked_by": ("held", "busy"), "job_id": 7, "reserved_by": "anna", "held_until": NOON}, None),
         ({"blocked_by": ("cordoned", "busy"), "job_id": 7}, "cordoned, finishes job 7"),
         ({"blocked_by": ("health_unknown", "busy"), "job_id": 7}, "being checked (job 7)"),
         ({"blocked_by": ("health_unknown",)}, "to be checked"),
@@ -77,23 +77,23 @@ def test_a_phone_is_one_line_and_a_sick_one_has_a_line_of_what_to_do() -> None:
     ],
 )
 def test_a_state_is_said_in_few_words(changes: dict[str, object], words: str | None) -> None:
-    said = state_words(device_view(**changes))
-    assert said == (words or f"held by anna until {moment(NOON)}, finishes job 7")
+    said = device_state_text(device_view(**changes))
+    assert said == (words or f"held by anna until {local_time_text(NOON)}, finishes job 7")
 
 
 def test_every_state_has_words_and_none_is_a_code() -> None:
     for blocker in Blocker:
         for presence in set(Presence) - {Presence.ONLINE}:
-            said = state_words(device_view(blocked_by=(blocker.name.lower(),), presence=presence))
+            said = device_state_text(device_view(blocked_by=(blocker.name.lower(),), presence=presence))
             assert "_" not in said
 
 
 def test_the_operators_page_explains_every_state() -> None:
     page = (Path(__file__).parents[3] / "docs" / "devices.md").read_text(encoding="utf-8")
     explained = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| "))
-    for blocker in set(Blocker) - {Blocker.BUSY, Blocker.HELD, Blocker.ERRAND}:
+    for blocker in set(Blocker) - {Blocker.BUSY, Blocker.RESERVED, Blocker.DEVICE_ACTION}:
         for presence in set(Presence) - {Presence.ONLINE}:
-            said = state_words(device_view(blocked_by=(blocker.name.lower(),), presence=presence))
+            said = device_state_text(device_view(blocked_by=(blocker.name.lower(),), presence=presence))
             assert said in explained
 
 
@@ -102,22 +102,22 @@ def test_the_operators_page_explains_every_state() -> None:
     [(timedelta(seconds=42), "42 s"), (timedelta(hours=47), "47 h 0 min"), (timedelta(days=9), "9 days")],
 )
 def test_since_when_is_told_as_coarsely_as_it_matters(passed: timedelta, words: str) -> None:
-    assert since_words(device_view(), NOON + passed) == words
-    assert since_words(device_view(), NOON - passed) == "0 s"
+    assert since_text(device_view(), NOON + passed) == words
+    assert since_text(device_view(), NOON - passed) == "0 s"
 
 
 def test_a_phone_that_needs_nobody_has_no_line() -> None:
     for changes in ({}, {"blocked_by": ("busy",)}, {"blocked_by": ("held",), "advice": "release it"}):
-        assert remedy(device_view(**changes)) is None
+        assert find_remedy(device_view(**changes)) is None
 
 
 def test_a_bad_phone_says_why_and_what_to_do() -> None:
     bad = device_view(blocked_by=("health_bad",), why="the push was damaged", advice="mend it")
-    assert remedy(bad) == "phone-1: the push was damaged: mend it"
-    assert remedy(device_view(blocked_by=("cordoned",), why="smoke")) == "phone-1: cordoned: smoke"
+    assert find_remedy(bad) == "phone-1: the push was damaged: mend it"
+    assert find_remedy(device_view(blocked_by=("cordoned",), why="smoke")) == "phone-1: cordoned: smoke"
 
 
-@pytest.mark.parametrize("blocker", [Blocker.PENDING, Blocker.CORDONED, Blocker.HELD, Blocker.HEALTH_BAD])
+@pytest.mark.parametrize("blocker", [Blocker.PENDING, Blocker.CORDONED, Blocker.RESERVED, Blocker.HEALTH_BAD])
 def test_a_phone_whose_label_has_blanks_is_quoted_in_what_is_to_be_typed(blocker: Blocker) -> None:
     told = advice(blocker, Presence.ONLINE, name="by the door", host="h")
     assert told is not None
@@ -131,7 +131,7 @@ def test_there_is_advice_for_all_that_a_person_must_see_to() -> None:
         Blocker.PENDING,
         Blocker.CORDONED,
         Blocker.RETIRED,
-        Blocker.HELD,
+        Blocker.RESERVED,
         Blocker.HEALTH_BAD,
     ]
     for blocker in Blocker:
@@ -144,7 +144,7 @@ def test_there_is_advice_for_all_that_a_person_must_see_to() -> None:
 
 def test_a_decision_is_told_before_what_the_phone_does_meanwhile() -> None:
     found = [Blocker.NOT_ONLINE, Blocker.RETIRED, Blocker.HEALTH_BAD]
-    assert telling_first(found) == [Blocker.RETIRED, Blocker.NOT_ONLINE, Blocker.HEALTH_BAD]
+    assert sort_for_display(found) == [Blocker.RETIRED, Blocker.NOT_ONLINE, Blocker.HEALTH_BAD]
 
 
 def test_one_phone_fits_on_one_screen_with_all_that_is_known() -> None:
@@ -184,16 +184,18 @@ def test_nothing_is_cut_off(width: int) -> None:
 
 def test_a_phone_that_its_agent_tries_to_have_back_says_what_was_tried_and_what_comes() -> None:
     at = datetime(2026, 11, 20, tzinfo=UTC)
-    tries = (RecoveryTry(step=RecoveryStep.RECONNECT, at=at, said="adb connects anew"),)
-    climbing = Recovery(ailment=Ailment.OFFLINE, tries=tries, next=RecoveryStep.POWER_CYCLE)
+    tries = (RecoveryAttempt(step=RecoveryStep.RECONNECT, at=at, said="adb connects anew"),)
+    climbing = Recovery(failure_mode=FailureMode.OFFLINE, tries=tries, next=RecoveryStep.POWER_CYCLE)
     changes = {"blocked_by": ("not_online",), "presence": "offline", "advice": "replug it"}
-    assert remedy(device_view(**changes, recovery=climbing)) == (
+    assert find_remedy(device_view(**changes, recovery=climbing)) == (
         "phone-1: tried reconnect; next: power cycle: replug it"
     )
-    ended = Recovery(ailment=Ailment.OFFLINE, tries=tries, failed=True)
-    assert remedy(device_view(**changes, recovery=ended)) == "phone-1: tried reconnect, in vain: replug it"
+    ended = Recovery(failure_mode=FailureMode.OFFLINE, tries=tries, failed=True)
+    assert (
+        find_remedy(device_view(**changes, recovery=ended)) == "phone-1: tried reconnect, in vain: replug it"
+    )
 
 
 def test_that_a_busy_phone_is_not_clean_goes_without_saying() -> None:
-    assert telling_first([Blocker.BUSY, Blocker.NOT_CLEANED]) == [Blocker.BUSY]
-    assert telling_first([Blocker.NOT_CLEANED]) == [Blocker.NOT_CLEANED]
+    assert sort_for_display([Blocker.BUSY, Blocker.NOT_CLEANED]) == [Blocker.BUSY]
+    assert sort_for_display([Blocker.NOT_CLEANED]) == [Blocker.NOT_CLEANED]

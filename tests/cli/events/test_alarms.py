@@ -13,13 +13,13 @@ import pytest
 from farm.cli.admin.farm_checks import check_alarms, read_alarms
 from farm.cli.shell.main import main
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
-from farm.core.operations.diagnostic import Level
-from farm.services.operations.alarm_notifier import AlarmTeller
+from farm.core.operations.diagnostic import Severity
+from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarms import clear_alarm, raise_alarm
-from farm.store.operations.alarm_notifications import TELL_TRIES
+from farm.store.operations.alarm_notifications import MAX_NOTIFY_ATTEMPTS
 from tests.support.farm.http_farm import HttpFarm, http_farm
 
-KIND, SUBJECT = AlarmKind.BAND_DRIFT, AlarmSubject.DEVICE
+KIND, SUBJECT = AlarmKind.REFERENCE_DRIFT, AlarmSubject.DEVICE
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_alarms_are_listed_with_what_to_do_and_cleared_with_a_reason(
     assert json.loads(capsys.readouterr().out) == []
     assert run("alarms", "--all", "--json") == 0
     (view,) = json.loads(capsys.readouterr().out)
-    assert (view["kind"], view["cleared_by"]) == ("band_drift", "user:anna")
+    assert (view["kind"], view["cleared_by"]) == ("reference_drift", "user:anna")
     assert run("events", "--subject", "alarm:1", "--json") == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(event["kind"], event["actor"]) for event in events] == [
@@ -99,17 +99,17 @@ def test_the_list_of_phones_says_in_one_line_that_alarms_are_open(
 
 
 def test_doctor_warns_of_open_alarms_of_the_farm_that_runs_here(farm: HttpFarm) -> None:
-    assert [each.level for each in check_alarms(read_alarms(farm.url))] == [Level.OK]
+    assert [each.level for each in check_alarms(read_alarms(farm.url))] == [Severity.OK]
     tell(farm, "phone-1")
     tell(farm, "phone-2")
     (found,) = check_alarms(read_alarms(farm.url))
-    assert found.level is Level.WARNING
-    assert found.sentence == "phone-1: 31 % slower than [its] kind, and 1 more"
+    assert found.level is Severity.WARNING
+    assert found.message == "phone-1: 31 % slower than [its] kind, and 1 more"
     assert check_alarms(read_alarms(None)) == []
 
 
-def teller(farm: HttpFarm, script: str) -> AlarmTeller:
-    return AlarmTeller(farm.context.database, (sys.executable, "-c", script), farm.context.clock)
+def teller(farm: HttpFarm, script: str) -> AlarmNotifier:
+    return AlarmNotifier(farm.context.database, (sys.executable, "-c", script), farm.context.clock)
 
 
 def test_the_operators_command_gets_each_alarm_once_as_json(farm: HttpFarm, tmp_path: Path) -> None:
@@ -141,12 +141,12 @@ def test_a_command_that_fails_is_tried_again_a_few_times_and_then_no_more(
     assert tries.read_text() == "x"
 
     def let_it_be_due(connection: object) -> None:
-        connection.exec_driver_sql("UPDATE alarms SET tell_again_at = 0")  # type: ignore[attr-defined]
+        connection.exec_driver_sql("UPDATE alarms SET notify_again_at = 0")  # type: ignore[attr-defined]
 
-    for _ in range(2 * TELL_TRIES):
+    for _ in range(2 * MAX_NOTIFY_ATTEMPTS):
         farm.context.database.write(let_it_be_due)
         failing()
-    assert tries.read_text() == "x" * TELL_TRIES
+    assert tries.read_text() == "x" * MAX_NOTIFY_ATTEMPTS
 
 
 def test_a_command_that_leaves_something_in_the_background_took_the_alarm(
@@ -157,9 +157,9 @@ def test_a_command_that_leaves_something_in_the_background_took_the_alarm(
     tell(farm)
     left = teller(farm, f"import subprocess; subprocess.Popen(['cat', {str(gate)!r}])")
     replace(left, command_s=10.0)()
-    told_at = farm.http.get("/api/v1/alarms").json()[0]["told_at"]
+    notified_at = farm.http.get("/api/v1/alarms").json()[0]["notified_at"]
     gate.open("wb").close()
-    assert told_at is not None
+    assert notified_at is not None
 
 
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(farm: HttpFarm, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(farm: HttpFarm, 
     tell(farm)
     script = f"import subprocess; subprocess.run(['sh', '-c', 'exec 3>{gate}; echo x >&3; sleep 60'])"
     replace(teller(farm, script), command_s=3.0)()
-    assert farm.http.get("/api/v1/alarms").json()[0]["told_at"] is None
+    assert farm.http.get("/api/v1/alarms").json()[0]["notified_at"] is None
     assert os.read(held, 10) == b"x\n"
     ended, _, _ = select.select([held], [], [], 20)
     assert ended
@@ -179,5 +179,5 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(farm: HttpFarm, 
 
 def test_a_command_that_is_not_there_stops_nothing(farm: HttpFarm) -> None:
     tell(farm)
-    AlarmTeller(farm.context.database, ("/nonexistent/tell",), farm.context.clock)()
-    assert farm.http.get("/api/v1/alarms").json()[0]["told_at"] is None
+    AlarmNotifier(farm.context.database, ("/nonexistent/tell",), farm.context.clock)()
+    assert farm.http.get("/api/v1/alarms").json()[0]["notified_at"] is None

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from farm.cli.events.event_lines import EventLines, what
+from farm.cli.events.event_lines import EventLines, event_text
 from farm.wire.documents.events import LoggedEventView
 
 NOON = datetime(2026, 3, 1, 12, 0).astimezone()
@@ -50,7 +50,10 @@ def test_the_date_stands_where_it_changes_and_nowhere_else() -> None:
             {"kind": "device_found", "from_state": None, "to_state": "pending"},
             "device pixel-8 found: pending",
         ),
-        ({"kind": "errand_asked", "from_state": None, "to_state": None}, "device pixel-8 errand asked"),
+        (
+            {"kind": "device_action_requested", "from_state": None, "to_state": None},
+            "device pixel-8 errand asked",
+        ),
         (
             {"kind": "join_token_created", "subject": "join_token", "from_state": None, "to_state": "open"},
             "join token pixel-8 created: open",
@@ -58,4 +61,4 @@ def test_the_date_stands_where_it_changes_and_nowhere_else() -> None:
     ],
 )
 def test_a_beginning_says_where_it_leads_unless_its_word_does(changes: dict[str, object], words: str) -> None:
-    assert what(event(cause=None, **changes)) == words
+    assert event_text(event(cause=None, **changes)) == words

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.host.config import agent_config, find_kept
+from agents.host.config import agent_config, find_saved_settings
 from agents.host.instance_lock import host_lock
 from agents.link.enrollment import find_credential
 from farm.cli.shell.main import main
@@ -145,12 +145,12 @@ def test_a_token_that_was_used_changes_nothing(
     farm: HttpFarm, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     join(farm, folder, "--host", "lab-2")
-    before = find_credential(folder), find_kept(folder)
+    before = find_credential(folder), find_saved_settings(folder)
     token = folder.with_suffix(".token")
     words = ["--token-file", str(token), "--data-dir", str(folder)]
     assert agent("join", farm.url, "--host", "lab-3", *words) == 2
     assert "farm token create" in capsys.readouterr().err
-    assert (find_credential(folder), find_kept(folder)) == before
+    assert (find_credential(folder), find_saved_settings(folder)) == before
 
 
 def test_an_agent_that_runs_is_not_joined_under_its_feet(farm: HttpFarm, folder: Path) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import typer
 
-from farm.cli.farm.demo_lock import demo_turn
-from farm.cli.farm.process import log_tail, stop
-from farm.cli.farm.readiness import is_ready, what_for
-from farm.cli.farm.up import goodbye
+from farm.cli.farm.demo_lock import demo_lock
+from farm.cli.farm.process import log_tail, stop_process
+from farm.cli.farm.readiness import is_ready, waiting_text
+from farm.cli.farm.up import shutdown_message
 from farm.cli.matrices.matrix import exit_code_of, follow
-from farm.cli.shell.next_steps import after_demo, after_up, leaving_demo, watch_again
+from farm.cli.shell.next_steps import demo_commands, demo_detach_text, farm_commands, watch_again_text
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import MatrixId
 from farm.core.errors import InvalidInput
@@ -35,8 +35,8 @@ def test_a_phone_is_ready_when_it_is_online_good_and_active_even_while_busy() ->
 
 def test_what_phones_wait_for_names_each_with_its_first_reason() -> None:
     unchecked = device_view(device_id="v-1", health="unknown", waiting_for=("not checked yet", "busy"))
-    assert what_for([device_view(), unchecked]) == "v-1: not checked yet"
-    assert what_for([]) == "none has been seen yet"
+    assert waiting_text([device_view(), unchecked]) == "v-1: not checked yet"
+    assert waiting_text([]) == "none has been seen yet"
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_a_child_that_listens_to_sigint_ends_tidily() -> None:
     assert child.stdout is not None
     with child.stdout:
         child.stdout.readline()
-        stop(child)
+        stop_process(child)
     assert child.returncode == 0
 
 
 def test_a_child_that_has_ended_already_is_no_trouble() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    stop(child)
+    stop_process(child)
     assert child.returncode == 0
 
 
@@ -82,26 +82,26 @@ def test_next_steps_name_another_data_folder_only_when_it_is_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FARM_DATA_DIR", str(tmp_path))
-    assert "FARM_DATA_DIR" not in after_up(tmp_path)
-    assert f"export FARM_DATA_DIR={tmp_path / 'other'}" in after_up(tmp_path / "other")
+    assert "FARM_DATA_DIR" not in farm_commands(tmp_path)
+    assert f"export FARM_DATA_DIR={tmp_path / 'other'}" in farm_commands(tmp_path / "other")
 
 
 def test_after_the_demo_a_farm_is_started_again_unless_it_goes_on(tmp_path: Path) -> None:
-    assert "up --virtual 2" in after_demo(tmp_path, MatrixId(3), farm_goes_on=False)
-    goes_on = after_demo(tmp_path, MatrixId(3), farm_goes_on=True)
+    assert "up --virtual 2" in demo_commands(tmp_path, MatrixId(3), keeps_farm_running=False)
+    goes_on = demo_commands(tmp_path, MatrixId(3), keeps_farm_running=True)
     assert "up --virtual" not in goes_on
     assert "matrix show 3" in goes_on
 
 
 def test_a_farm_that_stops_says_which_runs_go_on_without_it() -> None:
-    assert goodbye([]) == "The farm has stopped."
+    assert shutdown_message([]) == "The farm has stopped."
     one = "The farm has stopped. 1 run goes on on v-1; the next `farm up` takes it over."
-    assert goodbye(["v-1"]) == one
-    assert "2 runs go on on v-1, v-2; the next `farm up` takes them over" in goodbye(["v-1", "v-2"])
+    assert shutdown_message(["v-1"]) == one
+    assert "2 runs go on on v-1, v-2; the next `farm up` takes them over" in shutdown_message(["v-1", "v-2"])
 
 
 def test_who_leaves_a_demo_hears_that_its_farm_stops_and_what_resumes_it(tmp_path: Path) -> None:
-    said = leaving_demo(tmp_path, MatrixId(3), farm_goes_on=False)
+    said = demo_detach_text(tmp_path, MatrixId(3), keeps_farm_running=False)
     assert said.startswith("Stopping the demo's farm, and matrix 3 with it.")
     assert "Detached" not in said
     commands = [line.split("#")[0].strip() for line in said.splitlines()[1:]]
@@ -111,16 +111,16 @@ def test_who_leaves_a_demo_hears_that_its_farm_stops_and_what_resumes_it(tmp_pat
 
 
 def test_who_leaves_a_demo_on_a_farm_that_ran_before_hears_that_the_matrix_goes_on(tmp_path: Path) -> None:
-    assert leaving_demo(tmp_path, MatrixId(3), farm_goes_on=True) == watch_again(MatrixId(3))
-    assert "farm matrix watch 3" in watch_again(MatrixId(3))
+    assert demo_detach_text(tmp_path, MatrixId(3), keeps_farm_running=True) == watch_again_text(MatrixId(3))
+    assert "farm matrix watch 3" in watch_again_text(MatrixId(3))
 
 
 #: Says that it has its turn, then has it until its input ends.
 HAS_TURN = """
 import sys
 from pathlib import Path
-from farm.cli.farm.demo_lock import demo_turn
-with demo_turn(Path(sys.argv[1]), lambda said: print(said, flush=True)):
+from farm.cli.farm.demo_lock import demo_lock
+with demo_lock(Path(sys.argv[1]), lambda said: print(said, flush=True)):
     print("its turn", flush=True)
     sys.stdin.read()
 """
@@ -130,7 +130,7 @@ def test_a_second_demo_of_a_folder_says_that_it_waits_and_begins_when_the_first_
     tmp_path: Path,
 ) -> None:
     said: list[str] = []
-    with demo_turn(tmp_path / "new", said.append):
+    with demo_lock(tmp_path / "new", said.append):
         second = subprocess.Popen(
             [sys.executable, "-c", HAS_TURN, str(tmp_path / "new")],
             stdin=subprocess.PIPE,
@@ -147,14 +147,14 @@ def test_a_second_demo_of_a_folder_says_that_it_waits_and_begins_when_the_first_
 
 def test_demos_of_two_folders_do_not_wait_for_each_other(tmp_path: Path) -> None:
     said: list[str] = []
-    with demo_turn(tmp_path / "one", said.append), demo_turn(tmp_path / "other", said.append):
+    with demo_lock(tmp_path / "one", said.append), demo_lock(tmp_path / "other", said.append):
         assert said == []
 
 
 def test_a_demo_in_a_folder_that_cannot_be_made_is_refused_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     refused = pytest.raises(InvalidInput, match=f"{tmp_path}/file/farm cannot be used: Not a directory")
-    with refused, demo_turn(tmp_path / "file" / "farm", print):
+    with refused, demo_lock(tmp_path / "file" / "farm", print):
         pytest.fail("it began")
 
 

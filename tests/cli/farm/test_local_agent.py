@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.cli.farm.local_agent import agent_here, embedded_folder
+from farm.cli.farm.local_agent import embedded_agent_dir, local_agent_config
 from farm.cli.shell.address import DEFAULT_URL
 
 
@@ -29,30 +29,30 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def test_without_an_agent_of_its_own_a_machine_has_the_one_within_its_farm(tmp_path: Path) -> None:
-    assert agent_here(None).data_dir.is_relative_to(tmp_path / "home")
-    embedded_folder().mkdir(parents=True)
-    assert agent_here(None).data_dir == tmp_path / "farm-data" / "agent"
+    assert local_agent_config(None).data_dir.is_relative_to(tmp_path / "home")
+    embedded_agent_dir().mkdir(parents=True)
+    assert local_agent_config(None).data_dir == tmp_path / "farm-data" / "agent"
 
 
 def test_the_agent_within_a_farm_is_not_said_to_call_another_farm(tmp_path: Path) -> None:
-    folder = embedded_folder()
+    folder = embedded_agent_dir()
     folder.mkdir(parents=True)
     (tmp_path / "farm-data" / "farm.json").write_text('{"url": "http://127.0.0.1:9", "pid": 1}')
     (tmp_path / "farm-data" / "farm.lock").touch()
-    assert agent_here(folder).farm_url == DEFAULT_URL
+    assert local_agent_config(folder).farm_url == DEFAULT_URL
     with _locked(tmp_path / "farm-data" / "farm.lock"):
         for named in (None, folder, Path("farm-data/agent")):
-            assert agent_here(named).farm_url == "http://127.0.0.1:9"
-            assert agent_here(named).data_dir == folder
+            assert local_agent_config(named).farm_url == "http://127.0.0.1:9"
+            assert local_agent_config(named).data_dir == folder
 
 
 def test_an_agent_of_its_own_and_one_that_is_named_come_before_the_one_within_a_farm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embedded_folder().mkdir(parents=True)
-    assert agent_here(tmp_path / "lab").data_dir == tmp_path / "lab"
+    embedded_agent_dir().mkdir(parents=True)
+    assert local_agent_config(tmp_path / "lab").data_dir == tmp_path / "lab"
     (tmp_path / "own").mkdir()
     monkeypatch.setenv("FARM_AGENT_DATA_DIR", str(tmp_path / "own"))
-    assert agent_here(None).data_dir == tmp_path / "own"
+    assert local_agent_config(None).data_dir == tmp_path / "own"
     monkeypatch.setenv("FARM_AGENT_DATA_DIR", str(tmp_path / "mistyped"))
-    assert agent_here(None).data_dir == tmp_path / "mistyped"
+    assert local_agent_config(None).data_dir == tmp_path / "mistyped"

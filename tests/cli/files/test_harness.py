@@ -93,10 +93,10 @@ def test_a_folder_becomes_a_bundle_with_its_abi_entry_and_environment(
         "more/labels.txt": False,
     }
     assert answer["replaces"] is None
-    assert "vulkan" in program["lacks"]
-    assert not set(program["lacks"]) & set(FLAGS)
+    assert "vulkan" in program["missing_flags"]
+    assert not set(program["missing_flags"]) & set(FLAGS)
     assert [note["message"] for note in answer["notes"]] == [
-        f"it does not know {', '.join(program['lacks'])}"
+        f"it does not know {', '.join(program['missing_flags'])}"
     ]
     labels = b"cat\n"
     assert farm.http.get(f"/api/v1/blobs/{digest_of(labels)}").content == labels
@@ -307,4 +307,4 @@ def test_each_adapter_takes_a_program_and_lacks_no_flag_that_it_cannot_show(
     path.write_bytes(elf_file(needed=["libc.so"], text=b"".join(b"\0%b\0" % flag.encode() for flag in flags)))
     path.chmod(0o755)
     assert run("harness", "add", name, str(path), "--json") == 0
-    assert json.loads(capsys.readouterr().out)["program"]["lacks"] == []
+    assert json.loads(capsys.readouterr().out)["program"]["missing_flags"] == []

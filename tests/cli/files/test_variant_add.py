@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.cli.files.variant_add import added_manifest, input_note, model_name, tensor_spec
+from farm.cli.files.variant_add import manifest_of_file, missing_input_hint, model_name, tensor_spec
 from farm.core.base.ids import digest_of
 from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.models.variant import Format, Precision, TensorSpec
@@ -27,16 +27,16 @@ def onnx(tmp_path: Path) -> Path:
 
 
 def test_what_nobody_says_is_told_from_the_file_or_left_open(lite: Path) -> None:
-    manifest = added_manifest(lite)
+    manifest = manifest_of_file(lite)
     assert manifest.model == "My_net_v2_"
     assert manifest.recipe.format is Format.LITE
     assert manifest.recipe.precision is Precision.UNSTATED
     assert (manifest.digest, manifest.size_bytes) == (digest_of(lite.read_bytes()), lite.stat().st_size)
-    assert (manifest.backends, manifest.inputs, manifest.agreement) == (("cpu",), (), None)
+    assert (manifest.backends, manifest.inputs, manifest.fidelity) == (("cpu",), (), None)
 
 
 def test_what_its_owner_says_is_taken_over(onnx: Path) -> None:
-    manifest = added_manifest(
+    manifest = manifest_of_file(
         onnx,
         model="net",
         precision="float16",
@@ -54,12 +54,12 @@ def test_what_its_owner_says_is_taken_over(onnx: Path) -> None:
 
 
 def test_runtimes_that_choose_at_the_start_leave_the_backends_open(onnx: Path) -> None:
-    assert {"cpu", "nnapi", "xnnpack"} <= set(added_manifest(onnx).backends)
+    assert {"cpu", "nnapi", "xnnpack"} <= set(manifest_of_file(onnx).backends)
 
 
 @pytest.mark.parametrize("said", [{"backends": ("nnapi",)}, {"target": "nnapi"}])
 def test_torchscript_for_nnapi_was_made_for_it(lite: Path, said: dict[str, str]) -> None:
-    manifest = added_manifest(lite, **said)  # type: ignore[arg-type]
+    manifest = manifest_of_file(lite, **said)  # type: ignore[arg-type]
     assert (manifest.backends, manifest.recipe.target) == (("nnapi",), "nnapi")
 
 
@@ -67,7 +67,7 @@ def test_torchscript_for_nnapi_was_made_for_it(lite: Path, said: dict[str, str])
 def test_a_file_that_was_converted_for_nnapi_is_known_by_its_code(tmp_path: Path, format: str) -> None:
     path = tmp_path / "net.pt"
     path.write_bytes(model_file(format, marker="comp : __torch__.torch.classes._nnapi.Compilation"))
-    manifest = added_manifest(path)
+    manifest = manifest_of_file(path)
     assert (manifest.backends, manifest.recipe.target) == (("nnapi",), "nnapi")
 
 
@@ -81,13 +81,17 @@ def test_a_file_that_was_converted_for_nnapi_is_known_by_its_code(tmp_path: Path
 )
 def test_one_torchscript_file_is_not_for_nnapi_and_something_else(lite: Path, said: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="then on nothing else"):
-        added_manifest(lite, **said)  # type: ignore[arg-type]
+        manifest_of_file(lite, **said)  # type: ignore[arg-type]
 
 
 def test_the_same_file_said_to_be_something_else_is_another_recipe(lite: Path) -> None:
-    said = [added_manifest(lite), added_manifest(lite, precision="float32"), added_manifest(lite, model="b")]
+    said = [
+        manifest_of_file(lite),
+        manifest_of_file(lite, precision="float32"),
+        manifest_of_file(lite, model="b"),
+    ]
     assert len({manifest.recipe_digest for manifest in said}) == 3
-    assert added_manifest(lite) == said[0]
+    assert manifest_of_file(lite) == said[0]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +107,7 @@ def test_a_word_that_cannot_be_is_answered_with_those_that_can(
     lite: Path, said: dict[str, str], message: str, hint: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        added_manifest(lite, **said)  # type: ignore[arg-type]
+        manifest_of_file(lite, **said)  # type: ignore[arg-type]
     assert message in caught.value.message
     assert hint in caught.value.hint
 
@@ -112,12 +116,12 @@ def test_what_is_no_model_gets_no_manifest(tmp_path: Path) -> None:
     page = tmp_path / "model.ptl"
     page.write_bytes(b"<html>404</html>")
     with pytest.raises(VariantInvalid, match="a web page"):
-        added_manifest(page)
+        manifest_of_file(page)
 
 
 def test_a_file_without_a_bundled_input_needs_to_be_told_its_input(lite: Path) -> None:
-    said = added_manifest(lite, inputs=("1x3x8x8:float32", "1x4:int64"), memory_format="channels_last")
-    assert input_note(lite, said) == (
+    said = manifest_of_file(lite, inputs=("1x3x8x8:float32", "1x4:int64"), memory_format="channels_last")
+    assert missing_input_hint(lite, said) == (
         "the file has no bundled input; speed_benchmark_torch needs settings: {use_bundled_input: -1,"
         ' input_dims: "1,3,8,8;1,4", input_type: "float;int64",'
         ' input_memory_format: "channels_last;contiguous_format"}'
@@ -126,11 +130,11 @@ def test_a_file_without_a_bundled_input_needs_to_be_told_its_input(lite: Path) -
 
 @pytest.mark.parametrize("inputs", [(), ("1x3x8x8:quint8",)])
 def test_an_input_that_no_flag_can_describe_must_be_bundled(lite: Path, inputs: tuple[str, ...]) -> None:
-    assert "or bundle one" in (input_note(lite, added_manifest(lite, inputs=inputs)) or "")
+    assert "or bundle one" in (missing_input_hint(lite, manifest_of_file(lite, inputs=inputs)) or "")
 
 
 def test_other_runtimes_make_their_own_inputs(onnx: Path) -> None:
-    assert input_note(onnx, added_manifest(onnx)) is None
+    assert missing_input_hint(onnx, manifest_of_file(onnx)) is None
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 from farm.cli.jobs.attempt_report import attempt_report
-from farm.cli.matrices.report import look_closer
-from farm.cli.shell.formatting import moment
+from farm.cli.matrices.report import log_hint
+from farm.cli.shell.formatting import local_time_text
 from farm.core.base.ids import digest_of
 from farm.core.runs.measurement import Better, Metric, SampleKind
 from farm.wire.documents.results.readings import ReadingView
@@ -22,13 +22,13 @@ def test_an_attempt_is_shown_with_all_that_tells_why_it_failed() -> None:
         "why      speed_benchmark_torch crashed [run.crashed]",
         "harness  speed_benchmark_torch, cpu; iter=30",
         f"file     model, 14.2 MB, {digest_of(b'model')}",
-        f"claimed  {moment(NOON)}",
+        f"claimed  {local_time_text(NOON)}",
         "command  /data/local/tmp/speed_benchmark_torch '--model=a file'",
-        f"started  {moment(NOON)}",
+        f"started  {local_time_text(NOON)}",
         "waited   12 s for gates",
         "pushed   0 B to the phone",
         "exit     code 139 after 1.25 s",
-        f"before   {moment(NOON)}, thermal status NONE, battery 88 %",
+        f"before   {local_time_text(NOON)}, thermal status NONE, battery 88 %",
         "after    -",
         "unseen   skin temperature, battery temperature, free storage, CPU clocks: its gates let pass what"
         " the phone does not report",
@@ -37,7 +37,7 @@ def test_an_attempt_is_shown_with_all_that_tells_why_it_failed() -> None:
 
 def test_output_that_expired_is_told_with_the_rule_instead_of_being_missing() -> None:
     said = shown(evidence=None, evidence_expired_at=NOON, evidence_expired_by="rule of 30 days")
-    assert said.splitlines()[-1] == f"its output expired on {moment(NOON)}, by the rule of 30 days"
+    assert said.splitlines()[-1] == f"its output expired on {local_time_text(NOON)}, by the rule of 30 days"
 
 
 def test_a_long_output_shows_its_beginning_and_its_end_and_says_what_is_missing() -> None:
@@ -86,13 +86,13 @@ def test_a_quality_comes_with_its_reasons() -> None:
     ],
 )
 def test_a_list_of_jobs_names_the_attempt_that_is_worth_a_look(jobs: list[object], attempt: str) -> None:
-    said = look_closer(jobs)  # type: ignore[arg-type]
+    said = log_hint(jobs)  # type: ignore[arg-type]
     assert said is not None
     assert said.endswith(f"attempt show {attempt}")
 
 
 def test_jobs_that_were_not_tried_have_nothing_to_look_at() -> None:
-    assert look_closer([job_view(attempts=(), outcome=None, state="queued")]) is None
+    assert log_hint([job_view(attempts=(), outcome=None, state="queued")]) is None
 
 
 def reading(**changes: object) -> ReadingView:
@@ -166,7 +166,7 @@ def test_a_pass_is_shown_as_uncounted_with_the_log_it_was_for() -> None:
 def test_what_was_set_and_what_gates_could_not_see_stand_beside_the_conditions() -> None:
     cool = {"taken_at": "2031-02-03T04:05:06Z", "thermal_status": 0, "battery_level_pct": 80, "battery_c": 30}
     clock = {"name": "policy4", "current_hz": 1_200_000_000, "max_hz": 2_000_000_000}
-    cores = {"name": "cores", "asked": "4-7", "held_before": "4-7", "held_after": "4-6"}
+    cores = {"name": "cores", "asked": "4-7", "actual_before": "4-7", "actual_after": "4-6"}
     ended = {"code": 0, "duration_s": 2.0, "cpu_s": 1.5}
     looked = {**cool, "plugged": "usb", "screen_on": True, "cpus": [clock]}
     text = shown(evidence=evidence(before=looked, controls=[cores], exit=ended))

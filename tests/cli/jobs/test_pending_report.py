@@ -2,13 +2,13 @@
 
 from datetime import timedelta
 
-from farm.cli.jobs.pending_report import WaitingReport
+from farm.cli.jobs.pending_report import PendingReport
 from farm.wire.documents.matrices.pending import (
-    DeviceWaitingView,
-    JobWaitingView,
-    MatrixWaitingView,
+    DevicePendingView,
+    JobPendingView,
+    MatrixPendingView,
     ReasonView,
-    RunningView,
+    RunningJobView,
 )
 from tests.support.sample_views import NOON
 
@@ -31,7 +31,7 @@ def reason(**changes: object) -> ReasonView:
 
 
 def job(**changes: object) -> list[str]:
-    view = JobWaitingView.model_validate(
+    view = JobPendingView.model_validate(
         {
             "job_id": 17,
             "matrix_id": 3,
@@ -49,11 +49,11 @@ def job(**changes: object) -> list[str]:
             **changes,
         }
     )
-    return list(WaitingReport(NOW).job(view))
+    return list(PendingReport(NOW).job(view))
 
 
-def device(**changes: object) -> DeviceWaitingView:
-    return DeviceWaitingView.model_validate(
+def device(**changes: object) -> DevicePendingView:
+    return DevicePendingView.model_validate(
         {
             "device_id": "phone-1",
             "device": "pixel-8",
@@ -68,11 +68,11 @@ def device(**changes: object) -> DeviceWaitingView:
     )
 
 
-def matrix(*devices: DeviceWaitingView) -> list[str]:
-    view = MatrixWaitingView.model_validate(
+def matrix(*devices: DevicePendingView) -> list[str]:
+    view = MatrixPendingView.model_validate(
         {"matrix_id": 3, "name": "nightly", "left": 37, "moved_at": NOON, "devices": devices}
     )
-    return list(WaitingReport(NOW).matrix(view))
+    return list(PendingReport(NOW).matrix(view))
 
 
 def test_a_reason_says_what_since_when_by_whom_why_and_what_to_do() -> None:
@@ -91,7 +91,7 @@ def test_that_the_farm_noted_something_goes_without_saying() -> None:
 
 
 def test_a_place_in_the_queue_comes_with_what_runs_now() -> None:
-    running = RunningView.model_validate(
+    running = RunningJobView.model_validate(
         {"job_id": 9, "matrix_id": None, "attempt_id": 4, "phase": "measuring", "claimed_at": NOON}
     )
     assert job(jobs_before=1000, more_before=True, running=running)[-1] == (

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from farm.cli.matrices.report import jobs_line
-from farm.cli.matrices.watch import bars, status_line, watch_changes, watch_matrix
+from farm.cli.matrices.watch import progress_bars, status_line, watch_changes, watch_matrix
 from farm.core.errors import FarmUnreachable, NotFound
 from farm.wire.documents.matrices.matrices import MatrixView
 from tests.support.sample_views import NOON, cell_view, matrix_view, progress
@@ -98,7 +98,7 @@ def test_on_a_terminal_there_is_a_bar_for_each_device() -> None:
 
 def test_bars_say_what_runs_and_why_nothing_does() -> None:
     stream = io.StringIO()
-    Console(file=stream, width=120).print(bars(matrix_view()))
+    Console(file=stream, width=120).print(progress_bars(matrix_view()))
     text = stream.getvalue()
     assert "12/20 running float32 lite" in text
     assert "12/20 waiting: another phone on the same CPU is busy" in text
@@ -133,7 +133,7 @@ def test_each_change_is_told_once_and_how_long_it_takes_is_none() -> None:
 
 
 def test_when_nothing_moves_for_a_while_it_is_said_how_to_learn_why() -> None:
-    assert "why" not in status_line(RUNNING, still_s=60.0)
-    line = status_line(RUNNING, still_s=125.0)
+    assert "why" not in status_line(RUNNING, idle_s=60.0)
+    line = status_line(RUNNING, idle_s=125.0)
     assert "; nothing began or ended for 2 min 5 s: " in line
     assert line.endswith("farm matrix why 3")

@@ -6,13 +6,13 @@ from farm.cli.results.explain_side import device_lines, side_lines
 from farm.core.base.ids import CellId, DeviceId, digest_of
 from farm.core.devices.condition_range import ConditionRange
 from farm.core.devices.device import DeviceFacts
-from farm.core.models.variant import Agreement, Format, Precision, Recipe
+from farm.core.models.variant import Fidelity, Format, Precision, Recipe
 from farm.wire.documents.results.explain import (
     DeviceBuild,
     ExplainedDevice,
+    MeasurementView,
     PlacementView,
     ProgramFacts,
-    RunView,
     SideView,
 )
 from tests.support.sample_views import manifest
@@ -26,8 +26,8 @@ def side(**changes: object) -> SideView:
             "variant": "net/int8-core/lite",
             "manifest": manifest(
                 recipe=Recipe(precision=Precision.INT8_CORE, format=Format.LITE),
-                agreement=Agreement(inputs=8, correlation=0.98765, max_difference=0.25, top1_share=0.875),
-                made_with={"torch": "2.13.0"},
+                fidelity=Fidelity(inputs=8, correlation=0.98765, max_difference=0.25, top1_share=0.875),
+                built_with={"torch": "2.13.0"},
             ),
             "program": ProgramFacts(
                 harness="h", abi="any", digest=digest_of(b"p"), files=2, size_bytes=2000, clock_covers="all"
@@ -74,7 +74,7 @@ def test_conditions_name_their_units_and_for_how_many_runs_they_are_known() -> N
         ConditionRange(name="thermal_status", before=(0, 0), after=(0, 1), known=1),
         ConditionRange(name="skin_c", before=(30.0, 31.0), after=None, known=1),
     )
-    run = RunView.model_construct(job_id=1)
+    run = MeasurementView.model_construct(job_id=1)
     found = [
         line
         for line in side_lines(side().model_copy(update={"conditions": ranges, "runs": (run,)}))

@@ -118,7 +118,7 @@ def test_a_piece_that_cannot_be_is_refused(farm: HttpFarm, body: dict[str, objec
 
 def test_pieces_are_asked_for_one_after_the_other(farm: HttpFarm) -> None:
     first = farm.http.post("/api/v1/reparse", json={"limit": 1}).json()
-    assert (first["looked_at"], len(first["changes"])) == (1, 1)
+    assert (first["examined"], len(first["changes"])) == (1, 1)
     second = farm.http.post("/api/v1/reparse", json={"limit": 1, "after": first["next_after"]}).json()
     assert second["changes"][0]["attempt_id"] > first["changes"][0]["attempt_id"]
     assert values(farm) == [5e9, 5e9]

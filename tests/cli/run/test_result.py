@@ -7,13 +7,20 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from farm.cli.run.result import legend, metric_table, print_result, result_document, too_few, value_table
-from farm.core.results.cell_summary import level
-from farm.wire.documents.results.results import LevelView, MetricView, ResultView
+from farm.cli.run.result import (
+    legend,
+    metric_table,
+    print_result,
+    result_document,
+    too_few_rounds_text,
+    value_table,
+)
+from farm.core.results.cell_summary import summarize_cell
+from farm.wire.documents.results.results import CellSummaryView, MetricView, ResultView
 from tests.support.sample_views import matrix_view, speedup_view
 
 
-def level_view(**changes: Any) -> LevelView:
+def level_view(**changes: Any) -> CellSummaryView:
     values = {
         "rounds": 5,
         "median": 12.3e6,
@@ -22,7 +29,7 @@ def level_view(**changes: Any) -> LevelView:
         "ci_low": 12.2e6,
         "ci_high": 12.5e6,
     }
-    return LevelView(**{**values, **changes})
+    return CellSummaryView(**{**values, **changes})
 
 
 def result_view(**changes: Any) -> ResultView:
@@ -112,12 +119,12 @@ def test_with_a_baseline_the_table_is_one_of_speedups(capsys: pytest.CaptureFixt
     printed = capsys.readouterr()
     assert "speedup = baseline time / candidate time" in printed.out
     assert "min to max" not in printed.out
-    assert too_few(5) not in printed.err
+    assert too_few_rounds_text(5) not in printed.err
 
 
 def test_too_few_rounds_are_said_and_so_is_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> None:
     print_result(matrix_view(rounds=1), [result_view()], [])
-    assert too_few(1) in capsys.readouterr().err
+    assert too_few_rounds_text(1) in capsys.readouterr().err
     print_result(matrix_view(rounds=1), [result_view(time=None)], [])
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "Nothing was measured.\n")
@@ -129,16 +136,16 @@ def test_the_document_has_matrix_results_and_speedups() -> None:
 
 
 def test_a_level_has_an_interval_from_five_rounds_on_that_holds_its_median() -> None:
-    assert level([1.0, 2.0, 3.0, 4.0]).ci_low is None
-    found = level([10.0, 10.0, 10.0, 10.0, 90.0])
+    assert summarize_cell([1.0, 2.0, 3.0, 4.0]).ci_low is None
+    found = summarize_cell([10.0, 10.0, 10.0, 10.0, 90.0])
     assert found.ci_low is not None
     assert found.ci_high is not None
     assert found.ci_low <= found.median == 10.0 <= found.ci_high
-    assert level([1.0, 2.0, 0.0, 4.0, 5.0]).ci_low is None
+    assert summarize_cell([1.0, 2.0, 0.0, 4.0, 5.0]).ci_low is None
 
 
 def test_the_interval_is_students_over_the_logarithms() -> None:
     """Logarithms 0, 1, 2, 3, 4: mean 2, standard error sqrt(0.5), t 2.776 with 4 degrees of freedom."""
-    found = level([math.exp(power) for power in range(5)])
+    found = summarize_cell([math.exp(power) for power in range(5)])
     assert found.ci_low == pytest.approx(math.exp(2 - 2.776445 * math.sqrt(0.5)), rel=1e-6)
     assert found.ci_high == pytest.approx(math.exp(2 + 2.776445 * math.sqrt(0.5)), rel=1e-6)

@@ -6,7 +6,7 @@ from socket import create_server
 
 import pytest
 
-from farm.cli.access.credentials import Login, keep_login, login_file
+from farm.cli.access.credentials import Login, login_file, save_login
 from farm.cli.shell.main import main
 from farm.core.operations.role import Role
 
@@ -38,7 +38,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
 def test_a_login_at_a_farm_that_is_down_is_named_with_the_ways_out(
     nowhere: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    keep_login(Login(url=nowhere, token="bfu_x"))
+    save_login(Login(url=nowhere, token="bfu_x"))
     code, told = said(capsys, "devices")
     assert code == 6
     assert f"no farm answers at {nowhere}" in told
@@ -49,7 +49,7 @@ def test_a_login_at_a_farm_that_is_down_is_named_with_the_ways_out(
 def test_an_address_of_the_environment_is_not_blamed_on_the_login(
     nowhere: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    keep_login(Login(url=nowhere, token="bfu_x"))
+    save_login(Login(url=nowhere, token="bfu_x"))
     monkeypatch.setenv("FARM_URL", nowhere)
     _, told = said(capsys, "devices")
     assert str(login_file()) not in told

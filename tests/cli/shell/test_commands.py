@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.cli.shell.address import ANNOUNCEMENT, LOCK, find_running
+from farm.cli.shell.address import ANNOUNCEMENT_FILE, LOCK_FILE, find_running
 from farm.cli.shell.exit_codes import exit_code
 from farm.cli.shell.main import main
 from farm.core.errors import Blame, InvalidInput
@@ -214,14 +214,14 @@ def test_a_farm_that_was_killed_is_not_found_although_its_pid_was_given_to_anoth
 
 @pytest.mark.parametrize("said", ["", "[]", "{}", '{"pid": 1}', "\\"])
 def test_an_announcement_that_makes_no_sense_announces_nothing(tmp_path: Path, said: str) -> None:
-    (tmp_path / ANNOUNCEMENT).write_text(said)
+    (tmp_path / ANNOUNCEMENT_FILE).write_text(said)
     with data_folder_lock(tmp_path):
         assert find_running(tmp_path) is None
 
 
 def test_who_looks_for_a_farm_does_not_keep_one_from_starting(tmp_path: Path) -> None:
-    (tmp_path / LOCK).touch()
-    with (tmp_path / LOCK).open() as look:
+    (tmp_path / LOCK_FILE).touch()
+    with (tmp_path / LOCK_FILE).open() as look:
         fcntl.flock(look, fcntl.LOCK_SH)
         over = threading.Timer(0.05, fcntl.flock, (look, fcntl.LOCK_UN))
         over.start()
@@ -235,4 +235,4 @@ def test_two_farms_cannot_share_a_data_folder(tmp_path: Path) -> None:
 
 
 def announce(folder: Path, document: object) -> None:
-    (folder / ANNOUNCEMENT).write_text(json.dumps(document))
+    (folder / ANNOUNCEMENT_FILE).write_text(json.dumps(document))

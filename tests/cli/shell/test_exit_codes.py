@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.cli.shell.exit_codes import trouble_of
+from farm.cli.shell.exit_codes import translate_system_error
 
 _VERSION = [sys.executable, "-m", "farm.cli.shell.main", "--version"]
 
@@ -23,7 +23,7 @@ _VERSION = [sys.executable, "-m", "farm.cli.shell.main", "--version"]
     ],
 )
 def test_a_place_that_cannot_be_used_is_named_with_why(error: OSError, said: str) -> None:
-    trouble = trouble_of(error)
+    trouble = translate_system_error(error)
     assert trouble is not None
     assert trouble.message == said
 
@@ -32,7 +32,7 @@ def test_a_place_that_cannot_be_used_is_named_with_why(error: OSError, said: str
     "error", [FileNotFoundError(errno.ENOENT, "No such file", "x"), OSError("what?"), ConnectionResetError()]
 )
 def test_what_may_be_a_bug_is_none_of_these(error: OSError) -> None:
-    assert trouble_of(error) is None
+    assert translate_system_error(error) is None
 
 
 def run_with(stdout: int | None) -> subprocess.CompletedProcess[str]:

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from farm.cli.shell.output import MOST_ROWS, first_rows, print_json, print_json_list
-from farm.wire.documents.matrices.matrices import RejectedView
+from farm.cli.shell.output import MAX_ROWS, first_rows, print_json, print_json_list
+from farm.wire.documents.matrices.matrices import RejectedCellView
 
 
-def rejected(count: int) -> Iterator[RejectedView]:
-    return (RejectedView(index=index, device_id=None, label="é", reason="no") for index in range(count))
+def rejected(count: int) -> Iterator[RejectedCellView]:
+    return (RejectedCellView(index=index, device_id=None, label="é", reason="no") for index in range(count))
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -25,7 +25,7 @@ def test_a_list_that_comes_piece_by_piece_is_printed_as_a_whole_one_is(
 
 
 def test_a_document_is_printed_before_the_next_one_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    def asked() -> Iterator[RejectedView]:
+    def asked() -> Iterator[RejectedCellView]:
         for view in rejected(3):
             yield view
             assert f'"index": {view.index}' in capsys.readouterr().out
@@ -33,10 +33,10 @@ def test_a_document_is_printed_before_the_next_one_is_asked_for(capsys: pytest.C
     print_json_list(asked())
 
 
-@pytest.mark.parametrize(("count", "is_said"), [(MOST_ROWS, False), (MOST_ROWS + 1, True), (10**9, True)])
+@pytest.mark.parametrize(("count", "is_said"), [(MAX_ROWS, False), (MAX_ROWS + 1, True), (10**9, True)])
 def test_a_table_ends_and_says_where_all_rows_are(
     capsys: pytest.CaptureFixture[str], count: int, is_said: bool
 ) -> None:
     rows = first_rows(rejected(count), where_all_are="ask --json")
-    assert len(rows) == MOST_ROWS
+    assert len(rows) == MAX_ROWS
     assert ("ask --json" in capsys.readouterr().err) is is_said

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console, RenderableType
 
-from farm.cli.matrices.matrix import submitted
+from farm.cli.matrices.matrix import submission_text
 from farm.cli.matrices.report import cancellation, failures, matrix_report
 from farm.cli.shell import formatting
 from farm.cli.shell import tables as render
@@ -37,8 +37,8 @@ def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
 
 
 def test_what_became_of_a_submission_counts_properly() -> None:
-    assert submitted(matrix_view()) == "Matrix 3 (demo): 40 jobs, 1 cell rejected."
-    assert submitted(matrix_view(jobs=1, rejected=0)) == "Matrix 3 (demo): 1 job."
+    assert submission_text(matrix_view()) == "Matrix 3 (demo): 40 jobs, 1 cell rejected."
+    assert submission_text(matrix_view(jobs=1, rejected=0)) == "Matrix 3 (demo): 1 job."
 
 
 def test_a_job_says_why_it_failed_with_its_code_and_brackets_as_they_are() -> None:
@@ -94,23 +94,23 @@ def test_no_listing_cuts_anything_off(width: int) -> None:
 
 
 def test_doing_says_done_running_waiting_or_about_to_start() -> None:
-    from farm.cli.matrices.report import doing
+    from farm.cli.matrices.report import current_work
 
-    assert doing(progress()) == "running float32 lite"
-    assert doing(progress(finished=20, current=None)) == "done"
-    assert doing(progress(current=None, waiting_for=("a", "b"))) == "waiting: a"
-    assert doing(progress(current=None)) == "next job is about to start"
+    assert current_work(progress()) == "running float32 lite"
+    assert current_work(progress(finished=20, current=None)) == "done"
+    assert current_work(progress(current=None, waiting_for=("a", "b"))) == "waiting: a"
+    assert current_work(progress(current=None)) == "next job is about to start"
 
 
 def test_change_names_a_shared_unit_once() -> None:
-    assert formatting.change(43.1e6, 18.7e6) == "43.1 → 18.7 ms"
-    assert formatting.change(1.0e9, 98.3e6) == "1.00 s → 98.3 ms"
-    assert formatting.change(None, 98.3e6) == "- → 98.3 ms"
+    assert formatting.change_text(43.1e6, 18.7e6) == "43.1 → 18.7 ms"
+    assert formatting.change_text(1.0e9, 98.3e6) == "1.00 s → 98.3 ms"
+    assert formatting.change_text(None, 98.3e6) == "- → 98.3 ms"
 
 
 def test_counts_leave_out_what_did_not_happen() -> None:
-    assert formatting.counts({"queued": 2, "failed": 0, "succeeded": 1}) == "1 succeeded, 2 queued"
-    assert formatting.counts({}) == "-"
+    assert formatting.counts_text({"queued": 2, "failed": 0, "succeeded": 1}) == "1 succeeded, 2 queued"
+    assert formatting.counts_text({}) == "-"
 
 
 def test_views_of_tests_are_views_of_the_wire() -> None:

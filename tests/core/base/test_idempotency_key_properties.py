@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.core.base.idempotency_key import key_text, request_key
+from farm.core.base.idempotency_key import header_key, idempotency_key
 from farm.core.errors import InvalidInput
 
 VISIBLE = "".join(sorted(each for each in printable if each.isprintable() and each not in ' "\\'))
@@ -21,7 +21,7 @@ BODIES = st.dictionaries(st.text(), JSON, max_size=4)
 @given(st.text(max_size=200))
 def test_a_header_is_a_key_or_is_refused(said: str) -> None:
     try:
-        key = key_text(said)
+        key = header_key(said)
     except InvalidInput:
         return
     assert 1 <= len(key) <= 128
@@ -31,13 +31,13 @@ def test_a_header_is_a_key_or_is_refused(said: str) -> None:
 
 @given(st.text(alphabet=VISIBLE, min_size=1, max_size=128))
 def test_quotes_around_a_key_change_nothing(key: str) -> None:
-    assert key_text(key) == key_text(f'"{key}"') == key
+    assert header_key(key) == header_key(f'"{key}"') == key
 
 
 @pytest.mark.parametrize("said", ["", '""', '"', "a b", "ä", "x" * 129, '"a', "a\\", "a\n"])
 def test_what_is_no_key_is_refused_with_a_hint(said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        key_text(said)
+        header_key(said)
     assert "UUID" in refused.value.hint
 
 
@@ -45,9 +45,9 @@ def test_what_is_no_key_is_refused_with_a_hint(said: str) -> None:
 def test_requests_have_the_same_digest_exactly_when_they_ask_the_same(
     one: dict[str, object], other: dict[str, object]
 ) -> None:
-    first, second = request_key("k", "matrices", one), request_key("k", "matrices", other)
+    first, second = idempotency_key("k", "matrices", one), idempotency_key("k", "matrices", other)
     assert (first == second) is (as_json(one) == as_json(other))
-    assert request_key("k", "matrices/1/rerun", one) != first
+    assert idempotency_key("k", "matrices/1/rerun", one) != first
 
 
 def as_json(value: object) -> object:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
 from farm.config import FarmConfig, invalid_setting
-from farm.core.base.validation_messages import must_be
+from farm.core.base.validation_messages import constraint_message
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_kinds_and_limits_are_told_in_plain_words(kind: Any, value: object, said
     with pytest.raises(ValidationError) as refused:
         TypeAdapter(kind).validate_python(value)
     (found,) = refused.value.errors()
-    assert must_be(found["type"], found["msg"], found.get("ctx", {})) == said
+    assert constraint_message(found["type"], found["msg"], found.get("ctx", {})) == said
 
 
 def test_a_setting_that_is_no_number_is_named_with_what_it_must_be() -> None:

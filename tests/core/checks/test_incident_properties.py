@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from farm.core.base.ids import DeviceId
 from farm.core.checks.incident import (
-    LASTS_AT_MOST,
+    MAX_DURATION,
     QUIET_AFTER,
     WINDOW,
-    Lasting,
-    Trouble,
-    hit_together,
+    DeviceFailure,
+    OpenIncident,
+    became_unreachable,
+    correlated_failures,
     is_over,
-    may_be_the_hosts,
-    went_away,
+    may_be_host_caused,
 )
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame
@@ -24,7 +24,9 @@ from farm.core.errors import Blame
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 IDS = st.integers(0, 15).map(lambda number: DeviceId(f"phone-{number}"))
 TROUBLES = st.lists(
-    st.builds(Trouble, device_id=IDS, at=st.integers(-30, 200).map(lambda s: NOW - timedelta(seconds=s)))
+    st.builds(
+        DeviceFailure, device_id=IDS, at=st.integers(-30, 200).map(lambda s: NOW - timedelta(seconds=s))
+    )
 )
 ONLINE = st.sets(IDS)
 
@@ -33,9 +35,9 @@ ONLINE = st.sets(IDS)
 @pytest.mark.invariant("I15")
 @pytest.mark.fault(19)
 def test_an_incident_has_two_phones_and_half_of_all_that_were_there(
-    troubles: list[Trouble], online: set[DeviceId]
+    troubles: list[DeviceFailure], online: set[DeviceId]
 ) -> None:
-    hit = hit_together(troubles, online, now=NOW)
+    hit = correlated_failures(troubles, online, now=NOW)
     recent = {each.device_id for each in troubles if NOW - WINDOW <= each.at <= NOW}
     assert hit in (frozenset(), recent)
     assert bool(hit) == (len(recent) >= 2 and 2 * len(recent) >= len(recent | online))
@@ -43,23 +45,25 @@ def test_an_incident_has_two_phones_and_half_of_all_that_were_there(
 
 @given(troubles=TROUBLES, online=ONLINE)
 def test_the_order_in_which_phones_fail_does_not_matter(
-    troubles: list[Trouble], online: set[DeviceId]
+    troubles: list[DeviceFailure], online: set[DeviceId]
 ) -> None:
-    assert hit_together(reversed(troubles), online, now=NOW) == hit_together(troubles, online, now=NOW)
+    assert correlated_failures(reversed(troubles), online, now=NOW) == correlated_failures(
+        troubles, online, now=NOW
+    )
 
 
 @given(troubles=TROUBLES)
 @pytest.mark.invariant("I15")
-def test_a_host_of_one_phone_has_no_incidents(troubles: list[Trouble]) -> None:
+def test_a_host_of_one_phone_has_no_incidents(troubles: list[DeviceFailure]) -> None:
     alone = [each for each in troubles if each.device_id == "phone-1"]
-    assert hit_together(alone, {DeviceId("phone-1")}, now=NOW) == frozenset()
+    assert correlated_failures(alone, {DeviceId("phone-1")}, now=NOW) == frozenset()
 
 
 def test_a_hub_of_seven_that_drops_is_an_incident_also_among_others() -> None:
-    seven = [Trouble(device_id=DeviceId(f"p{n}"), at=NOW) for n in range(7)]
+    seven = [DeviceFailure(device_id=DeviceId(f"p{n}"), at=NOW) for n in range(7)]
     others = [DeviceId(f"q{n}") for n in range(8)]
-    assert len(hit_together(seven, others[:7], now=NOW)) == 7
-    assert hit_together(seven, others, now=NOW) == frozenset()
+    assert len(correlated_failures(seven, others[:7], now=NOW)) == 7
+    assert correlated_failures(seven, others, now=NOW) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -76,13 +80,13 @@ def test_a_hub_of_seven_that_drops_is_an_incident_also_among_others() -> None:
 def test_a_phone_that_starts_anew_did_that_itself(
     blame: Blame | None, code: str | None, may_be: bool
 ) -> None:
-    assert may_be_the_hosts(blame, code) == may_be
+    assert may_be_host_caused(blame, code) == may_be
 
 
 def test_a_phone_that_boots_has_not_gone_away_by_its_host() -> None:
-    gone = {after for after in Presence if went_away(Presence.ONLINE, after)}
+    gone = {after for after in Presence if became_unreachable(Presence.ONLINE, after)}
     assert gone == set(Presence) - {Presence.ONLINE, Presence.BOOTING}
-    assert not any(went_away(Presence.ABSENT, after) for after in Presence)
+    assert not any(became_unreachable(Presence.ABSENT, after) for after in Presence)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +101,10 @@ def test_a_phone_that_boots_has_not_gone_away_by_its_host() -> None:
 def test_an_incident_lasts_until_its_phones_are_back_or_it_is_quiet(
     calm: timedelta, away: int, over: bool
 ) -> None:
-    assert is_over(Lasting(began_at=NOW - calm, last_trouble_at=NOW - calm, away=away), now=NOW) == over
+    assert is_over(OpenIncident(began_at=NOW - calm, last_trouble_at=NOW - calm, away=away), now=NOW) == over
 
 
 def test_a_phone_that_comes_and_goes_for_ever_keeps_no_incident_open() -> None:
-    just_begun = Lasting(began_at=NOW, last_trouble_at=NOW, away=1)
-    old = Lasting(began_at=NOW - LASTS_AT_MOST, last_trouble_at=NOW, away=1)
+    just_begun = OpenIncident(began_at=NOW, last_trouble_at=NOW, away=1)
+    old = OpenIncident(began_at=NOW - MAX_DURATION, last_trouble_at=NOW, away=1)
     assert (is_over(just_begun, now=NOW), is_over(old, now=NOW)) == (False, True)

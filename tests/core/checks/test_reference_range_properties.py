@@ -8,30 +8,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.core.checks.reference_range import FLOOR, MIN_RUNS, RUNS_OF_ONE, PastRun, band, drift
+from farm.core.checks.reference_range import (
+    MAX_RUNS_PER_DEVICE,
+    MIN_RUNS,
+    MIN_WIDTH_FACTOR,
+    ReferenceSample,
+    learn_reference_range,
+    measure_drift,
+)
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 times_ns = st.floats(min_value=1e6, max_value=1e10)
 
 
-def runs(values: Sequence[float], phones: int = 3) -> list[PastRun]:
+def runs(values: Sequence[float], phones: int = 3) -> list[ReferenceSample]:
     """The first is the oldest; phones take turns."""
     return [
-        PastRun(phone=f"phone-{place % phones}", value_ns=value, at=NOW - timedelta(days=len(values) - place))
+        ReferenceSample(
+            phone=f"phone-{place % phones}", value_ns=value, at=NOW - timedelta(days=len(values) - place)
+        )
         for place, value in enumerate(values)
     ]
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[PastRun]:
+def histories(draw: st.DrawFn) -> list[ReferenceSample]:
     values = draw(st.lists(times_ns, min_size=MIN_RUNS, max_size=40))
     return runs(values, phones=draw(st.integers(2, 5)))
 
 
 @given(histories(), st.floats(min_value=1e-3, max_value=1e3))
-def test_a_band_in_other_units_is_the_same_band(history: list[PastRun], factor: float) -> None:
-    scaled = [PastRun(phone=run.phone, value_ns=run.value_ns * factor, at=run.at) for run in history]
-    here, there = band(history), band(scaled)
+def test_a_band_in_other_units_is_the_same_band(history: list[ReferenceSample], factor: float) -> None:
+    scaled = [ReferenceSample(phone=run.phone, value_ns=run.value_ns * factor, at=run.at) for run in history]
+    here, there = learn_reference_range(history), learn_reference_range(scaled)
     assert here is not None
     assert there is not None
     assert there.center_ns == pytest.approx(here.center_ns * factor)
@@ -40,10 +49,10 @@ def test_a_band_in_other_units_is_the_same_band(history: list[PastRun], factor: 
 
 
 @given(histories(), st.randoms())
-def test_the_order_in_which_runs_are_read_does_not_matter(history: list[PastRun], random) -> None:
+def test_the_order_in_which_runs_are_read_does_not_matter(history: list[ReferenceSample], random) -> None:
     shuffled = list(history)
     random.shuffle(shuffled)
-    assert band(shuffled) == band(history)
+    assert learn_reference_range(shuffled) == learn_reference_range(history)
 
 
 @given(
@@ -57,7 +66,9 @@ def test_one_odd_run_leaves_the_center_between_its_neighbours(
 ) -> None:
     place = data.draw(st.integers(0, len(values) - 1))
     others = [value for at, value in enumerate(values) if at != place]
-    found = band(runs([odd if at == place else value for at, value in enumerate(values)], phones))
+    found = learn_reference_range(
+        runs([odd if at == place else value for at, value in enumerate(values)], phones)
+    )
     # None: too few are left of phones that were checked too often.
     if found is not None:
         assert min(others) * (1 - 1e-9) <= found.center_ns <= max(others) * (1 + 1e-9)
@@ -65,39 +76,39 @@ def test_one_odd_run_leaves_the_center_between_its_neighbours(
 
 @given(st.lists(st.floats(min_value=0.97, max_value=1.03), min_size=MIN_RUNS, max_size=30))
 def test_an_odd_run_among_steady_ones_moves_the_band_by_less_than_they_scatter(steady: list[float]) -> None:
-    before = band(runs([1e8 * each for each in steady]))
-    after = band(runs([*(1e8 * each for each in steady[:-1]), 1e12]))
+    before = learn_reference_range(runs([1e8 * each for each in steady]))
+    after = learn_reference_range(runs([*(1e8 * each for each in steady[:-1]), 1e12]))
     assert before is not None
     assert after is not None
     assert abs(math.log(after.center_ns / before.center_ns)) <= math.log(1.03 / 0.97)
 
 
 @given(histories())
-def test_a_band_holds_its_center_and_is_as_wide_as_the_floor_at_least(history: list[PastRun]) -> None:
-    found = band(history)
+def test_a_band_holds_its_center_and_is_as_wide_as_the_floor_at_least(history: list[ReferenceSample]) -> None:
+    found = learn_reference_range(history)
     assert found is not None
-    assert found.lower_ns <= found.center_ns / FLOOR * (1 + 1e-9)
-    assert found.upper_ns >= found.center_ns * FLOOR * (1 - 1e-9)
+    assert found.lower_ns <= found.center_ns / MIN_WIDTH_FACTOR * (1 + 1e-9)
+    assert found.upper_ns >= found.center_ns * MIN_WIDTH_FACTOR * (1 - 1e-9)
 
 
 @given(st.lists(times_ns, max_size=MIN_RUNS - 1))
 def test_few_runs_teach_nothing(values: list[float]) -> None:
-    assert band(runs(values)) is None
+    assert learn_reference_range(runs(values)) is None
 
 
 def test_a_phone_that_is_checked_ten_times_as_often_does_not_decide_what_is_usual() -> None:
-    often = [PastRun(phone="often", value_ns=2e8, at=NOW - timedelta(hours=n)) for n in range(100)]
+    often = [ReferenceSample(phone="often", value_ns=2e8, at=NOW - timedelta(hours=n)) for n in range(100)]
     others = [
-        PastRun(phone=f"other-{n}", value_ns=1e8, at=NOW - timedelta(days=30 + n))
-        for n in range(RUNS_OF_ONE + 1)
+        ReferenceSample(phone=f"other-{n}", value_ns=1e8, at=NOW - timedelta(days=30 + n))
+        for n in range(MAX_RUNS_PER_DEVICE + 1)
     ]
-    found = band([*often, *others])
+    found = learn_reference_range([*often, *others])
     assert found is not None
     assert found.center_ns == pytest.approx(1e8)
 
 
 def test_two_phones_that_differ_do_not_make_each_others_band_wide() -> None:
-    found = band(runs([1e8, 1.4e8] * 4, phones=2))
+    found = learn_reference_range(runs([1e8, 1.4e8] * 4, phones=2))
     assert found is not None
     assert found.upper_ns < 1.4e8
     assert found.lower_ns > 1e8
@@ -107,9 +118,10 @@ def test_two_phones_that_differ_do_not_make_each_others_band_wide() -> None:
 def test_a_phone_that_is_slow_for_good_does_not_teach_that_it_is_usual(phones: int) -> None:
     usual = runs([1e8] * 8 * phones, phones)
     slow = [
-        PastRun(phone="phone-0", value_ns=1.3e8, at=NOW + timedelta(hours=n), was_out=True) for n in range(40)
+        ReferenceSample(phone="phone-0", value_ns=1.3e8, at=NOW + timedelta(hours=n), was_out_of_range=True)
+        for n in range(40)
     ]
-    found = band([*usual, *slow])
+    found = learn_reference_range([*usual, *slow])
     assert found is not None
     assert found.upper_ns < 1.3e8
 
@@ -117,34 +129,41 @@ def test_a_phone_that_is_slow_for_good_does_not_teach_that_it_is_usual(phones: i
 def test_most_of_several_phones_that_are_slow_are_what_their_kind_is_like_now() -> None:
     usual = runs([1e8] * 24, phones=3)
     slow = [
-        PastRun(phone=f"phone-{n % 3}", value_ns=1.3e8, at=NOW + timedelta(hours=n), was_out=True)
+        ReferenceSample(
+            phone=f"phone-{n % 3}", value_ns=1.3e8, at=NOW + timedelta(hours=n), was_out_of_range=True
+        )
         for n in range(24)
     ]
-    found = band([*usual, *slow])
+    found = learn_reference_range([*usual, *slow])
     assert found is not None
     assert found.center_ns == pytest.approx(1.3e8)
 
 
 def test_a_phone_that_drifts_for_weeks_is_compared_to_what_it_was_before() -> None:
-    past = [PastRun(phone=0, value_ns=1e8, at=NOW - timedelta(days=50 + n)) for n in range(5)]
-    since = [PastRun(phone=0, value_ns=1.2e8, at=NOW - timedelta(days=n), was_out=True) for n in range(40)]
-    found = drift([*past, *since], now=NOW)
+    past = [ReferenceSample(phone=0, value_ns=1e8, at=NOW - timedelta(days=50 + n)) for n in range(5)]
+    since = [
+        ReferenceSample(phone=0, value_ns=1.2e8, at=NOW - timedelta(days=n), was_out_of_range=True)
+        for n in range(40)
+    ]
+    found = measure_drift([*past, *since], now=NOW)
     assert found is not None
     assert found.factor == pytest.approx(1.2)
 
 
 @given(st.floats(min_value=0.2, max_value=5.0), times_ns)
 def test_a_drift_is_the_factor_between_then_and_now(factor: float, value_ns: float) -> None:
-    past = [PastRun(phone=0, value_ns=value_ns, at=NOW - timedelta(days=8 + n)) for n in range(6)]
-    recent = [PastRun(phone=0, value_ns=value_ns * factor, at=NOW - timedelta(hours=n)) for n in range(3)]
-    found = drift([*past, *recent], now=NOW)
+    past = [ReferenceSample(phone=0, value_ns=value_ns, at=NOW - timedelta(days=8 + n)) for n in range(6)]
+    recent = [
+        ReferenceSample(phone=0, value_ns=value_ns * factor, at=NOW - timedelta(hours=n)) for n in range(3)
+    ]
+    found = measure_drift([*past, *recent], now=NOW)
     assert found is not None
     assert found.factor == pytest.approx(factor)
-    assert drift([*past, *recent[:2]], now=NOW) is None
-    assert drift([*past[:4], *recent], now=NOW) is None
+    assert measure_drift([*past, *recent[:2]], now=NOW) is None
+    assert measure_drift([*past[:4], *recent], now=NOW) is None
 
 
 def test_what_was_measured_within_the_week_is_neither_then_nor_now() -> None:
-    week = [PastRun(phone=0, value_ns=1e8, at=NOW - timedelta(days=5, hours=n)) for n in range(20)]
-    recent = [PastRun(phone=0, value_ns=3e8, at=NOW - timedelta(hours=n)) for n in range(3)]
-    assert drift([*week, *recent], now=NOW) is None
+    week = [ReferenceSample(phone=0, value_ns=1e8, at=NOW - timedelta(days=5, hours=n)) for n in range(20)]
+    recent = [ReferenceSample(phone=0, value_ns=3e8, at=NOW - timedelta(hours=n)) for n in range(3)]
+    assert measure_drift([*week, *recent], now=NOW) is None

@@ -6,14 +6,14 @@ from farm.core.devices.controls import (
     ControlState,
     CoreKind,
     Screen,
+    control_deviations,
     control_level,
+    missing_controls,
     non_default_controls,
-    unheld,
-    unset,
-    wanted_cores,
+    requested_cores,
 )
 from farm.core.devices.hardware import Cluster
-from farm.phone.settings.control_state import control_states, held_afterwards
+from farm.phone.settings.control_state import control_states, with_read_back
 
 LITTLE, BIG, MIDDLE, PRIME = (
     Cluster(cores=cores, max_hz=max_hz)
@@ -22,7 +22,7 @@ LITTLE, BIG, MIDDLE, PRIME = (
 
 
 def state(name: str, asked: str, held: str | None, after: str | None = None) -> ControlState:
-    return ControlState(name=name, asked=asked, held_before=held, held_after=after)
+    return ControlState(name=name, asked=asked, actual_before=held, actual_after=after)
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def state(name: str, asked: str, held: str | None, after: str | None = None) -> 
 def test_kinds_of_cores_are_what_a_phones_clusters_are(
     clusters: list[Cluster], cores_by_kind: dict[str, tuple[int, ...] | None]
 ) -> None:
-    found = {kind: wanted_cores(Controls(cores=kind), clusters) for kind in cores_by_kind}
+    found = {kind: requested_cores(Controls(cores=kind), clusters) for kind in cores_by_kind}
     assert found == cores_by_kind
 
 
 def test_a_list_of_cores_needs_no_clusters_and_any_needs_no_binding() -> None:
-    assert wanted_cores(Controls(cores="4-5,7"), []) == (4, 5, 7)
-    assert wanted_cores(Controls(cores=CoreKind.ANY), [LITTLE, BIG]) == ()
+    assert requested_cores(Controls(cores="4-5,7"), []) == (4, 5, 7)
+    assert requested_cores(Controls(cores=CoreKind.ANY), [LITTLE, BIG]) == ()
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,11 @@ def test_the_level_follows_from_what_was_read_back(states: list[ControlState], l
 
 
 def test_what_does_not_hold_is_said_and_what_cannot_be_read_passes() -> None:
-    assert unheld([state("cores", "4-7", "4-7", "4-7"), state("screen", "on", None)]) == []
-    assert unheld([state("cores", "4-7", "4-7", "4-5")]) == ["cores was 4-5 after the run, 4-7 was asked for"]
-    assert unheld([state("policy0.governor", "performance", "schedutil")]) == [
+    assert control_deviations([state("cores", "4-7", "4-7", "4-7"), state("screen", "on", None)]) == []
+    assert control_deviations([state("cores", "4-7", "4-7", "4-5")]) == [
+        "cores was 4-5 after the run, 4-7 was asked for"
+    ]
+    assert control_deviations([state("policy0.governor", "performance", "schedutil")]) == [
         "policy0.governor is schedutil, performance was asked for"
     ]
 
@@ -100,7 +102,7 @@ def test_only_what_differs_from_every_runs_controls_identifies_a_series() -> Non
     ],
 )
 def test_clocks_and_cores_need_root_and_the_rest_does_not(controls: Controls, root: bool) -> None:
-    assert controls.need_root is root
+    assert controls.needs_root is root
 
 
 ROWS = """\
@@ -114,12 +116,12 @@ cpufreq/policy4/scaling_max_freq - 1200000 -
 @pytest.mark.parametrize("text", [ROWS, ROWS.replace("\n", " \r\n"), "su: ok\n" + ROWS + "cpufreq/pol"])
 def test_rows_of_the_script_are_states_in_hertz(text: str) -> None:
     assert control_states(text) == (
-        ControlState(name="cpu4.online", asked="0", before="1", held_before="0"),
+        ControlState(name="cpu4.online", asked="0", before="1", actual_before="0"),
         ControlState(
-            name="policy0.governor", asked="performance", before="schedutil", held_before="performance"
+            name="policy0.governor", asked="performance", before="schedutil", actual_before="performance"
         ),
         ControlState(
-            name="policy0.max_hz", asked="1200000000", before="1800000000", held_before="1190400000"
+            name="policy0.max_hz", asked="1200000000", before="1800000000", actual_before="1190400000"
         ),
         ControlState(name="policy4.max_hz", asked="1200000000", problem="the phone does not have it"),
     )
@@ -127,14 +129,14 @@ def test_rows_of_the_script_are_states_in_hertz(text: str) -> None:
 
 def test_what_was_read_after_the_run_is_added_by_name() -> None:
     states = control_states("cpu4/online 1 0 0\ncpufreq/policy0/scaling_governor a b b\n")
-    after = held_afterwards(states, "cpufreq/policy0/scaling_governor a b c\n")
-    assert [each.held_after for each in after] == [None, "c"]
+    after = with_read_back(states, "cpufreq/policy0/scaling_governor a b c\n")
+    assert [each.actual_after for each in after] == [None, "c"]
 
 
 def test_what_was_asked_for_and_left_out_is_said_though_others_were_set() -> None:
-    switched = ControlState(name="cpu4.online", asked="0", before="1", held_before="0")
-    assert unset(Controls(online="0-3"), [switched]) == []
-    assert unset(Controls(online="0-3", governor="performance", max_hz=10**9), [switched]) == [
+    switched = ControlState(name="cpu4.online", asked="0", before="1", actual_before="0")
+    assert missing_controls(Controls(online="0-3"), [switched]) == []
+    assert missing_controls(Controls(online="0-3", governor="performance", max_hz=10**9), [switched]) == [
         "clocks and cores were not set: governor, max_hz"
     ]
 
@@ -142,5 +144,5 @@ def test_what_was_asked_for_and_left_out_is_said_though_others_were_set() -> Non
 @pytest.mark.parametrize("kind", ["little", "big", "prime"])
 def test_cores_of_unknown_speed_are_of_no_kind(kind: str) -> None:
     clusters = [Cluster(cores=(0, 1)), Cluster(cores=(2, 3)), Cluster(cores=(4,))]
-    assert wanted_cores(Controls(cores=kind), clusters) is None
-    assert wanted_cores(Controls(cores="0-1"), clusters) == (0, 1)
+    assert requested_cores(Controls(cores=kind), clusters) is None
+    assert requested_cores(Controls(cores="0-1"), clusters) == (0, 1)

@@ -37,11 +37,11 @@ STATES = [
         cleaned_fence=cleaned,
         cpu_busy=cpu_busy,
         held=held,
-        errand=errand,
+        device_action=device_action,
         host_draining=drains,
         host_full=full,
     )
-    for live, presence, health, admin, busy, cleaned, cpu_busy, held, errand, drains, full in product(
+    for live, presence, health, admin, busy, cleaned, cpu_busy, held, device_action, drains, full in product(
         BOOLS, Presence, Health, Admin, BOOLS, (2, 3, 4), BOOLS, BOOLS, BOOLS, BOOLS, BOOLS
     )
 ]
@@ -58,7 +58,7 @@ def is_fit(state: DeviceState, *, check: bool) -> bool:
         and state.cleaned_fence >= state.fence
         and not state.cpu_busy
         and not state.held
-        and not state.errand
+        and not state.device_action
         and not state.host_draining
         and not state.host_full
     )
@@ -90,8 +90,8 @@ def test_every_blocker_can_be_met() -> None:
         ({"admin": Admin.CORDONED}, Blocker.CORDONED),
         ({"busy": True}, Blocker.BUSY),
         ({"busy": True, "cpu_busy": True}, Blocker.BUSY),
-        ({"errand": True, "cpu_busy": True}, Blocker.ERRAND),
-        ({"held": True}, Blocker.HELD),
+        ({"device_action": True, "cpu_busy": True}, Blocker.DEVICE_ACTION),
+        ({"held": True}, Blocker.RESERVED),
         ({"cleaned_fence": 2}, Blocker.NOT_CLEANED),
         ({"cpu_busy": True}, Blocker.CPU_SHARED),
         ({"host_draining": True}, Blocker.HOST_DRAINING),

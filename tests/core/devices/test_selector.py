@@ -5,7 +5,7 @@ import pytest
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.hardware import Gpu, NnapiDriver
-from farm.core.devices.selector import KnownDevice, Selector, misfit, selected_devices, selector_text
+from farm.core.devices.selector import KnownDevice, Selector, closest_mismatch, select_devices, selector_text
 from farm.core.errors import SelectorEmpty
 
 
@@ -73,22 +73,22 @@ FARM = [PIXEL, GALAXY, VIRTUAL]
     ],
 )
 def test_a_device_fits_every_key_by_any_of_its_values(selector: Selector, ids: list[str]) -> None:
-    assert [device.device_id for device in selected_devices([selector], FARM)] == ids
+    assert [device.device_id for device in select_devices([selector], FARM)] == ids
 
 
 def test_any_of_several_selectors_suffices_and_no_device_comes_twice() -> None:
     selectors: list[Selector] = [{"virtual": (True,)}, {"device_id": ("p7", "v1")}]
-    assert [device.device_id for device in selected_devices(selectors, FARM)] == ["p7", "v1"]
+    assert [device.device_id for device in select_devices(selectors, FARM)] == ["p7", "v1"]
 
 
 def test_the_abi_that_programs_run_for_is_the_one_that_counts() -> None:
     with pytest.raises(SelectorEmpty):
-        selected_devices([{"abi": ("armeabi-v7a",)}], FARM)
+        select_devices([{"abi": ("armeabi-v7a",)}], FARM)
 
 
 def test_a_selector_that_fits_nothing_is_named_with_what_the_farm_has() -> None:
     with pytest.raises(SelectorEmpty) as caught:
-        selected_devices([{}, {"soc": ("Snapdragon*", "sm*"), "virtual": (False,)}], FARM)
+        select_devices([{}, {"soc": ("Snapdragon*", "sm*"), "virtual": (False,)}], FARM)
     assert caught.value.message == (
         "no device fits the selector {soc: Snapdragon* or sm*, virtual: false};"
         " the farm has soc: Exynos 2100, Tensor G2; virtual: false, true"
@@ -110,13 +110,13 @@ def test_a_selector_that_fits_nothing_is_refused_with_what_was_probably_meant(
     selector: Selector, hint: str
 ) -> None:
     with pytest.raises(SelectorEmpty) as caught:
-        selected_devices([selector], FARM)
+        select_devices([selector], FARM)
     assert caught.value.hint == hint
 
 
 def test_a_farm_whose_devices_have_no_such_fact_says_nothing_is_there() -> None:
     with pytest.raises(SelectorEmpty, match="the farm has label: nothing"):
-        selected_devices([{"label": ("desk",)}], [GALAXY])
+        select_devices([{"label": ("desk",)}], [GALAXY])
 
 
 def test_a_device_that_is_left_out_is_told_by_the_key_that_it_fails() -> None:
@@ -124,14 +124,14 @@ def test_a_device_that_is_left_out_is_told_by_the_key_that_it_fails() -> None:
         {"virtual": (True,)},
         {"api_level": (">=34",), "soc": ("Tensor*",), "virtual": (False,)},
     ]
-    assert misfit(GALAXY, selectors[:1]) == "its virtual is false"
-    assert misfit(GALAXY, selectors[1:]) == "its api_level is 33"
-    assert misfit(GALAXY, [{"label": ("desk",)}]) == "it has no label"
+    assert closest_mismatch(GALAXY, selectors[:1]) == "its virtual is false"
+    assert closest_mismatch(GALAXY, selectors[1:]) == "its api_level is 33"
+    assert closest_mismatch(GALAXY, [{"label": ("desk",)}]) == "it has no label"
 
 
 def test_a_farm_without_devices_says_so() -> None:
     with pytest.raises(SelectorEmpty, match="selector all") as caught:
-        selected_devices([{}], [])
+        select_devices([{}], [])
     assert "farm up --virtual" in caught.value.hint
 
 
@@ -164,4 +164,4 @@ CHIP = device(
     ],
 )
 def test_a_phone_is_selected_by_what_it_is_built_of(selector: Selector) -> None:
-    assert [each.device_id for each in selected_devices([selector], [*FARM, CHIP])] == ["p9"]
+    assert [each.device_id for each in select_devices([selector], [*FARM, CHIP])] == ["p9"]

@@ -8,19 +8,28 @@ from hypothesis import strategies as st
 
 from farm.core.base.ids import DeviceId
 from farm.core.errors import Blame
-from farm.core.jobs.retry import BUDGETS, MAX_ATTEMPTS, Budget, PastTry, budget_of, may_retry
+from farm.core.jobs.retry import (
+    MAX_ATTEMPTS,
+    RETRY_BUDGETS,
+    FinishedAttempt,
+    RetryBudget,
+    budget_of,
+    may_retry,
+)
 from farm.core.runs.measurement import Outcome
 
-CODES = st.sampled_from([None, "host.lost", "host.phone_moved", "host.retired", "host.let_go", "device.lost"])
+CODES = st.sampled_from(
+    [None, "host.lost", "host.device_moved", "host.retired", "host.let_go", "device.lost"]
+)
 TRIES = st.builds(
-    PastTry,
+    FinishedAttempt,
     outcome=st.sampled_from(Outcome),
     blame=st.one_of(st.none(), st.sampled_from(Blame)),
     code=CODES,
     device_id=st.sampled_from([DeviceId("phone-1"), DeviceId("phone-2")]),
 )
 INCONCLUSIVE = st.builds(
-    PastTry,
+    FinishedAttempt,
     outcome=st.just(Outcome.INCONCLUSIVE),
     blame=st.sampled_from([Blame.DEVICE, Blame.HOST, Blame.FARM]),
     code=CODES,
@@ -28,9 +37,9 @@ INCONCLUSIVE = st.builds(
 )
 
 
-def tried(endings: list[PastTry]) -> list[PastTry]:
+def tried(endings: list[FinishedAttempt]) -> list[FinishedAttempt]:
     """What a farm would really try: attempts until the first that may not be followed by another."""
-    done: list[PastTry] = []
+    done: list[FinishedAttempt] = []
     for ending in endings:
         done.append(ending)
         if not may_retry(done):
@@ -40,34 +49,36 @@ def tried(endings: list[PastTry]) -> list[PastTry]:
 
 @given(endings=st.lists(TRIES, min_size=1, max_size=40))
 @pytest.mark.invariant("I16")
-def test_no_history_leads_to_more_attempts_than_the_budget(endings: list[PastTry]) -> None:
+def test_no_history_leads_to_more_attempts_than_the_budget(endings: list[FinishedAttempt]) -> None:
     done = tried(endings)
     assert len(done) <= MAX_ATTEMPTS
     for budget, lost in Counter(budget_of(past.blame, past.code) for past in done if past.blame).items():
-        assert lost <= BUDGETS[budget] + 1
+        assert lost <= RETRY_BUDGETS[budget] + 1
 
 
 @given(endings=st.lists(INCONCLUSIVE, min_size=MAX_ATTEMPTS, max_size=20))
 @pytest.mark.invariant("I13", "I16")
-def test_trouble_without_end_ends_the_job(endings: list[PastTry]) -> None:
+def test_trouble_without_end_ends_the_job(endings: list[FinishedAttempt]) -> None:
     assert not may_retry(tried(endings))
 
 
 @given(endings=st.lists(TRIES, min_size=1, max_size=6))
-def test_only_an_inconclusive_end_is_tried_again(endings: list[PastTry]) -> None:
+def test_only_an_inconclusive_end_is_tried_again(endings: list[FinishedAttempt]) -> None:
     if may_retry(endings):
         assert endings[-1].outcome is Outcome.INCONCLUSIVE
 
 
 @given(blame=st.sampled_from([Blame.USER, Blame.VARIANT]))
 def test_what_the_user_or_the_variant_did_is_not_tried_again(blame: Blame) -> None:
-    past = PastTry(outcome=Outcome.INCONCLUSIVE, blame=blame, device_id=DeviceId("phone-1"))
+    past = FinishedAttempt(outcome=Outcome.INCONCLUSIVE, blame=blame, device_id=DeviceId("phone-1"))
     assert not may_retry([past])
 
 
 def test_every_party_has_a_budget() -> None:
-    assert set(BUDGETS) == set(Budget)
-    assert {budget_of(blame, None) for blame in Blame} | {budget_of(Blame.HOST, "host.lost")} == set(Budget)
+    assert set(RETRY_BUDGETS) == set(RetryBudget)
+    assert {budget_of(blame, None) for blame in Blame} | {budget_of(Blame.HOST, "host.lost")} == set(
+        RetryBudget
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,14 +94,18 @@ def test_every_party_has_a_budget() -> None:
 )
 @pytest.mark.invariant("I16")
 def test_a_job_is_tried_so_often_at_most(blame: Blame, code: str | None, attempts: int) -> None:
-    past = PastTry(outcome=Outcome.INCONCLUSIVE, blame=blame, code=code, device_id=DeviceId("phone-1"))
+    past = FinishedAttempt(
+        outcome=Outcome.INCONCLUSIVE, blame=blame, code=code, device_id=DeviceId("phone-1")
+    )
     assert len(tried([past] * 10)) == attempts
 
 
 @pytest.mark.invariant("I16")
 def test_trouble_of_hosts_and_of_the_farm_share_a_budget_and_lost_hosts_have_their_own() -> None:
-    def past(blame: Blame, code: str) -> PastTry:
-        return PastTry(outcome=Outcome.INCONCLUSIVE, blame=blame, code=code, device_id=DeviceId("phone-1"))
+    def past(blame: Blame, code: str) -> FinishedAttempt:
+        return FinishedAttempt(
+            outcome=Outcome.INCONCLUSIVE, blame=blame, code=code, device_id=DeviceId("phone-1")
+        )
 
     trouble = [past(Blame.HOST, "host.disk_full"), past(Blame.FARM, "farm.busy")] * 2
     assert not may_retry(trouble)

@@ -17,9 +17,9 @@ from farm.core.devices.device import Admin
 from farm.core.devices.host_state import HostEvent, HostState, SessionEvent, SessionState
 from farm.core.errors import Blame
 from farm.core.jobs import attempt, job
-from farm.core.jobs.attempt import LIVE, AttemptEvent, AttemptState
+from farm.core.jobs.attempt import LIVE_STATES, AttemptEvent, AttemptState
 from farm.core.jobs.job import JobEvent, JobState
-from farm.core.jobs.retry import BUDGETS, MAX_ATTEMPTS, MAX_GIVE_BACKS, PastTry, may_retry
+from farm.core.jobs.retry import MAX_ATTEMPTS, MAX_RETURNS, RETRY_BUDGETS, FinishedAttempt, may_retry
 from farm.core.runs.measurement import Outcome
 
 Table = Mapping[tuple[StrEnum, StrEnum], StrEnum]
@@ -53,7 +53,7 @@ MACHINES: dict[str, Machine] = {
         table=attempt.TRANSITIONS,
         advance=attempt.advance,
         start=AttemptState.CLAIMED,
-        ends=frozenset({AttemptState.FINISHED, AttemptState.GIVEN_BACK}),
+        ends=frozenset({AttemptState.FINISHED, AttemptState.RETURNED}),
     ),
     "session": Machine(
         states=SessionState,
@@ -132,7 +132,7 @@ class JobAndItsAttempts(RuleBasedStateMachine):
         super().__init__()
         self.job = JobState.QUEUED
         self.attempts: list[AttemptState] = []
-        self.tries: dict[int, PastTry] = {}
+        self.tries: dict[int, FinishedAttempt] = {}
         self.measured = 0
         self.was_finished = False
 
@@ -164,9 +164,9 @@ class JobAndItsAttempts(RuleBasedStateMachine):
 
     @precondition(lambda self: self.attempts)
     @rule()
-    def give_back(self) -> None:
-        if self.move_current(AttemptEvent.GIVEN_BACK) and self.job is JobState.ACTIVE:
-            is_last = self.attempts.count(AttemptState.GIVEN_BACK) >= MAX_GIVE_BACKS
+    def return_attempt(self) -> None:
+        if self.move_current(AttemptEvent.RETURNED) and self.job is JobState.ACTIVE:
+            is_last = self.attempts.count(AttemptState.RETURNED) >= MAX_RETURNS
             self.move_job(JobEvent.FINISHED if is_last else JobEvent.REQUEUED)
 
     @precondition(lambda self: self.attempts)
@@ -202,7 +202,9 @@ class JobAndItsAttempts(RuleBasedStateMachine):
         self.move_current(AttemptEvent.CANCELLED)
 
     def end(self, outcome: Outcome, blame: Blame | None) -> None:
-        self.tries[len(self.attempts)] = PastTry(outcome=outcome, blame=blame, device_id=DeviceId("phone"))
+        self.tries[len(self.attempts)] = FinishedAttempt(
+            outcome=outcome, blame=blame, device_id=DeviceId("phone")
+        )
         if self.job is JobState.FINISHED:
             return
         if outcome is not Outcome.INCONCLUSIVE:
@@ -212,7 +214,7 @@ class JobAndItsAttempts(RuleBasedStateMachine):
 
     @invariant()
     def an_active_job_has_one_live_attempt_and_a_queued_one_none(self) -> None:
-        live = sum(state in LIVE for state in self.attempts)
+        live = sum(state in LIVE_STATES for state in self.attempts)
         assert live <= 1
         if self.job is not JobState.FINISHED:
             assert live == (self.job is JobState.ACTIVE)
@@ -226,9 +228,9 @@ class JobAndItsAttempts(RuleBasedStateMachine):
     @invariant()
     def budgets_are_kept(self) -> None:
         assert len(self.tries) <= MAX_ATTEMPTS
-        assert self.attempts.count(AttemptState.GIVEN_BACK) <= MAX_GIVE_BACKS
+        assert self.attempts.count(AttemptState.RETURNED) <= MAX_RETURNS
         by_blame = Counter(past.blame for past in self.tries.values() if past.blame is not None)
-        assert all(lost <= max(BUDGETS.values()) + 1 for lost in by_blame.values())
+        assert all(lost <= max(RETRY_BUDGETS.values()) + 1 for lost in by_blame.values())
 
 
 TestJobAndItsAttempts = pytest.mark.invariant("I1", "I2", "I4", "I6", "I16")(JobAndItsAttempts.TestCase)

@@ -8,18 +8,18 @@ import pytest
 from pydantic import ValidationError
 
 from farm.config import FarmConfig, invalid_setting
-from farm.core.jobs.timeouts import Patience
+from farm.core.jobs.timeouts import AgentTimeouts
 
 
 def test_a_farm_is_as_patient_as_its_settings_say(tmp_path: Path) -> None:
     config = FarmConfig(data_dir=tmp_path, silent_after_s=7, lost_after_s=15, start_within_s=5)
-    assert config.patience == Patience(
+    assert config.patience == AgentTimeouts(
         silent_after=timedelta(seconds=7), lost_after=timedelta(seconds=15), start_within=timedelta(seconds=5)
     )
 
 
 def test_settings_that_are_left_out_are_the_defaults(tmp_path: Path) -> None:
-    assert FarmConfig(data_dir=tmp_path).patience == Patience()
+    assert FarmConfig(data_dir=tmp_path).patience == AgentTimeouts()
 
 
 @pytest.mark.invariant("I8")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from farm.core.devices import host_state
 from farm.core.devices.host_state import OPEN_SESSION, HostEvent, HostState, SessionEvent, SessionState
 from farm.core.jobs import attempt, job
-from farm.core.jobs.attempt import LIVE, AttemptEvent, AttemptState
+from farm.core.jobs.attempt import LIVE_STATES, AttemptEvent, AttemptState
 from farm.core.jobs.job import JobEvent, JobState
 
 JOB_EVENTS = st.lists(st.sampled_from(JobEvent), max_size=30)
@@ -40,18 +40,20 @@ def test_every_state_can_be_reached_and_every_event_can_happen() -> None:
 
 @pytest.mark.parametrize("event", JobEvent)
 def test_the_sources_of_a_job_event_are_where_it_can_happen(event: JobEvent) -> None:
-    assert set(job.sources(event)) == {s for s in JobState if job.advance(s, event) is not None}
+    assert set(job.source_states(event)) == {s for s in JobState if job.advance(s, event) is not None}
 
 
 @pytest.mark.parametrize("event", AttemptEvent)
 def test_the_sources_of_an_attempt_event_are_where_it_can_happen(event: AttemptEvent) -> None:
-    assert set(attempt.sources(event)) == {s for s in AttemptState if attempt.advance(s, event) is not None}
+    assert set(attempt.source_states(event)) == {
+        s for s in AttemptState if attempt.advance(s, event) is not None
+    }
 
 
 @pytest.mark.invariant("I6")
 def test_nothing_leads_out_of_an_end() -> None:
     assert not [event for event in JobEvent if job.advance(JobState.FINISHED, event)]
-    for state in (AttemptState.FINISHED, AttemptState.GIVEN_BACK):
+    for state in (AttemptState.FINISHED, AttemptState.RETURNED):
         assert not [event for event in AttemptEvent if attempt.advance(state, event)]
 
 
@@ -80,17 +82,19 @@ def test_phases_never_walk_back_and_an_attempt_that_is_over_never_lives_again(
         to = attempt.advance(state, event)
         if to is None:
             continue
-        assert to not in LIVE or (state in LIVE and LIVE.index(to) > LIVE.index(state))
+        assert to not in LIVE_STATES or (
+            state in LIVE_STATES and LIVE_STATES.index(to) > LIVE_STATES.index(state)
+        )
         state = to
 
 
 def test_nothing_is_given_back_once_it_was_measured() -> None:
-    assert set(attempt.sources(AttemptEvent.GIVEN_BACK)) == {AttemptState.CLAIMED, AttemptState.PREPARING}
+    assert set(attempt.source_states(AttemptEvent.RETURNED)) == {AttemptState.CLAIMED, AttemptState.PREPARING}
 
 
 def test_everything_live_can_be_lost_and_settled() -> None:
-    assert set(attempt.sources(AttemptEvent.LOST)) == set(LIVE)
-    assert set(attempt.sources(AttemptEvent.SETTLED)) == {*LIVE, AttemptState.LOST}
+    assert set(attempt.source_states(AttemptEvent.LOST)) == set(LIVE_STATES)
+    assert set(attempt.source_states(AttemptEvent.SETTLED)) == {*LIVE_STATES, AttemptState.LOST}
 
 
 @pytest.mark.invariant("I3")

@@ -13,9 +13,9 @@ from farm.core.matrices.matrix import (
     KnownHarness,
     KnownVariant,
     MatrixPlan,
-    Rejection,
-    label,
-    round_order,
+    RejectionKind,
+    cell_label,
+    shuffle_round,
 )
 from farm.core.models.variant import Format, Manifest, Precision, Recipe
 
@@ -143,14 +143,14 @@ def test_an_excluded_cell_is_kept_with_its_rule() -> None:
         ("int8-core", "torchscript"),
     ]
     [rejected] = answer.rejected
-    assert (rejected.rejection, rejected.device_id) == (Rejection.EXCLUDED, None)
+    assert (rejected.rejection, rejected.device_id) == (RejectionKind.EXCLUDED, None)
     assert rejected.reason == "exclude[0] leaves it out: {precision: int8-core, format: lite}"
 
 
 def test_a_cell_without_a_registered_file_is_kept_with_what_builds_it() -> None:
     answer = expanded(variants=FOUR[:3])
     [rejected] = answer.rejected
-    assert rejected.rejection is Rejection.NO_VARIANT
+    assert rejected.rejection is RejectionKind.NO_VARIANT
     assert rejected.hint == "`farm variants build mobilenet_v2 --precision int8-core --format lite`"
     assert len(answer.cells) == 3
 
@@ -159,7 +159,7 @@ def test_a_cell_the_harness_cannot_run_is_kept_with_the_reason() -> None:
     answer = expanded(axes={**AXES, "backend": ("cpu", "vulkan")})
     assert len(answer.cells) == len(answer.rejected) == 4
     assert {(r.rejection, r.reason) for r in answer.rejected} == {
-        (Rejection.UNSUPPORTED, "vulkan is not read yet")
+        (RejectionKind.UNSUPPORTED, "vulkan is not read yet")
     }
 
 
@@ -359,9 +359,9 @@ def test_a_selector_that_fits_nothing_is_refused() -> None:
 def test_a_label_shows_only_what_varies() -> None:
     cells = expanded(axes={**AXES, "threads": (1, 2)}).cells
     among = [cell.key for cell in cells]
-    assert label(cells[7].key, among) == "int8-core lite threads=2"
-    assert label(cells[0].key, among, replica=2) == "float32 torchscript threads=1 (A/A)"
-    assert label(cells[0].key, among[:1]) == "mobilenet_v2 float32 torchscript cpu threads=1"
+    assert cell_label(cells[7].key, among) == "int8-core lite threads=2"
+    assert cell_label(cells[0].key, among, replica=2) == "float32 torchscript threads=1 (A/A)"
+    assert cell_label(cells[0].key, among[:1]) == "mobilenet_v2 float32 torchscript cpu threads=1"
 
 
 def test_a_label_tells_a_target_from_the_backend_of_that_name() -> None:
@@ -369,13 +369,13 @@ def test_a_label_tells_a_target_from_the_backend_of_that_name() -> None:
         {"precision": "float32", "backend": name, "memory_format": "contiguous", "target": name}
         for name in ("cpu", "nnapi")
     ]
-    assert [label(key, keys) for key in keys] == ["cpu target=cpu", "nnapi target=nnapi"]
+    assert [cell_label(key, keys) for key in keys] == ["cpu target=cpu", "nnapi target=nnapi"]
 
 
 def test_a_round_is_every_cell_once_in_an_order_of_its_own() -> None:
     cells = expanded(axes={**AXES, "threads": tuple(range(5))}).cells
     orders = {
-        tuple(cell.index for cell in round_order(cells, round=round, seed=seed, repeat=repeat))
+        tuple(cell.index for cell in shuffle_round(cells, round=round, seed=seed, repeat=repeat))
         for round in range(3)
         for seed in range(3)
         for repeat in range(2)
@@ -386,15 +386,15 @@ def test_a_round_is_every_cell_once_in_an_order_of_its_own() -> None:
 
 def test_the_order_of_a_round_does_not_depend_on_the_order_of_the_cells() -> None:
     cells = expanded().cells
-    assert round_order(cells[::-1], round=1, seed=2) == round_order(cells, round=1, seed=2)
+    assert shuffle_round(cells[::-1], round=1, seed=2) == shuffle_round(cells, round=1, seed=2)
 
 
 def test_the_order_of_a_round_is_the_same_for_ever() -> None:
-    order = [cell.index for cell in round_order(expanded().cells, round=0, seed=1)]
+    order = [cell.index for cell in shuffle_round(expanded().cells, round=0, seed=1)]
     assert order == [3, 1, 2, 0]
 
 
 def test_every_cell_is_first_equally_often() -> None:
     cells = expanded().cells
-    first = [round_order(cells, round=round, seed=5)[0].index for round in range(2000)]
+    first = [shuffle_round(cells, round=round, seed=5)[0].index for round in range(2000)]
     assert all(430 <= first.count(index) <= 570 for index in range(4))

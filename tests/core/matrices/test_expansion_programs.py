@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from farm.core.matrices.expansion import expand
-from farm.core.matrices.matrix import Expansion, KnownHarness, MatrixPlan, Rejection
+from farm.core.matrices.matrix import Expansion, KnownHarness, MatrixPlan, RejectionKind
 from farm.core.models.variant import Manifest
 from tests.core.matrices.test_expansion import AXES, FOUR, device, expanded, harness, refusal
 
@@ -50,7 +50,7 @@ def test_a_backend_that_a_harness_without_models_cannot_measure_is_kept_with_the
     answer = expanded(on=script(unsupported=never_on_gpu), axes={"backend": ("cpu", "gpu")})
     assert [cell.backend for cell in answer.cells] == ["cpu"]
     assert [(cell.rejection, cell.reason) for cell in answer.rejected] == [
-        (Rejection.UNSUPPORTED, "there is no gpu")
+        (RejectionKind.UNSUPPORTED, "there is no gpu")
     ]
 
 
@@ -69,7 +69,8 @@ def test_a_script_runs_on_phones_of_every_abi() -> None:
 
 def lacking(**changed: Any) -> Expansion:
     on = harness(
-        abis=("arm64-v8a", "x86_64"), lacks={"arm64-v8a": frozenset({"threads"}), "x86_64": frozenset()}
+        abis=("arm64-v8a", "x86_64"),
+        missing_flags={"arm64-v8a": frozenset({"threads"}), "x86_64": frozenset()},
     )
     plan = MatrixPlan(name="m", harness=on.name, selectors=({},), **{"axes": AXES, **changed})
     phones = [device("old", abi="arm64-v8a"), device("new")]
@@ -83,7 +84,7 @@ def test_a_cell_with_a_flag_that_a_phones_program_lacks_is_unsupported_there_onl
     assert {(cell.device_id, cell.rejection, cell.reason) for cell in answer.rejected} == {
         (
             "old",
-            Rejection.UNSUPPORTED,
+            RejectionKind.UNSUPPORTED,
             "the arm64-v8a program of speed_benchmark_torch has no flag --threads",
         )
     }

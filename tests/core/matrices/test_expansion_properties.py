@@ -15,8 +15,8 @@ from farm.core.matrices.matrix import (
     KnownHarness,
     KnownVariant,
     MatrixPlan,
-    label_by,
-    round_order,
+    cell_label_by_axes,
+    shuffle_round,
     varying_axes,
 )
 from farm.core.models.variant import Format, Manifest, Precision, Recipe
@@ -125,8 +125,10 @@ def test_labels_tell_the_cells_of_a_device_apart(axes: dict[str, list[Any]]) -> 
     )
     cells = expand(plan, variants=VARIANTS, harness=HARNESS, devices=[device(1)]).cells
     varying = varying_axes(cell.key for cell in cells)
-    assert set(Counter(label_by(cell.key, varying, replica=cell.replica) for cell in cells).values()) == {1}
-    order = round_order(cells, round=1, seed=1)
+    assert set(
+        Counter(cell_label_by_axes(cell.key, varying, replica=cell.replica) for cell in cells).values()
+    ) == {1}
+    order = shuffle_round(cells, round=1, seed=1)
     assert Counter(cell.index for cell in order) == Counter(range(len(cells)))
 
 
@@ -151,13 +153,13 @@ def test_any_text_is_a_matrix_or_refused(text: str) -> None:
     st.booleans(),
 )
 def test_without_models_and_with_flags_that_a_program_lacks_every_cell_has_its_fate(
-    threads: list[int], backends: list[str], lacks: set[str], baseline: int | None, aa: bool
+    threads: list[int], backends: list[str], missing_flags: set[str], baseline: int | None, aa: bool
 ) -> None:
     harness = replace(
         HARNESS,
         needs_model=False,
         abis=("x86_64", "any"),
-        lacks={"x86_64": frozenset(lacks)},
+        missing_flags={"x86_64": frozenset(missing_flags)},
     )
     known = baseline in threads
     plan = MatrixPlan(
@@ -177,7 +179,7 @@ def test_without_models_and_with_flags_that_a_program_lacks_every_cell_has_its_f
         # Only where no cell can run at all.
         assert refused is not None
         assert "none of its cells can run" in refused.message
-        assert "threads" in lacks
+        assert "threads" in missing_flags
         assert 1 not in threads
         return
     assert all(cell.variant_id is None for cell in answer.cells)
@@ -185,7 +187,7 @@ def test_without_models_and_with_flags_that_a_program_lacks_every_cell_has_its_f
     assert len(originals) + len(answer.rejected) == 2 * len(threads) * len(backends)
     for rejected in answer.rejected:
         assert rejected.key["threads"] != 1
-        assert "threads" in lacks
+        assert "threads" in missing_flags
     for cell in answer.cells:
         if cell.baseline_index is not None:
             its = answer.cells[cell.baseline_index]

@@ -6,7 +6,7 @@ import pytest
 
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import KnownDevice
-from farm.core.matrices.matrix import Rejection
+from farm.core.matrices.matrix import RejectionKind
 from tests.core.matrices.test_expansion import device, expanded, refusal
 
 
@@ -27,7 +27,7 @@ def test_phones_known_to_lack_root_are_left_out_with_the_reason(controls: Contro
     answer = expanded(devices=phones, controls=controls)
     assert {cell.device_id for cell in answer.cells} == {"with", "silent"}
     assert {(cell.device_id, cell.rejection, cell.reason) for cell in answer.rejected} == {
-        ("without", Rejection.UNSUPPORTED, f"the phone has no root, without which nothing sets {named}")
+        ("without", RejectionKind.UNSUPPORTED, f"the phone has no root, without which nothing sets {named}")
     }
     assert "root: true" in answer.rejected[0].hint
 

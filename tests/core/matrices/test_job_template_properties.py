@@ -6,17 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.core.base.ids import DeviceId
-from farm.core.matrices.job_template import Blueprint, Unfolding, blueprint_of
-from farm.core.matrices.matrix import Expansion, label_by, round_order, varying_axes
-from farm.core.matrices.partial_rerun import narrowed
-from farm.store.matrices.lazy_expansion import packed, unpacked
+from farm.core.matrices.job_template import DeviceExpansion, JobTemplate, freeze_expansion
+from farm.core.matrices.matrix import Expansion, cell_label_by_axes, shuffle_round, varying_axes
+from farm.core.matrices.partial_rerun import select_cells
+from farm.store.matrices.lazy_expansion import pack_job_template, unpack_job_template
 from tests.core.matrices.test_partial_rerun_properties import expansion
 
 EXPANSIONS = st.builds(expansion, aa=st.booleans(), threads=st.integers(1, 4))
 
 
-def frozen(whole: Expansion, *, rounds: int, seed: int) -> Blueprint:
-    return blueprint_of(
+def frozen(whole: Expansion, *, rounds: int, seed: int) -> JobTemplate:
+    return freeze_expansion(
         whole,
         rounds=rounds,
         seed=seed,
@@ -30,31 +30,31 @@ def parts(draw: st.DrawFn) -> Expansion:
     """An expansion in which devices have cells of their own each."""
     whole = draw(EXPANSIONS)
     indexes = [cell.index for cell in whole.cells]
-    return narrowed(whole, draw(st.sets(st.sampled_from(indexes), min_size=1)))
+    return select_cells(whole, draw(st.sets(st.sampled_from(indexes), min_size=1)))
 
 
 @given(EXPANSIONS | parts(), st.integers(1, 4), st.integers(0, 2**31), st.data())
 def test_wherever_it_is_cut_its_jobs_are_those_of_the_whole(
     whole: Expansion, rounds: int, seed: int, data: st.DataObject
 ) -> None:
-    blueprint = frozen(whole, rounds=rounds, seed=seed)
-    for part in blueprint.parts:
+    job_template = frozen(whole, rounds=rounds, seed=seed)
+    for part in job_template.parts:
         own = [cell for cell in whole.cells if cell.device_id == part.device_id]
         expected = [
             (cell.index, round)
             for round in range(1, rounds + 1)
-            for cell in round_order(own, round=round, seed=seed)
+            for cell in shuffle_round(own, round=round, seed=seed)
         ]
         cuts = data.draw(st.lists(st.integers(0, len(expected)), max_size=6))
         ends = [0, *sorted(cuts), len(expected)]
         # Each piece by a process that has seen no other.
-        pieces = [Unfolding(blueprint, part).jobs(start, stop) for start, stop in pairwise(ends)]
+        pieces = [DeviceExpansion(job_template, part).jobs(start, stop) for start, stop in pairwise(ends)]
         assert [(job.index, job.round) for piece in pieces for job in piece] == expected
-        going_on = Unfolding(blueprint, part)
+        going_on = DeviceExpansion(job_template, part)
         pieces = [going_on.jobs(start, stop) for start, stop in pairwise(ends)]
         assert [(job.index, job.round) for piece in pieces for job in piece] == expected
-        assert list(Unfolding(blueprint, part).jobs(0, len(expected) + 9)) == list(
-            Unfolding(blueprint, part).jobs(0, len(expected))
+        assert list(DeviceExpansion(job_template, part).jobs(0, len(expected) + 9)) == list(
+            DeviceExpansion(job_template, part).jobs(0, len(expected))
         )
 
 
@@ -62,17 +62,17 @@ def test_wherever_it_is_cut_its_jobs_are_those_of_the_whole(
 def test_a_cell_of_a_blueprint_is_that_of_the_expansion_and_comes_with_its_baseline(
     whole: Expansion, data: st.DataObject
 ) -> None:
-    blueprint = frozen(whole, rounds=1, seed=7)
+    job_template = frozen(whole, rounds=1, seed=7)
     varying = varying_axes(slot.key for slot in whole.slots)
-    for part in blueprint.parts:
+    for part in job_template.parts:
         own = {cell.index: cell for cell in whole.cells if cell.device_id == part.device_id}
         asked = data.draw(st.lists(st.sampled_from(sorted(own)), unique=True))
-        unfolding = Unfolding(blueprint, part)
+        unfolding = DeviceExpansion(job_template, part)
         given = list(unfolding.cells(asked))
         for placed in given:
             cell = own[placed.index]
             assert placed.baseline_index == cell.baseline_index
-            assert placed.slot.label == label_by(cell.key, varying, replica=cell.replica)
+            assert placed.slot.label == cell_label_by_axes(cell.key, varying, replica=cell.replica)
             assert (placed.slot.variant_id, placed.slot.backend) == (cell.variant_id, cell.backend)
             assert list(unfolding.settings(placed.slot).items()) == list(cell.settings.items())
         baselines = {own[index].baseline_index for index in asked} - {None}
@@ -82,5 +82,5 @@ def test_a_cell_of_a_blueprint_is_that_of_the_expansion_and_comes_with_its_basel
 
 @given(EXPANSIONS | parts(), st.integers(1, 3), st.integers(0, 2**31))
 def test_a_blueprint_survives_being_stored(whole: Expansion, rounds: int, seed: int) -> None:
-    blueprint = frozen(whole, rounds=rounds, seed=seed)
-    assert unpacked(packed(blueprint)) == blueprint
+    job_template = frozen(whole, rounds=rounds, seed=seed)
+    assert unpack_job_template(pack_job_template(job_template)) == job_template

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from farm.core.matrices.expansion import expand
 from farm.core.matrices.matrix import Cell, Expansion, MatrixPlan
-from farm.core.matrices.partial_rerun import comparisons_of, narrowed
+from farm.core.matrices.partial_rerun import compared_cells, select_cells
 from tests.core.matrices.test_expansion_properties import HARNESS, VARIANTS, device
 
 
@@ -36,8 +36,8 @@ def test_a_part_of_a_matrix_compares_what_the_whole_does(aa: bool, threads: int,
     whole = expansion(aa=aa, threads=threads)
     indexes = [cell.index for cell in whole.cells]
     wanted = data.draw(st.sets(st.sampled_from(indexes), min_size=1))
-    kept = comparisons_of(whole.cells, wanted)
-    part = narrowed(whole, kept)
+    kept = compared_cells(whole.cells, wanted)
+    part = select_cells(whole, kept)
     assert wanted <= kept
     assert [cell.index for cell in part.cells] == list(range(len(kept)))
     original = {identity(cell): cell for cell in whole.cells}
@@ -50,4 +50,4 @@ def test_a_part_of_a_matrix_compares_what_the_whole_does(aa: bool, threads: int,
             assert identity(part.cells[cell.baseline_index]) == identity(whole.cells[before.baseline_index])
     for index in wanted & {cell.index for cell in whole.cells if cell.is_baseline}:
         assert {cell.index for cell in whole.cells if cell.baseline_index == index} <= kept
-    assert comparisons_of(whole.cells, indexes) == set(indexes)
+    assert compared_cells(whole.cells, indexes) == set(indexes)

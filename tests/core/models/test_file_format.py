@@ -10,7 +10,7 @@ import pytest
 
 from farm.blobs.model_file import check_model_file
 from farm.core.errors import VariantInvalid
-from farm.core.models.file_format import format_of
+from farm.core.models.file_format import archive_format
 from farm.core.models.variant import Format
 from tests.support.models import onnx_samples as onnx
 
@@ -41,22 +41,22 @@ def refused(path: Path, content: bytes) -> VariantInvalid:
 
 
 def test_code_and_constants_make_torchscript() -> None:
-    assert format_of(TORCHSCRIPT) is Format.TORCHSCRIPT
+    assert archive_format(TORCHSCRIPT) is Format.TORCHSCRIPT
 
 
 def test_mobile_bytecode_makes_a_lite_file() -> None:
-    assert format_of([*TORCHSCRIPT, "m/bytecode.pkl"]) is Format.LITE
+    assert archive_format([*TORCHSCRIPT, "m/bytecode.pkl"]) is Format.LITE
 
 
 def test_a_checkpoint_is_refused_with_the_way_to_a_model() -> None:
     with pytest.raises(VariantInvalid) as caught:
-        format_of(["m/data.pkl", "m/data/0", "m/version"])
+        archive_format(["m/data.pkl", "m/data/0", "m/version"])
     assert "torch.jit.script" in caught.value.hint
 
 
 def test_a_program_of_torch_export_is_called_that() -> None:
     with pytest.raises(VariantInvalid, match=r"torch\.export"):
-        format_of(["m/archive_format", "m/models/model.json", "m/data/weights/model.pt"])
+        archive_format(["m/archive_format", "m/models/model.json", "m/data/weights/model.pt"])
 
 
 def test_a_file_of_the_right_records_is_taken(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.core.models.variant import Format, Precision, Recipe, command_for, variant_name
+from farm.core.models.variant import Format, Precision, Recipe, build_command, variant_name
 
 FLOAT32, INT8, LITE = Precision.FLOAT32, Precision.INT8_FULL, Format.LITE
 
@@ -41,4 +41,4 @@ def test_a_name_leaves_out_what_is_usual_and_a_command_says_what_is_not(
     recipe: Recipe, name: str, command: str
 ) -> None:
     assert variant_name("net", recipe) == name
-    assert command_for("net", recipe) == f"farm variants {command}"
+    assert build_command("net", recipe) == f"farm variants {command}"

@@ -6,20 +6,20 @@ from hypothesis import strategies as st
 
 from farm.core.base.ids import digest_of
 from farm.core.errors import InvalidInput
-from farm.core.programs.abi import entry_of, program_abi
-from farm.core.programs.binary_inspection import Look, look
+from farm.core.programs.abi import program_abi, select_entry
+from farm.core.programs.binary_inspection import FileInspection, inspect_file
 from farm.core.programs.bundle import Bundle, BundleFile
-from farm.core.programs.missing_flags import lacking_flags
-from farm.core.programs.warnings import notes
+from farm.core.programs.missing_flags import find_missing_flags
+from farm.core.programs.warnings import program_warnings
 from tests.support.models.elf_samples import ARM, DESKTOP_LOADER, HEXAGON, SPARC, X86_64, elf_file
 
 SCRIPT = b"#!/bin/sh\necho hello\n"
 FLAGS = ("iter", "vulkan", "input_dims", "pthreadpool_size", "use_bundled_input")
 
 
-def looks(flags: tuple[str, ...] = (), **content_by_path: bytes) -> dict[str, Look]:
+def looks(flags: tuple[str, ...] = (), **content_by_path: bytes) -> dict[str, FileInspection]:
     """Files by name; `__` stands for `/`, a trailing `_so` for `.so`."""
-    return {_path(name): look(content, flags) for name, content in content_by_path.items()}
+    return {_path(name): inspect_file(content, flags) for name, content in content_by_path.items()}
 
 
 def _path(name: str) -> str:
@@ -38,33 +38,33 @@ def noted(env: dict[str, str] | None = None, **content_by_path: bytes) -> list[s
     found = looks(**content_by_path)
     files = tuple(BundleFile(path=path, digest=digest_of(b""), size_bytes=1) for path in found)
     bundle = Bundle(files=files, entry=files[0].path, env=env or {})
-    return [f"{note.message} / {note.hint}" for note in notes(bundle, found)]
+    return [f"{note.message} / {note.hint}" for note in program_warnings(bundle, found)]
 
 
 def test_a_single_file_is_what_is_started() -> None:
-    assert entry_of(looks(bench=b"anything"), []) == "bench"
+    assert select_entry(looks(bench=b"anything"), []) == "bench"
 
 
 def test_the_one_program_among_libraries_and_data_is_started() -> None:
     files = looks(bench=elf_file(), lib__libfoo_so=elf_file(loader=None), data__labels=b"cat\n")
-    assert entry_of(files, []) == "bench"
+    assert select_entry(files, []) == "bench"
 
 
 def test_a_library_that_could_be_started_is_still_a_library() -> None:
-    assert entry_of(looks(bench=elf_file(), libc_so=elf_file()), ["libc.so"]) == "bench"
+    assert select_entry(looks(bench=elf_file(), libc_so=elf_file()), ["libc.so"]) == "bench"
 
 
 def test_of_several_programs_the_one_marked_executable_is_started() -> None:
     files = looks(bench=elf_file(), helper=SCRIPT)
-    assert entry_of(files, ["helper"]) == "helper"
+    assert select_entry(files, ["helper"]) == "helper"
     with pytest.raises(InvalidInput) as caught:
-        entry_of(files, ["bench", "helper"])
+        select_entry(files, ["bench", "helper"])
     assert caught.value.hint == "--entry says which: bench, helper"
 
 
 def test_a_folder_without_a_program_is_refused() -> None:
     with pytest.raises(InvalidInput, match="none of the files is a program"):
-        entry_of(looks(a=b"text", b=elf_file(loader=None)), ["a", "b"])
+        select_entry(looks(a=b"text", b=elf_file(loader=None)), ["a", "b"])
 
 
 def test_the_abi_is_read_from_binaries_and_scripts_run_anywhere() -> None:
@@ -167,7 +167,7 @@ def strings(*names: str) -> bytes:
 
 
 def lacking(entry: bytes, **others: bytes) -> set[str] | None:
-    found = lacking_flags(FLAGS, looks(FLAGS, bench=entry, **others), "bench")
+    found = find_missing_flags(FLAGS, looks(FLAGS, bench=entry, **others), "bench")
     return None if found is None else set(found)
 
 
@@ -248,7 +248,7 @@ def test_the_program_that_comes_with_the_farm_knows_every_flag_of_its_adapter() 
 
     flags = tuple(get_harness("speed_benchmark_torch").flags)
     content = files("harnesses").joinpath("speed_benchmark_torch").read_bytes()
-    assert lacking_flags(flags, {"x": look(content, flags)}, "x") == frozenset()
+    assert find_missing_flags(flags, {"x": inspect_file(content, flags)}, "x") == frozenset()
 
 
 @given(
@@ -256,6 +256,6 @@ def test_the_program_that_comes_with_the_farm_knows_every_flag_of_its_adapter() 
     st.binary(max_size=400),
 )
 def test_no_content_makes_a_look_fail(beginning: bytes, rest: bytes) -> None:
-    found = look(beginning + rest, FLAGS)
+    found = inspect_file(beginning + rest, FLAGS)
     assert found.flags.found <= set(FLAGS)
     assert not (found.elf and found.foreign)

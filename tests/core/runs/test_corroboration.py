@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from farm.core.devices.condition import Condition
-from farm.core.runs.corroboration import corroborated, cpu_use
+from farm.core.runs.corroboration import corroborate, run_cpu_usage
 from farm.core.runs.evidence import ExitRecord
 from farm.core.runs.measurement import Reading
 from farm.core.runs.placement import Accelerator, Placement, Share
@@ -42,7 +42,7 @@ def after(gpu_busy_pct: float | None = None) -> Condition:
 def checked(
     found: Reading, cpu_s: float | None, *, asked: str = "nnapi", busy: float | None = None
 ) -> Reading:
-    return corroborated(found, ended(cpu_s), after(busy), requested_backend=asked)
+    return corroborate(found, ended(cpu_s), after(busy), requested_backend=asked)
 
 
 def test_all_nodes_elsewhere_and_a_busy_cpu_is_not_believed() -> None:
@@ -71,11 +71,11 @@ def test_a_run_on_the_cpu_that_the_cpu_knows_nothing_of_is_not_believed() -> Non
 def test_steps_of_10_ms_say_nothing_of_a_short_run() -> None:
     short = replace(reading(), samples_ns=(S // 2,))
     assert checked(short, 4.9) == short
-    assert cpu_use(short, ended(4.9)) is None
+    assert run_cpu_usage(short, ended(4.9)) is None
 
 
 def test_samples_that_last_longer_than_their_process_are_not_judged_by_it() -> None:
-    assert cpu_use(reading(measured_s=9), ended(4.9)) is None
+    assert run_cpu_usage(reading(measured_s=9), ended(4.9)) is None
 
 
 def test_what_fell_back_stays_what_it_is() -> None:
@@ -101,7 +101,7 @@ def test_what_nothing_shows_has_what_is_likely_beside_it(
 
 def test_a_mean_counts_as_often_as_it_was_taken() -> None:
     mean = replace(reading(), samples_ns=(), mean_ns=2.0 * S, summed_samples=2)
-    use = cpu_use(mean, ended(4.9))
+    use = run_cpu_usage(mean, ended(4.9))
     assert use is not None
     assert use.measured_s == pytest.approx(4.0)
     assert use.most_cores >= use.least_cores

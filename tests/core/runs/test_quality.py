@@ -6,9 +6,9 @@ import pytest
 from farm.core.devices.condition import Condition, CpuPolicy, Gates, ThermalStatus
 from farm.core.devices.controls import Controls, ControlState
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import Judgement, Quality, Reading
-from farm.core.runs.quality import judge, notices
-from farm.core.runs.stats import summary
+from farm.core.runs.measurement import Quality, QualityAssessment, Reading
+from farm.core.runs.quality import assess_quality, notices
+from farm.core.runs.stats import summarize_samples
 
 STEADY = (100, 101, 100, 99, 100)
 SCATTERED = (50, 100, 150, 200, 250)
@@ -28,7 +28,7 @@ def judged(
     gates: Gates | None = None,
     controls: Controls | None = None,
     noise_limit: float = 0.25,
-) -> Judgement:
+) -> QualityAssessment:
     reading = Reading(
         samples_ns=samples_ns,
         mean_ns=mean_ns,
@@ -38,9 +38,9 @@ def judged(
         accelerator="cpu",
         proof="Running on CPU",
     )
-    return judge(
+    return assess_quality(
         reading,
-        summary(reading),
+        summarize_samples(reading),
         requested_backend=requested,
         evidence=evidence or Evidence(fence=1, before=before, after=after),
         gates=gates or Gates(),
@@ -50,7 +50,7 @@ def judged(
 
 
 def test_a_step_of_the_clock_must_disappear_in_the_time() -> None:
-    def timed(ms: int) -> Judgement:
+    def timed(ms: int) -> QualityAssessment:
         reading = Reading(
             mean_ns=ms * 1e6,
             expected_samples=1,
@@ -60,9 +60,9 @@ def test_a_step_of_the_clock_must_disappear_in_the_time() -> None:
             clock_step_ns=10_000_000,
         )
         cool, gates = heated(None), Gates()
-        figures = summary(reading)
+        figures = summarize_samples(reading)
         around = Evidence(fence=1, before=cool, after=cool)
-        return judge(
+        return assess_quality(
             reading, figures, requested_backend="cpu", evidence=around, gates=gates, noise_limit=0.25
         )
 
@@ -77,7 +77,7 @@ def heated(status: ThermalStatus | None) -> Condition:
 
 def test_steady_samples_on_a_cool_phone_are_valid() -> None:
     cool = heated(ThermalStatus.NONE)
-    assert judged(before=cool, after=cool) == Judgement(quality=Quality.VALID)
+    assert judged(before=cool, after=cool) == QualityAssessment(quality=Quality.VALID)
 
 
 def test_what_a_phone_does_not_report_is_not_held_against_it() -> None:
@@ -92,7 +92,7 @@ def test_another_backend_than_the_requested_one_is_a_fallback_with_its_proof() -
 
 def test_fewer_samples_than_asked_for_are_short() -> None:
     answer = judged(expected=30)
-    assert answer == Judgement(quality=Quality.SHORT, reasons=("5 samples, 30 were asked for",))
+    assert answer == QualityAssessment(quality=Quality.SHORT, reasons=("5 samples, 30 were asked for",))
 
 
 def test_a_tools_mean_is_not_short_for_want_of_samples() -> None:
@@ -101,7 +101,7 @@ def test_a_tools_mean_is_not_short_for_want_of_samples() -> None:
 
 def test_a_tools_mean_of_fewer_runs_than_asked_for_is_short() -> None:
     answer = judged((), mean_ns=1e6, summed=24, expected=30)
-    assert answer == Judgement(quality=Quality.SHORT, reasons=("24 samples, 30 were asked for",))
+    assert answer == QualityAssessment(quality=Quality.SHORT, reasons=("24 samples, 30 were asked for",))
 
 
 def test_a_tool_may_do_more_runs_than_it_was_asked_for() -> None:
@@ -140,7 +140,7 @@ def test_the_most_serious_finding_names_the_quality_and_all_are_told() -> None:
     assert "thermal" in answer.reasons[2]
 
 
-def on_mains(before: str | None, after: str | None, *, away_s: float = 0.0) -> Judgement:
+def on_mains(before: str | None, after: str | None, *, away_s: float = 0.0) -> QualityAssessment:
     plugged = [replace(heated(None), plugged=plug) for plug in (before, after)]
     evidence = Evidence(fence=1, before=plugged[0], after=plugged[1], away_s=away_s)
     return judged(evidence=evidence, gates=Gates(mains=True))
@@ -151,7 +151,7 @@ def test_a_run_that_lost_its_charger_is_not_valid_where_mains_is_demanded() -> N
     assert on_mains("ac", "usb").quality is Quality.VALID
     assert on_mains("ac", None).quality is Quality.VALID
     lost = on_mains("usb", "none")
-    assert lost == Judgement(quality=Quality.UNPLUGGED, reasons=("not plugged in after the run",))
+    assert lost == QualityAssessment(quality=Quality.UNPLUGGED, reasons=("not plugged in after the run",))
     assert on_mains("usb", "usb", away_s=4.0).quality is Quality.UNPLUGGED
     elsewhere = Evidence(fence=1, before=replace(heated(None), plugged="none"), away_s=4.0)
     assert judged(evidence=elsewhere, gates=Gates()).quality is Quality.VALID
@@ -167,7 +167,7 @@ def test_a_clock_that_is_limited_after_the_run_is_throttling() -> None:
 
 
 def test_what_was_set_and_did_not_stay_so_is_uncontrolled() -> None:
-    changed = ControlState(name="cores", asked="4-7", held_before="4-7", held_after="4-5")
+    changed = ControlState(name="cores", asked="4-7", actual_before="4-7", actual_after="4-5")
     answer = judged(evidence=Evidence(fence=1, controls=(changed,)))
     assert answer.quality is Quality.UNCONTROLLED
     assert answer.reasons == ("cores was 4-5 after the run, 4-7 was asked for",)
@@ -188,6 +188,6 @@ def test_what_an_agent_of_an_earlier_release_did_not_set_is_uncontrolled() -> No
     assert answer.quality is Quality.UNCONTROLLED
     assert answer.reasons == ("the run was not bound to big cores", "clocks and cores were not set: governor")
     assert judged(evidence=nothing_set, controls=Controls()).quality is Quality.VALID
-    bound = ControlState(name="cores", asked="4-7", held_before="4-7", held_after="4-7")
+    bound = ControlState(name="cores", asked="4-7", actual_before="4-7", actual_after="4-7")
     was_set = Evidence(fence=1, controls=(bound,))
     assert judged(evidence=was_set, controls=Controls(cores="big")).quality is Quality.VALID

@@ -5,37 +5,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.core.runs.samples import decode, encode
+from farm.core.runs.samples import decode_samples, encode_samples
 
 SAMPLES_NS = st.lists(st.integers(0, 2**63 - 1), max_size=300)
 
 
 @given(SAMPLES_NS)
 def test_samples_survive_the_round_trip(samples_ns: list[int]) -> None:
-    assert decode(encode(samples_ns)) == tuple(samples_ns)
+    assert decode_samples(encode_samples(samples_ns)) == tuple(samples_ns)
 
 
 @given(st.binary(max_size=200))
 def test_garbage_is_a_value_error_or_nothing(data: bytes) -> None:
     with contextlib.suppress(ValueError):
-        decode(data)
+        decode_samples(data)
     with contextlib.suppress(ValueError):
-        decode(b"\x01" + zlib.compress(data))
+        decode_samples(b"\x01" + zlib.compress(data))
 
 
 @given(SAMPLES_NS, st.data())
 def test_a_changed_byte_is_never_read_as_other_samples(samples_ns: list[int], data: st.DataObject) -> None:
-    packed = bytearray(encode(samples_ns))
+    packed = bytearray(encode_samples(samples_ns))
     position = data.draw(st.integers(0, len(packed) - 1))
     packed[position] ^= data.draw(st.integers(1, 255))
     with contextlib.suppress(ValueError):
-        assert decode(bytes(packed)) == tuple(samples_ns)
+        assert decode_samples(bytes(packed)) == tuple(samples_ns)
 
 
 @pytest.mark.parametrize("sample", [-1, 2**63])
 def test_what_is_no_time_in_nanoseconds_is_refused(sample: int) -> None:
     with pytest.raises(ValueError, match="nanoseconds"):
-        encode([sample])
+        encode_samples([sample])
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_what_is_no_time_in_nanoseconds_is_refused(sample: int) -> None:
     [
         b"",
         b"\x02" + zlib.compress(b""),
-        encode([1, 2, 3])[:-1],
-        encode([1, 2, 3]) + b"more",
+        encode_samples([1, 2, 3])[:-1],
+        encode_samples([1, 2, 3]) + b"more",
         b"\x01" + zlib.compress(b"\x80"),
         b"\x01" + zlib.compress(b"\xff" * 10),
         b"\x01" + zlib.compress(b"\x01"),
@@ -53,9 +53,9 @@ def test_what_is_no_time_in_nanoseconds_is_refused(sample: int) -> None:
 )
 def test_damaged_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="packed samples"):
-        decode(data)
+        decode_samples(data)
 
 
 def test_steady_samples_take_few_bytes() -> None:
     samples_ns = [13_000_000 + 7919 * index % 400_000 for index in range(200)]
-    assert len(encode(samples_ns)) < 4 * len(samples_ns)
+    assert len(encode_samples(samples_ns)) < 4 * len(samples_ns)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.core.devices.condition import Gates
-from farm.core.upkeep.charging import ChargeWindow, charge_window, wants_charge
+from farm.core.upkeep.charging import ChargeWindow, charge_window, should_charge
 
 WINDOW = ChargeWindow(low_pct=40, high_pct=80)
 
@@ -27,11 +27,11 @@ WINDOW = ChargeWindow(low_pct=40, high_pct=80)
 def test_a_battery_is_charged_to_the_top_and_left_until_the_bottom(
     level_pct: int | None, is_held: bool, charge: bool
 ) -> None:
-    assert wants_charge(WINDOW, level_pct, is_held=is_held) is charge
+    assert should_charge(WINDOW, level_pct, is_held=is_held) is charge
 
 
 def test_without_a_window_phones_charge() -> None:
-    assert wants_charge(None, 100, is_held=True)
+    assert should_charge(None, 100, is_held=True)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_without_a_window_phones_charge() -> None:
     [(Gates(mains=True), True), (Gates(min_battery_pct=90), True), (Gates(min_battery_pct=50), False)],
 )
 def test_no_run_waits_for_the_window(gates: Gates, charge: bool) -> None:
-    assert wants_charge(WINDOW, 85, is_held=True, gates=gates) is charge
+    assert should_charge(WINDOW, 85, is_held=True, gates=gates) is charge
 
 
 @given(levels=st.lists(st.integers(-3, 3), max_size=200), begin=st.integers(0, 100))
@@ -49,7 +49,7 @@ def test_it_never_switches_to_and_fro_within_the_window(levels: list[int], begin
     switched_at: list[int] = []
     for step in levels:
         level = min(100, max(0, level + step))
-        charge = wants_charge(WINDOW, level, is_held=is_held)
+        charge = should_charge(WINDOW, level, is_held=is_held)
         if charge is is_held:
             switched_at.append(level)
             is_held = not charge

@@ -61,7 +61,7 @@ def test_a_team_gets_its_tokens_and_uses_them(tmp_path: Path) -> None:
         assert made.returncode == 0, made.stderr
         said = farm_command(tmp_path, "whoami", "--json", FARM_TOKEN_FILE="viewer", FARM_URL=farm.url)
         assert json.loads(said.stdout) == {
-            "url": farm.url, "name": "vera", "role": "viewer", "is_proven": True,
+            "url": farm.url, "name": "vera", "role": "viewer", "is_authenticated": True,
         }  # fmt: skip
     finally:
         farm.stop()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.devices.device import Health
 from tests.support.fakes import matrix_spec, stand_in_model, steady_program
 from tests.support.farm.processes import (
@@ -30,7 +30,7 @@ class Lab:
 
     farm: FarmProcess
     agent: AgentProcess
-    phone: PhoneHandle
+    phone: VirtualDeviceHandle
 
     def command(self, *words: str, stdin: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -141,7 +141,7 @@ def test_adb_without_a_hold_says_how_to_get_one(lab: Lab) -> None:
 def test_a_hold_ends_by_itself_and_the_phone_is_checked(lab: Lab) -> None:
     assert lab.command("device", "hold", "bench-a", "--for", "1s").returncode == 0
     with lab.farm.client() as client:
-        eventually(lambda: client.device("bench-a").held_by is None, "the hold ends")
+        eventually(lambda: client.device("bench-a").reserved_by is None, "the hold ends")
         eventually(lambda: client.device("bench-a").blocked_by == (), "the check is passed")
         assert [attempt.kind for attempt in client.device("bench-a").attempts] == ["check", "check"]
 
@@ -178,7 +178,7 @@ def test_a_phone_shows_its_label_while_nothing_runs_on_it(lab: Lab) -> None:
         eventually(shown.exists, "the label is shown")
         assert shown.read_text() == "bench-a\n"
         with lab.farm.client() as client:
-            assert client.device("bench-a").blocked_by == ("errand",)
+            assert client.device("bench-a").blocked_by == ("device_action",)
     finally:
         asked.kill()
         asked.communicate()
@@ -194,4 +194,4 @@ def test_an_errand_for_a_phone_that_is_away_stays_asked_for_when_its_person_leav
         _, said = asked.communicate(timeout=30)
         assert asked.returncode == 130
         assert "It stays asked for until" in said
-        assert client.device("bench-a").errands[0].finished_at is None
+        assert client.device("bench-a").device_actions[0].finished_at is None

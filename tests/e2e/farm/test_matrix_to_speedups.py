@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.processes import journal
 from farm.core.base.ids import MatrixId
 from farm.variants.model_zoo import recipes_of
@@ -48,7 +48,7 @@ class Lab:
     """A farm with real variants, and one agent with two phones that share this machine's CPU."""
 
     farm: FarmProcess
-    phones: list[PhoneHandle]
+    phones: list[VirtualDeviceHandle]
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ def test_every_file_travels_to_each_phone_once(attempts: list[dict[str, Any]]) -
 @pytest.mark.invariant("I8", "I18")
 def test_phones_that_share_a_cpu_never_run_at_the_same_time(lab: Lab, attempts: list[dict[str, Any]]) -> None:
     spans = runs_of(lab.phones)
-    assert journal.overlaps(spans) == []
+    assert journal.overlapping_runs(spans) == []
     # The journal looks ten times a second.
     long_enough = [each for each in attempts if each["evidence"]["exit"]["duration_s"] > 0.5]
     assert len(long_enough) >= 15

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.runs.measurement import Outcome
-from farm.database.tables import duties, measurements
+from farm.database.tables import leader_leases, measurements
 from tests.support.database.postgres import PostgresServer
 from tests.support.fakes import STARTS, matrix_spec, stand_in_model, steady_program
 from tests.support.farm.processes import (
@@ -36,7 +36,7 @@ class Lab:
     first: FarmProcess
     second: FarmProcess
     agent: AgentProcess
-    phones: list[PhoneHandle]
+    phones: list[VirtualDeviceHandle]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def finished(farm: FarmProcess) -> int:
 
 def holder(farm: FarmProcess) -> str:
     with farm.database.engine.connect() as connection:
-        return str(connection.execute(sa.select(duties.c.holder)).scalar_one())
+        return str(connection.execute(sa.select(leader_leases.c.holder)).scalar_one())
 
 
 def starts(lab: Lab) -> list[tuple[str, str]]:

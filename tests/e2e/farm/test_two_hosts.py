@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.runs.measurement import Outcome
 from farm.database.tables import attempts, events
 from farm.wire.documents.devices import DeviceView
@@ -38,11 +38,11 @@ class Lab:
 
     farm: FarmProcess
     #: One phone on each host.
-    one: PhoneHandle
-    two: PhoneHandle
+    one: VirtualDeviceHandle
+    two: VirtualDeviceHandle
     folder: Path
 
-    def device(self, phone: PhoneHandle) -> DeviceView:
+    def device(self, phone: VirtualDeviceHandle) -> DeviceView:
         with self.farm.client() as client:
             return next(each for each in client.devices() if each.device_id == phone.serial)
 
@@ -53,7 +53,7 @@ class Lab:
         with self.farm.client() as client:
             return Counter(job.outcome for job in client.jobs(matrix_id))
 
-    def attempts(self, phone: PhoneHandle) -> Sequence[sa.Row[Any]]:
+    def attempts(self, phone: VirtualDeviceHandle) -> Sequence[sa.Row[Any]]:
         """Every attempt there was on a phone, with what came of it."""
         wanted = sa.select(attempts).where(attempts.c.device_id == phone.serial)
         return self.query(wanted.order_by(attempts.c.attempt_id))
@@ -62,14 +62,14 @@ class Lab:
         with self.farm.database.engine.connect() as connection:
             return connection.execute(wanted).all()
 
-    def agent(self, host: str, phones: Sequence[PhoneHandle]) -> "JoinedAgent":
+    def agent(self, host: str, phones: Sequence[VirtualDeviceHandle]) -> "JoinedAgent":
         return JoinedAgent(self.folder / host, phones)
 
 
 class JoinedAgent(AgentProcess):
     """An agent that runs by `farm agent run` with what joining kept; its environment names its phones."""
 
-    def __init__(self, folder: Path, phones: Sequence[PhoneHandle]) -> None:
+    def __init__(self, folder: Path, phones: Sequence[VirtualDeviceHandle]) -> None:
         addresses = ",".join(phone.address for phone in phones)
         environment = {"FARM_AGENT_ADB_CONNECT": addresses, "FARM_AGENT_ADB_USB": "0"}
         command = [*FARM, "agent", "run", "--data-dir", str(folder)]
@@ -143,7 +143,7 @@ def test_two_hosts_share_a_matrix_and_a_phone_that_moves_works_on_at_the_other(l
         assert len(client.devices()) == 2
 
 
-def leave_something_behind(phone: PhoneHandle, fence: int) -> Path:
+def leave_something_behind(phone: VirtualDeviceHandle, fence: int) -> Path:
     """A run's folder that the old host never came to remove."""
     run = phone.state / "data" / "local" / "tmp" / "benchfarm" / "runs" / str(fence)
     # It may be there already: a job is settled before its phone is clean, and the agent was stopped.

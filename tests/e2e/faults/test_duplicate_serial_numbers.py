@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from tests.support.fakes import STARTS, matrix_spec, stand_in_model, steady_program
 from tests.support.farm.processes import (
     AgentProcess,
@@ -23,11 +23,11 @@ class NamingAgent(AgentProcess):
     """An agent whose phones have names by their places from some life on."""
 
     def name(self, names: str) -> None:
-        self._environment["FARM_AGENT_PHONE_NAMES"] = names
+        self._environment["FARM_AGENT_DEVICE_NAMES"] = names
 
 
 @pytest.fixture
-def twins(tmp_path: Path) -> Iterator[list[PhoneHandle]]:
+def twins(tmp_path: Path) -> Iterator[list[VirtualDeviceHandle]]:
     """Phones that both say they are the same one."""
     folders = [tmp_path / name for name in ("a", "b")]
     for folder in folders:
@@ -40,7 +40,7 @@ def twins(tmp_path: Path) -> Iterator[list[PhoneHandle]]:
 @pytest.mark.invariant("I21")
 @pytest.mark.fault(21)
 def test_phones_of_one_serial_number_get_no_work_and_an_alarm_until_their_places_have_names(
-    tmp_path: Path, twins: list[PhoneHandle]
+    tmp_path: Path, twins: list[VirtualDeviceHandle]
 ) -> None:
     one, two = twins
     assert one.serial == two.serial
@@ -53,7 +53,7 @@ def test_phones_of_one_serial_number_get_no_work_and_an_alarm_until_their_places
             # A round is made once a minute, and one may just have been.
             alarms = eventually(lambda: client.alarms(), "somebody is called", within_s=120)
             assert [(alarm.kind, alarm.subject_id) for alarm in alarms] == [("identity_clash", one.serial)]
-            assert "FARM_AGENT_PHONE_NAMES" in alarms[0].hint
+            assert "FARM_AGENT_DEVICE_NAMES" in alarms[0].hint
             (refused,) = client.devices()
             assert refused.presence == "offline"
             assert {one.address, two.address} <= set((refused.detail or "").replace(",", "").split())

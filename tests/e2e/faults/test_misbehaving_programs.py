@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.processes import journal
 from farm.cli.jobs.attempt_report import attempt_report
 from farm.core.errors import Blame
@@ -30,10 +30,12 @@ class Lab:
     """A farm and one agent with two phones, of which one runs commands in mksh as Android does."""
 
     farm: FarmProcess
-    phone: PhoneHandle
-    mksh_phone: PhoneHandle | None
+    phone: VirtualDeviceHandle
+    mksh_phone: VirtualDeviceHandle | None
 
-    def ended_job(self, phone: PhoneHandle, *, timeout_s: float = 60.0) -> tuple[JobView, AttemptView]:
+    def ended_job(
+        self, phone: VirtualDeviceHandle, *, timeout_s: float = 60.0
+    ) -> tuple[JobView, AttemptView]:
         """The one job of a matrix of one run with the program registered last, and its one attempt."""
         spec = matrix_spec(
             devices={"device_id": phone.serial},
@@ -94,14 +96,14 @@ def test_a_program_that_misbehaves_is_named_with_what_it_did_and_a_hint(
 
 def test_after_all_that_the_phone_is_healthy_empty_and_of_use(lab: Lab) -> None:
     path = lab.phone.state / journal.FILE
-    eventually(lambda: not journal.open_entries(path), "nothing of a run lives on")
+    eventually(lambda: not journal.open_runs(path), "nothing of a run lives on")
     with lab.farm.client() as client:
         (device,) = [each for each in client.devices() if each.device_id == lab.phone.serial]
     assert (device.presence, device.health) == ("online", "good")
     lab.farm.register_program(steady_program(0.1))
     job, attempt = lab.ended_job(lab.phone)
     assert (job.outcome, attempt.quality) == ("succeeded", "valid")
-    assert journal.overlaps(runs_of([lab.phone])) == []
+    assert journal.overlapping_runs(runs_of([lab.phone])) == []
 
 
 def test_a_phone_whose_commands_run_in_mksh_measures_like_any_other(lab: Lab) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from farm.database.tables import attempts, events, incidents
 from tests.support.fakes import STARTS, matrix_spec, stand_in_model, steady_program
@@ -27,7 +27,7 @@ def rows(farm: FarmProcess, wanted: sa.Select[tuple[object, ...]]) -> list[tuple
         return [tuple(row) for row in connection.execute(wanted)]
 
 
-def has_begun(phone: PhoneHandle) -> bool:
+def has_begun(phone: VirtualDeviceHandle) -> bool:
     return (phone.state / STARTS).exists()
 
 
@@ -53,14 +53,16 @@ def test_phones_that_vanish_together_in_their_runs_are_one_incident_and_none_of_
                 set_faults(phone.state, Faults(vanish=True))
             names = sorted(phone.serial for phone in phones)
             kinds = sa.select(incidents.c.kind, incidents.c.devices).order_by(incidents.c.incident_id)
-            eventually(lambda: ("phones_together", names) in rows(farm, kinds), "an incident of all three")
+            eventually(
+                lambda: ("correlated_failures", names) in rows(farm, kinds), "an incident of all three"
+            )
             ends = sa.select(attempts.c.code, attempts.c.blame).where(attempts.c.blame.is_not(None))
             eventually(lambda: len(rows(farm, ends)) == PHONES, "their runs are given up", within_s=200)
             assert set(rows(farm, ends)) == {("host.incident", "host")}
             for phone in phones:
                 set_faults(phone.state, Faults())
             eventually(lambda: are_at_work(farm), "all have work again", within_s=90)
-        assert rows(farm, kinds) == [("phones_together", names)]
+        assert rows(farm, kinds) == [("correlated_failures", names)]
         changes = sa.select(events.c.to_state).where(events.c.kind == "device_health_changed")
         assert rows(farm, changes) == [("good",)] * PHONES
         check_invariants(farm.database_path)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from agents.virtual.state.profile import soc_of
+from agents.virtual.state.profile import host_soc
 from farm.cli.shell.main import app
 from tests.e2e.pages.console_page import console, steps
 
@@ -25,7 +25,7 @@ def test_the_phones_page_is_as_it_says(tmp_path: Path) -> None:
     phones = desk / "farm-data" / "virtual"
     phones.mkdir(parents=True)
     (phones / "suffix").write_text("desk")
-    _, soc = soc_of(Path("/proc/cpuinfo").read_text())
+    _, soc = host_soc(Path("/proc/cpuinfo").read_text())
     environment = {"FARM_PORT": "0", "FARM_USER": "ann", "FARM_AGENT_HOST": "desk"}
     here = {
         "AMD EPYC": soc,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.virtual.pool import start_phones, stop_phones
-from agents.virtual.state.profile import soc_of
+from agents.virtual.pool import start_devices, stop_devices
+from agents.virtual.state.profile import host_soc
 from tests.e2e.pages.console_page import console, steps
 from tests.support.faults.port_faults import held_port
 
@@ -25,7 +25,7 @@ def page(name: str) -> str:
 
 def said_here(folder: Path) -> dict[str, str]:
     """What the pages say of the machine they were written on, and what is so here."""
-    _, soc = soc_of(Path("/proc/cpuinfo").read_text())
+    _, soc = host_soc(Path("/proc/cpuinfo").read_text())
     return {"AMD EPYC": soc, "/home/ann/desk": str(folder), "/home/ann/benchfarm": str(ROOT)}
 
 
@@ -47,11 +47,11 @@ def name_phones(folder: Path) -> Path:
 @contextmanager
 def phones_on_tcp(folder: Path) -> Iterator[dict[str, str]]:
     """Two phones, by the addresses that the page has for them."""
-    phones = start_phones(2, name_phones(folder))
+    phones = start_devices(2, name_phones(folder))
     try:
         yield {f"10.0.0.2{number}:5555": phone.address for number, phone in enumerate(phones, 1)}
     finally:
-        stop_phones(folder)
+        stop_devices(folder)
 
 
 # Some 50 runs and two exports of a model: they take ten times as long on a busy machine.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents.device.paths import cache_folder
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.base.ids import digest_of
 from tests.support.fakes import failing_program, stand_in_model, unsteady_program
 from tests.support.farm.processes import (
@@ -41,7 +41,7 @@ last='Main run finished. Microseconds per iter: 1100. Iters per second: 909.091'
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FarmProcess, PhoneHandle]]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FarmProcess, VirtualDeviceHandle]]:
     folder = tmp_path_factory.mktemp("lab")
     with (
         running_farm(FarmProcess(folder / "farm")) as farm,
@@ -79,7 +79,7 @@ def bundle_folder(folder: Path, *, numbers: str) -> Path:
 
 
 def test_a_bundle_is_registered_and_tried_and_its_shared_files_are_on_the_phone_once(
-    lab: tuple[FarmProcess, PhoneHandle], tmp_path: Path
+    lab: tuple[FarmProcess, VirtualDeviceHandle], tmp_path: Path
 ) -> None:
     farm, phone = lab
     for numbers in ("1000\n1100\n1200\n", "1100\n1100\n1100\n"):
@@ -102,7 +102,7 @@ def test_a_bundle_is_registered_and_tried_and_its_shared_files_are_on_the_phone_
 
 
 def test_a_program_that_fails_is_shown_with_why_and_its_blame_as_exit_code(
-    lab: tuple[FarmProcess, PhoneHandle], tmp_path: Path
+    lab: tuple[FarmProcess, VirtualDeviceHandle], tmp_path: Path
 ) -> None:
     farm, phone = lab
     program = tmp_path / "bench"
@@ -115,7 +115,7 @@ def test_a_program_that_fails_is_shown_with_why_and_its_blame_as_exit_code(
 
 
 def test_a_run_that_is_too_noisy_is_shown_as_such_and_not_repeated(
-    lab: tuple[FarmProcess, PhoneHandle], tmp_path: Path
+    lab: tuple[FarmProcess, VirtualDeviceHandle], tmp_path: Path
 ) -> None:
     farm, phone = lab
     program = tmp_path / "bench"
@@ -139,7 +139,7 @@ def test_a_run_that_is_too_noisy_is_shown_as_such_and_not_repeated(
     ],
 )
 def test_what_cannot_be_tried_is_the_users_fault_with_a_hint(
-    lab: tuple[FarmProcess, PhoneHandle], words: tuple[str, ...], said: str
+    lab: tuple[FarmProcess, VirtualDeviceHandle], words: tuple[str, ...], said: str
 ) -> None:
     farm, phone = lab
     named = [phone.serial if word == "PHONE" else word for word in words]
@@ -150,7 +150,7 @@ def test_what_cannot_be_tried_is_the_users_fault_with_a_hint(
 
 
 def test_a_matrix_of_a_script_for_any_phone_runs_where_nothing_was_built(
-    lab: tuple[FarmProcess, PhoneHandle], tmp_path: Path
+    lab: tuple[FarmProcess, VirtualDeviceHandle], tmp_path: Path
 ) -> None:
     farm, phone = lab
     definition = tmp_path / "hello.yaml"

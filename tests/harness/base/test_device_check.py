@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.plan import PlanFile
-from farm.harness.base.device_check import failure, golden_time, plan
+from farm.harness.base.device_check import failure, plan, reference_time
 from farm.services.checks.checks import check_program
 
 #: Of a phone whose date knows nanoseconds, and of one whose date prints the N.
@@ -39,7 +39,7 @@ def evidence(stdout: str, code: int = 23) -> Evidence:
 
 
 def test_a_golden_run_takes_what_the_fastest_of_its_passes_took() -> None:
-    took = golden_time(evidence(BY_DATE))
+    took = reference_time(evidence(BY_DATE))
     assert took is not None
     assert took.value_ns == 20e6
     assert took.passes_ns == (21e6, 20e6, 21e6)
@@ -47,33 +47,33 @@ def test_a_golden_run_takes_what_the_fastest_of_its_passes_took() -> None:
 
 
 def test_uptime_is_read_where_date_knows_no_nanoseconds() -> None:
-    took = golden_time(evidence(BY_UPTIME))
+    took = reference_time(evidence(BY_UPTIME))
     assert took is not None
     assert (took.value_ns, took.cores) == (100e6, "any")
 
 
 def test_a_clock_that_was_set_during_a_pass_spoils_that_pass_only() -> None:
     text = BY_DATE + "golden 4 1779870001390000000 1779870001390000001\ngolden 4 1779870005000000000 1\n"
-    took = golden_time(evidence(text))
+    took = reference_time(evidence(text))
     assert took is not None
     assert took.value_ns == 20e6
 
 
 @pytest.mark.parametrize("text", ["", "golden 4 8 8\n", "golden 4 9 8\n", "golden_failed 1\n" + BY_DATE])
 def test_a_golden_run_that_did_not_end_or_took_no_time_tells_nothing(text: str) -> None:
-    assert golden_time(evidence(text)) is None
+    assert reference_time(evidence(text)) is None
 
 
 @given(st.text())
 def test_whatever_a_phone_prints_a_golden_time_is_positive_or_none(text: str) -> None:
     for printed in (text, BY_DATE[: len(text) * 7] + text, "golden " + text):
-        took = golden_time(evidence(printed))
+        took = reference_time(evidence(printed))
         assert took is None or took.value_ns > 0
 
 
 @given(st.integers(0, len(BY_DATE)))
 def test_a_text_cut_anywhere_is_read_as_far_as_it_goes(length: int) -> None:
-    took = golden_time(evidence(BY_DATE[:length].replace("\n", "\r\n")))
+    took = reference_time(evidence(BY_DATE[:length].replace("\n", "\r\n")))
     assert took is None or took.value_ns > 0
 
 
@@ -119,7 +119,7 @@ def test_the_script_passes_and_times_itself_in_nanoseconds(tmp_path: Path) -> No
     done, payload = run_script(tmp_path, path=SYSTEM)
     program = PlanFile(name="program", digest="0" * 64, size_bytes=1, executable=True)
     assert failure(plan(program, payload), done) is None
-    took = golden_time(done)
+    took = reference_time(done)
     assert took is not None
     assert len(took.passes_ns) == 5
     assert "golden_clock date" in done.stdout

@@ -2,8 +2,8 @@
 
 import pytest
 
-from farm.core.runs.placement import placement_words
-from farm.harness.executorch.executorch_inspector import inspected
+from farm.core.runs.placement import placement_text
+from farm.harness.executorch.executorch_inspector import inspector_table_rows
 from farm.harness.executorch.output import inspector_rows
 from farm.harness.executorch.placement import executorch_placement
 
@@ -79,7 +79,7 @@ def test_operators_are_counted_once_and_no_call_that_holds_them(text: str) -> No
     found = executorch_placement(text)
     assert found is not None
     assert {share.by: share.nodes for share in found.shares} == {"XnnpackBackend": 1, "portable": 1}
-    assert placement_words(found) == "cpu 2/2"
+    assert placement_text(found) == "cpu 2/2"
 
 
 def test_a_delegate_that_tells_nothing_of_its_inside_has_its_calls() -> None:
@@ -101,7 +101,7 @@ def test_cycles_are_no_time() -> None:
     heading = "event_block_name  event_name  avg (cycles)  op_types  is_delegated_op"
     text = f"{heading}\nExecute  add  2500  []  True\n"
     assert inspector_rows(text) == []
-    assert [row.event for row in inspected(text)] == ["add"]
+    assert [row.event for row in inspector_table_rows(text)] == ["add"]
 
 
 def test_of_several_figures_without_a_heading_none_is_the_average() -> None:
@@ -115,4 +115,4 @@ def test_a_row_of_many_figures_or_blanks_is_gone_through_once() -> None:
     """Of either kind a full output took hours."""
     heading = "event_block_name  event_name  avg (ms)  is_delegated_op\n"
     rows = ["a  b" + "  1" * 100 + "  xTrue True x y", "a" + " " * 380 + "True b c"]
-    assert inspected(heading + "\n".join(rows * 500)) == []
+    assert inspector_table_rows(heading + "\n".join(rows * 500)) == []

@@ -4,7 +4,7 @@ import pytest
 
 from farm.core.runs.measurement import Outcome
 from farm.harness.failures.classification import classify
-from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
 from tests.support.harness import run_samples as sample
 
 TOO_NEW, NO_MEMORY = "variant.too_new", "run.out_of_memory"
@@ -142,7 +142,7 @@ def test_what_ended_a_run_is_told_by_its_words(code: int, said: str, expected: s
     ],
 )
 def test_what_is_said_on_the_way_does_not_hide_what_ended_it(code: int, said: str, expected: str) -> None:
-    found = classify(sample.evidence(code=code, stderr=f"{said}\n"), signs=RUNTIME_SIGNS)
+    found = classify(sample.evidence(code=code, stderr=f"{said}\n"), signs=RUNTIME_PATTERNS)
     assert found is not None
     assert found.code == expected
 
@@ -151,8 +151,10 @@ def test_a_library_that_the_shell_may_not_load_does_not_hide_what_ended_the_run(
     said = (
         'dlopen failed: library "libOpenCL.so" needed by "./a" is not accessible for the namespace "default"'
     )
-    crashed = classify(sample.evidence(code=139, stderr=f"{said}\nSegmentation fault\n"), signs=RUNTIME_SIGNS)
-    ended = classify(sample.evidence(code=1, stderr=f"{said}\n"), signs=RUNTIME_SIGNS)
+    crashed = classify(
+        sample.evidence(code=139, stderr=f"{said}\nSegmentation fault\n"), signs=RUNTIME_PATTERNS
+    )
+    ended = classify(sample.evidence(code=1, stderr=f"{said}\n"), signs=RUNTIME_PATTERNS)
     assert crashed is not None
     assert ended is not None
     assert (crashed.code, ended.code) == ("run.crashed", "run.backend_failed")
@@ -226,7 +228,7 @@ def test_a_library_that_the_shell_may_not_load_does_not_hide_what_ended_the_run(
 )
 def test_runtimes_say_why_they_run_nothing(code: int, said: str, expected: str) -> None:
     found = classify(
-        sample.evidence(code=code, stderr=f"something before\n{said}\nAborted\n"), signs=RUNTIME_SIGNS
+        sample.evidence(code=code, stderr=f"something before\n{said}\nAborted\n"), signs=RUNTIME_PATTERNS
     )
     assert found is not None
     assert (found.code, found.line) == (expected, said.strip())

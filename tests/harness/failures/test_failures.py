@@ -6,10 +6,10 @@ import pytest
 
 from farm.core.base.ids import digest_of
 from farm.core.errors import Blame, ControlImpossible
-from farm.core.runs.evidence import Evidence, Trouble
+from farm.core.runs.evidence import Evidence, RunError
 from farm.core.runs.measurement import Outcome
 from farm.harness.failures.classification import classify
-from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
 from tests.support.harness import run_samples as sample
 
 LINKER = 'CANNOT LINK EXECUTABLE "./sbt": library "libvendor.so" not found: needed by main executable'
@@ -17,7 +17,7 @@ THROWN = "terminate called after throwing an instance of 'c10::Error'\n  what():
 
 
 def test_trouble_of_the_agent_keeps_its_code_and_blame() -> None:
-    trouble = Trouble(
+    trouble = RunError(
         code="device.offline", blame=Blame.DEVICE, transient=True, message="gone", hint="plug it in"
     )
     failure = classify(Evidence(fence=7, trouble=trouble))
@@ -32,7 +32,7 @@ def test_trouble_of_the_agent_keeps_its_code_and_blame() -> None:
 
 def test_what_a_phone_can_never_be_set_to_is_unsupported_there() -> None:
     error = ControlImpossible("phone-1 has no root, which its clocks and cores cannot be set without")
-    trouble = Trouble(
+    trouble = RunError(
         code=error.code,
         blame=error.blame,
         transient=error.transient,
@@ -231,7 +231,7 @@ def test_a_program_that_dies_in_silence_is_said_to_have_printed_nothing() -> Non
     ],
 )
 def test_what_phone_and_host_say_of_it_is_heard(said: str, code: str, outcome: Outcome, blame: Blame) -> None:
-    failure = classify(sample.evidence(code=1, stderr=f"first\n{said}\n"), signs=RUNTIME_SIGNS)
+    failure = classify(sample.evidence(code=1, stderr=f"first\n{said}\n"), signs=RUNTIME_PATTERNS)
     assert failure is not None
     assert (failure.code, failure.outcome, failure.blame, failure.line) == (code, outcome, blame, said)
 
@@ -259,7 +259,7 @@ def test_a_warning_of_the_linker_is_no_failure_to_link() -> None:
 def test_an_endless_line_is_cut_and_gone_through_once(words: str) -> None:
     # A pattern that starts over at every place of it would take hours, and the test's time is limited.
     long = words * (1_000_000 // len(words))
-    failure = classify(sample.evidence(code=1, stderr=long), signs=RUNTIME_SIGNS)
+    failure = classify(sample.evidence(code=1, stderr=long), signs=RUNTIME_PATTERNS)
     assert failure is not None
     assert failure.line is not None
     assert len(failure.line) == 400

@@ -4,7 +4,7 @@ import pytest
 
 from farm.core.runs.measurement import Outcome
 from farm.harness.failures.classification import classify
-from farm.harness.failures.generic_patterns import PHONE_SIGNS
+from farm.harness.failures.generic_patterns import DEVICE_PATTERNS
 from tests.support.harness import run_samples as sample
 
 ABI, LAYOUT, MEMORY, KILLED = "run.wrong_abi", "run.wrong_layout", "run.out_of_memory", "run.killed"
@@ -48,7 +48,7 @@ LINK = 'CANNOT LINK EXECUTABLE "./a":'
     ],
 )
 def test_a_program_that_came_to_nothing_is_told_by_its_words(code: int, said: str, expected: str) -> None:
-    found = classify(sample.evidence(code=code, stderr=f"{said}\n"), signs=PHONE_SIGNS)
+    found = classify(sample.evidence(code=code, stderr=f"{said}\n"), signs=DEVICE_PATTERNS)
     assert found is not None
     assert (found.code, found.line) == (expected, said.strip())
 

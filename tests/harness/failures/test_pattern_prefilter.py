@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from farm.harness.base import log_lines
-from farm.harness.base.log_lines import LogLine, matching
+from farm.harness.base.log_lines import LogLine, matching_lines
 from farm.harness.executorch import placement as executorch_placement
-from farm.harness.failures.generic_patterns import SIGNS
-from farm.harness.failures.pattern_prefilter import Sieve, find_sieve, sieve_of
-from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.failures.generic_patterns import GENERIC_PATTERNS
+from farm.harness.failures.pattern_prefilter import PatternPrefilter, find_prefilter, pattern_prefilter
+from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
 from farm.harness.nnapi import armnn, hardware_counter
 from farm.harness.nnapi import placement as nnapi_placement
 from farm.harness.onnxruntime import placement as onnxruntime_placement
@@ -33,7 +33,7 @@ PLACEMENT_READERS: tuple[ModuleType, ...] = (
     tflite_placement,
     torch_placement,
 )
-EVERY_SIGN = [*SIGNS, *RUNTIME_SIGNS]
+EVERY_SIGN = [*GENERIC_PATTERNS, *RUNTIME_PATTERNS]
 PATTERNS = tuple(each.pattern.pattern for each in EVERY_SIGN)
 #: A log of ordinary lines.
 LOG = "I tflite  : Node 17 of 64 ran on the CPU for 12.5 ms; device well, 0x7fff bytes free\n" * 50
@@ -41,7 +41,7 @@ LOG = "I tflite  : Node 17 of 64 ran on the CPU for 12.5 ms; device well, 0x7fff
 
 def test_an_ordinary_log_is_searched_for_hardly_any_sign() -> None:
     """For each of some hundred signs by itself the farm took twenty seconds for a full output."""
-    assert len(sieve_of(PATTERNS).possible(LOG)) <= 5
+    assert len(pattern_prefilter(PATTERNS).possible(LOG)) <= 5
 
 
 @pytest.mark.parametrize("place", range(len(PATTERNS)))
@@ -51,23 +51,23 @@ def test_a_sign_that_is_there_is_always_looked_for(place: int, data: st.DataObje
     said = data.draw(st.from_regex(pattern, alphabet=st.characters(codec="ascii")))
     text = data.draw(st.sampled_from(("", LOG))) + said
     if pattern.search(text) is not None:
-        assert place in sieve_of(PATTERNS).possible(text)
+        assert place in pattern_prefilter(PATTERNS).possible(text)
 
 
 def test_what_no_word_tells_apart_is_always_possible() -> None:
-    assert list(Sieve(["abc", r"\d+"]).possible("nothing")) == [1]
-    assert list(Sieve(["abc"]).possible("")) == []
+    assert list(PatternPrefilter(["abc", r"\d+"]).possible("nothing")) == [1]
+    assert list(PatternPrefilter(["abc"]).possible("")) == []
 
 
 def test_halves_of_surrogate_pairs_are_no_trouble() -> None:
-    assert list(Sieve(["abc", "xyz"]).possible("\ud800 abc")) == [0]
+    assert list(PatternPrefilter(["abc", "xyz"]).possible("\ud800 abc")) == [0]
 
 
 @given(st.text())
 def test_a_negative_look_ahead_is_left_out_which_only_finds_more(text: str) -> None:
     pattern = r"CODE -(?!1001\b)|ERROR_(?!NO\w)\w"
     if re.search(pattern, text) is not None:
-        assert list(Sieve([pattern]).possible(text)) == [0]
+        assert list(PatternPrefilter([pattern]).possible(text)) == [0]
 
 
 def of_placements() -> Iterator[tuple[str, re.Pattern[str]]]:
@@ -86,7 +86,7 @@ def test_what_tells_of_a_placement_is_looked_for_where_it_may_be(
     pattern: re.Pattern[str], data: st.DataObject
 ) -> None:
     said = data.draw(st.from_regex(pattern, alphabet=st.characters(codec="ascii")))
-    sieve = find_sieve(pattern)
+    sieve = find_prefilter(pattern)
     assert sieve is None or pattern.search(said) is None or sieve.possible(f"{LOG}{said}")
 
 
@@ -95,13 +95,13 @@ def test_a_line_is_found_in_a_long_log_as_in_a_short_one() -> None:
     log = [LogLine(text=line) for line in LOG.splitlines()] * 20
     for pattern, words in (("REFUSED$", 2), (r"^Node 1\b", 1), ("(?i)was refused", 2), ("ACCEPTED", 0)):
         for lines in (told, [*log, *told], [*told, *log]):
-            assert len(list(matching(lines, re.compile(pattern)))) == words
+            assert len(list(matching_lines(lines, re.compile(pattern)))) == words
 
 
 def test_a_pattern_that_re2_does_not_take_has_no_sieve_and_one_without_case_has() -> None:
-    assert find_sieve(re.compile(r"(?<=a)b")) is None
-    assert find_sieve(re.compile("QNN", re.IGNORECASE)) is not None
+    assert find_prefilter(re.compile(r"(?<=a)b")) is None
+    assert find_prefilter(re.compile("QNN", re.IGNORECASE)) is not None
     log = [LogLine(text="x")] * 2000
-    assert [match[0] for _, match in matching([*log, LogLine(text="qNn")], re.compile("QNN", re.I))] == [
-        "qNn"
-    ]
+    assert [
+        match[0] for _, match in matching_lines([*log, LogLine(text="qNn")], re.compile("QNN", re.I))
+    ] == ["qNn"]

@@ -3,9 +3,9 @@
 import pytest
 
 from farm.core.runs.measurement import Outcome
-from farm.core.runs.placement import Accelerator, actual, placement_words
+from farm.core.runs.placement import Accelerator, placement_text, resolve_actual_backend
 from farm.harness.failures.classification import classify
-from farm.harness.failures.runtime_patterns import RUNTIME_SIGNS
+from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
 from farm.harness.nnapi.placement import nnapi_placement
 from farm.harness.onnxruntime.placement import ort_placement
 from farm.harness.tflite.placement import tflite_placement
@@ -30,22 +30,22 @@ QNN_SAID = "QnnLogging] QnnDsp <W> the first of many things that it has to say\n
 
 def _words(*lines: str) -> str | None:
     placement = tflite_placement("\n".join(lines))
-    return None if placement is None else placement_words(placement)
+    return None if placement is None else placement_text(placement)
 
 
 def test_newer_androids_name_the_driver_that_took_the_nodes_of_nnapi() -> None:
     finished = f"I ExecutionPlan: {FINISHED}google-edgetpu"
     placement = tflite_placement("\n".join((NNAPI_TOOK.format(60, 64), finished, finished)))
     assert placement is not None
-    assert placement_words(placement) == "npu 60/64, cpu 4"
+    assert placement_text(placement) == "npu 60/64, cpu 4"
     assert (placement.shares[0].by, placement.shares[0].partitions) == ("google-edgetpu", 3)
 
 
 def test_nnapis_own_kernels_are_named_as_well() -> None:
     placement = tflite_placement(f"{NNAPI_TOOK.format(64, 64)}\n{FINISHED}nnapi-reference")
     assert placement is not None
-    assert placement_words(placement) == "cpu 64/64"
-    assert actual(placement, "nnapi").accelerator is Accelerator.CPU
+    assert placement_text(placement) == "cpu 64/64"
+    assert resolve_actual_backend(placement, "nnapi").accelerator is Accelerator.CPU
 
 
 def test_a_driver_is_named_where_the_cpu_has_most_nodes() -> None:
@@ -69,7 +69,7 @@ def test_onnx_runtimes_nnapi_is_named_by_the_phones_log() -> None:
         QNN_TOOK.replace("QNN EP", "NNAPI").replace("QNN", "NNAPI") + f"{FINISHED}mtk-neuron\n"
     )
     assert placement is not None
-    assert placement_words(placement) == "npu 37/40, cpu 3"
+    assert placement_text(placement) == "npu 37/40, cpu 3"
 
 
 def test_what_litert_says_twice_of_its_gpu_is_counted_once() -> None:
@@ -157,7 +157,7 @@ def test_a_dispatch_whose_backend_did_not_start_took_nothing() -> None:
 def test_the_name_that_qnn_logs_under_is_no_hardware(said: str, words: str) -> None:
     placement = ort_placement(f"{QNN_TOOK}{QNN_SAID}{said}\n")
     assert placement is not None
-    assert placement_words(placement) == words
+    assert placement_text(placement) == words
 
 
 def test_placed_nodes_of_qnn_are_of_the_library_that_was_loaded() -> None:
@@ -174,7 +174,7 @@ def test_placed_nodes_of_qnn_are_of_the_library_that_was_loaded() -> None:
 def test_a_line_of_counts_may_be_wrapped_anywhere() -> None:
     placement = ort_placement(f"{QNN_TOOK}libQnnHtp.so".replace("supported by", "supported\n    by"))
     assert placement is not None
-    assert placement_words(placement) == "npu 37/40, cpu 3"
+    assert placement_text(placement) == "npu 37/40, cpu 3"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_line_of_counts_may_be_wrapped_anywhere() -> None:
     ],
 )
 def test_rarer_words_of_what_cannot_run(said: str, expected: str, outcome: Outcome) -> None:
-    found = classify(run_samples.evidence(code=1, stderr=said), signs=RUNTIME_SIGNS)
+    found = classify(run_samples.evidence(code=1, stderr=said), signs=RUNTIME_PATTERNS)
     assert found is not None
     assert (found.code, found.outcome) == (expected, outcome)
 

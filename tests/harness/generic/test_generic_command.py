@@ -3,7 +3,7 @@
 import pytest
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.runs.plan import filled_argv
+from farm.core.runs.plan import fill_argv
 from tests.harness.generic import generic_samples as sample
 
 FLAGS = {
@@ -19,7 +19,7 @@ BACKENDS = {"cpu": {}, "gpu": {"arguments": "--gpu --level ${threads}", "acceler
 def filled(backend: str = "cpu", **settings: SettingValue) -> list[str]:
     infer = sample.harness(arguments=f"{ARGUMENTS} ${{backend_arguments}}", flags=FLAGS, backends=BACKENDS)
     plan = sample.plan(infer, backend=backend, **settings)
-    return filled_argv(plan, work="/w", path_by_name={"program": "/c/infer", "model": "/c/model"})
+    return fill_argv(plan, work="/w", path_by_name={"program": "/c/infer", "model": "/c/model"})
 
 
 def test_every_placeholder_is_filled_in_where_it_stands() -> None:

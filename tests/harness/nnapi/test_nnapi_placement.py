@@ -2,10 +2,10 @@
 
 import pytest
 
-from farm.core.runs.placement import Accelerator, Placement, actual, placement_words
+from farm.core.runs.placement import Accelerator, Placement, placement_text, resolve_actual_backend
 from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.log_lines import log_lines
-from farm.harness.nnapi.placement import nnapi_offered, nnapi_placement
+from farm.harness.nnapi.placement import nnapi_accelerators, nnapi_placement
 from farm.harness.tflite.placement import tflite_placement
 
 HEAD = "08-11 07:01:02.{:03}  7001  7001 I ExecutionPlan: "
@@ -30,7 +30,7 @@ def test_each_operation_is_counted_for_its_driver(operation: str) -> None:
     text = log(
         *[BEST.format(operation, 1, "mtk-neuron_shim")] * 5, BEST.format(operation, 3, "nnapi-reference")
     )
-    assert placement_words(placed(text)) == "npu 5/6, cpu 1"
+    assert placement_text(placed(text)) == "npu 5/6, cpu 1"
 
 
 def test_the_cpu_is_named_in_three_ways() -> None:
@@ -39,7 +39,7 @@ def test_the_cpu_is_named_in_three_ways() -> None:
         BEST.format("WHILE:3", -1, "NNAPI"),
         BEST.format("ADD", 2, "nnapi-reference"),
     )
-    assert placement_words(placed(text)) == "cpu 3/3"
+    assert placement_text(placed(text)) == "cpu 3/3"
 
 
 def test_lines_that_the_log_folded_count_as_often_as_they_were_written() -> None:
@@ -47,7 +47,7 @@ def test_lines_that_the_log_folded_count_as_often_as_they_were_written() -> None
         "08-11 07:01:02.009  7001  7001 I chatty  : uid=2000(shell) /data/local/tmp/bench identical 3 lines\n"
     )
     text = log(BEST.format("MUL", 0, "qti-gpu")) + folded + log(BEST.format("MUL", 0, "qti-gpu"))
-    assert placement_words(placed(text)) == "gpu 5/5"
+    assert placement_text(placed(text)) == "gpu 5/5"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_lines_that_the_log_folded_count_as_often_as_they_were_written() -> None
     ],
 )
 def test_without_a_line_for_each_operation_the_devices_are_told(lines: list[str], words: str) -> None:
-    assert placement_words(placed(log(*lines))) == words
+    assert placement_text(placed(log(*lines))) == words
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_android_9_numbers_the_drivers_and_the_cpu_is_the_last(
         *(f"ModelBuilder::findBestDeviceForEachOperation(ADD) = {number}\n" for number in numbers),
         *(f"ExecutionStep#{at} for {name} submodel: {{}}\n" for at, name in enumerate(steps)),
     )
-    assert placement_words(placed(text)) == words
+    assert placement_text(placed(text)) == words
 
 
 def test_an_execution_that_failed_is_a_warning() -> None:
@@ -142,7 +142,7 @@ def test_a_driver_that_the_manifest_lacks_is_a_warning() -> None:
     found = placed(text)
     assert found.shares == ()
     assert "manifest" in found.warnings[0]
-    assert actual(found, "nnapi").accelerator is Accelerator.UNKNOWN
+    assert resolve_actual_backend(found, "nnapi").accelerator is Accelerator.UNKNOWN
 
 
 def test_of_two_processes_the_one_that_counts_is_taken_and_else_none() -> None:
@@ -209,7 +209,7 @@ def test_what_models_may_be_put_on_is_named_once_each() -> None:
         "INFO: NNAPI accelerators available: [acme-gpu,acme-npu,nnapi-reference]\n"
         "I tflite  : NNAPI accelerators available: [acme-gpu,acme-npu,nnapi-reference]\n"
     )
-    assert nnapi_offered(log_lines(text)) == ("acme-gpu", "acme-npu", "nnapi-reference", "acme-isp")
+    assert nnapi_accelerators(log_lines(text)) == ("acme-gpu", "acme-npu", "nnapi-reference", "acme-isp")
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_models_may_be_put_on_is_named_once_each() -> None:
     ],
 )
 def test_a_list_that_is_cut_or_empty_names_none(text: str) -> None:
-    assert nnapi_offered(log_lines(text)) == ()
+    assert nnapi_accelerators(log_lines(text)) == ()
 
 
 def test_what_was_offered_stands_beside_what_took_the_model_and_proves_nothing() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.core.runs.measurement import Reading, RunFailure
-from farm.harness.executorch.output import app_benchmark, executed, inspector_rows
+from farm.harness.executorch.output import app_benchmark, inspector_rows, reports_execution
 from farm.harness.mnn.output import mnn_output
 from farm.harness.ncnn.output import ncnn_output
 from farm.harness.registry import get_harness, harness_names
@@ -156,7 +156,7 @@ def test_executorch_times_its_executions() -> None:
 )
 def test_executorchs_older_runners_say_only_that_it_went_well(name: str) -> None:
     text = sample.captured(name)
-    assert executed(text)
+    assert reports_execution(text)
     assert "older" in sample.failure("executor_runner", text, backend="qnn").message
 
 

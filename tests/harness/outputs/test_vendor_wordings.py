@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.core.runs.placement import Accelerator, actual, placement_words
+from farm.core.runs.placement import Accelerator, placement_text, resolve_actual_backend
 from farm.harness.onnxruntime.placement import ort_placement
 from farm.harness.tflite.output import tflite_output
 from farm.harness.tflite.placement import tflite_placement
@@ -160,7 +160,7 @@ INFO: [benchmark_litert_model.h:118] Peak memory:          81.75 MB
 def test_makers_words_for_what_their_delegates_took_are_read(line: str, words: str) -> None:
     found = tflite_placement(f"EXTERNAL delegate created.\n{line}\n")
     assert found is not None
-    assert placement_words(found) == words
+    assert placement_text(found) == words
 
 
 def test_core_ml_says_its_partitions_behind_a_comma() -> None:
@@ -182,10 +182,10 @@ def test_what_two_lines_say_of_one_delegate_is_counted_once() -> None:
 
 def test_a_network_that_nxps_compiler_made_one_node_of_is_no_fall_back() -> None:
     text = "NeutronDelegate: 1 nodes delegated out of 3 nodes with 1 partitions\n"
-    ran = actual(tflite_placement(text), "external")
+    ran = resolve_actual_backend(tflite_placement(text), "external")
     assert (ran.backend, ran.accelerator) == ("external", Accelerator.NPU)
     many = tflite_placement(text.replace("1 nodes", "9 nodes").replace("of 3", "of 31"))
-    assert actual(many, "external").backend == "cpu"
+    assert resolve_actual_backend(many, "external").backend == "cpu"
 
 
 def test_a_command_that_names_the_cpu_is_no_doubt_about_it() -> None:
@@ -203,10 +203,10 @@ def test_a_context_of_qnn_is_one_node_of_its_file_and_no_fall_back() -> None:
         ("QNNExecutionProvider", None, 1),
         ("CPUExecutionProvider", 2, None),
     ]
-    assert actual(found, "qnn").backend == "qnn"
+    assert resolve_actual_backend(found, "qnn").backend == "qnn"
     alone = ort_placement(CONTEXT.partition("\n")[2])
     assert alone is not None
-    assert actual(alone, "qnn").backend == "cpu"
+    assert resolve_actual_backend(alone, "qnn").backend == "cpu"
 
 
 def test_a_summary_of_several_options_is_no_measurement_of_one() -> None:

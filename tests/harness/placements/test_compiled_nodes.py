@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.core.runs.placement import Accelerator, Placement, actual, placement_words
+from farm.core.runs.placement import Accelerator, Placement, placement_text, resolve_actual_backend
 from farm.harness.onnxruntime.placement import ort_placement
 from farm.harness.tflite.placement import tflite_placement
 
@@ -46,7 +46,7 @@ def ort(text: str) -> Placement:
 def test_an_npus_calls_are_counted_by_the_nodes_that_were_compiled_into_them() -> None:
     text = PARTITIONED.format(0, 411, 412, 2) + replacing(2, 3, "DispatchDelegate", " for subgraph 0 (main)")
     found = tflite(text)
-    assert placement_words(found) == "npu 411/412, cpu 1"
+    assert placement_text(found) == "npu 411/412, cpu 1"
     assert [share.partitions for share in found.shares] == [2, None]
     assert "selected 411 ops" in found.shares[0].line
 
@@ -58,19 +58,22 @@ def test_calls_of_what_was_compiled_elsewhere_are_no_count_of_nodes() -> None:
         "Dispatch": (None, 1),
         "XNNPACK": (3, 3),
     }
-    ran = actual(found, "npu")
+    ran = resolve_actual_backend(found, "npu")
     assert (ran.backend, ran.accelerator, found.total_nodes) == ("npu", NPU, None)
 
 
 def test_a_call_that_is_the_whole_graph_is_all_of_it() -> None:
-    assert placement_words(tflite(replacing(1, 1, "DispatchDelegate"))) == "npu 1/1"
+    assert placement_text(tflite(replacing(1, 1, "DispatchDelegate"))) == "npu 1/1"
 
 
 def test_a_dispatch_that_failed_behind_its_replacing_has_taken_nothing() -> None:
     text = replacing(1, 1, "DispatchDelegate") + NO_DISPATCH
     for rest in ("", replacing(31, 31, "TfLiteXNNPackDelegate")):
         found = tflite(text + rest)
-        assert (actual(found, "npu").backend, actual(found, "npu").accelerator) == ("cpu", CPU)
+        assert (
+            resolve_actual_backend(found, "npu").backend,
+            resolve_actual_backend(found, "npu").accelerator,
+        ) == ("cpu", CPU)
         assert any("dispatch delegate kernel" in warning for warning in found.warnings)
 
 
@@ -89,7 +92,7 @@ def test_a_dispatch_that_failed_behind_its_replacing_has_taken_nothing() -> None
     ],
 )
 def test_further_delegates_and_wordings(text: str, words: str) -> None:
-    assert placement_words(tflite(text)) == words
+    assert placement_text(tflite(text)) == words
 
 
 @pytest.mark.parametrize(
@@ -110,13 +113,13 @@ def test_a_compiled_partition_beside_the_cpus_nodes_is_no_fall_back(provider: st
         provider: (None, 1),
         "CPUExecutionProvider": (2, None),
     }
-    assert actual(found, "qnn").backend == "qnn"
+    assert resolve_actual_backend(found, "qnn").backend == "qnn"
 
 
 def test_nodes_of_a_provider_that_compiles_nothing_are_counted() -> None:
     text = PLACED.format("WebGpuExecutionProvider", 40) + PLACED.format("CPUExecutionProvider", 60)
-    assert placement_words(ort(text)) == "cpu 60/100, gpu 40"
-    assert actual(ort(text), "webgpu").backend == "cpu"
+    assert placement_text(ort(text)) == "cpu 60/100, gpu 40"
+    assert resolve_actual_backend(ort(text), "webgpu").backend == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_of_several_answers_the_one_for_the_whole_model_stands(
     answers: list[tuple[int, int, int]], words: str
 ) -> None:
     text = "".join(capability("NNAPI", *answer) for answer in answers)
-    assert placement_words(ort(text)) == words
+    assert placement_text(ort(text)) == words
 
 
 @pytest.mark.parametrize(
@@ -146,7 +149,7 @@ def test_of_several_answers_the_one_for_the_whole_model_stands(
     ],
 )
 def test_a_qnn_that_could_not_start_left_all_to_the_cpu(said: str) -> None:
-    ran = actual(ort(said), "qnn")
+    ran = resolve_actual_backend(ort(said), "qnn")
     assert (ran.backend, ran.accelerator) == ("cpu", CPU)
     assert " ".join(said.split()) in ran.proof
 
@@ -155,7 +158,7 @@ def test_nodes_that_were_all_placed_on_the_cpu_outweigh_what_a_provider_could_ta
     text = capability("NNAPI", 1, 66, 66) + (
         "[V:onnxruntime:, x] All nodes placed on [CPUExecutionProvider]. Number of nodes: 66\n"
     )
-    assert actual(ort(text), "nnapi").backend == "cpu"
+    assert resolve_actual_backend(ort(text), "nnapi").backend == "cpu"
 
 
 def test_a_provider_that_can_take_nothing_does_not_have_the_counts_of_the_next_one() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.core.runs.placement import Accelerator, Placement, Share, actual, placement_words
+from farm.core.runs.placement import Accelerator, Placement, Share, placement_text, resolve_actual_backend
 from farm.harness.base.log_lines import own_lines
 from farm.harness.nnapi.placement import nnapi_placement
 from farm.harness.onnxruntime.placement import ort_placement
@@ -33,7 +33,7 @@ def logged(*drivers: str) -> str:
 
 
 def ran(text: str, backend: str) -> tuple[str, Accelerator]:
-    found = actual(tflite_placement(text), backend)
+    found = resolve_actual_backend(tflite_placement(text), backend)
     return found.backend, found.accelerator
 
 
@@ -42,7 +42,7 @@ def test_two_models_of_one_log_are_added_up_and_one_that_is_told_twice_counts_on
     assert ran(first + second, "gpu") == ("gpu", Accelerator.GPU)
     found = tflite_placement(first + second + first)
     assert found is not None
-    assert placement_words(found) == "gpu 65/101, cpu 36"
+    assert placement_text(found) == "gpu 65/101, cpu 36"
 
 
 def test_nodes_that_were_given_back_when_a_delegate_failed_are_the_cpus() -> None:
@@ -93,9 +93,9 @@ def test_a_driver_that_failed_while_it_compiled_or_executed_is_not_what_ran(
     said: str, kind: Accelerator
 ) -> None:
     placed = logged("qti-dsp", "qti-dsp")
-    assert actual(nnapi_placement(placed), "nnapi").accelerator is Accelerator.DSP
+    assert resolve_actual_backend(nnapi_placement(placed), "nnapi").accelerator is Accelerator.DSP
     fell_back = f"06-02 10:00:02.100  811  830 I ExecutionBuilder: {said}\n"
-    found = actual(nnapi_placement(placed + fell_back), "nnapi")
+    found = resolve_actual_backend(nnapi_placement(placed + fell_back), "nnapi")
     assert found.accelerator is kind
     assert said in found.proof
 
@@ -128,8 +128,8 @@ def test_a_part_of_the_cpus_that_is_not_counted_makes_it_no_less() -> None:
         Share(accelerator=CPU, by="nnapi-reference", nodes=5, line="cpu"),
         Share(accelerator=CPU, by="kernels", line="rest"),
     )
-    assert actual(Placement(shares=shares), "nnapi").backend == "cpu"
-    assert actual(Placement(shares=shares[:1] + shares[2:]), "nnapi").backend == "nnapi"
+    assert resolve_actual_backend(Placement(shares=shares), "nnapi").backend == "cpu"
+    assert resolve_actual_backend(Placement(shares=shares[:1] + shares[2:]), "nnapi").backend == "nnapi"
 
 
 def test_a_log_of_one_process_stays_as_short_as_it_was() -> None:
@@ -154,7 +154,7 @@ def test_partitions_without_a_total_leave_the_cpu_a_part(
     text = f"{taken}, yielding {partitions} partitions.\n"
     found = tflite_placement(text)
     assert found is not None
-    assert (placement_words(found), actual(found, "gpu").backend) == (words, backend)
+    assert (placement_text(found), resolve_actual_backend(found, "gpu").backend) == (words, backend)
 
 
 def test_a_driver_that_returned_an_error_is_not_proven_by_its_name() -> None:
@@ -167,4 +167,4 @@ def test_a_driver_that_returned_an_error_is_not_proven_by_its_name() -> None:
 def test_another_programs_option_is_no_provider_that_was_taken() -> None:
     found = ort_placement(STARTED)
     assert found is not None
-    assert actual(found, "qnn").accelerator is UNKNOWN
+    assert resolve_actual_backend(found, "qnn").accelerator is UNKNOWN

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from farm.core.runs.placement import Placement, actual, placement_words
+from farm.core.runs.placement import Placement, placement_text, resolve_actual_backend
 from farm.harness.base.log_lines import log_lines
 from farm.harness.executorch.placement import executorch_placement
 from farm.harness.nnapi.armnn import armnn_placement
 from farm.harness.nnapi.hardware_counter import counted_placements
-from farm.harness.nnapi.placement import nnapi_offered, nnapi_placement
+from farm.harness.nnapi.placement import nnapi_accelerators, nnapi_placement
 from farm.harness.onnxruntime.placement import ort_placement
 from farm.harness.tflite.placement import tflite_placement
 from farm.harness.torch.placement import pytorch_vulkan_placement
@@ -72,8 +72,8 @@ def test_no_parser_raises_on_any_capture(parse: Callable[[str], object]) -> None
 def test_what_a_delegate_took(name: str, asked: str, backend: str, words: str) -> None:
     found = tflite_placement(captured(name))
     assert found is not None
-    assert placement_words(found) == words
-    assert actual(found, asked).backend == backend
+    assert placement_text(found) == words
+    assert resolve_actual_backend(found, asked).backend == backend
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_a_delegate_took(name: str, asked: str, backend: str, words: str) -
 def test_what_was_made_or_asked_for_only_stays_unknown(name: str, parse: Parser, by: str) -> None:
     found = parse(captured(name))
     assert found is not None
-    assert actual(found, "asked").accelerator == "unknown"
+    assert resolve_actual_backend(found, "asked").accelerator == "unknown"
     assert found.shares[0].by.startswith(by)
 
 
@@ -139,4 +139,4 @@ def test_a_driver_without_its_manifest_and_operators_that_are_refused_are_warned
 )
 def test_the_accelerators_that_there_are_are_named(name: str, offered: str) -> None:
     text = captured(f"accelerator/{name}.txt")
-    assert nnapi_offered(log_lines(text)) == tuple(offered.split(","))
+    assert nnapi_accelerators(log_lines(text)) == tuple(offered.split(","))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from farm.core.runs.placement import Placement, actual, nodes_by_accelerator, placement_words
+from farm.core.runs.placement import Placement, nodes_by_accelerator, placement_text, resolve_actual_backend
 from farm.harness.base.log_lines import log_lines
 from farm.harness.executorch.placement import executorch_placement
 from farm.harness.nnapi.armnn import armnn_placement
@@ -60,11 +60,11 @@ def test_no_text_makes_a_parser_raise(
     parse: Callable[[str], Placement | None], text: str, asked: str
 ) -> None:
     found = parse(text)
-    ran = actual(found, asked)
+    ran = resolve_actual_backend(found, asked)
     assert ran.proof
     if found is not None:
         assert found.shares or found.warnings
-        assert placement_words(found)
+        assert placement_text(found)
         assert all(nodes is None or nodes > 0 for nodes in nodes_by_accelerator(found).values())
         assert all(share.line for share in found.shares)
 
@@ -83,7 +83,7 @@ def test_a_text_that_is_cut_anywhere_is_read_as_far_as_it_goes(
 @example(text="")
 def test_a_table_of_counters_never_raises(text: str) -> None:
     for found in counted_placements(text).values():
-        assert placement_words(found)
+        assert placement_text(found)
 
 
 @given(text=TEXTS)
@@ -100,5 +100,5 @@ def test_a_backend_ran_when_most_nodes_did_not_come_back_to_the_cpu(count: int, 
     )
     found = tflite_placement(text)
     assert found is not None
-    ran = actual(found, "hexagon")
+    ran = resolve_actual_backend(found, "hexagon")
     assert (ran.backend == "hexagon") is (count > 0 and 2 * count >= total)

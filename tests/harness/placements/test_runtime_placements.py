@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.core.runs.placement import Accelerator, actual, placement_words
+from farm.core.runs.placement import Accelerator, placement_text, resolve_actual_backend
 from farm.harness.executorch.placement import executorch_placement
 from farm.harness.nnapi.armnn import armnn_placement
 from farm.harness.nnapi.hardware_counter import counted_placements
@@ -29,11 +29,11 @@ def test_what_a_provider_can_take_is_read_on_one_line_or_wrapped(between: str) -
         "CPUExecutionProvider": (20, None),
     }
     assert found.total_nodes == 120
-    assert actual(found, "nnapi").accelerator is UNKNOWN
+    assert resolve_actual_backend(found, "nnapi").accelerator is UNKNOWN
 
 
 def test_a_provider_that_can_take_nothing_is_a_fall_back() -> None:
-    ran = actual(ort_placement(ON_ONE_LINE.format(0, 120, 0)), "nnapi")
+    ran = resolve_actual_backend(ort_placement(ON_ONE_LINE.format(0, 120, 0)), "nnapi")
     assert (ran.backend, ran.accelerator) == ("cpu", CPU)
 
 
@@ -47,7 +47,7 @@ def test_nnapi_log_in_the_same_text_names_the_driver() -> None:
     text = ON_ONE_LINE.format(1, 4, 4) + (
         "I ExecutionPlan: ModelBuilder::findBestDeviceForEachOperation(ADD) = 0 (google-edgetpu)\n" * 4
     )
-    assert actual(ort_placement(text), "nnapi").accelerator is NPU
+    assert resolve_actual_backend(ort_placement(text), "nnapi").accelerator is NPU
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_nnapi_log_in_the_same_text_names_the_driver() -> None:
     ],
 )
 def test_providers_of_onnx_runtime(text: str, backend: str, ran: str, kind: Accelerator) -> None:
-    found = actual(ort_placement(text), backend)
+    found = resolve_actual_backend(ort_placement(text), backend)
     assert (found.backend, found.accelerator) == (ran, kind)
 
 
@@ -134,7 +134,7 @@ def test_providers_of_onnx_runtime(text: str, backend: str, ran: str, kind: Acce
     ],
 )
 def test_backends_of_executorch(text: str, backend: str, kind: Accelerator) -> None:
-    found = actual(executorch_placement(text), backend)
+    found = resolve_actual_backend(executorch_placement(text), backend)
     assert (found.backend, found.accelerator) == (backend, kind)
 
 
@@ -142,7 +142,7 @@ def test_calls_that_are_counted_leave_the_rest_to_the_portable_kernels() -> None
     found = executorch_placement("backend: XnnpackBackend\ndelegate calls: 3 of 5\n")
     assert found is not None
     assert {share.by: share.nodes for share in found.shares} == {"XnnpackBackend": 3, "portable": 2}
-    none = actual(executorch_placement("delegate calls: 0\n"), "xnnpack")
+    none = resolve_actual_backend(executorch_placement("delegate calls: 0\n"), "xnnpack")
     assert none.backend == "cpu"
 
 
@@ -182,7 +182,7 @@ def test_an_inspector_table_counts_what_was_delegated() -> None:
 def test_backends_of_arm_nn(text: str, words: str, warned: bool) -> None:
     found = armnn_placement(text)
     assert found is not None
-    assert placement_words(found) == words
+    assert placement_text(found) == words
     assert bool(found.warnings) is warned
 
 
@@ -196,11 +196,11 @@ def test_a_counter_of_the_hardware_decides_over_what_a_delegate_says() -> None:
         "edgetpu-dyn           911.0       7.012      1.0x        33/33      1          0\n"
     )
     found = counted_placements(text)
-    assert {backend: placement_words(each) for (_, backend), each in found.items()} == {
+    assert {backend: placement_text(each) for (_, backend), each in found.items()} == {
         "cpu-1thr": "cpu 33/33",
         "edgetpu": "npu 32/33, cpu 1",
         "edgetpu-dyn": "cpu 33/33",
     }
     silent = found["squeezenet_int8.tflite", "edgetpu-dyn"]
-    assert actual(silent, "edgetpu").backend == "cpu"
+    assert resolve_actual_backend(silent, "edgetpu").backend == "cpu"
     assert "counted no inference" in silent.warnings[0]

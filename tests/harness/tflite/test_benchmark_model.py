@@ -8,9 +8,9 @@ from farm.core.base.ids import AttemptId
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
 from farm.core.runs.measurement import Outcome, Reading
 from farm.core.runs.placement import Accelerator, Placement, Share
-from farm.core.runs.plan import ShownPlacement
-from farm.core.runs.quality import Quality, judge
-from farm.core.runs.stats import summary
+from farm.core.runs.plan import EarlierPlacement
+from farm.core.runs.quality import Quality, assess_quality
+from farm.core.runs.stats import summarize_samples
 from farm.harness.registry import get_harness
 from farm.harness.tflite.output import tflite_output
 from farm.harness.tflite.profile import operator_times
@@ -150,9 +150,9 @@ def test_a_main_loop_is_read_where_the_summary_was_cut_off() -> None:
 def test_fewer_runs_than_asked_for_make_it_short() -> None:
     found = sample.reading(NAME, IN_2019, num_runs=50)
     gates = sample.plan(NAME).gates
-    judged = judge(
+    judged = assess_quality(
         found,
-        summary(found),
+        summarize_samples(found),
         requested_backend="cpu",
         evidence=Evidence(fence=1),
         gates=gates,
@@ -270,7 +270,7 @@ def test_nnapi_without_a_name_has_a_pass_whose_log_names_the_driver() -> None:
 
 def test_what_an_earlier_runs_pass_showed_serves_this_one_and_the_proof_says_so() -> None:
     share = Share(accelerator=Accelerator.DSP, by="qti-dsp", line="Replacing 3 of 3")
-    earlier = ShownPlacement(attempt_id=AttemptId(41), placement=Placement(shares=(share,)))
+    earlier = EarlierPlacement(attempt_id=AttemptId(41), placement=Placement(shares=(share,)))
     planned = replace(sample.plan(NAME, "nnapi"), shown=earlier)
     found = get_harness(NAME).parse(planned, sample.evidence_of(planned, IN_2020))
     assert isinstance(found, Reading)

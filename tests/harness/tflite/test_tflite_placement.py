@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.core.runs.placement import Accelerator, Placement, actual, placement_words
+from farm.core.runs.placement import Accelerator, Placement, placement_text, resolve_actual_backend
 from farm.harness.tflite.placement import tflite_placement
 
 NPU, GPU, DSP, CPU = Accelerator.NPU, Accelerator.GPU, Accelerator.DSP, Accelerator.CPU
@@ -70,7 +70,7 @@ def counts(text: str) -> dict[str, int | None]:
 )
 def test_a_line_that_tells_of_nodes_is_read_behind_every_prefix(prefix: str, line: str, words: str) -> None:
     found = placed(f"{prefix}Initialized TensorFlow Lite runtime.\n{prefix}{line}\n")
-    assert placement_words(found) == words
+    assert placement_text(found) == words
     assert line.split()[0] in found.shares[0].line
 
 
@@ -88,7 +88,7 @@ def test_a_line_that_tells_of_nodes_is_read_behind_every_prefix(prefix: str, lin
 )
 def test_a_delegate_that_was_made_and_took_nothing_is_a_fall_back(line: str) -> None:
     found = placed(f"INFO: Use NNAPI: [1]\nNNAPI delegate created.\n{line}\n")
-    ran = actual(found, "nnapi")
+    ran = resolve_actual_backend(found, "nnapi")
     assert (ran.backend, ran.accelerator) == ("cpu", CPU)
     assert line[-20:] in ran.proof
 
@@ -107,7 +107,7 @@ def test_lists_and_flags_prove_nothing(text: str) -> None:
 
 
 def test_a_delegate_that_was_created_is_not_proven_by_that() -> None:
-    ran = actual(
+    ran = resolve_actual_backend(
         placed("INFO: Created TensorFlow Lite delegate for NNAPI.\nNNAPI delegate created.\n"), "nnapi"
     )
     assert (ran.backend, ran.accelerator) == ("nnapi", UNKNOWN)
@@ -140,9 +140,9 @@ def test_the_driver_that_was_named_has_the_nodes_of_nnapi(asked: str, kind: Acce
 def test_what_nnapi_took_without_any_driver_is_the_cpus() -> None:
     line = "Explicitly applied NNAPI delegate, and the model graph will be completely executed.\n"
     alone = placed(f"INFO: NNAPI accelerators available: [nnapi-reference]\n{line}")
-    assert actual(alone, "nnapi").backend == "cpu"
+    assert resolve_actual_backend(alone, "nnapi").backend == "cpu"
     another = placed(f"INFO: NNAPI accelerators available: [enn,nnapi-reference]\n{line}")
-    assert actual(another, "nnapi").accelerator is UNKNOWN
+    assert resolve_actual_backend(another, "nnapi").accelerator is UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def test_qnns_hardware_goes_by_the_one_library_that_it_names(loaded: str, kind: 
 
 def test_without_a_name_the_runtime_own_log_says_which_driver_it_was() -> None:
     text = "Replacing 2 out of 3 node(s) with delegate (TfLiteNnapiDelegate) node, yielding 1 partitions.\n"
-    assert actual(placed(text), "nnapi").accelerator is UNKNOWN
+    assert resolve_actual_backend(placed(text), "nnapi").accelerator is UNKNOWN
     log = "I ExecutionPlan: ModelBuilder::findBestDeviceForEachOperation(CONV_2D) = 0 (google-edgetpu)\n" * 2
-    ran = actual(placed(text + log), "nnapi")
+    ran = resolve_actual_backend(placed(text + log), "nnapi")
     assert ran.accelerator is NPU
     assert "findBestDevice" in ran.proof
 
@@ -175,7 +175,7 @@ def test_xnnpack_is_the_cpu_and_takes_what_another_delegate_leaves() -> None:
         "VERBOSE: Replacing 8 node(s) with delegate (TfLiteXNNPackDelegate) node, yielding 5 partitions.\n"
     )
     assert counts(text) == {"Hexagon": 90, "XNNPACK": 8, "TFLite's kernels": 2}
-    assert placement_words(placed(text)) == "dsp 90/100, cpu 10"
+    assert placement_text(placed(text)) == "dsp 90/100, cpu 10"
 
 
 def test_subgraphs_are_added_up() -> None:
@@ -184,7 +184,7 @@ def test_subgraphs_are_added_up() -> None:
         "yielding 1 partitions for subgraph {}.\n"
     )
     found = placed(line.format(10, 12, 0) + line.format(5, 5, 1))
-    assert placement_words(found) == "cpu 17/17"
+    assert placement_text(found) == "cpu 17/17"
 
 
 def test_a_line_that_comes_twice_counts_once() -> None:
@@ -192,7 +192,7 @@ def test_a_line_that_comes_twice_counts_once() -> None:
         "Replacing 10 out of 12 node(s) with delegate (TfLiteGpuDelegateV2) node, "
         "yielding 2 partitions for subgraph 0.\n"
     )
-    assert placement_words(placed(line + line)) == "gpu 10/12, cpu 2"
+    assert placement_text(placed(line + line)) == "gpu 10/12, cpu 2"
 
 
 def test_opengl_in_the_place_of_opencl_is_the_gpu_with_a_warning() -> None:
@@ -202,7 +202,7 @@ def test_opengl_in_the_place_of_opencl_is_the_gpu_with_a_warning() -> None:
         "INFO: Created 1 GPU delegate kernels.\n"
     )
     found = placed(text)
-    assert actual(found, "gpu").accelerator is GPU
+    assert resolve_actual_backend(found, "gpu").accelerator is GPU
     assert any("Falling back to OpenGL" in warning for warning in found.warnings)
 
 
@@ -221,5 +221,5 @@ def test_an_external_delegate_goes_by_its_own_name_and_its_options() -> None:
 
 def test_nnapi_without_its_library_is_the_cpu_where_it_was_asked_for() -> None:
     missing = "nnapi error: unable to open library libneuralnetworks.so\n"
-    assert actual(placed("Use nnapi : [1]\n" + missing), "nnapi").backend == "cpu"
+    assert resolve_actual_backend(placed("Use nnapi : [1]\n" + missing), "nnapi").backend == "cpu"
     assert tflite_placement("Use nnapi : [0]\n" + missing) is None

@@ -9,9 +9,9 @@ from farm.core.devices.condition import Gates
 from farm.core.models.variant import Format
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Outcome, Quality, Reading, RunFailure
-from farm.core.runs.plan import filled_argv
-from farm.core.runs.quality import judge
-from farm.core.runs.stats import summary
+from farm.core.runs.plan import fill_argv
+from farm.core.runs.quality import assess_quality
+from farm.core.runs.stats import summarize_samples
 from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
 from tests.support.harness import run_samples as sample
 
@@ -34,7 +34,7 @@ def refused(stdout: str, *, iterations: int) -> RunFailure:
 def test_the_plan_is_the_command_line_of_the_android_binary() -> None:
     plan = sample.plan(iter=50)
     paths = {"program": "/w/c/sbt", "model": "/w/c/m.ptl"}
-    assert filled_argv(plan, work="/w/7", path_by_name=paths) == [
+    assert fill_argv(plan, work="/w/7", path_by_name=paths) == [
         "/w/c/sbt",
         "--model=/w/c/m.ptl",
         "--iter=50",
@@ -52,7 +52,7 @@ def test_only_the_program_of_a_plan_is_executable() -> None:
 
 def test_settings_that_are_not_the_default_reach_the_command_line() -> None:
     plan = sample.plan(use_bundled_input=-1, input_dims="1,3,$x", input_type="float", no_inputs=True)
-    words = filled_argv(plan, work="/w", path_by_name={"program": "p", "model": "m"})
+    words = fill_argv(plan, work="/w", path_by_name={"program": "p", "model": "m"})
     assert {"--use_bundled_input=-1", "--input_dims=1,3,$x", "--input_type=float", "--no_inputs=true"} <= set(
         words
     )
@@ -75,9 +75,9 @@ def test_a_run_whose_placement_cannot_be_shown_is_read_and_unproven(backend: str
     reading = HARNESS.parse(plan, replace(sample.evidence(stdout), argv=plan.argv))
     assert isinstance(reading, Reading)
     assert (reading.actual_backend, reading.accelerator) == (backend, UNKNOWN_ACCELERATOR)
-    judged = judge(
+    judged = assess_quality(
         reading,
-        summary(reading),
+        summarize_samples(reading),
         requested_backend=backend,
         evidence=Evidence(fence=1),
         gates=Gates(),

@@ -17,7 +17,7 @@ from farm.core.models.variant import Format, Precision
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
-from farm.core.runs.plan import RunPlan, filled_argv
+from farm.core.runs.plan import RunPlan, fill_argv
 from farm.harness.base.adapter import RunRequest
 from farm.harness.torch.speed_benchmark_torch import FLAGS, SpeedBenchmarkTorch
 from farm.variants.build import BuiltVariant
@@ -76,7 +76,7 @@ def plan_of(variant: BuiltVariant, **settings: SettingValue) -> RunPlan:
 
 def words_of(plan: RunPlan, variant: BuiltVariant) -> list[str]:
     paths = {"program": str(PROGRAM), "model": str(variant.path)}
-    return filled_argv(plan, work="/nowhere", path_by_name=paths)[1:]
+    return fill_argv(plan, work="/nowhere", path_by_name=paths)[1:]
 
 
 def pick(variants: Sequence[BuiltVariant], precision: Precision, format: Format) -> BuiltVariant:

@@ -8,12 +8,12 @@ import pytest
 from farm.core.base.ids import AttemptId
 from farm.core.devices.condition import Gates
 from farm.core.errors import Blame
-from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, Trouble
+from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, RunError
 from farm.core.runs.measurement import Quality, Reading
 from farm.core.runs.placement import Accelerator, Placement, Share
-from farm.core.runs.plan import RunPlan, ShownPlacement
-from farm.core.runs.quality import judge
-from farm.core.runs.stats import summary
+from farm.core.runs.plan import EarlierPlacement, RunPlan
+from farm.core.runs.quality import assess_quality
+from farm.core.runs.stats import summarize_samples
 from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
 from tests.support.harness import run_samples as sample
 
@@ -44,9 +44,9 @@ def read(plan: RunPlan, passes: Sequence[PassEvidence]) -> Reading:
 
 
 def quality(reading: Reading, backend: str = "nnapi") -> Quality:
-    return judge(
+    return assess_quality(
         reading,
-        summary(reading),
+        summarize_samples(reading),
         requested_backend=backend,
         evidence=Evidence(fence=1),
         gates=Gates(),
@@ -105,7 +105,7 @@ def test_only_the_lines_of_its_own_process_count() -> None:
         (
             PassEvidence(
                 name="placement",
-                trouble=Trouble(
+                trouble=RunError(
                     code="device.offline", blame=Blame.DEVICE, transient=True, message="it is away", hint=""
                 ),
             ),
@@ -122,7 +122,7 @@ def test_a_pass_that_did_not_come_to_the_same_end_proves_nothing(found: PassEvid
 
 def test_what_an_earlier_run_showed_serves_a_run_without_a_pass() -> None:
     share = Share(accelerator=Accelerator.NPU, by="google-edgetpu", nodes=71, line="all 71 of it")
-    shown = ShownPlacement(attempt_id=AttemptId(12), placement=Placement(shares=(share,), total_nodes=71))
+    shown = EarlierPlacement(attempt_id=AttemptId(12), placement=Placement(shares=(share,), total_nodes=71))
     plan = replace(sample.plan("nnapi", iter=2), passes=(), shown=shown)
     reading = read(plan, [])
     assert (reading.accelerator, reading.placement) == ("npu", shown.placement)

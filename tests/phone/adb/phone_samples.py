@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
-from farm.phone.adb.listing import listed_phones
-from farm.phone.condition.battery import battery
+from farm.phone.adb.listing import adb_device_rows
+from farm.phone.condition.battery import battery_status
 from farm.phone.condition.clocks import clocks
 from farm.phone.condition.thermal import thermal
 from farm.phone.condition.thermal_limits import skin_limit_c, thermal_limits
@@ -89,7 +89,7 @@ SAMPLES = {
         "  Wireless powered: false\n  Max charging current: 500000\n  Charge counter: 2480000\n"
         "  status: 2\n  health: 2\n  present: true\n"
         "  level: 57\n  scale: 100\n  voltage: 3961\n  temperature: 312\n  technology: Li-poly\n",
-        read=battery,
+        read=battery_status,
     ),
     "thermal": Sample(
         text="IsStatusOverride: false\nThermal Status: 1\nHAL Ready: true\nCurrent temperatures from HAL:\n"
@@ -162,6 +162,6 @@ SAMPLES = {
         text="List of devices attached\n"
         "0A1B2C3D4E   device usb:1-1.4 product:acme model:A_77X device:acme transport_id:12\n"
         "10.7.7.7:5555          offline transport_id:13\n\n",
-        read=lambda text: {phone.serial: phone for phone in listed_phones(text)},
+        read=lambda text: {phone.serial: phone for phone in adb_device_rows(text)},
     ),
 }

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from farm.phone.adb.decoding import decoded
-from farm.phone.adb.listing import ListedPhone, listed_phones
+from farm.phone.adb.decoding import decode_output
+from farm.phone.adb.listing import AdbDeviceRow, adb_device_rows
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
 needs_captures = pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures beside the checkout")
@@ -16,7 +16,7 @@ needs_captures = pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures b
     [
         (
             "A1B2\tdevice usb:1-4.2 product:one model:One_9 device:one transport_id:7",
-            ListedPhone(
+            AdbDeviceRow(
                 serial="A1B2",
                 state="device",
                 usb_path="1-4.2",
@@ -26,26 +26,26 @@ needs_captures = pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures b
                 transport_id=7,
             ),
         ),
-        ("A1B2       recovery 2-7 new:thing", ListedPhone(serial="A1B2", state="recovery", usb_path="2-7")),
-        ("10.1.2.3:5555\toffline", ListedPhone(serial="10.1.2.3:5555", state="offline")),
+        ("A1B2       recovery 2-7 new:thing", AdbDeviceRow(serial="A1B2", state="recovery", usb_path="2-7")),
+        ("10.1.2.3:5555\toffline", AdbDeviceRow(serial="10.1.2.3:5555", state="offline")),
         (
             "adb-99 (3)._adb-tls-connect._tcp offline transport_id:9",
-            ListedPhone(serial="adb-99 (3)._adb-tls-connect._tcp", state="offline", transport_id=9),
+            AdbDeviceRow(serial="adb-99 (3)._adb-tls-connect._tcp", state="offline", transport_id=9),
         ),
         (
             "A1B2 no permissions (user x is not in plugdev); see [http://a.b] usb:3-1 transport_id:1",
-            ListedPhone(
+            AdbDeviceRow(
                 serial="A1B2",
                 state="no permissions (user x is not in plugdev); see [http://a.b]",
                 usb_path="3-1",
                 transport_id=1,
             ),
         ),
-        ("????????????\tno permissions", ListedPhone(serial="????????????", state="no permissions")),
+        ("????????????\tno permissions", AdbDeviceRow(serial="????????????", state="no permissions")),
     ],
 )
-def test_a_row_is_a_phone(row: str, phone: ListedPhone) -> None:
-    assert listed_phones(f"List of devices attached\r\n{row}\r\n\r\n") == (phone,)
+def test_a_row_is_a_phone(row: str, phone: AdbDeviceRow) -> None:
+    assert adb_device_rows(f"List of devices attached\r\n{row}\r\n\r\n") == (phone,)
 
 
 def test_what_adb_tells_of_itself_is_no_phone() -> None:
@@ -53,7 +53,7 @@ def test_what_adb_tells_of_itself_is_no_phone() -> None:
     text += (
         "adb server version (99) doesn't match this client (41); killing...\n* daemon started successfully\n"
     )
-    assert [phone.serial for phone in listed_phones(text)] == ["A"]
+    assert [phone.serial for phone in adb_device_rows(text)] == ["A"]
 
 
 @needs_captures
@@ -78,7 +78,7 @@ def test_what_adb_tells_of_itself_is_no_phone() -> None:
     ],
 )
 def test_a_captured_listing_has_its_phones(name: str, rows: list[tuple[str, str, str | None]]) -> None:
-    found = listed_phones(decoded((CAPTURES / f"device-state/{name}.txt").read_bytes()))
+    found = adb_device_rows(decode_output((CAPTURES / f"device-state/{name}.txt").read_bytes()))
     assert [(phone.serial, phone.state, phone.usb_path) for phone in found] == rows
 
 
@@ -92,12 +92,12 @@ def test_a_captured_listing_has_its_phones(name: str, rows: list[tuple[str, str,
     ],
 )
 def test_what_adb_says_is_no_phone(talk: str) -> None:
-    assert listed_phones(f"{talk}\n") == listed_phones(talk) == ()
+    assert adb_device_rows(f"{talk}\n") == adb_device_rows(talk) == ()
 
 
 def test_the_last_word_of_a_listing_that_may_be_cut_tells_nothing() -> None:
     row = "A1B2 device usb:1-4 product:one model:One_9 device:one transport_id:1"
-    (cut,), (whole,) = listed_phones(row), listed_phones(f"{row}\n")
+    (cut,), (whole,) = adb_device_rows(row), adb_device_rows(f"{row}\n")
     assert (cut.model, cut.device, cut.transport_id) == ("One_9", "one", None)
     assert whole.transport_id == 1
 
@@ -113,10 +113,10 @@ def test_the_last_word_of_a_listing_that_may_be_cut_tells_nothing() -> None:
     ],
 )
 def test_a_sentence_with_a_states_word_in_it_is_no_phone(talk: str) -> None:
-    assert listed_phones(f"{talk}\n") == ()
+    assert adb_device_rows(f"{talk}\n") == ()
 
 
 @pytest.mark.parametrize("serial", ["(no serial number)", "0123 4567", "adb-99 (3)._adb-tls-connect._tcp."])
 def test_a_serial_may_have_blanks_where_its_end_can_be_seen(serial: str) -> None:
-    (found,) = listed_phones(f"{serial:<22} device usb:1-4\n")
+    (found,) = adb_device_rows(f"{serial:<22} device usb:1-4\n")
     assert (found.serial, found.state, found.usb_path) == (serial, "device", "1-4")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.phone.adb.decoding import decoded
+from farm.phone.adb.decoding import decode_output
 from tests.phone.adb.phone_samples import SAMPLES, Sample, told
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
@@ -18,11 +18,11 @@ COMPLAINTS = f"Can't find service: acme\nsh: acme: not found\nsh: /sys/acme: Per
 FORMS: Mapping[str, Callable[[str], str]] = {
     "CRLF": lambda text: text.replace("\n", "\r\n"),
     "CR CR LF": lambda text: text.replace("\n", "\r\r\n"),
-    "UTF-16 with its mark": lambda text: decoded(b"\xff\xfe" + text.encode("utf-16-le")),
-    "UTF-16, big end first": lambda text: decoded(b"\xfe\xff" + text.encode("utf-16-be")),
-    "UTF-16 without its mark": lambda text: decoded(text.encode("utf-16-le")),
-    "UTF-16, big end first, without its mark": lambda text: decoded(text.encode("utf-16-be")),
-    "UTF-8 with its mark": lambda text: decoded(b"\xef\xbb\xbf" + text.encode()),
+    "UTF-16 with its mark": lambda text: decode_output(b"\xff\xfe" + text.encode("utf-16-le")),
+    "UTF-16, big end first": lambda text: decode_output(b"\xfe\xff" + text.encode("utf-16-be")),
+    "UTF-16 without its mark": lambda text: decode_output(text.encode("utf-16-le")),
+    "UTF-16, big end first, without its mark": lambda text: decode_output(text.encode("utf-16-be")),
+    "UTF-8 with its mark": lambda text: decode_output(b"\xef\xbb\xbf" + text.encode()),
     "blanks at line ends": lambda text: text.replace("\n", "  \n"),
     "between prompts": lambda text: f"star9lte:/ $ dumpsys acme\n{text}star9lte:/ $ ",
     "between coloured prompts": lambda text: (
@@ -96,7 +96,7 @@ def test_a_capture_that_is_cut_tells_nothing_that_the_whole_does_not(prefix: str
     assert files
     sample = SAMPLES[CUT_CAPTURES[prefix]]
     for file in files:
-        _cut_everywhere(sample, decoded(file.read_bytes()), file.name)
+        _cut_everywhere(sample, decode_output(file.read_bytes()), file.name)
 
 
 def _cut_everywhere(sample: Sample, text: str, name: str) -> None:

@@ -3,16 +3,16 @@ import subprocess
 import pytest
 
 from farm.core.runs.evidence import ExitRecord
-from farm.phone.adb.decoding import decimal_number, decoded, lines, whole_lines, whole_number
+from farm.phone.adb.decoding import complete_lines, decimal_number, decode_output, lines, whole_number
 from farm.phone.adb.digests import digest_by_path
 from farm.phone.adb.exit_record import exit_record
 from farm.phone.adb.shell_sections import output_by_section, section_command, section_head
 
 
 def test_utf_16_is_decoded_by_its_mark() -> None:
-    assert decoded("[a]: [b]\r\n".encode("utf-16")) == "[a]: [b]\r\n"
-    assert decoded(b"\xef\xbb\xbf[a]") == "[a]"
-    assert decoded(b"caf\xff") == "caf\ufffd"
+    assert decode_output("[a]: [b]\r\n".encode("utf-16")) == "[a]: [b]\r\n"
+    assert decode_output(b"\xef\xbb\xbf[a]") == "[a]"
+    assert decode_output(b"caf\xff") == "caf\ufffd"
 
 
 def test_lines_lose_their_ends_and_nothing_else() -> None:
@@ -63,13 +63,13 @@ def test_an_exit_record_is_read_whole_or_not_at_all() -> None:
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf_16_without_its_mark_is_told_by_its_zeros(encoding: str) -> None:
     text = "[ro.product.model]: [Gerät 9]\r\n"
-    assert decoded(text.encode(encoding)) == text
+    assert decode_output(text.encode(encoding)) == text
 
 
 def test_zeros_in_other_bytes_are_no_utf_16() -> None:
-    assert decoded(b"a\0b") == "a\0b"
-    assert decoded(b"\0\0\0\0") == "\0\0\0\0"
-    assert decoded(b"") == ""
+    assert decode_output(b"a\0b") == "a\0b"
+    assert decode_output(b"\0\0\0\0") == "\0\0\0\0"
+    assert decode_output(b"") == ""
 
 
 def test_colours_and_the_line_ends_of_old_adb_are_taken_off() -> None:
@@ -89,9 +89,9 @@ def test_blanks_behind_a_loggers_words_stay() -> None:
 
 
 def test_a_last_line_without_its_end_is_not_whole() -> None:
-    assert whole_lines("a\nb") == ["a"]
-    assert whole_lines("a\nb\n") == ["a", "b"]
-    assert whole_lines("a") == whole_lines("") == []
+    assert complete_lines("a\nb") == ["a"]
+    assert complete_lines("a\nb\n") == ["a", "b"]
+    assert complete_lines("a") == complete_lines("") == []
 
 
 def test_a_section_whose_command_was_stopped_has_no_line_end() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from farm.phone.condition.battery import Battery, battery
+from farm.phone.condition.battery import BatteryStatus, battery_status
 
 DUMP = """\
 Current Battery Service state:
@@ -22,19 +22,24 @@ LLB MAN:
 
 @pytest.mark.parametrize("text", [DUMP, DUMP.replace("\n", "\r\n")])
 def test_level_temperature_and_charging_are_read(text: str) -> None:
-    assert battery(text) == Battery(level_pct=81, temperature_c=28.7, charging=True, plugged="usb")
+    assert battery_status(text) == BatteryStatus(
+        level_pct=81, temperature_c=28.7, charging=True, plugged="usb"
+    )
 
 
 def test_values_that_were_set_by_hand_are_not_the_batterys() -> None:
     head = "Current Battery Service state:\n"
-    assert battery(DUMP.replace(head, f"{head}  (UPDATES STOPPED -- use 'reset' to restart)\n")) == Battery()
+    assert (
+        battery_status(DUMP.replace(head, f"{head}  (UPDATES STOPPED -- use 'reset' to restart)\n"))
+        == BatteryStatus()
+    )
 
 
 @pytest.mark.parametrize(
     ("status", "charging"), [(1, None), (2, True), (3, False), (4, False), (5, True), (9, None)]
 )
 def test_status_says_whether_it_charges(status: int, charging: bool | None) -> None:
-    assert battery(f"  status: {status}\n").charging is charging
+    assert battery_status(f"  status: {status}\n").charging is charging
 
 
 @pytest.mark.parametrize("plug", ["AC", "USB", "Wireless", "Dock"])
@@ -42,61 +47,61 @@ def test_what_it_is_plugged_into_is_read(plug: str) -> None:
     text = "".join(
         f"  {each} powered: {str(each == plug).lower()}\n" for each in ("AC", "USB", "Wireless", "Dock")
     )
-    assert battery(text).plugged == plug.lower()
+    assert battery_status(text).plugged == plug.lower()
 
 
 def test_a_phone_on_no_plug_says_so_and_a_cut_dump_says_nothing() -> None:
     text = "  AC powered: false\n  USB powered: false\n  Wireless powered: false\n"
-    assert battery(text).plugged == "none"
-    assert battery(text[: text.index("USB")]).plugged is None
+    assert battery_status(text).plugged == "none"
+    assert battery_status(text[: text.index("USB")]).plugged is None
 
 
 def test_a_plug_that_we_do_not_know_is_not_no_plug() -> None:
     text = "  AC powered: false\n  USB powered: false\n  MOD powered: true\n"
-    assert battery(text).plugged is None
-    assert battery(text.replace("USB powered: false", "USB powered: true")).plugged == "usb"
-    assert battery(text.replace("true", "false")).plugged == "none"
+    assert battery_status(text).plugged is None
+    assert battery_status(text.replace("USB powered: false", "USB powered: true")).plugged == "usb"
+    assert battery_status(text.replace("true", "false")).plugged == "none"
 
 
 def test_the_first_of_a_key_counts_whatever_case_vendors_repeat_it_in() -> None:
-    assert battery("  level: 40\n  Level: 7\n  level: 9\n").level_pct == 40
+    assert battery_status("  level: 40\n  Level: 7\n  level: 9\n").level_pct == 40
 
 
 def test_an_emulators_zeros_are_no_reading() -> None:
-    assert battery("  level: 89\n  voltage: 0\n  temperature: 0\n") == Battery(level_pct=89)
+    assert battery_status("  level: 89\n  voltage: 0\n  temperature: 0\n") == BatteryStatus(level_pct=89)
 
 
 def test_a_cold_battery_may_be_at_zero_or_below() -> None:
-    assert battery("  voltage: 3900\n  temperature: 0\n").temperature_c == 0.0
-    assert battery("  temperature: -52\n").temperature_c == -5.2
+    assert battery_status("  voltage: 3900\n  temperature: 0\n").temperature_c == 0.0
+    assert battery_status("  temperature: -52\n").temperature_c == -5.2
 
 
 def test_the_level_is_a_share_of_the_scale() -> None:
-    assert battery("  level: 50\n  scale: 200\n").level_pct == 25
-    assert battery("  level: 50\n  scale: 0\n").level_pct is None
+    assert battery_status("  level: 50\n  scale: 200\n").level_pct == 25
+    assert battery_status("  level: 50\n  scale: 0\n").level_pct is None
 
 
 def test_a_missing_service_says_nothing() -> None:
-    assert battery("Can't find service: battery") == Battery()
+    assert battery_status("Can't find service: battery") == BatteryStatus()
 
 
 def test_a_phone_without_a_battery_says_nothing_of_one() -> None:
     text = "Current Battery Service state:\n  status: 2\n  present: false\n  level: 100\n  scale: 100\n"
-    assert battery(text) == Battery()
+    assert battery_status(text) == BatteryStatus()
     # A box without a battery is plugged in all the same.
-    assert battery(text + "  AC powered: true\n") == Battery(plugged="ac")
+    assert battery_status(text + "  AC powered: true\n") == BatteryStatus(plugged="ac")
 
 
 def test_a_last_line_that_may_be_cut_does_not_count() -> None:
     text = "Current Battery Service state:\n  level: 87\n  scale: 100\n  voltage: 4001\n  temperature: 301"
-    assert [battery(text[:end]).temperature_c for end in (-2, -1, len(text))] == [None] * 3
-    assert battery(f"{text}\n").temperature_c == 30.1
-    assert battery(text[: text.index("7")]).level_pct is None
+    assert [battery_status(text[:end]).temperature_c for end in (-2, -1, len(text))] == [None] * 3
+    assert battery_status(f"{text}\n").temperature_c == 30.1
+    assert battery_status(text[: text.index("7")]).level_pct is None
 
 
 @pytest.mark.parametrize("tenths", ["-2732", "-999", "2147483647", "29800"])
 def test_what_no_battery_can_have_is_no_temperature(tenths: str) -> None:
-    assert battery(f"  voltage: 3900\n  temperature: {tenths}\n").temperature_c is None
+    assert battery_status(f"  voltage: 3900\n  temperature: {tenths}\n").temperature_c is None
 
 
 def test_what_a_vendor_logs_behind_its_state_is_not_its_state() -> None:
@@ -106,13 +111,13 @@ def test_what_a_vendor_logs_behind_its_state_is_not_its_state() -> None:
         "  Capacity level: 3\nAcmeBatteryService first usage time:\n  mNtpTime=177\n"
         "07-07 07:07:07.007  Sending ACTION_BATTERY_CHANGED: level:12, status:2, temperature:501\n"
     )
-    assert battery(text) == Battery(level_pct=64, temperature_c=28.8, charging=False)
+    assert battery_status(text) == BatteryStatus(level_pct=64, temperature_c=28.8, charging=False)
 
 
 def test_what_a_box_without_a_battery_makes_up_is_no_temperature() -> None:
-    assert battery("  voltage: 12\n  temperature: 27\n").temperature_c is None
-    assert battery("  voltage: 12\n  temperature: 270\n").temperature_c == 27.0
-    assert battery("  voltage: 3900\n  temperature: 27\n").temperature_c == 2.7
+    assert battery_status("  voltage: 12\n  temperature: 27\n").temperature_c is None
+    assert battery_status("  voltage: 12\n  temperature: 270\n").temperature_c == 27.0
+    assert battery_status("  voltage: 3900\n  temperature: 27\n").temperature_c == 2.7
 
 
 def test_oppos_own_state_before_androids_is_passed_over() -> None:
@@ -122,4 +127,6 @@ def test_oppos_own_state_before_androids_is_passed_over() -> None:
         "Current Battery Service state:\n  AC powered: true\n  USB powered: false\n  status: 2\n"
         "  level: 71\n  scale: 100\n  voltage: 4102\n  temperature: 297\n"
     )
-    assert battery(text) == Battery(level_pct=71, temperature_c=29.7, charging=True, plugged="ac")
+    assert battery_status(text) == BatteryStatus(
+        level_pct=71, temperature_c=29.7, charging=True, plugged="ac"
+    )

@@ -5,21 +5,21 @@ from pathlib import Path
 import pytest
 
 from farm.core.devices.condition import ThermalStatus
-from farm.phone.adb.decoding import decoded
-from farm.phone.condition.battery import battery
+from farm.phone.adb.decoding import decode_output
+from farm.phone.condition.battery import battery_status
 from farm.phone.condition.clocks import clocks
-from farm.phone.condition.cpuinfo_dump import CpuUser, cpu_use
+from farm.phone.condition.cpuinfo_dump import ProcessCpuLoad, cpu_load
 from farm.phone.condition.screen import screen_on
 from farm.phone.condition.thermal import thermal
 from farm.phone.condition.thermal_limits import skin_limit_c, thermal_limits
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures beside the checkout")
-PARSERS = [battery, clocks, cpu_use, screen_on, thermal, thermal_limits, skin_limit_c]
+PARSERS = [battery_status, clocks, cpu_load, screen_on, thermal, thermal_limits, skin_limit_c]
 
 
 def state(name: str) -> str:
-    return decoded((CAPTURES / "device-state" / f"{name}.txt").read_bytes())
+    return decode_output((CAPTURES / "device-state" / f"{name}.txt").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_is_no_temperature_is_left_out(name: str, absent: str) -> None:
     ],
 )
 def test_a_phone_says_what_it_is_plugged_into(name: str, plugged: str | None) -> None:
-    assert battery(state(f"dumpsys_battery_{name}")).plugged == plugged
+    assert battery_status(state(f"dumpsys_battery_{name}")).plugged == plugged
 
 
 def test_the_kirins_policies_are_told_once_for_all_of_their_cores() -> None:
@@ -85,14 +85,14 @@ def test_the_kirins_policies_are_told_once_for_all_of_their_cores() -> None:
 
 
 def test_a_table_in_a_log_has_its_load_and_its_busiest_process() -> None:
-    found = cpu_use(state("dumpsys_cpuinfo_anr_with_wallclock_window"))
+    found = cpu_load(state("dumpsys_cpuinfo_anr_with_wallclock_window"))
     assert found.load_1m == 0.0
-    assert found.users[0] == CpuUser(pid=27772, name="com.google.android.youtube.tv", busy_pct=61.0)
+    assert found.users[0] == ProcessCpuLoad(pid=27772, name="com.google.android.youtube.tv", busy_pct=61.0)
 
 
 @pytest.mark.parametrize("cut", [0.2, 0.5, 0.8, 0.99])
 def test_no_parser_raises_on_any_capture_cut_anywhere(cut: float) -> None:
     for file in sorted(CAPTURES.glob("device-state/*.txt")):
-        text = decoded(file.read_bytes())
+        text = decode_output(file.read_bytes())
         for parse in PARSERS:
             parse(text[: int(len(text) * cut)])

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from farm.phone.adb.decoding import decimal_number, decoded, whole_number
+from farm.phone.adb.decoding import decimal_number, decode_output, whole_number
 from farm.phone.adb.digests import digest_by_path
 from farm.phone.adb.exit_record import exit_record
 from farm.phone.adb.shell_sections import output_by_section
-from farm.phone.condition.battery import battery
+from farm.phone.condition.battery import battery_status
 from farm.phone.condition.clocks import clocks
-from farm.phone.condition.cpuinfo_dump import cpu_use
+from farm.phone.condition.cpuinfo_dump import cpu_load
 from farm.phone.condition.screen import screen_on
 from farm.phone.condition.thermal import thermal
 from farm.phone.condition.thermal_limits import skin_limit_c, thermal_limits
@@ -53,8 +53,16 @@ SCRAPS = st.sampled_from(
 )
 TEXTS = st.one_of(st.text(), st.lists(SCRAPS, max_size=60).map("".join))
 PARSERS = [
-    *[battery, thermal, properties, digest_by_path, exit_record, storage_free_bytes, output_by_section],
-    *[clocks, cpu_use, screen_on, thermal_limits, skin_limit_c],
+    *[
+        battery_status,
+        thermal,
+        properties,
+        digest_by_path,
+        exit_record,
+        storage_free_bytes,
+        output_by_section,
+    ],
+    *[clocks, cpu_load, screen_on, thermal_limits, skin_limit_c],
     *[core_count, core_count_of_nproc, load_1m, uptime_s, whole_number, decimal_number, facts.abi_of_machine],
 ]
 
@@ -68,13 +76,13 @@ def test_no_parser_raises_on_garbage(parse: Callable[[str], object], text: str) 
 
 @given(data=st.binary())
 def test_any_bytes_can_be_decoded(data: bytes) -> None:
-    decoded(data)
+    decode_output(data)
 
 
 @given(text=TEXTS)
 @example(text="")
 def test_what_is_read_keeps_to_its_range(text: str) -> None:
-    power, heat = battery(text), thermal(text)
+    power, heat = battery_status(text), thermal(text)
     assert power.level_pct is None or 0 <= power.level_pct <= 100
     assert heat.skin_c is None or -50 < heat.skin_c < 200
     assert 0 <= (clocks(text).gpu_busy_pct or 0) <= 100

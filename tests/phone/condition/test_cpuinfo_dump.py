@@ -1,6 +1,6 @@
 import pytest
 
-from farm.phone.condition.cpuinfo_dump import CpuUser, cpu_use
+from farm.phone.condition.cpuinfo_dump import ProcessCpuLoad, cpu_load
 
 TABLE = """\
 Load: 11.32 / 9.8 / 4.01
@@ -15,25 +15,25 @@ CPU usage from 61234ms to 12ms ago (2031-02-03 04:05:06.789 to 2031-02-03 04:06:
 
 @pytest.mark.parametrize("prefix", ["", "02-03 04:06:08.100 E/ActivityManager( 1402): "])
 def test_processes_come_with_the_busiest_first(prefix: str) -> None:
-    found = cpu_use("".join(f"{prefix}{line}\r\n" for line in TABLE.splitlines()))
+    found = cpu_load("".join(f"{prefix}{line}\r\n" for line in TABLE.splitlines()))
     assert found.load_1m == 11.32
     assert found.total_pct == 24.0
     assert found.users == (
-        CpuUser(pid=1402, name="system_server", busy_pct=88.0),
-        CpuUser(pid=2011, name="com.example.sync", busy_pct=3.5),
-        CpuUser(pid=77, name="[irq/1-some thing]", busy_pct=1.2),
-        CpuUser(pid=3100, name="kworker/u16:2", busy_pct=0.0),
+        ProcessCpuLoad(pid=1402, name="system_server", busy_pct=88.0),
+        ProcessCpuLoad(pid=2011, name="com.example.sync", busy_pct=3.5),
+        ProcessCpuLoad(pid=77, name="[irq/1-some thing]", busy_pct=1.2),
+        ProcessCpuLoad(pid=3100, name="kworker/u16:2", busy_pct=0.0),
     )
 
 
 def test_a_table_that_is_cut_keeps_its_whole_rows() -> None:
-    cut = cpu_use(TABLE[: TABLE.index("50% user")])
+    cut = cpu_load(TABLE[: TABLE.index("50% user")])
     assert [user.name for user in cut.users] == ["com.example.sync"]
     assert cut.total_pct is None
 
 
 def test_a_phone_that_denies_it_says_nothing() -> None:
-    assert cpu_use("Permission Denial: can't dump cpuinfo from pid=1, uid=2000\n").users == ()
+    assert cpu_load("Permission Denial: can't dump cpuinfo from pid=1, uid=2000\n").users == ()
 
 
 LATER = """\
@@ -48,11 +48,11 @@ CPU usage from 540ms to 1071ms later with 99% awake:
 
 @pytest.mark.parametrize("prefix", ["", "E/ActivityManager( 1402): "])
 def test_a_processs_threads_are_not_users_of_their_own(prefix: str) -> None:
-    found = cpu_use("".join(f"{prefix}{line}\n" for line in LATER.splitlines()))
+    found = cpu_load("".join(f"{prefix}{line}\n" for line in LATER.splitlines()))
     assert [(user.pid, user.busy_pct) for user in found.users] == [(1402, 31.0), (4002, 7.5)]
 
 
 def test_of_two_tables_the_first_counts() -> None:
-    assert cpu_use(TABLE + LATER) == cpu_use(TABLE)
+    assert cpu_load(TABLE + LATER) == cpu_load(TABLE)
     cut = TABLE[: TABLE.index("24% TOTAL")]
-    assert cpu_use(cut + LATER) == cpu_use(cut)
+    assert cpu_load(cut + LATER) == cpu_load(cut)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from farm.core.devices.hardware import NnapiDriver
-from farm.phone.adb.decoding import decoded
+from farm.phone.adb.decoding import decode_output
 from farm.phone.assemble import device_facts
 from farm.phone.hardware.cpu import clusters, core_by_number, hardware_line
 from farm.phone.hardware.gpu import gpu
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures besid
 
 
 def read(name: str) -> str:
-    return decoded((CAPTURES / name).read_bytes())
+    return decode_output((CAPTURES / name).read_bytes())
 
 
 @pytest.mark.parametrize(

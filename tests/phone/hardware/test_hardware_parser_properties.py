@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from farm.core.devices.device import DeviceFacts
-from farm.phone.adb.decoding import decoded
-from farm.phone.adb.listing import listed_phones
+from farm.phone.adb.decoding import decode_output
+from farm.phone.adb.listing import adb_device_rows
 from farm.phone.assemble import device_facts
 from farm.phone.hardware.cpu import clusters, core_by_number, hardware_line, possible_cores
 from farm.phone.hardware.gpu import gpu
@@ -60,7 +60,7 @@ def test_no_parser_of_hardware_raises_on_garbage(text: str) -> None:
     nnapi_drivers(service_list=text, lshal=text, vintf=text, properties=properties(text))
     chip(properties(text), hardware=text, machine=text)
     data_file_system(text)
-    listed_phones(text)
+    adb_device_rows(text)
 
 
 SAID = {
@@ -82,7 +82,7 @@ def spoiled(how: Callable[[str], str]) -> DeviceFacts:
     "how",
     [
         lambda text: text.replace("\n", "\r\n"),
-        lambda text: decoded(b"\xff\xfe" + text.encode("utf-16-le")),
+        lambda text: decode_output(b"\xff\xfe" + text.encode("utf-16-le")),
         lambda text: f"$ some command that was echoed\n{text}",
         lambda text: f"{text}sh: some/file: Permission denied\n",
         lambda text: f"\n\n{text}\n\n",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.phone.identity.soc import Chip, chip, sold_as
+from farm.phone.identity.soc import Chip, chip, marketing_name
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_phone_that_says_nothing_has_no_chip() -> None:
     [("SM8750P", "Snapdragon 8 Elite"), ("MT6893Z_A/CZA", "Dimensity 1200/1300/8050"), ("sm99999", None)],
 )
 def test_a_part_is_sold_under_its_name_whatever_the_bin(part: str, name: str | None) -> None:
-    assert sold_as(part) == name
+    assert marketing_name(part) == name
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_a_placeholder_names_no_chip(nothing: str) -> None:
 
 
 def test_a_watch_is_not_sold_as_the_phone_that_has_its_number() -> None:
-    assert sold_as("MSM8909W") == "Snapdragon Wear 2100/3100"
-    assert sold_as("SDM429W") == "Snapdragon Wear 4100"
+    assert marketing_name("MSM8909W") == "Snapdragon Wear 2100/3100"
+    assert marketing_name("SDM429W") == "Snapdragon Wear 4100"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from farm.core.devices.condition import ThermalStatus
-from farm.phone.adb.decoding import decoded
-from farm.phone.condition.battery import Battery, battery
+from farm.phone.adb.decoding import decode_output
+from farm.phone.condition.battery import BatteryStatus, battery_status
 from farm.phone.condition.thermal import thermal
 from farm.phone.hardware.proc import core_count
 from farm.phone.hardware.storage import storage_free_bytes
@@ -20,14 +20,14 @@ FILES = sorted(CAPTURES.glob("*/*.txt"))
 
 
 def read(name: str) -> str:
-    return decoded((CAPTURES / name).read_bytes())
+    return decode_output((CAPTURES / name).read_bytes())
 
 
-@pytest.mark.parametrize("parse", [properties, battery, thermal, core_count, storage_free_bytes])
+@pytest.mark.parametrize("parse", [properties, battery_status, thermal, core_count, storage_free_bytes])
 @needs_captures
 def test_no_parser_raises_on_any_capture(parse: Callable[[str], object]) -> None:
     for file in FILES:
-        parse(decoded(file.read_bytes()))
+        parse(decode_output(file.read_bytes()))
 
 
 @needs_captures
@@ -177,15 +177,15 @@ def test_a_build_prop_names_its_phone() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("emulator_2016", Battery(level_pct=89, charging=True, plugged="ac")),
-        ("galaxy_zflip4_a16_trimmed", Battery(level_pct=96, temperature_c=30.4)),
-        ("nexus5_crlf", Battery(level_pct=45, temperature_c=18.0, charging=True, plugged="usb")),
-        ("pixel8pro_a17", Battery(level_pct=22, temperature_c=28.0, charging=True, plugged="usb")),
-        ("samsung_swelling", Battery(level_pct=100, temperature_c=30.9, charging=True, plugged="usb")),
+        ("emulator_2016", BatteryStatus(level_pct=89, charging=True, plugged="ac")),
+        ("galaxy_zflip4_a16_trimmed", BatteryStatus(level_pct=96, temperature_c=30.4)),
+        ("nexus5_crlf", BatteryStatus(level_pct=45, temperature_c=18.0, charging=True, plugged="usb")),
+        ("pixel8pro_a17", BatteryStatus(level_pct=22, temperature_c=28.0, charging=True, plugged="usb")),
+        ("samsung_swelling", BatteryStatus(level_pct=100, temperature_c=30.9, charging=True, plugged="usb")),
     ],
 )
-def test_a_battery_dump_has_its_phones_state(name: str, expected: Battery) -> None:
-    assert battery(read(f"device-state/dumpsys_battery_{name}.txt")) == expected
+def test_a_battery_dump_has_its_phones_state(name: str, expected: BatteryStatus) -> None:
+    assert battery_status(read(f"device-state/dumpsys_battery_{name}.txt")) == expected
 
 
 @needs_captures
@@ -217,7 +217,7 @@ def test_every_cpuinfo_lists_its_cores() -> None:
     for file in CAPTURES.glob("device-state/cpuinfo_*.txt"):
         name = file.stem.removeprefix("cpuinfo_")
         expected = None if name.startswith("library") else cores_by_name.get(name, 8)
-        assert core_count(decoded(file.read_bytes())) == expected, name
+        assert core_count(decode_output(file.read_bytes())) == expected, name
 
 
 @needs_captures

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.phone.adb.decoding import decoded
+from farm.phone.adb.decoding import decode_output
 from farm.phone.identity import facts
 from farm.phone.identity.properties import properties
 
@@ -131,7 +131,7 @@ def test_a_dump_has_as_many_properties_as_were_printed(
     abis: str | None,
     soc: str | None,
 ) -> None:
-    found = properties(decoded((CAPTURES / f"getprop_{name}.txt").read_bytes()))
+    found = properties(decode_output((CAPTURES / f"getprop_{name}.txt").read_bytes()))
     assert (len(found), sum("\n" in value for value in found.values())) == (count, long)
     told = (found.get(f"ro.{key}") or None for key in ("board.platform", "hardware", "product.board"))
     assert tuple(told) == (platform, hardware, board)

@@ -166,7 +166,7 @@ def test_a_market_name_that_is_the_model_again_does_not_hide_another() -> None:
         "ro.display.series": "Acme Nine",
     }
     assert facts.market_name(said) == "Acme Nine"
-    assert facts.source(said, "market_name") == "ro.display.series"
+    assert facts.fact_source(said, "market_name") == "ro.display.series"
     assert facts.market_name({**said, "ro.display.series": ""}) is None
 
 
@@ -186,7 +186,7 @@ def test_the_phones_own_partition_goes_before_that_of_its_board() -> None:
         "ro.product.system.model": "s",
     }
     assert facts.device_model(said) == "A-9"
-    assert facts.source(said, "device_model") == "ro.product.odm.model"
+    assert facts.fact_source(said, "device_model") == "ro.product.odm.model"
 
 
 @pytest.mark.parametrize("joint", ["", " ", "\t"])
@@ -219,5 +219,5 @@ def test_what_nobody_filled_in_is_no_fact() -> None:
         "ro.serialno": "unknown",
     }
     assert facts.manufacturer(said) == "Acme"
-    assert facts.source(said, "manufacturer") == "ro.product.odm.manufacturer"
+    assert facts.fact_source(said, "manufacturer") == "ro.product.odm.manufacturer"
     assert facts.serialno(said) is None

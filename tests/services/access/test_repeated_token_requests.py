@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from farm.core.errors import InvalidInput, RequestReused
+from farm.core.errors import IdempotencyKeyReused, InvalidInput
 from farm.core.operations.role import Role
 from farm.services.access.enrollment import issue_join_token, revoke_join_token
 from farm.services.access.tokens import authenticate_caller, issue_access_token, revoke_access_token
 from farm.wire.documents.access import AccessRequest, AccessState, NewAccessTokenView
 from farm.wire.documents.join_tokens import NewTokenView, TokenRequest, TokenState
-from farm.wire.tokens import SecretKind, drawn_secret, new_secret
+from farm.wire.tokens import TokenKind, derive_secret, new_secret
 from tests.support.farm.service_fixture import FarmRig
 
 USER = "bfu_Zk3vQm8aTn0YxWc5LrJd7EhPgUo1BsKi_9fNbV2e-4t"[:47]
@@ -58,7 +58,7 @@ def test_a_join_token_that_is_asked_for_again_is_one_token_with_one_event(farm: 
 @pytest.mark.parametrize("change", [{"role": "admin"}, {"name": "bob"}, {"valid_s": 60}, {"actor": "user:b"}])
 def test_an_access_token_is_no_other_ones_too(farm: FarmRig, change: dict[str, str]) -> None:
     access(farm)
-    with pytest.raises(RequestReused) as refused:
+    with pytest.raises(IdempotencyKeyReused) as refused:
         access(farm, **change)
     assert USER not in refused.value.message + refused.value.hint
     assert farm.read(authenticate_caller, USER, now=farm.clock.now()).role is Role.VIEWER
@@ -68,7 +68,7 @@ def test_an_access_token_is_no_other_ones_too(farm: FarmRig, change: dict[str, s
 @pytest.mark.parametrize("change", [{"auto_admit": True}, {"valid_s": 60}, {"valid_s": 1200}])
 def test_a_join_token_is_no_other_one_too(farm: FarmRig, change: dict[str, object]) -> None:
     join(farm, valid_s=600)
-    with pytest.raises(RequestReused):
+    with pytest.raises(IdempotencyKeyReused):
         join(farm, **{"valid_s": 600, **change})
 
 
@@ -113,11 +113,11 @@ def test_what_nobody_drew_at_random_is_no_token(farm: FarmRig, said: str) -> Non
     assert told(farm, "access_token_created") == 0
 
 
-@pytest.mark.parametrize("kind", SecretKind)
-def test_what_we_draw_is_taken(kind: SecretKind) -> None:
+@pytest.mark.parametrize("kind", TokenKind)
+def test_what_we_draw_is_taken(kind: TokenKind) -> None:
     for _ in range(500):
         secret = new_secret(kind)
-        assert drawn_secret(kind, secret) == secret
+        assert derive_secret(kind, secret) == secret
 
 
 def test_a_request_does_not_show_its_token_where_it_is_printed() -> None:

@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from farm.core.errors import AuthError, Conflict, InvalidInput, NotFound
 from farm.core.operations.event import FarmEvent
-from farm.core.operations.role import LADDER, Caller, Role
+from farm.core.operations.role import ROLES_BY_RANK, Caller, Role
 from farm.database.tables import access_tokens, events
-from farm.services.access.refused_requests import TOLD_EVERY, note_refusal
+from farm.services.access.refused_requests import RECORD_EVERY, record_refusal
 from farm.services.access.tokens import (
     authenticate_caller,
     check_an_admin_can_call,
@@ -37,11 +37,11 @@ def revoke(farm: FarmRig, token_id: str) -> None:
     farm.write(revoke_access_token, token_id, now=farm.clock.now(), actor="user:root")
 
 
-@pytest.mark.parametrize("role", LADDER)
+@pytest.mark.parametrize("role", ROLES_BY_RANK)
 def test_a_token_proves_its_name_and_role(farm: FarmRig, role: Role) -> None:
     token = issue(farm, role).token
     assert token.startswith("bfu_")
-    assert caller(farm, token) == Caller(name="ann", role=role, is_proven=True)
+    assert caller(farm, token) == Caller(name="ann", role=role, is_authenticated=True)
 
 
 @pytest.mark.parametrize("change", ["x{}", "{}x", "{:.20}", ""])
@@ -143,13 +143,13 @@ def test_a_token_that_makes_no_sense_is_not_asked_for(values: dict[str, object])
 @pytest.mark.invariant("I19")
 def test_a_flood_of_refusals_is_told_once_a_minute_for_each_host(farm: FarmRig) -> None:
     def refused(host: HostRig) -> None:
-        farm.write(note_refusal, host.host_id, "attempt 7 is another's", now=farm.clock.now())
+        farm.write(record_refusal, host.host_id, "attempt 7 is another's", now=farm.clock.now())
 
     first, second = farm.host("bench-1"), farm.host("bench-2")
     for _ in range(3):
         refused(first)
         refused(second)
-        farm.clock.advance(TOLD_EVERY / timedelta(seconds=1) / 3)
+        farm.clock.advance(RECORD_EVERY / timedelta(seconds=1) / 3)
     refused(first)
     query = sa.select(events.c.actor).where(events.c.kind == FarmEvent.ACCESS_REFUSED)
     told = farm.read(lambda connection: connection.execute(query).scalars().all())

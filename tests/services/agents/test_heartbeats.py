@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from farm.api.agents.heartbeat_batch import RollCall
+from farm.api.agents.heartbeat_batch import HeartbeatBatch
 from farm.core.base.ids import DeviceId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Health, Presence
 from farm.core.errors import FarmBusy
-from farm.core.upkeep.device_action import ErrandKind
+from farm.core.upkeep.device_action import DeviceActionKind
 from farm.services.agents.exchange import exchange
-from farm.services.agents.heartbeats import Call, note_quiet, still_quiet
+from farm.services.agents.heartbeats import ExchangeCall, find_still_idle, record_idle_heartbeats
 from farm.services.hosts.admin import retire_host
-from farm.services.upkeep.device_actions import ask_errand
+from farm.services.upkeep.device_actions import request_device_action
 from farm.store.devices.fencing_tokens import raise_fence_to
 from farm.store.devices.transitions import move_health
 from farm.wire.agents.protocol import Exchange, FullController
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig
 
 
@@ -36,12 +36,12 @@ def idle_host(farm: FarmRig) -> HostRig:
     return host
 
 
-def call_of(host: HostRig, **said: Any) -> Call:
+def call_of(host: HostRig, **said: Any) -> ExchangeCall:
     """The host's next call, with all phones as they are."""
     host.seq += 1
     (row,) = host.farm.rows("SELECT credential_hash FROM hosts WHERE host_id = :host", host=host.host_id)
     values = {"seq": host.seq, "devices": tuple(host.phones.values()), **said}
-    return Call(
+    return ExchangeCall(
         host_id=host.host_id,
         session_id=host.session_id,
         credential_hash=row["credential_hash"],
@@ -49,15 +49,15 @@ def call_of(host: HostRig, **said: Any) -> Call:
     )
 
 
-def note(farm: FarmRig, *calls: Call) -> frozenset[Call]:
-    return farm.write(note_quiet, calls, now=farm.clock.now())
+def note(farm: FarmRig, *calls: ExchangeCall) -> frozenset[ExchangeCall]:
+    return farm.write(record_idle_heartbeats, calls, now=farm.clock.now())
 
 
 def beat(farm: FarmRig, host: HostRig) -> tuple[int, object]:
     (row,) = farm.rows(
         "SELECT exchange_seq, beat_at FROM sessions WHERE session_id = :session", session=host.session_id
     )
-    return row["exchange_seq"], row["beat_at"]
+    return row["exchange_seq"], row["heartbeat_at"]
 
 
 def seen(farm: FarmRig) -> tuple[list[dict[str, Any]], list[object]]:
@@ -140,11 +140,17 @@ def jobs_are_queued(host: HostRig) -> None:
 
 
 def an_errand_is_asked(host: HostRig) -> None:
-    host.farm.write(ask_errand, "phone-1", ErrandKind.IDENTIFY, Asked(by="kim"), now=host.farm.clock.now())
+    host.farm.write(
+        request_device_action,
+        "phone-1",
+        DeviceActionKind.IDENTIFY,
+        OperatorRequest(by="kim"),
+        now=host.farm.clock.now(),
+    )
 
 
 def is_retired(host: HostRig) -> None:
-    host.farm.write(retire_host, host.host_id, Asked(by="kim"), now=host.farm.clock.now())
+    host.farm.write(retire_host, host.host_id, OperatorRequest(by="kim"), now=host.farm.clock.now())
 
 
 def was_silent(host: HostRig) -> None:
@@ -233,22 +239,22 @@ def test_a_call_that_was_noted_is_looked_at_again_when_there_is_something_to_do(
     host = idle_host(farm)
     call = call_of(host)
     note(farm, call)
-    assert farm.read(still_quiet, [call]) == {call}
+    assert farm.read(find_still_idle, [call]) == {call}
     news(host)
-    assert farm.read(still_quiet, [call]) == frozenset()
+    assert farm.read(find_still_idle, [call]) == frozenset()
 
 
 @pytest.mark.invariant("I19")
 def test_who_shows_another_credential_than_the_hosts_is_not_noted(farm: FarmRig) -> None:
     host, other = idle_host(farm), farm.host("bench-2")
     own, others = call_of(host), call_of(other)
-    stolen = Call(
+    stolen = ExchangeCall(
         host_id=host.host_id,
         session_id=host.session_id,
         credential_hash=others.credential_hash,
         said=own.said,
     )
-    elsewhere = Call(
+    elsewhere = ExchangeCall(
         host_id=other.host_id,
         session_id=host.session_id,
         credential_hash=others.credential_hash,
@@ -276,15 +282,15 @@ def test_calls_that_are_noted_when_the_farm_stops_leave_nothing_under_way(farm: 
     call = call_of(idle_host(farm))
 
     async def stopped() -> tuple[list[object], int]:
-        roll_call = RollCall(farm.database, farm.clock)
-        asked = asyncio.create_task(roll_call.notes(call))
+        heartbeats = HeartbeatBatch(farm.database, farm.clock)
+        asked = asyncio.create_task(heartbeats.notes(call))
         # It is among those that wait for each other; then its caller goes away.
         await asyncio.sleep(0)
         asked.cancel()
         ended = await asyncio.gather(asked, return_exceptions=True)
-        await roll_call.aclose()
+        await heartbeats.aclose()
         with pytest.raises(FarmBusy):
-            await roll_call.notes(call)
+            await heartbeats.notes(call)
         return ended, len(asyncio.all_tasks())
 
     (ended,), left = asyncio.run(stopped())

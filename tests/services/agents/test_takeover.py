@@ -116,7 +116,7 @@ def test_a_phone_that_moved_while_its_host_was_silent_starts_afresh_there(
     (clean_up,) = second.exchange().clean_ups
     assert (clean_up.fence, fences(farm)[0]) == (before + 1, before + 1)
     lost = farm.rows("SELECT state, code, blame FROM attempts WHERE attempt_id = :id", id=run.attempt_id)
-    assert lost == [{"state": "lost", "code": "host.phone_moved", "blame": "host"}]
+    assert lost == [{"state": "lost", "code": "host.device_moved", "blame": "host"}]
     (event,) = farm.rows("SELECT from_state, to_state, cause FROM events WHERE kind = 'device_fence_raised'")
     assert (event["from_state"], event["to_state"]) == (str(before), str(before + 1))
     assert second.exchange().assignments == ()
@@ -163,7 +163,7 @@ def test_a_run_that_a_takeover_ended_is_not_held_against_its_phone(farm: FarmRig
     # What the old agent saw: its run was gone all of a sudden.
     assert host.report(run.attempt_id, device_trouble(run)).counted
     ended = farm.rows("SELECT code, blame FROM attempts WHERE attempt_id = :id", id=run.attempt_id)
-    assert ended == [{"code": "host.phone_moved", "blame": "host"}]
+    assert ended == [{"code": "host.device_moved", "blame": "host"}]
     assert farm.rows("SELECT state FROM jobs WHERE job_id = :id", id=run.job_id) == [{"state": "queued"}]
 
 

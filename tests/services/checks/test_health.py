@@ -2,12 +2,12 @@
 
 import pytest
 
-from farm.core.checks.check_schedule import AGAIN_AFTER
+from farm.core.checks.check_schedule import RECHECK_AFTER
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.deferral import LONGEST_PAUSE
-from farm.core.jobs.retry import MAX_GIVE_BACKS
+from farm.core.jobs.retry import MAX_RETURNS
 from farm.wire.agents.protocol import Assignment
 from tests.support.farm.service_fixture import (
     FarmRig,
@@ -37,7 +37,7 @@ def test_a_check_that_the_host_spoiled_says_nothing_and_is_made_again_later(farm
     assert host.run(lambda check: device_trouble(check, Blame.HOST)) == 4
     assert health(farm) == "unknown"
     assert host.exchange().assignments == ()
-    farm.clock.advance(AGAIN_AFTER.total_seconds())
+    farm.clock.advance(RECHECK_AFTER.total_seconds())
     host.exchange()
     host.earn_health()
     assert health(farm) == "good"
@@ -47,13 +47,13 @@ def test_a_check_that_the_host_spoiled_says_nothing_and_is_made_again_later(farm
 def test_a_check_that_is_put_off_too_often_is_made_again_later(farm: FarmRig) -> None:
     host = farm.host()
     host.plug_in("phone-1")
-    for _ in range(MAX_GIVE_BACKS):
+    for _ in range(MAX_RETURNS):
         check = the_check(host)
         host.clean(check)
-        host.exchange([phase(check, AttemptState.GIVEN_BACK, "the phone is away")])
+        host.exchange([phase(check, AttemptState.RETURNED, "the phone is away")])
         farm.clock.advance(LONGEST_PAUSE.total_seconds())
     assert health(farm) == "unknown"
-    farm.clock.advance(AGAIN_AFTER.total_seconds())
+    farm.clock.advance(RECHECK_AFTER.total_seconds())
     host.exchange()
     host.earn_health()
     assert health(farm) == "good"

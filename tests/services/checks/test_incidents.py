@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.incident import LASTS_AT_MOST, QUIET_AFTER, WINDOW
+from farm.core.checks.incident import MAX_DURATION, QUIET_AFTER, WINDOW
 from farm.core.devices.device import Presence
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
@@ -13,7 +13,7 @@ from farm.services.agents.exchange import exchange
 from farm.services.devices.admin import retire
 from farm.store.jobs import jobs
 from farm.wire.agents.protocol import Assignment, Exchange
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.service_fixture import (
     FarmRig,
     HostRig,
@@ -70,13 +70,13 @@ def test_phones_that_drop_together_are_an_incident_that_ends_when_they_are_back(
     rest(farm, three)
     put(three, Presence.ABSENT, "phone-1", "phone-2")
     three.exchange()
-    assert incidents(farm) == [("phones_together", True)]
+    assert incidents(farm) == [("correlated_failures", True)]
     put(three, Presence.ONLINE, "phone-1", "phone-2")
     three.exchange()
     farm.reap()
-    assert incidents(farm) == [("phones_together", True)]
+    assert incidents(farm) == [("correlated_failures", True)]
     rest(farm, three)
-    assert incidents(farm) == [("phones_together", False)]
+    assert incidents(farm) == [("correlated_failures", False)]
     told = farm.rows("SELECT kind FROM events WHERE subject = 'incident' ORDER BY event_id")
     assert [row["kind"] for row in told] == ["incident_opened", "incident_ended"]
 
@@ -87,12 +87,12 @@ def test_phones_that_stay_away_end_an_incident_after_a_while(farm: FarmRig, thre
         del three.phones[device_id]
     three.exchange()
     rest(farm, three)
-    assert incidents(farm) == [("phones_together", True)]
+    assert incidents(farm) == [("correlated_failures", True)]
     for _ in range(int(QUIET_AFTER.total_seconds() // 50)):
         farm.clock.advance(50)
         three.exchange()
     farm.reap()
-    assert incidents(farm) == [("phones_together", False)]
+    assert incidents(farm) == [("correlated_failures", False)]
 
 
 def test_a_phone_that_comes_and_goes_for_ever_ends_an_incident_after_a_day(
@@ -102,19 +102,19 @@ def test_a_phone_that_comes_and_goes_for_ever_ends_an_incident_after_a_day(
     put(three, Presence.ABSENT, "phone-1", "phone-2")
     three.exchange()
     put(three, Presence.ONLINE, "phone-2")
-    calls = int(LASTS_AT_MOST / QUIET_AFTER) * 2
+    calls = int(MAX_DURATION / QUIET_AFTER) * 2
     for _ in range(calls - 1):
         put(three, Presence.ONLINE, "phone-1")
         three.exchange()
-        farm.clock.advance(LASTS_AT_MOST.total_seconds() / calls)
+        farm.clock.advance(MAX_DURATION.total_seconds() / calls)
         put(three, Presence.ABSENT, "phone-1")
         three.exchange()
     farm.reap()
-    assert incidents(farm) == [("phones_together", True)]
-    farm.clock.advance(LASTS_AT_MOST.total_seconds() / calls)
+    assert incidents(farm) == [("correlated_failures", True)]
+    farm.clock.advance(MAX_DURATION.total_seconds() / calls)
     three.exchange()
     farm.reap()
-    assert incidents(farm) == [("phones_together", False)]
+    assert incidents(farm) == [("correlated_failures", False)]
     (told,) = farm.rows("SELECT cause FROM events WHERE kind = 'incident_ended'")
     assert told["cause"] == "bench-1: 1 of its phones stay away"
 
@@ -125,9 +125,9 @@ def test_a_phone_that_is_retired_is_not_waited_for(farm: FarmRig, three: HostRig
     three.exchange()
     put(three, Presence.ONLINE, "phone-2")
     three.exchange()
-    farm.write(retire, "phone-1", Asked(by="ann", reason="it is gone"), now=farm.clock.now())
+    farm.write(retire, "phone-1", OperatorRequest(by="ann", reason="it is gone"), now=farm.clock.now())
     rest(farm, three)
-    assert incidents(farm) == [("phones_together", False)]
+    assert incidents(farm) == [("correlated_failures", False)]
 
 
 @pytest.mark.invariant("I15")
@@ -179,7 +179,7 @@ def test_failures_that_counted_before_the_incident_was_seen_are_forgiven(
     assert farm.rows("SELECT health FROM devices WHERE device_id = 'phone-1'") == [{"health": "suspect"}]
     put(three, Presence.OFFLINE, "phone-2")
     three.exchange()
-    assert incidents(farm) == [("phones_together", True)]
+    assert incidents(farm) == [("correlated_failures", True)]
     assert health(farm) == {"good"}
 
 
@@ -209,7 +209,7 @@ def test_a_check_that_an_incident_spoils_says_nothing_of_the_phone(farm: FarmRig
     for each in checks:
         host.report(each.attempt_id, lost(each, "device.offline"))
         host.clean(each)
-    assert incidents(farm) == [("phones_together", True)]
+    assert incidents(farm) == [("correlated_failures", True)]
     host.run(good_evidence)
     assert health(farm) == {"good"}
 

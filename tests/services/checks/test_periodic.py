@@ -3,9 +3,9 @@
 from farm.core.checks.check_schedule import CheckRules
 from farm.core.devices.condition import ThermalStatus
 from farm.core.devices.device import Presence
-from farm.services.checks.periodic import UNJUDGED_AGAIN_AFTER, UNJUDGED_TRIES, queue_due_checks
-from farm.services.devices.reservations import hold
-from farm.wire.documents.devices import HoldRequest
+from farm.services.checks.periodic import UNFIT_MAX_RETRIES, UNFIT_RETRY_AFTER, queue_due_checks
+from farm.services.devices.reservations import reserve
+from farm.wire.documents.devices import ReservationRequest
 from tests.services.checks.test_reference_runs import answer
 from tests.support.farm.service_fixture import FarmRig, HostRig, plan_of
 
@@ -52,7 +52,7 @@ def test_after_so_many_jobs_one_check_comes_before_the_next(farm: FarmRig, host:
 
 
 def test_a_phone_that_somebody_holds_or_that_is_away_is_not_checked(farm: FarmRig, host: HostRig) -> None:
-    farm.write(hold, "phone-1", HoldRequest(by="ann", for_s=14 * 86400), now=farm.clock.now())
+    farm.write(reserve, "phone-1", ReservationRequest(by="ann", for_s=14 * 86400), now=farm.clock.now())
     host.phones["phone-2"] = host.phones["phone-2"].model_copy(update={"presence": Presence.OFFLINE})
     host.exchange()
     assert due(farm, 2 * RULES.every.total_seconds()) == 1
@@ -65,6 +65,6 @@ def test_a_phone_that_was_too_warm_to_be_judged_is_tried_again_a_few_times(farm:
     host.run(answer(20.0, ThermalStatus.LIGHT))
     tries = 0
     for _ in range(10):
-        due(farm, UNJUDGED_AGAIN_AFTER.total_seconds())
+        due(farm, UNFIT_RETRY_AFTER.total_seconds())
         tries += host.run(answer(20.0, ThermalStatus.LIGHT))
-    assert tries == UNJUDGED_TRIES
+    assert tries == UNFIT_MAX_RETRIES

@@ -3,12 +3,12 @@
 import pytest
 
 from farm.core.checks.reference_range import MIN_RUNS
-from farm.core.checks.reference_run import COOL_AFTER
+from farm.core.checks.reference_run import COOLDOWN
 from farm.core.errors import Conflict
 from farm.services.checks.device_detail import device_detail
-from farm.services.checks.rebaseline import accept_level
+from farm.services.checks.rebaseline import rebaseline
 from farm.services.devices.admin import retire
-from farm.wire.documents.devices import AcceptRequest, Asked, DeviceChange
+from farm.wire.documents.devices import DeviceChange, OperatorRequest, RebaselineRequest
 from tests.support.farm.reference_fixture import (
     DAY_S,
     REAL,
@@ -28,13 +28,13 @@ def phone(farm: FarmRig) -> HostRig:
 
 
 def accept(farm: FarmRig, device: str = "phone-1") -> DeviceChange:
-    asked = AcceptRequest(by="ann", reason="a new battery")
-    return farm.write(accept_level, device, asked, now=farm.clock.now())
+    asked = RebaselineRequest(by="ann", reason="a new battery")
+    return farm.write(rebaseline, device, asked, now=farm.clock.now())
 
 
 def make_bad(farm: FarmRig, host: HostRig, ms: float = 26.0) -> None:
     check_again(host, ms)
-    farm.clock.advance(COOL_AFTER.total_seconds())
+    farm.clock.advance(COOLDOWN.total_seconds())
     host.exchange()
     assert host.run(answer(ms)) == 1
     assert health(farm) == "bad"
@@ -68,7 +68,7 @@ def test_who_accepted_a_level_and_why_stands_in_the_events(farm: FarmRig, phone:
     assert (event["actor"], event["subject_id"]) == ("user:ann", "phone-1")
     assert event["cause"] == "20.0 ms, which was learning: a new battery"
     shown = farm.read(device_detail, "phone-1")
-    assert shown.level_accepted_at == farm.clock.now()
+    assert shown.rebaselined_at == farm.clock.now()
 
 
 def test_an_accepted_level_is_a_band_of_its_own_that_is_left_to_both_sides(
@@ -80,7 +80,7 @@ def test_an_accepted_level_is_a_band_of_its_own_that_is_left_to_both_sides(
     phone.run(answer(26.0))
     for _ in range(MIN_RUNS):
         check_again(phone, 26.0)
-    assert verdicts(farm)[-1] == "in_band"
+    assert verdicts(farm)[-1] == "in_range"
     check_again(phone, 20.0)
     assert (verdicts(farm)[-1], health(farm)) == ("fast", "good")
     check_again(phone, 34.0)
@@ -94,7 +94,9 @@ def test_only_another_accept_takes_a_level_back(farm: FarmRig, phone: HostRig) -
         check_again(phone, 20.0 * number)
     keys = farm.rows("SELECT DISTINCT band_key FROM golden_runs")
     assert len(keys) == 3
-    assert all(" / phone-1 since 2" in row["band_key"] for row in keys if "since" in row["band_key"])
+    assert all(
+        " / phone-1 since 2" in row["reference_key"] for row in keys if "since" in row["reference_key"]
+    )
 
 
 def test_what_was_judged_before_stays_and_other_phones_of_the_kind_keep_their_band(
@@ -131,6 +133,6 @@ def test_a_phone_without_a_golden_run_has_no_level_to_accept(farm: FarmRig, phon
 
 
 def test_a_retired_phone_has_no_level_to_accept(farm: FarmRig, phone: HostRig) -> None:
-    farm.write(retire, "phone-1", Asked(by="ann"), now=farm.clock.now())
+    farm.write(retire, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
     with pytest.raises(Conflict, match="is retired"):
         accept(farm)

@@ -2,16 +2,16 @@
 
 import pytest
 
-from farm.core.checks.check_schedule import AGAIN_AFTER
+from farm.core.checks.check_schedule import RECHECK_AFTER
 from farm.core.checks.reference_range import MIN_RUNS
-from farm.core.checks.reference_run import COOL_AFTER, MAX_UNFIT
+from farm.core.checks.reference_run import COOLDOWN, MAX_UNFIT
 from farm.core.devices.condition import ThermalStatus
 from farm.core.runs.evidence import Evidence
-from farm.services.checks.requested import check_now
-from farm.services.operations.alarm_views import clear_by_hand
+from farm.services.checks.requested import request_check
+from farm.services.operations.alarm_views import clear_by_operator
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.alarms import ClearRequest
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.reference_fixture import (
     DAY_S,
     REAL,
@@ -36,7 +36,7 @@ def test_a_run_in_the_band_keeps_the_phone_good(farm: FarmRig, phone: HostRig) -
     check_again(phone, 21.5)
     assert health(farm) == "good"
     verdicts = [row["verdict"] for row in farm.rows("SELECT verdict FROM golden_runs ORDER BY golden_id")]
-    assert verdicts == ["learning"] * MIN_RUNS + ["in_band"]
+    assert verdicts == ["learning"] * MIN_RUNS + ["in_range"]
 
 
 @pytest.mark.fault(46)
@@ -47,7 +47,7 @@ def test_a_phone_a_third_slower_is_suspect_and_bad_once_it_is_slow_again_when_co
     assert health(farm) == "suspect"
     assert "26.0 ms, 30 % slower than the median of 8 runs of 1 phone of its kind" in last_cause(farm)
     assert alarms(farm) == []
-    farm.clock.advance(COOL_AFTER.total_seconds() - 5)
+    farm.clock.advance(COOLDOWN.total_seconds() - 5)
     assert phone.exchange().assignments == ()
     farm.clock.advance(5)
     phone.exchange()
@@ -61,7 +61,7 @@ def test_a_phone_a_third_slower_is_suspect_and_bad_once_it_is_slow_again_when_co
 
 def test_a_phone_that_was_slow_once_only_is_good_again(farm: FarmRig, phone: HostRig) -> None:
     check_again(phone, 26.0)
-    farm.clock.advance(COOL_AFTER.total_seconds())
+    farm.clock.advance(COOLDOWN.total_seconds())
     phone.exchange()
     phone.run(answer(20.1))
     assert health(farm) == "good"
@@ -71,7 +71,7 @@ def test_a_bad_phone_that_is_as_fast_as_its_kind_again_is_good_and_its_alarm_ove
     farm: FarmRig, phone: HostRig
 ) -> None:
     check_again(phone, 30.0)
-    farm.clock.advance(COOL_AFTER.total_seconds())
+    farm.clock.advance(COOLDOWN.total_seconds())
     phone.exchange()
     phone.run(answer(30.0))
     assert alarms(farm) == ["band_drift phone-1"]
@@ -85,7 +85,7 @@ def test_a_warm_phone_is_not_judged(farm: FarmRig, phone: HostRig) -> None:
     assert health(farm) == "good"
     (row,) = farm.rows("SELECT verdict, unfit_because FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
     assert row["verdict"] == "unfit"
-    assert "LIGHT" in row["unfit_because"]
+    assert "LIGHT" in row["unfit_reasons"]
 
 
 def test_a_suspect_phone_that_never_cools_is_bad_after_a_bounded_number_of_checks(
@@ -94,7 +94,7 @@ def test_a_suspect_phone_that_never_cools_is_bad_after_a_bounded_number_of_check
     check_again(phone, 26.0)
     done = 0
     while health(farm) == "suspect":
-        farm.clock.advance(COOL_AFTER.total_seconds())
+        farm.clock.advance(COOLDOWN.total_seconds())
         phone.exchange()
         done += phone.run(answer(26.0, ThermalStatus.MODERATE))
         assert done <= MAX_UNFIT
@@ -121,7 +121,7 @@ def test_a_phone_that_gets_slower_week_by_week_within_its_band_is_suspect_then_b
     assert health(farm) == "good"
     check_again(phone, 22.5)
     assert health(farm) == "suspect"
-    farm.clock.advance(COOL_AFTER.total_seconds())
+    farm.clock.advance(COOLDOWN.total_seconds())
     phone.exchange()
     phone.run(answer(22.6))
     assert health(farm) == "bad"
@@ -140,7 +140,7 @@ def test_a_slow_phone_is_not_good_because_its_golden_run_ends_no_more(farm: Farm
         return golden(assignment, 20.0, said=["golden_failed 139"])
 
     check_again(phone, 26.0)
-    farm.clock.advance(COOL_AFTER.total_seconds())
+    farm.clock.advance(COOLDOWN.total_seconds())
     phone.exchange()
     assert phone.run(untimed) == 1
     assert health(farm) == "bad"
@@ -150,7 +150,7 @@ def test_a_slow_phone_is_not_good_because_its_golden_run_ends_no_more(farm: Farm
     assert health(farm) == "good"
     farm.clock.advance(DAY_S)
     phone.exchange()
-    farm.write(check_now, "phone-1", Asked(by="ann"), now=farm.clock.now())
+    farm.write(request_check, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
     assert phone.run(untimed) == 1
     assert health(farm) == "good"
 
@@ -158,17 +158,19 @@ def test_a_slow_phone_is_not_good_because_its_golden_run_ends_no_more(farm: Farm
 def test_a_run_on_other_cores_is_compared_with_those_on_the_same(farm: FarmRig, phone: HostRig) -> None:
     farm.clock.advance(DAY_S)
     phone.exchange()
-    farm.write(check_now, "phone-1", Asked(by="ann"), now=farm.clock.now())
+    farm.write(request_check, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
     assert phone.run(lambda each: golden(each, 40.0, said=["golden_cores taskset 80"])) == 1
     assert health(farm) == "good"
     last = farm.rows("SELECT verdict, band_key FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
-    assert last == [{"verdict": "learning", "band_key": "Nimbus 5 / host CPU / n/5:14/A1 / taskset 80"}]
+    assert last == [{"verdict": "learning", "reference_key": "Nimbus 5 / host CPU / n/5:14/A1 / taskset 80"}]
 
 
 def test_what_a_person_has_seen_to_is_not_told_again_by_the_next_check(farm: FarmRig, phone: HostRig) -> None:
     for _ in range(2):
         check_again(phone, 26.0)
-    farm.write(clear_by_hand, 1, ClearRequest(by="ann", reason="a battery is ordered"), now=farm.clock.now())
+    farm.write(
+        clear_by_operator, 1, ClearRequest(by="ann", reason="a battery is ordered"), now=farm.clock.now()
+    )
     farm.clock.advance(DAY_S / 2)
     replugged(phone)
     assert phone.run(answer(26.0)) == 1
@@ -182,7 +184,7 @@ def test_a_new_system_begins_a_new_band(farm: FarmRig, phone: HostRig) -> None:
     check_again(phone, 40.0)
     assert health(farm) == "good"
     last = farm.rows("SELECT verdict, band_key FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
-    assert last == [{"verdict": "learning", "band_key": "Nimbus 5 / host CPU / n/5:15/B2"}]
+    assert last == [{"verdict": "learning", "reference_key": "Nimbus 5 / host CPU / n/5:15/B2"}]
 
 
 def test_virtual_phones_teach_phones_nothing_nor_those_of_other_hosts(farm: FarmRig) -> None:
@@ -192,7 +194,7 @@ def test_virtual_phones_teach_phones_nothing_nor_those_of_other_hosts(farm: Farm
         host.plug_in(f"real-{name}", **REAL)
         host.run(answer(20.0))
     keys = farm.rows("SELECT device_id, band_key FROM golden_runs ORDER BY device_id")
-    assert [row["band_key"] for row in keys] == [
+    assert [row["reference_key"] for row in keys] == [
         "Nimbus 5 / host CPU / n/5:14/A1",
         "Nimbus 5 / host CPU / n/5:14/A1",
         "virtual phone on bench-1",
@@ -224,7 +226,7 @@ def test_a_phone_that_keeps_failing_is_checked_ever_more_rarely(farm: FarmRig) -
     # After 1, 2, 4, 8, 16 hours, and daily from then on.
     assert 9 <= done <= 11
     for _ in range(60):
-        farm.clock.advance(AGAIN_AFTER.total_seconds())
+        farm.clock.advance(RECHECK_AFTER.total_seconds())
         replugged(host)
         done += host.run(broken)
     assert done <= 13

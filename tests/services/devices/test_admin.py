@@ -16,11 +16,12 @@ from farm.services.devices.admin import (
     retirement_plan,
 )
 from farm.services.devices.views import device_named
-from farm.store.devices import devices, transitions
-from farm.wire.documents.devices import Asked, DeviceChange, DeviceDetail, LabelRequest, TagRequest
+from farm.store.devices import devices
+from farm.store.devices import transitions as device_transitions
+from farm.wire.documents.devices import DeviceChange, DeviceDetail, LabelRequest, OperatorRequest, TagRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phone
 
-ASKED = Asked(by="anna", reason="because")
+ASKED = OperatorRequest(by="anna", reason="because")
 
 
 @pytest.fixture
@@ -101,7 +102,9 @@ def test_what_cannot_follow_is_refused_with_the_present_state(farm: FarmRig, hos
 def test_of_two_operators_with_one_view_of_a_phone_one_moves_it(farm: FarmRig, host: HostRig) -> None:
     seen = farm.read(device_named, "phone-1")
     moves = [
-        farm.write(transitions.move_admin, seen, event, now=farm.clock.now(), actor="user:anna", cause=None)
+        farm.write(
+            device_transitions.move_admin, seen, event, now=farm.clock.now(), actor="user:anna", cause=None
+        )
         for event in (AdminEvent.CORDONED, AdminEvent.RETIRED)
     ]
     assert moves == ["cordoned", None]

@@ -6,11 +6,11 @@ from farm.core.devices.admin import AdminEvent
 from farm.core.errors import Conflict, HostError
 from farm.services.agents.sessions import open_session
 from farm.services.devices.admin import change_admin, retire
-from farm.services.devices.reservations import adb_access, end_overdue_holds, hold, release
+from farm.services.devices.reservations import adb_access, end_overdue_reservations, release, reserve
 from farm.services.devices.views import device_named
-from farm.store.devices import transitions
+from farm.store.devices import transitions as device_transitions
 from farm.wire.agents.protocol import SessionOpening
-from farm.wire.documents.devices import Asked, DeviceChange, HoldRequest, ReleaseRequest
+from farm.wire.documents.devices import DeviceChange, OperatorRequest, ReleaseRequest, ReservationRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, device_trouble, good_evidence, plan_of
 
 
@@ -27,7 +27,7 @@ def host(farm: FarmRig) -> HostRig:
 
 
 def held(farm: FarmRig, by: str = "anna", for_s: int = 3600) -> DeviceChange:
-    return farm.write(hold, "phone-1", HoldRequest(by=by, for_s=for_s), now=farm.clock.now())
+    return farm.write(reserve, "phone-1", ReservationRequest(by=by, for_s=for_s), now=farm.clock.now())
 
 
 def released(farm: FarmRig, by: str = "anna", *, force: bool = False) -> DeviceChange:
@@ -46,7 +46,11 @@ def last_device_events(farm: FarmRig) -> list[tuple[str, str]]:
 @pytest.mark.invariant("I14")
 def test_a_held_phone_gets_no_work_and_says_for_whom(farm: FarmRig, host: HostRig) -> None:
     view = held(farm).device
-    assert (view.held_by, view.blocked_by, view.advice) == ("anna", ("held",), "farm device release phone-1")
+    assert (view.reserved_by, view.blocked_by, view.advice) == (
+        "anna",
+        ("held",),
+        "farm device release phone-1",
+    )
     assert next_harness(host) is None
 
 
@@ -90,10 +94,10 @@ def test_a_bad_phone_that_was_in_hand_is_checked_again(farm: FarmRig) -> None:
 def test_a_hold_ends_by_itself_when_its_time_is_over(farm: FarmRig, host: HostRig) -> None:
     held(farm, for_s=60)
     farm.clock.advance(59)
-    farm.write(end_overdue_holds, now=farm.clock.now())
+    farm.write(end_overdue_reservations, now=farm.clock.now())
     assert next_harness(host) is None
     farm.clock.advance(1)
-    farm.write(end_overdue_holds, now=farm.clock.now())
+    farm.write(end_overdue_reservations, now=farm.clock.now())
     assert next_harness(host) == "device_check"
     assert ("farm", "device_released") in last_device_events(farm)
 
@@ -112,11 +116,19 @@ def test_the_own_hold_gets_a_new_end_and_another_persons_is_refused(farm: FarmRi
 def test_of_two_persons_with_one_view_of_a_phone_one_gets_it(farm: FarmRig, host: HostRig) -> None:
     seen, now = farm.read(device_named, "phone-1"), farm.clock.now()
     taken = [
-        farm.write(transitions.put_hold, seen, by=by, until=now, now=now, actor=f"user:{by}", cause="test")
+        farm.write(
+            device_transitions.put_reservation,
+            seen,
+            by=by,
+            until=now,
+            now=now,
+            actor=f"user:{by}",
+            cause="test",
+        )
         for by in ("anna", "bert")
     ]
     assert taken == [True, False]
-    assert farm.read(device_named, "phone-1").held_by == "anna"
+    assert farm.read(device_named, "phone-1").reserved_by == "anna"
 
 
 @pytest.mark.invariant("I11")
@@ -128,7 +140,9 @@ def test_a_hold_that_was_extended_meanwhile_is_not_ended_by_a_tick_that_saw_the_
     seen = farm.read(device_named, "phone-1")
     held(farm, for_s=3600)
     now = farm.clock.now()
-    assert not farm.write(transitions.end_hold, seen, now=now, actor="farm", cause="its time is over")
+    assert not farm.write(
+        device_transitions.end_reservation, seen, now=now, actor="farm", cause="its time is over"
+    )
 
 
 def test_another_persons_hold_is_ended_by_force_only(farm: FarmRig, host: HostRig) -> None:
@@ -145,8 +159,8 @@ def test_another_persons_hold_is_ended_by_force_only(farm: FarmRig, host: HostRi
 def test_a_held_phone_is_not_retired_by_somebody_else(farm: FarmRig, host: HostRig) -> None:
     held(farm)
     with pytest.raises(Conflict, match="held by anna"):
-        farm.write(retire, "phone-1", Asked(by="bert"), now=farm.clock.now())
-    farm.write(retire, "phone-1", Asked(by="anna"), now=farm.clock.now())
+        farm.write(retire, "phone-1", OperatorRequest(by="bert"), now=farm.clock.now())
+    farm.write(retire, "phone-1", OperatorRequest(by="anna"), now=farm.clock.now())
     with pytest.raises(Conflict, match="is retired"):
         held(farm)
 
@@ -154,7 +168,7 @@ def test_a_held_phone_is_not_retired_by_somebody_else(farm: FarmRig, host: HostR
 def test_a_cordoned_phone_stays_cordoned_after_a_hold_and_is_checked_later(
     farm: FarmRig, host: HostRig
 ) -> None:
-    cordoned = Asked(by="anna", reason="it is odd")
+    cordoned = OperatorRequest(by="anna", reason="it is odd")
     farm.write(change_admin, "phone-1", AdminEvent.CORDONED, cordoned, now=farm.clock.now())
     held(farm)
     released(farm)

@@ -11,19 +11,19 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from farm.cli.admin.database_checks import check_database, read_database
+from farm.cli.admin.database_checks import check_database, probe_database
 from farm.config import FarmConfig
 from farm.core.errors import (
     BackupDamaged,
     Conflict,
     FarmBusy,
-    FarmTrouble,
+    FarmFault,
     InvalidInput,
     NotFound,
     SessionFenced,
 )
 from farm.core.jobs.attempt import AttemptState
-from farm.core.operations.diagnostic import Level
+from farm.core.operations.diagnostic import Severity
 from farm.database.engine import Database, create_engine, sqlite_url
 from farm.database.migrate import upgrade
 from farm.database.tables import metadata
@@ -314,7 +314,7 @@ def test_a_backup_that_is_not_what_was_written_is_refused_and_leaves_no_database
 
 @pytest.mark.parametrize("folder", ["/proc/backups", "/dev/null/backups", "/proc", "/dev/null"])
 def test_a_place_that_takes_no_backup_is_refused_with_what_to_do(sqlite_farm: FarmRig, folder: str) -> None:
-    with pytest.raises(FarmTrouble, match="cannot be written") as refused:
+    with pytest.raises(FarmFault, match="cannot be written") as refused:
         backed_up(sqlite_farm, Path(folder))
     assert "another place" in refused.value.hint
 
@@ -356,8 +356,8 @@ def test_a_farm_begins_in_no_database_of_somebody_else(postgres: PostgresServer,
             with pytest.raises(Conflict, match=f"somebody else's: it has a table {table}"):
                 upgrade(engine)
             assert sa.inspect(engine).get_table_names() == [table]
-            look = read_database(FarmConfig(database_url=SecretStr(postgres.url(name))))
-            assert check_database(look).level is Level.PROBLEM
+            look = probe_database(FarmConfig(database_url=SecretStr(postgres.url(name))))
+            assert check_database(look).level is Severity.PROBLEM
         finally:
             engine.dispose()
 

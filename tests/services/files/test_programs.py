@@ -80,8 +80,8 @@ def test_a_matrix_keeps_the_program_it_was_submitted_with(farm: FarmRig, host: H
 
 
 def test_an_older_program_is_not_given_what_it_does_not_know(farm: FarmRig, host: HostRig) -> None:
-    lacks = register(farm, {"bench": program_with(OLD_FLAGS)}).program.lacks
-    assert {"pthreadpool_size", "use_bundled_input"} < set(lacks)
+    missing_flags = register(farm, {"bench": program_with(OLD_FLAGS)}).program.missing_flags
+    assert {"pthreadpool_size", "use_bundled_input"} < set(missing_flags)
     words = one_command(farm, host, settings={"iter": 5, "input_dims": "1,3,224,224", "input_type": "float"})
     assert not [word for word in words if word.startswith(("--pthreadpool_size", "--use_bundled_input"))]
     assert "--iter=5" in words
@@ -105,11 +105,11 @@ def test_looking_again_after_an_update_of_the_farm_mends_what_is_known_of_a_prog
 def test_the_farms_own_program_does_not_push_a_users_aside_at_the_next_start(
     farm: FarmRig,
 ) -> None:
-    from farm.services.files.builtin_programs import register_own_programs
+    from farm.services.files.builtin_programs import register_builtin_programs
 
     mine = register(farm, {"bench": program_with(OLD_FLAGS)}).program.digest
     farm.clock.advance(60)
-    register_own_programs(farm.database, farm.blobs, now=farm.clock.now())
+    register_builtin_programs(farm.database, farm.blobs, now=farm.clock.now())
     in_use = {view.abi: view.digest for view in farm.read(list_program_views) if view.in_use}
     assert in_use == {"x86_64": mine}
 

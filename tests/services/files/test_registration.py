@@ -6,12 +6,12 @@ import pytest
 
 from farm.core.base.ids import digest_of
 from farm.core.errors import Conflict, VariantInvalid
-from farm.core.models.variant import Agreement, Manifest, TensorSpec
+from farm.core.models.variant import Fidelity, Manifest, TensorSpec
 from farm.services.files.registration import register_artifact, register_variant
 from farm.wire.documents.matrices.matrices import VariantView
 from tests.support.farm.service_fixture import FarmRig, model_file
 
-AGREEMENT = Agreement(inputs=6, correlation=0.97, max_difference=1.5, top1_share=0.5)
+AGREEMENT = Fidelity(inputs=6, correlation=0.97, max_difference=1.5, top1_share=0.5)
 MADE_WITH = {"torch": "2.13.0"}
 
 
@@ -30,7 +30,7 @@ def test_the_same_manifest_again_is_the_same_variant(farm: FarmRig, known: Varia
 
 def test_a_newer_builder_of_the_same_bytes_is_believed(farm: FarmRig, known: VariantView) -> None:
     newer = replace(
-        known.manifest, agreement=AGREEMENT, made_with=MADE_WITH, recipe_digest=digest_of(b"newer")
+        known.manifest, fidelity=AGREEMENT, built_with=MADE_WITH, recipe_digest=digest_of(b"newer")
     )
     again = registered(farm, newer)
     assert (again.variant_id, again.manifest) == (known.variant_id, newer)
@@ -41,10 +41,10 @@ def test_a_file_added_by_hand_takes_nothing_from_what_its_builder_said(
     farm: FarmRig, known: VariantView
 ) -> None:
     built = registered(
-        farm, replace(known.manifest, made_with=MADE_WITH, agreement=AGREEMENT, recipe_digest=digest_of(b"b"))
+        farm, replace(known.manifest, built_with=MADE_WITH, fidelity=AGREEMENT, recipe_digest=digest_of(b"b"))
     )
     by_hand = replace(
-        known.manifest, inputs=(), parameters=None, made_with={}, recipe_digest=digest_of(b"by hand")
+        known.manifest, inputs=(), parameters=None, built_with={}, recipe_digest=digest_of(b"by hand")
     )
     assert registered(farm, by_hand) == built
 

@@ -12,11 +12,11 @@ from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.deferral import FIRST_PAUSE
 from farm.core.operations.retention import StorageRules
 from farm.core.programs.bundle import single_file
-from farm.services.files.artifacts import get_artifact, keep_upload
-from farm.services.files.builtin_programs import own_digests
+from farm.services.files.artifacts import get_artifact, record_upload
+from farm.services.files.builtin_programs import builtin_digests
 from farm.services.files.programs import list_program_views
 from farm.services.files.registration import list_variants, register_variant
-from farm.services.files.retention import BATCH, Swept, sweep_storage
+from farm.services.files.retention import BATCH, SweepResult, sweep_storage
 from farm.services.jobs.views import attempt_view
 from farm.store.files.artifacts import mark_used
 from farm.store.files.disk_use import free_bytes_inside
@@ -29,7 +29,7 @@ NOTHING = StorageRules(blobs_limit_bytes=0)
 _LATER_S = 2 * 3600.0
 
 
-def sweep(farm: FarmRig, rules: StorageRules = NOTHING) -> Swept:
+def sweep(farm: FarmRig, rules: StorageRules = NOTHING) -> SweepResult:
     return sweep_storage(farm.database, farm.blobs, rules, farm.clock)
 
 
@@ -37,7 +37,7 @@ def upload(farm: FarmRig, content: bytes) -> Digest:
     """A file that was sent, as the route does it."""
     digest = digest_of(content)
     farm.blobs.put([content], digest)
-    farm.write(keep_upload, farm.blobs, digest, len(content), now=farm.clock.now())
+    farm.write(record_upload, farm.blobs, digest, len(content), now=farm.clock.now())
     return digest
 
 
@@ -69,19 +69,19 @@ def test_what_was_not_used_for_longest_goes_first_and_no_more_than_must(farm: Fa
     assert farm.blobs.size_bytes(files[0]) == 100
     assert farm.blobs.size_bytes(files[1]) is None
     assert [event["subject_id"] for event in events(farm, "artifact_expired")] == files[1:]
-    assert sweep(farm, StorageRules(blobs_limit_bytes=own + 150)) == Swept()
+    assert sweep(farm, StorageRules(blobs_limit_bytes=own + 150)) == SweepResult()
 
 
 def test_without_a_limit_nothing_goes(farm: FarmRig) -> None:
     upload(farm, b"a")
     farm.clock.advance(10**9)
-    assert sweep(farm, StorageRules()) == Swept()
+    assert sweep(farm, StorageRules()) == SweepResult()
 
 
 def test_a_file_that_was_just_sent_waits_for_its_registration(farm: FarmRig) -> None:
     digest = upload(farm, b"a")
     farm.clock.advance(60)
-    assert sweep(farm) == Swept()
+    assert sweep(farm) == SweepResult()
     farm.clock.advance(_LATER_S)
     assert sweep(farm).artifacts == 1
     assert expired(farm) == {digest}
@@ -89,8 +89,8 @@ def test_a_file_that_was_just_sent_waits_for_its_registration(farm: FarmRig) -> 
 
 def test_the_farms_own_files_stay(farm: FarmRig) -> None:
     farm.clock.advance(_LATER_S)
-    assert sweep(farm) == Swept()
-    assert all(farm.blobs.size_bytes(digest) for digest in own_digests())
+    assert sweep(farm) == SweepResult()
+    assert all(farm.blobs.size_bytes(digest) for digest in builtin_digests())
 
 
 @pytest.mark.invariant("I5")
@@ -173,7 +173,7 @@ def test_a_file_that_is_sent_again_is_there_again(farm: FarmRig, host: HostRig) 
     farm.variant("float32")
     assert digest_of_variant(farm, "float32") not in expired(farm)
     assert len(events(farm, "artifact_restored")) == 1
-    assert sweep(farm) == Swept()
+    assert sweep(farm) == SweepResult()
     farm.submit(axes=axes("float32"), baseline=None)
 
 
@@ -201,7 +201,7 @@ def test_a_file_nobody_knows_goes_once_it_is_old(farm: FarmRig) -> None:
     farm.blobs.put([b"stray"], digest)
     put_at_s = farm.blobs.path(digest).stat().st_mtime
     farm.clock.advance(put_at_s - farm.clock.now().timestamp() + 60)
-    assert sweep(farm) == Swept()
+    assert sweep(farm) == SweepResult()
     farm.clock.advance(_LATER_S)
     assert sweep(farm).files == 1
     assert farm.blobs.size_bytes(digest) is None
@@ -222,12 +222,12 @@ def test_an_upload_whose_file_a_sweep_set_aside_takes_it_back_or_is_asked_for_ag
     sweep(farm)
     farm.blobs.put([b"twice"], digest)
     assert farm.blobs.set_aside(digest)
-    farm.write(keep_upload, farm.blobs, digest, 5, now=farm.clock.now())
+    farm.write(record_upload, farm.blobs, digest, 5, now=farm.clock.now())
     assert farm.blobs.size_bytes(digest) == 5
     assert farm.blobs.set_aside(digest)
     farm.blobs.remove_set_aside()
     with pytest.raises(FarmBusy):
-        farm.write(keep_upload, farm.blobs, digest, 5, now=farm.clock.now())
+        farm.write(record_upload, farm.blobs, digest, 5, now=farm.clock.now())
 
 
 def test_a_farm_that_starts_again_removes_what_was_set_aside(farm: FarmRig) -> None:
@@ -299,7 +299,7 @@ def test_output_that_never_counted_goes_first_then_the_oldest(farm: FarmRig, hos
     farm.submit(rounds=2, devices={"device": "phone-1"})
     (late,) = host.exchange().assignments
     host.clean(late)
-    host.exchange([phase(late, AttemptState.GIVEN_BACK, "not ready")])
+    host.exchange([phase(late, AttemptState.RETURNED, "not ready")])
     assert not host.report(late.attempt_id, good_evidence(late)).counted
     farm.clock.advance(FIRST_PAUSE.total_seconds())
     for assignment in host.exchange().assignments:

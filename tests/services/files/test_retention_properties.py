@@ -14,9 +14,9 @@ from farm.core.base.ids import HostId, digest_of
 from farm.core.errors import MatrixInvalid
 from farm.core.operations.retention import StorageRules
 from farm.core.runs.evidence import Evidence
-from farm.services.files.builtin_programs import own_digests
+from farm.services.files.builtin_programs import builtin_digests
 from farm.services.files.retention import expire_over_limit, sweep_storage
-from farm.store.files.artifacts import expired_at_by_digest, kept_artifacts
+from farm.store.files.artifacts import expired_at_by_digest, stored_artifacts
 from farm.wire.agents.protocol import Assignment
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence, plan_of, torch_output
 from tests.support.invariants.invariants import check_invariants
@@ -112,7 +112,7 @@ class Storage(RuleBasedStateMachine):
     def sweep(self, limit_bytes: int, days: int | None) -> None:
         rules = StorageRules(blobs_limit_bytes=limit_bytes, evidence_keep_days=days)
         sweep_storage(self.farm.database, self.farm.blobs, rules, self.farm.clock)
-        kept = {artifact.digest for artifact in self.farm.read(kept_artifacts)}
+        kept = {artifact.digest for artifact in self.farm.read(stored_artifacts)}
         known = kept | self.farm.read(expired_at_by_digest).keys()
         assert not {file.digest for file in self.farm.blobs.files()} & known - kept
 
@@ -131,13 +131,13 @@ class Storage(RuleBasedStateMachine):
 
     @invariant()
     def what_is_needed_is_there(self) -> None:
-        needed = {row["digest"] for row in self.farm.rows(NEEDED_BY_JOBS)} | own_digests()
+        needed = {row["digest"] for row in self.farm.rows(NEEDED_BY_JOBS)} | builtin_digests()
         assert not needed & self.farm.read(expired_at_by_digest).keys()
         assert all(self.farm.blobs.size_bytes(digest) is not None for digest in needed)
 
     @invariant()
     def what_is_missing_is_marked(self) -> None:
-        for artifact in self.farm.read(kept_artifacts):
+        for artifact in self.farm.read(stored_artifacts):
             assert self.farm.blobs.size_bytes(artifact.digest) == artifact.size_bytes
 
 

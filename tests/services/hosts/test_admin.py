@@ -7,15 +7,15 @@ from farm.core.devices.host_state import HostEvent
 from farm.core.errors import AuthError, Conflict, NotFound, SessionFenced
 from farm.core.jobs.attempt import AttemptState
 from farm.services.access.enrollment import authenticate, create_join_token, enroll
-from farm.services.checks.requested import assert_clean, check_now
+from farm.services.checks.requested import assert_clean, request_check
 from farm.services.hosts.admin import change_host, limit_host, retire_host, retirement_plan
 from farm.services.hosts.views import host_detail, list_host_views
 from farm.wire.agents.protocol import Enrollment
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.hosts import HostChange, HostView, LimitRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase, plan_of
 
-KIM = Asked(by="kim", reason="a new hub")
+KIM = OperatorRequest(by="kim", reason="a new hub")
 
 
 def drain(farm: FarmRig, event: HostEvent = HostEvent.DRAINED, host: str = "bench-1") -> HostChange:
@@ -164,9 +164,9 @@ def test_a_host_that_nobody_knows_is_told_with_those_that_there_are(farm: FarmRi
 
 def test_a_check_that_is_asked_for_comes_before_everything(farm: FarmRig, host: HostRig) -> None:
     farm.submit(devices={"device_id": "phone-1"})
-    change = farm.write(check_now, "phone-1", KIM, now=farm.clock.now())
+    change = farm.write(request_check, "phone-1", KIM, now=farm.clock.now())
     assert change.changed
-    assert not farm.write(check_now, "phone-1", KIM, now=farm.clock.now()).changed
+    assert not farm.write(request_check, "phone-1", KIM, now=farm.clock.now()).changed
     (check,) = host.exchange().assignments
     assert plan_of(check).harness == "device_check"
     (event,) = farm.rows("SELECT actor, cause FROM events WHERE actor = 'user:kim' AND kind = 'job_queued'")
@@ -176,11 +176,11 @@ def test_a_check_that_is_asked_for_comes_before_everything(farm: FarmRig, host: 
 def test_a_phone_that_could_not_be_checked_is_refused_with_the_reason(farm: FarmRig, host: HostRig) -> None:
     drain(farm)
     with pytest.raises(Conflict, match="bench-1 is draining"):
-        farm.write(check_now, "phone-1", KIM, now=farm.clock.now())
+        farm.write(request_check, "phone-1", KIM, now=farm.clock.now())
     del host.phones["phone-2"]
     host.exchange()
     with pytest.raises(Conflict, match="phone-2 is absent"):
-        farm.write(check_now, "phone-2", KIM, now=farm.clock.now())
+        farm.write(request_check, "phone-2", KIM, now=farm.clock.now())
 
 
 @pytest.mark.invariant("I7")

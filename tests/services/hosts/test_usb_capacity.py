@@ -5,17 +5,17 @@ from datetime import timedelta
 import pytest
 
 from farm.core.base.ids import JobId
-from farm.core.checks.incident import full_cause
-from farm.core.jobs.timeouts import PATIENCE
+from farm.core.checks.incident import find_usb_full_cause
+from farm.core.jobs.timeouts import DEFAULT_TIMEOUTS
 from farm.core.operations.alarm import AlarmRules
 from farm.services.agents.exchange import exchange
 from farm.services.hosts.admin import retire_host
 from farm.services.hosts.views import list_host_views
 from farm.services.jobs.pending_reasons import job_waiting
-from farm.services.operations.alarm_scan import AlarmRounds
+from farm.services.operations.alarm_scan import AlarmScan
 from farm.services.operations.alarm_views import list_alarms
 from farm.wire.agents.protocol import Exchange, ExchangeAnswer, FullController
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
 FULL = FullController(controller="0000:00:14.0", said="can't set config #1, error -28")
@@ -37,7 +37,7 @@ def incidents(farm: FarmRig) -> list[tuple[str, bool]]:
 
 def lose(farm: FarmRig) -> None:
     """Let nothing be heard of any agent until it is given up."""
-    for patience in (PATIENCE.silent_after, PATIENCE.lost_after):
+    for patience in (DEFAULT_TIMEOUTS.silent_after, DEFAULT_TIMEOUTS.lost_after):
         farm.clock.advance((patience + timedelta(seconds=1)).total_seconds())
         farm.reap()
 
@@ -83,12 +83,12 @@ def test_a_second_controller_that_is_full_is_told_of_with_the_first(farm: FarmRi
     said(host, FULL, OTHER, pressure="the disk is full")
     assert incidents(farm) == [("usb_full", False), ("pressure", True), ("usb_full", True)]
     (cause,) = farm.rows("SELECT cause FROM incidents WHERE kind = 'usb_full' AND ended_at IS NULL")
-    assert cause["cause"] == full_cause({each.controller: each.said for each in (FULL, OTHER)})
+    assert cause["cause"] == find_usb_full_cause({each.controller: each.said for each in (FULL, OTHER)})
 
 
 @pytest.mark.fault(20)
 def test_a_controller_that_stays_full_is_an_alarm_until_it_is_not(farm: FarmRig, host: HostRig) -> None:
-    rounds = AlarmRounds(rules=AlarmRules())
+    rounds = AlarmScan(rules=AlarmRules())
     for _ in range(2):
         said(host, FULL)
         farm.write(rounds.look, now=farm.clock.now(), up_since=farm.up_since)
@@ -96,7 +96,7 @@ def test_a_controller_that_stays_full_is_an_alarm_until_it_is_not(farm: FarmRig,
     said(host, FULL)
     farm.write(rounds.look, now=farm.clock.now(), up_since=farm.up_since)
     (alarm,) = farm.read(list_alarms)
-    assert alarm.kind == "host_trouble"
+    assert alarm.kind == "host_incident"
     assert "0000:00:14.0" in alarm.message
     said(host)
     farm.write(rounds.look, now=farm.clock.now(), up_since=farm.up_since)
@@ -108,7 +108,7 @@ def test_what_an_agent_said_of_its_host_is_over_when_nothing_is_heard_of_it_for_
     farm: FarmRig, host: HostRig
 ) -> None:
     said(host, FULL, pressure="the disk is full")
-    farm.clock.advance((PATIENCE.silent_after + timedelta(seconds=1)).total_seconds())
+    farm.clock.advance((DEFAULT_TIMEOUTS.silent_after + timedelta(seconds=1)).total_seconds())
     farm.reap()
     assert incidents(farm) == [("pressure", True), ("usb_full", True)]
     lose(farm)
@@ -124,6 +124,6 @@ def test_what_an_agent_said_of_its_host_is_over_when_nothing_is_heard_of_it_for_
 @pytest.mark.fault(20, 52)
 def test_what_an_agent_said_of_its_host_is_over_when_that_is_retired(farm: FarmRig, host: HostRig) -> None:
     said(host, FULL, pressure="the disk is full")
-    asked = Asked(by="ann", reason="it is sold")
+    asked = OperatorRequest(by="ann", reason="it is sold")
     farm.write(retire_host, host.host_id, asked, now=farm.clock.now())
     assert incidents(farm) == [("pressure", False), ("usb_full", False)]

@@ -4,11 +4,11 @@ import pytest
 
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.deferral import FIRST_PAUSE, LONGEST_PAUSE
-from farm.core.jobs.retry import MAX_GIVE_BACKS
-from farm.services.checks.requested import check_now
+from farm.core.jobs.retry import MAX_RETURNS
+from farm.services.checks.requested import request_check
 from farm.services.jobs.pending_reasons import job_waiting
 from farm.wire.agents.protocol import Assignment
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, phase
 
 LOW = "battery 9 %, at least 20 %"
@@ -26,7 +26,7 @@ def submit(farm: FarmRig) -> None:
 
 def put_off(host: HostRig, assignment: Assignment, reason: str = LOW) -> tuple[Assignment, ...]:
     """Give a job back, have the phone cleaned, and see what there is to do at once."""
-    host.exchange([phase(assignment, AttemptState.GIVEN_BACK, reason)])
+    host.exchange([phase(assignment, AttemptState.RETURNED, reason)])
     host.clean(assignment)
     return tuple(host.exchange().assignments)
 
@@ -46,15 +46,15 @@ def test_a_phone_that_is_not_fit_is_asked_ever_more_rarely_and_the_job_ends_afte
 ) -> None:
     submit(farm)
     (assignment,) = host.exchange().assignments
-    began_at, pauses_s = farm.clock.now(), [5, 10, 20, 40, 80, 160, *[300] * (MAX_GIVE_BACKS - 7)]
+    began_at, pauses_s = farm.clock.now(), [5, 10, 20, 40, 80, 160, *[300] * (MAX_RETURNS - 7)]
     for pause_s in pauses_s:
         assert put_off(host, assignment) == ()
         assignment = claimed(farm, host, after_s=pause_s)
     assert (farm.clock.now() - began_at).total_seconds() > 3600
     assert put_off(host, assignment) == ()
     (job,) = farm.rows("SELECT outcome, code, message FROM jobs WHERE kind = 'benchmark'")
-    assert (job["outcome"], job["code"]) == ("inconclusive", "job.put_off")
-    assert job["message"] == f"put off {MAX_GIVE_BACKS} times, last because {LOW}"
+    assert (job["outcome"], job["code"]) == ("inconclusive", "job.deferred")
+    assert job["message"] == f"put off {MAX_RETURNS} times, last because {LOW}"
 
 
 @pytest.mark.fault(47)
@@ -64,7 +64,7 @@ def test_why_a_job_that_was_put_off_waits_says_until_when(farm: FarmRig, host: H
     until = farm.clock.now() + FIRST_PAUSE
     put_off(host, assignment)
     (reason,) = farm.read(job_waiting, assignment.job_id).reasons
-    assert (reason.code, reason.passes, reason.cause) == ("put_off", True, LOW)
+    assert (reason.code, reason.passes, reason.cause) == ("defer", True, LOW)
     assert reason.message == f"it was put off once, and may be tried again from {until:%H:%M:%S} UTC on"
 
 
@@ -81,7 +81,7 @@ def test_a_check_does_not_wait_for_a_job_that_pauses(farm: FarmRig, host: HostRi
     submit(farm)
     (assignment,) = host.exchange().assignments
     assert put_off(host, assignment) == ()
-    farm.write(check_now, "phone-1", Asked(by="ann"), now=farm.clock.now())
+    farm.write(request_check, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
     (check,) = host.exchange().assignments
     assert check.job_id != assignment.job_id
 

@@ -6,7 +6,7 @@ from farm.core.base.ids import AttemptId
 from farm.core.errors import Blame, Forbidden, InvalidInput, NotFound, ReportConflict, SessionFenced
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.deferral import LONGEST_PAUSE
-from farm.core.jobs.retry import MAX_GIVE_BACKS
+from farm.core.jobs.retry import MAX_RETURNS
 from farm.core.runs.verdict import Verdict
 from farm.services.agents.exchange import exchange
 from farm.wire.agents.protocol import Assignment, Exchange
@@ -141,7 +141,7 @@ def test_an_older_exchange_changes_nothing(farm: FarmRig, host: HostRig) -> None
     farm.submit()
     first, _ = host.exchange().assignments
     host.exchange([phase(first, AttemptState.MEASURING)])
-    host.exchange([phase(first, AttemptState.GIVEN_BACK)], seq=1)
+    host.exchange([phase(first, AttemptState.RETURNED)], seq=1)
     attempt = farm.rows("SELECT state FROM attempts WHERE attempt_id = :id", id=first.attempt_id)
     assert attempt == [{"state": "measuring"}]
 
@@ -248,10 +248,10 @@ def test_a_job_that_is_given_back_costs_nothing_until_it_happened_too_often(
 ) -> None:
     host.phones.pop("phone-2")
     matrix_id = farm.submit(rounds=1, devices={"device_id": "phone-1"})
-    for _ in range(MAX_GIVE_BACKS):
+    for _ in range(MAX_RETURNS):
         (assignment,) = host.exchange().assignments
         host.clean(assignment)
-        host.exchange([phase(assignment, AttemptState.GIVEN_BACK, "skin 45.0 C, at most 38.0 C")])
+        host.exchange([phase(assignment, AttemptState.RETURNED, "skin 45.0 C, at most 38.0 C")])
         farm.clock.advance(LONGEST_PAUSE.total_seconds())
         host.exchange()
     view = farm.matrix(matrix_id)
@@ -330,7 +330,7 @@ def test_a_restarted_agent_goes_on_with_what_was_being_measured(farm: FarmRig, h
     ]
     assert host.report(first.attempt_id, good_evidence(first)).counted
     states = farm.rows("SELECT state FROM attempts WHERE attempt_id = :id", id=second.attempt_id)
-    assert states == [{"state": "given_back"}]
+    assert states == [{"state": "returned"}]
 
 
 @pytest.mark.invariant("I3")

@@ -8,17 +8,17 @@ from farm.core.devices.device import Presence
 from farm.core.devices.host_state import HostEvent
 from farm.core.errors import NotFound, SelectorEmpty
 from farm.core.jobs.attempt import AttemptState
-from farm.core.upkeep.device_action import ErrandKind
+from farm.core.upkeep.device_action import DeviceActionKind
 from farm.services.agents.exchange import exchange
 from farm.services.devices.admin import cancel_jobs_of_retired, change_admin, retire
-from farm.services.devices.reservations import hold
+from farm.services.devices.reservations import reserve
 from farm.services.hosts.admin import change_host, limit_host
 from farm.services.jobs.pending_reasons import job_waiting, matrix_waiting
-from farm.services.upkeep.device_actions import ask_errand
+from farm.services.upkeep.device_actions import request_device_action
 from farm.wire.agents.protocol import AttemptReport, Exchange
-from farm.wire.documents.devices import Asked, HoldRequest
+from farm.wire.documents.devices import OperatorRequest, ReservationRequest
 from farm.wire.documents.hosts import LimitRequest
-from farm.wire.documents.matrices.pending import DeviceWaitingView, JobWaitingView, MatrixWaitingView
+from farm.wire.documents.matrices.pending import DevicePendingView, JobPendingView, MatrixPendingView
 from tests.support.farm.service_fixture import FarmRig, HostRig, device_trouble, good_evidence, phase, phone
 
 
@@ -45,15 +45,15 @@ def fail(host: HostRig, times: int) -> None:
     host.exchange()
 
 
-def why(farm: FarmRig, job_id: JobId) -> JobWaitingView:
+def why(farm: FarmRig, job_id: JobId) -> JobPendingView:
     return farm.read(job_waiting, job_id)
 
 
-def codes(view: JobWaitingView | DeviceWaitingView) -> list[str]:
+def codes(view: JobPendingView | DevicePendingView) -> list[str]:
     return [reason.code for reason in view.reasons]
 
 
-def of_matrix(farm: FarmRig, matrix_id: MatrixId) -> MatrixWaitingView:
+def of_matrix(farm: FarmRig, matrix_id: MatrixId) -> MatrixPendingView:
     return farm.read(matrix_waiting, matrix_id)
 
 
@@ -70,7 +70,7 @@ def test_a_job_that_is_next_waits_for_nothing(farm: FarmRig, job: JobId) -> None
 
 
 def test_a_cordoned_phone_is_told_with_who_since_when_why_and_what_to_do(farm: FarmRig, job: JobId) -> None:
-    asked = Asked(by="ann", reason="swollen battery")
+    asked = OperatorRequest(by="ann", reason="swollen battery")
     cordoned_at = farm.clock.now()
     farm.write(change_admin, "phone-1", AdminEvent.CORDONED, asked, now=cordoned_at)
     farm.clock.advance(7200)
@@ -82,7 +82,7 @@ def test_a_cordoned_phone_is_told_with_who_since_when_why_and_what_to_do(farm: F
 
 
 def test_a_held_phone_is_told_with_who_has_it(farm: FarmRig, job: JobId) -> None:
-    farm.write(hold, "phone-1", HoldRequest(by="ann", for_s=600), now=farm.clock.now())
+    farm.write(reserve, "phone-1", ReservationRequest(by="ann", for_s=600), now=farm.clock.now())
     (reason,) = why(farm, job).reasons
     assert (reason.code, reason.by) == ("held", "user:ann")
     assert "by ann until" in (reason.cause or "")
@@ -157,9 +157,15 @@ def test_a_phone_that_nobody_admitted_waits_for_an_operator(farm: FarmRig, host:
 
 
 def test_an_errand_goes_first(farm: FarmRig, job: JobId) -> None:
-    farm.write(ask_errand, "phone-1", ErrandKind.CLEAN, Asked(by="ann"), now=farm.clock.now())
+    farm.write(
+        request_device_action,
+        "phone-1",
+        DeviceActionKind.CLEAN,
+        OperatorRequest(by="ann"),
+        now=farm.clock.now(),
+    )
     (reason,) = why(farm, job).reasons
-    assert (reason.code, reason.by, reason.passes) == ("errand", "user:ann", True)
+    assert (reason.code, reason.by, reason.passes) == ("device_action", "user:ann", True)
 
 
 def test_a_phone_that_is_not_cleaned_up_says_since_when(farm: FarmRig, host: HostRig, job: JobId) -> None:
@@ -185,7 +191,7 @@ def test_a_phone_whose_cpu_another_uses_waits_its_turn(farm: FarmRig) -> None:
 
 
 def test_a_host_that_is_drained_is_told_with_who_drained_it(farm: FarmRig, host: HostRig, job: JobId) -> None:
-    asked = Asked(by="ann", reason="new disk")
+    asked = OperatorRequest(by="ann", reason="new disk")
     farm.write(change_host, "bench-1", HostEvent.DRAINED, asked, now=farm.clock.now())
     (reason,) = why(farm, job).reasons
     assert (reason.code, reason.by, reason.cause) == ("host_draining", "user:ann", "new disk")
@@ -261,7 +267,7 @@ def test_when_all_phones_of_a_matrix_are_retired_its_jobs_are_over_and_say_why(
     matrix_id = farm.submit(rounds=2)
     job = first_job(farm, matrix_id)
     for device in ("phone-1", "phone-2"):
-        farm.write(retire, device, Asked(by="ann"), now=farm.clock.now())
+        farm.write(retire, device, OperatorRequest(by="ann"), now=farm.clock.now())
     view = why(farm, job)
     assert (view.state, view.outcome, view.by) == ("finished", "cancelled", "user:ann")
     assert view.cause == "phone-1 was retired"
@@ -274,7 +280,7 @@ def test_a_job_that_comes_back_to_a_retired_phone_says_so_until_it_is_cancelled(
     farm: FarmRig, host: HostRig, job: JobId
 ) -> None:
     first = {each.device_id: each for each in host.exchange().assignments}["phone-1"]
-    farm.write(retire, "phone-1", Asked(by="ann"), now=farm.clock.now())
+    farm.write(retire, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
     host.report(first.attempt_id, device_trouble(first))
     host.clean(first)
     host.exchange()
@@ -285,7 +291,7 @@ def test_a_job_that_comes_back_to_a_retired_phone_says_so_until_it_is_cancelled(
 
 def test_a_matrix_is_told_phone_by_phone_those_first_that_need_somebody(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit(rounds=2)
-    farm.write(change_admin, "phone-2", AdminEvent.CORDONED, Asked(by="ann"), now=farm.clock.now())
+    farm.write(change_admin, "phone-2", AdminEvent.CORDONED, OperatorRequest(by="ann"), now=farm.clock.now())
     (running,) = host.exchange().assignments
     view = of_matrix(farm, matrix_id)
     assert view.left == 8

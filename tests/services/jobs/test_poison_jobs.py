@@ -58,7 +58,7 @@ def test_work_that_two_phones_did_not_survive_is_run_on_no_third_one(farm: FarmR
 
     four.run(answer)
     killed = jobs(farm, "failed")
-    assert {row["code"] for row in killed} == {"job.device_killer"}
+    assert {row["code"] for row in killed} == {"job.poison"}
     assert {row["label"] for row in killed} == {"int8-core"}
     assert len(set(reboots)) >= 2
     first, second = sorted(set(reboots))[:2]
@@ -127,7 +127,7 @@ def test_a_late_report_that_shows_a_killer_ends_its_work(farm: FarmRig, four: Ho
     be_quiet(farm)
     four.restart([phase(each, AttemptState.MEASURING) for each in runs[1:]])
     assert four.report(runs[1].attempt_id, went(runs[1])).counted
-    assert [row["code"] for row in jobs(farm, "failed")] == ["job.device_killer"] * 4
+    assert [row["code"] for row in jobs(farm, "failed")] == ["job.poison"] * 4
 
 
 @pytest.mark.invariant("I16")
@@ -162,8 +162,8 @@ def test_what_a_third_phone_gives_back_after_two_went_away_is_not_queued_again(
     first, second, third = four.exchange().assignments
     for each in (first, second):
         four.report(each.attempt_id, went(each))
-    four.exchange([phase(third, AttemptState.GIVEN_BACK, "too warm")])
-    assert [row["code"] for row in jobs(farm, "failed")] == ["job.device_killer"] * 3
+    four.exchange([phase(third, AttemptState.RETURNED, "too warm")])
+    assert [row["code"] for row in jobs(farm, "failed")] == ["job.poison"] * 3
 
 
 @pytest.mark.invariant("I16")

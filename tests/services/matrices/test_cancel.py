@@ -5,9 +5,9 @@ import pytest
 from farm.core.base.ids import MatrixId
 from farm.core.errors import Blame, NotFound
 from farm.core.jobs.attempt import AttemptState
-from farm.services.matrices.cancel import cancel_matrix, cancel_some
+from farm.services.matrices.cancel import cancel_chunk, cancel_matrix
 from farm.wire.agents.protocol import Assignment
-from farm.wire.documents.matrices.plans import CancelledView
+from farm.wire.documents.matrices.plans import CancellationView
 from tests.support.farm.service_fixture import (
     FarmRig,
     HostRig,
@@ -37,7 +37,7 @@ def host(farm: FarmRig) -> HostRig:
     return host
 
 
-def cancel(farm: FarmRig, matrix_id: MatrixId, device: str | None = None) -> CancelledView:
+def cancel(farm: FarmRig, matrix_id: MatrixId, device: str | None = None) -> CancellationView:
     return farm.write(cancel_matrix, matrix_id, device=device, now=farm.clock.now(), actor="user")
 
 
@@ -123,7 +123,7 @@ def test_a_run_that_its_agent_never_heard_of_leaves_the_phone_free(farm: FarmRig
     farm.submit()
     (next_one,) = host.exchange().assignments
     assert next_one.fence == attempt.fence + 1
-    assert attempt_row(farm, attempt)["state"] == "given_back"
+    assert attempt_row(farm, attempt)["state"] == "returned"
 
 
 @pytest.mark.parametrize("state", PHASES)
@@ -135,7 +135,7 @@ def test_an_agent_that_was_restarted_abandons_what_was_cancelled(
     cancel(farm, matrix_id)
     answer = host.restart([phase(attempt, state)])
     assert [order.do for order in answer.orders] == ["abandon"]
-    assert attempt_row(farm, attempt)["state"] in ("finished", "given_back")
+    assert attempt_row(farm, attempt)["state"] in ("finished", "returned")
     assert outcomes(farm, matrix_id) == {"cancelled": 10}
 
 
@@ -237,7 +237,7 @@ def test_what_is_cancelled_in_several_transactions_comes_to_what_one_does(
     assert len(host.exchange().assignments) == 1
     found, steps = None, 0
     while found is None or not found.is_done:
-        found = farm.write(cancel_some, matrix_id, limit=4, before=found, now=farm.clock.now(), actor="user")
+        found = farm.write(cancel_chunk, matrix_id, limit=4, before=found, now=farm.clock.now(), actor="user")
         steps += 1
         # Until the last of them, what is under way goes on.
         assert outcomes(farm, matrix_id).get("active", 0) == (0 if found.is_done else 1)
@@ -251,6 +251,6 @@ def test_what_is_cancelled_in_several_transactions_comes_to_what_one_does(
 
 def test_what_would_begin_first_is_cancelled_first(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit()
-    farm.write(cancel_some, matrix_id, limit=4, now=farm.clock.now(), actor="user")
+    farm.write(cancel_chunk, matrix_id, limit=4, now=farm.clock.now(), actor="user")
     states = farm.rows("SELECT state FROM jobs WHERE matrix_id = :id ORDER BY turn, job_id", id=matrix_id)
     assert [row["state"] for row in states] == ["finished"] * 4 + ["queued"] * 6

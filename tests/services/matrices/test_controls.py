@@ -10,12 +10,12 @@ from farm.core.devices.condition import Condition, ThermalStatus
 from farm.core.devices.controls import Controls, ControlState
 from farm.core.errors import ControlImpossible
 from farm.core.jobs.attempt import AttemptState
-from farm.core.runs.evidence import Evidence, Trouble
+from farm.core.runs.evidence import Evidence, RunError
 from farm.services.jobs.pending_reasons import job_waiting
 from farm.wire.agents.protocol import Assignment
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase, plan_of
 
-BOUND = ControlState(name="cores", asked="0-1", held_before="0-1", held_after="0-1")
+BOUND = ControlState(name="cores", asked="0-1", actual_before="0-1", actual_after="0-1")
 COOL = Condition(
     taken_at=datetime(2031, 2, 3, tzinfo=UTC),
     thermal_status=ThermalStatus.NONE,
@@ -114,7 +114,7 @@ def test_a_run_that_lost_its_charger_is_kept_and_its_block_runs_again(farm: Farm
 def test_why_a_job_waits_names_the_gate_that_put_it_off(farm: FarmRig, host: HostRig) -> None:
     submit(farm)
     (assignment,) = host.exchange().assignments
-    host.exchange([phase(assignment, AttemptState.GIVEN_BACK, "policy4 is limited to 1.20 of 2.00 GHz")])
+    host.exchange([phase(assignment, AttemptState.RETURNED, "policy4 is limited to 1.20 of 2.00 GHz")])
     why = farm.read(job_waiting, assignment.job_id)
     causes = [why.cause, *(reason.cause for reason in why.reasons)]
     assert "policy4 is limited to 1.20 of 2.00 GHz" in causes
@@ -142,7 +142,7 @@ def test_a_phone_that_cannot_be_set_as_asked_ends_the_job_as_unsupported_and_kee
     error = ControlImpossible("phone-1 has no prime cores: its clusters are 0-3; 4-7")
 
     def impossible(assignment: Assignment) -> Evidence:
-        trouble = Trouble(
+        trouble = RunError(
             code=error.code,
             blame=error.blame,
             transient=error.transient,
@@ -165,7 +165,7 @@ def test_a_battery_below_the_floor_puts_the_job_off_and_costs_neither_a_try_nor_
 ) -> None:
     submit(farm)
     (assignment,) = host.exchange().assignments
-    host.exchange([phase(assignment, AttemptState.GIVEN_BACK, "battery 9 %, at least 20 %")])
+    host.exchange([phase(assignment, AttemptState.RETURNED, "battery 9 %, at least 20 %")])
     host.clean(assignment)
     farm.clock.advance(60)
     assert host.run() == 1
@@ -174,7 +174,7 @@ def test_a_battery_below_the_floor_puts_the_job_off_and_costs_neither_a_try_nor_
         " WHERE j.kind = 'benchmark' ORDER BY a.attempt_id"
     )
     assert [(row["state"], row["outcome"]) for row in rows] == [
-        ("given_back", None),
+        ("returned", None),
         ("finished", "succeeded"),
     ]
     assert {row["health"] for row in farm.rows("SELECT health FROM devices")} == {"good"}

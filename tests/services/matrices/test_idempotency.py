@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from farm.core.base.idempotency_key import RequestKey, request_key
+from farm.core.base.idempotency_key import IdempotencyKey, idempotency_key
 from farm.core.base.ids import MatrixId
-from farm.core.errors import RequestReused
-from farm.services.matrices.idempotency import find_answered
+from farm.core.errors import IdempotencyKeyReused
+from farm.services.matrices.idempotency import find_submitted_matrix
 from farm.services.matrices.rerun import prepare_rerun, queue_rerun
-from farm.services.matrices.submit import Prepared, prepare_matrix, queue_prepared
+from farm.services.matrices.submit import PreparedMatrix, prepare_matrix, queue_prepared
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.farm.service_fixture import FarmRig
 
@@ -34,12 +34,12 @@ def farm(farm: FarmRig) -> FarmRig:
     return farm
 
 
-def ready(farm: FarmRig, spec: dict[str, Any]) -> Prepared:
+def ready(farm: FarmRig, spec: dict[str, Any]) -> PreparedMatrix:
     return farm.read(prepare_matrix, matrix_spec(spec))
 
 
-def asked(spec: dict[str, Any], key: str = "k-1") -> RequestKey | None:
-    return request_key(key, "matrices", spec)
+def asked(spec: dict[str, Any], key: str = "k-1") -> IdempotencyKey | None:
+    return idempotency_key(key, "matrices", spec)
 
 
 def submit(
@@ -71,7 +71,7 @@ def test_the_same_submission_under_the_same_key_is_one_matrix_with_one_event(far
 
 def test_another_submission_under_the_same_key_is_refused(farm: FarmRig) -> None:
     first = submit(farm)
-    with pytest.raises(RequestReused, match=f"matrix {first} "):
+    with pytest.raises(IdempotencyKeyReused, match=f"matrix {first} "):
         submit(farm, {**SPEC, "seed": 8})
     assert counts(farm)[0] == 1
 
@@ -102,16 +102,16 @@ def test_of_many_that_come_at_once_under_one_key_one_is_stored(farm: FarmRig) ->
 
 def test_what_was_answered_is_found_though_it_could_not_be_submitted_any_more(farm: FarmRig) -> None:
     first = submit(farm)
-    assert farm.read(find_answered, asked(SPEC), actor=ANN) == first
-    assert farm.read(find_answered, asked(SPEC), actor=BOB) is None
-    assert farm.read(find_answered, None, actor=ANN) is None
+    assert farm.read(find_submitted_matrix, asked(SPEC), actor=ANN) == first
+    assert farm.read(find_submitted_matrix, asked(SPEC), actor=BOB) is None
+    assert farm.read(find_submitted_matrix, None, actor=ANN) is None
 
 
 @pytest.mark.fault(55)
 def test_a_rerun_under_one_key_is_one_matrix(farm: FarmRig) -> None:
     whose = submit(farm, key=None)
     again = farm.read(prepare_rerun, whose, failed=False)
-    request = request_key("k-1", f"matrices/{whose}/rerun", {"failed": False})
+    request = idempotency_key("k-1", f"matrices/{whose}/rerun", {"failed": False})
     made = {
         farm.write(queue_rerun, whose, again, failed=False, request=request, now=farm.clock.now(), actor=ANN)
         for _ in range(2)

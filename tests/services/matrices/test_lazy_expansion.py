@@ -16,16 +16,22 @@ from farm.services.hosts.admin import retirement_plan as host_retirement_plan
 from farm.services.hosts.views import host_detail
 from farm.services.jobs.pending_reasons import matrix_waiting
 from farm.services.matrices.cancel import cancel_matrix
-from farm.services.matrices.expansion import expand_here
-from farm.services.matrices.lazy_expansion import Chunk, ChunkMaker, open_maker, put_chunk
+from farm.services.matrices.expansion import expand_matrix
+from farm.services.matrices.lazy_expansion import RowBatch, RowBuilder, open_row_builder, put_row_batch
 from farm.services.matrices.rerun import rerun_matrix
-from farm.services.matrices.submit import Prepared, prepare_matrix, prepared, queue_matrix, queue_prepared
+from farm.services.matrices.submit import (
+    PreparedMatrix,
+    prepare_expanded,
+    prepare_matrix,
+    queue_matrix,
+    queue_prepared,
+)
 from farm.services.matrices.views import list_job_views, list_matrix_summaries
 from farm.store.files.artifacts import needed_digests
-from farm.store.matrices.lazy_expansion import left_of, next_matrix, next_pieces
-from farm.store.results.evidence import reports_that_may_go
+from farm.store.matrices.lazy_expansion import next_batches, next_matrix, remaining_jobs
+from farm.store.results.evidence import expirable_reports
 from farm.wire.agents.protocol import Assignment
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.matrices.matrix import MatrixSpec, matrix_spec
 from tests.support.farm.service_fixture import (
     FarmRig,
@@ -64,9 +70,9 @@ def spec(**changed: Any) -> MatrixSpec:
     )
 
 
-def large(connection: Connection, wanted: MatrixSpec) -> Prepared:
+def large(connection: Connection, wanted: MatrixSpec) -> PreparedMatrix:
     """A matrix that is queued in pieces, however small."""
-    return prepared(expand_here(connection, wanted), inline_jobs=0)
+    return prepare_expanded(expand_matrix(connection, wanted), inline_jobs=0)
 
 
 def submit(farm: FarmRig, *, inline: bool = False, actor: str = "user", **changed: Any) -> MatrixId:
@@ -74,18 +80,18 @@ def submit(farm: FarmRig, *, inline: bool = False, actor: str = "user", **change
     return farm.write(queue_matrix, ready, now=farm.clock.now(), actor=actor)
 
 
-def next_chunk(farm: FarmRig, matrix_id: MatrixId, jobs: int) -> tuple[ChunkMaker, Chunk]:
-    maker = farm.read(open_maker, matrix_id)
+def next_chunk(farm: FarmRig, matrix_id: MatrixId, jobs: int) -> tuple[RowBuilder, RowBatch]:
+    maker = farm.read(open_row_builder, matrix_id)
     assert maker is not None
-    return maker, maker.chunk(farm.read(next_pieces, matrix_id, jobs=jobs))
+    return maker, maker.chunk(farm.read(next_batches, matrix_id, jobs=jobs))
 
 
 def unfold(farm: FarmRig, matrix_id: MatrixId, *, jobs: int = 4, chunks: int | None = None) -> int:
     """Queue so many chunks, or all that are left, each by a process of its own; how many those were."""
     done = 0
-    while done != chunks and farm.read(next_pieces, matrix_id, jobs=jobs):
+    while done != chunks and farm.read(next_batches, matrix_id, jobs=jobs):
         maker, chunk = next_chunk(farm, matrix_id, jobs)
-        assert farm.write(put_chunk, maker, chunk, now=farm.clock.now())
+        assert farm.write(put_row_batch, maker, chunk, now=farm.clock.now())
         done += 1
     return done
 
@@ -200,7 +206,7 @@ def test_a_process_that_is_killed_leaves_no_half_piece(farm: FarmRig, host: Host
         chunk = replace(chunk, jobs=[(9999, *row[1:]) for row in chunk.jobs])
 
     def killed(connection: Connection) -> None:
-        put_chunk(connection, maker, chunk, now=farm.clock.now())
+        put_row_batch(connection, maker, chunk, now=farm.clock.now())
         raise _Killed
 
     with pytest.raises((_Killed, KeyError)):
@@ -217,13 +223,13 @@ def test_a_process_that_is_killed_leaves_no_half_piece(farm: FarmRig, host: Host
 def test_of_two_processes_at_one_piece_the_second_does_nothing(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm)
     one, other = next_chunk(farm, matrix_id, 4), next_chunk(farm, matrix_id, 9)
-    assert farm.write(put_chunk, *one, now=farm.clock.now())
+    assert farm.write(put_row_batch, *one, now=farm.clock.now())
     there = cells_of(farm, matrix_id), queue_of(farm, matrix_id, "phone-1")
-    assert not farm.write(put_chunk, *other, now=farm.clock.now())
-    assert not farm.write(put_chunk, *one, now=farm.clock.now())
+    assert not farm.write(put_row_batch, *other, now=farm.clock.now())
+    assert not farm.write(put_row_batch, *one, now=farm.clock.now())
     assert (cells_of(farm, matrix_id), queue_of(farm, matrix_id, "phone-1")) == there
     unfold(farm, matrix_id)
-    assert not farm.write(put_chunk, *one, now=farm.clock.now())
+    assert not farm.write(put_row_batch, *one, now=farm.clock.now())
     assert farm.matrix(matrix_id).jobs == JOBS
 
 
@@ -234,8 +240,8 @@ def test_once_it_is_cancelled_nothing_more_is_queued(farm: FarmRig, host: HostRi
     under_way = next_chunk(farm, matrix_id, 4)
     told = farm.write(cancel_matrix, matrix_id, now=farm.clock.now(), actor="user")
     assert (told.queued, told.active, told.finished) == (JOBS, 0, 0)
-    assert not farm.write(put_chunk, *under_way, now=farm.clock.now())
-    assert (farm.read(next_matrix), farm.read(open_maker, matrix_id)) == (None, None)
+    assert not farm.write(put_row_batch, *under_way, now=farm.clock.now())
+    assert (farm.read(next_matrix), farm.read(open_row_builder, matrix_id)) == (None, None)
     assert host.exchange().assignments == ()
     view = farm.matrix(matrix_id)
     assert (view.state, view.not_queued, view.cells) == ("cancelled", 0, CELLS * PHONES)
@@ -267,7 +273,7 @@ def test_a_phone_that_is_retired_gets_none_of_what_was_to_come(farm: FarmRig, ho
     assert (of_host.queued_jobs, of_host.matrices) == (JOBS, (matrix_id,))
     assert farm.read(device_detail, "phone-1").queued_jobs == CELLS * ROUNDS
     assert farm.read(host_detail, host.host_id).queued_jobs == JOBS
-    farm.write(retire, "phone-2", Asked(by="ann", reason="broken"), now=farm.clock.now())
+    farm.write(retire, "phone-2", OperatorRequest(by="ann", reason="broken"), now=farm.clock.now())
     unfold(farm, matrix_id)
     assert len(queue_of(farm, matrix_id, "phone-2")) == 4
     assert farm.matrix(matrix_id).jobs_by_outcome == {"queued": 12, "cancelled": 12}
@@ -326,7 +332,7 @@ def going_output(farm: FarmRig) -> int:
         "SELECT e.evidence_id FROM evidence e JOIN attempts a ON a.attempt_id = e.attempt_id"
         " JOIN jobs j ON j.job_id = a.job_id WHERE j.kind = 'benchmark'"
     )
-    going = farm.read(lambda connection: [each.evidence_id for each in reports_that_may_go(connection)])
+    going = farm.read(lambda connection: [each.evidence_id for each in expirable_reports(connection)])
     return len(set(going) & {row["evidence_id"] for row in of_benchmarks})
 
 
@@ -389,4 +395,4 @@ def test_jobs_are_told_page_by_page_whatever_became_of_them(farm: FarmRig, host:
     assert {job.state for job in everything} == {"queued", "active"}
     assert all(job.label for job in everything)
     assert sum(len(job.attempts) for job in everything) == PHONES
-    assert farm.read(left_of, matrix_id) == []
+    assert farm.read(remaining_jobs, matrix_id) == []

@@ -7,15 +7,15 @@ import pytest
 
 from farm.core.base.ids import CellId, MatrixId
 from farm.core.errors import NotFound
-from farm.services.matrices.expansion import expand_here
-from farm.services.matrices.lazy_expansion import open_maker, put_chunk
-from farm.services.matrices.submit import prepared, queue_matrix
+from farm.services.matrices.expansion import expand_matrix
+from farm.services.matrices.lazy_expansion import open_row_builder, put_row_batch
+from farm.services.matrices.submit import prepare_expanded, queue_matrix
 from farm.services.matrices.views import list_rejected_views, matrix_view
 from farm.services.results.cells import list_results
 from farm.services.results.explain.cell import explain_cell
-from farm.services.results.latest_speedups import list_newest_speedups
+from farm.services.results.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import list_speedups
-from farm.store.matrices.lazy_expansion import next_pieces
+from farm.store.matrices.lazy_expansion import next_batches
 from farm.store.matrices.rejections import PAGE, add_rejections, page_of_rejections
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.matrices.matrix import matrix_spec
@@ -46,14 +46,14 @@ def submit(
         "seed": 7,
         **changed,
     }
-    ready = prepared(farm.read(expand_here, matrix_spec(spec)), inline_jobs=inline_jobs)
+    ready = prepare_expanded(farm.read(expand_matrix, matrix_spec(spec)), inline_jobs=inline_jobs)
     return farm.write(queue_matrix, ready, now=farm.clock.now(), actor="user")
 
 
 def unfold(farm: FarmRig, matrix_id: MatrixId, *, jobs: int) -> None:
-    if (maker := farm.read(open_maker, matrix_id)) is not None:
-        chunk = maker.chunk(farm.read(next_pieces, matrix_id, jobs=jobs))
-        assert farm.write(put_chunk, maker, chunk, now=farm.clock.now())
+    if (maker := farm.read(open_row_builder, matrix_id)) is not None:
+        chunk = maker.chunk(farm.read(next_batches, matrix_id, jobs=jobs))
+        assert farm.write(put_row_batch, maker, chunk, now=farm.clock.now())
 
 
 def stored(farm: FarmRig, matrix_id: MatrixId) -> set[int]:
@@ -117,7 +117,7 @@ def of_matrix(farm: FarmRig, matrix_id: MatrixId) -> Callable[..., list[SpeedupV
 
 
 def newest(farm: FarmRig) -> Callable[..., list[SpeedupView]]:
-    return lambda **how: farm.read(list_newest_speedups, **how)
+    return lambda **how: farm.read(list_latest_speedups, **how)
 
 
 def joined(

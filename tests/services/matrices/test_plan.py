@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from farm.core.errors import MatrixInvalid
-from farm.core.matrices.estimate import Basis
-from farm.core.matrices.matrix import Rejection
+from farm.core.matrices.estimate import EstimateBasis
+from farm.core.matrices.matrix import RejectionKind
 from farm.services.matrices.plan import plan_matrix
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.matrices.matrix import matrix_spec
@@ -80,9 +80,9 @@ def test_a_plan_counts_what_a_submission_queues_and_queues_nothing(farm: FarmRig
 def test_without_history_the_time_out_is_the_upper_bound(farm: FarmRig, host: HostRig) -> None:
     view = plan(farm)
     assert view.is_upper_bound
-    assert {cell.basis for cell in view.cell_list} == {Basis.TIMEOUT}
-    assert [device.phone_s for device in view.devices] == [2 * 5 * 60.0] * 2
-    assert view.phone_s == 2 * view.wall_s == 1200.0
+    assert {cell.basis for cell in view.cell_list} == {EstimateBasis.TIMEOUT}
+    assert [device.device_s for device in view.devices] == [2 * 5 * 60.0] * 2
+    assert view.device_s == 2 * view.wall_s == 1200.0
 
 
 def test_the_history_of_the_series_is_taken_first_then_the_device_model_then_the_harness(
@@ -92,12 +92,12 @@ def test_the_history_of_the_series_is_taken_first_then_the_device_model_then_the
     host.plug_in("phone-3")
     host.run()
     by_device = {device.device_id: device for device in plan(farm).devices}
-    assert by_device["phone-1"].cells_by_basis == {Basis.SERIES: 2}
-    assert by_device["phone-3"].cells_by_basis == {Basis.DEVICE_MODEL: 2}
-    assert by_device["phone-2"].cells_by_basis == {Basis.HARNESS: 2}
-    assert [device.phone_s for device in by_device.values()] == [100.0, 100.0, 100.0]
+    assert by_device["phone-1"].cells_by_basis == {EstimateBasis.SERIES: 2}
+    assert by_device["phone-3"].cells_by_basis == {EstimateBasis.DEVICE_MODEL: 2}
+    assert by_device["phone-2"].cells_by_basis == {EstimateBasis.HARNESS: 2}
+    assert [device.device_s for device in by_device.values()] == [100.0, 100.0, 100.0]
     longer = plan(farm, settings={"iter": 500}, devices={"device_id": "phone-1"})
-    assert longer.devices[0].cells_by_basis == {Basis.HARNESS: 2}
+    assert longer.devices[0].cells_by_basis == {EstimateBasis.HARNESS: 2}
     assert not longer.is_upper_bound
 
 
@@ -106,7 +106,7 @@ def test_phones_that_share_a_cpu_take_turns_on_the_clock(farm: FarmRig, host: Ho
         host.plug_in(name, cpu_domain="cpu-1")
     host.exchange()
     view = plan(farm)
-    assert view.wall_s == view.phone_s == 1200.0
+    assert view.wall_s == view.device_s == 1200.0
 
 
 def test_devices_that_no_selector_fits_are_listed_with_the_key_they_fail(
@@ -123,9 +123,9 @@ def test_what_cannot_run_is_grouped_by_its_reason(farm: FarmRig, host: HostRig) 
     axes = {**AXES, "format": ["torchscript", "lite"], "backend": ["cpu"]}
     view = plan(farm, axes=axes, exclude=[{"precision": "int8-core", "format": "lite"}])
     groups = {group.rejection: group for group in view.rejected}
-    assert groups[Rejection.EXCLUDED].labels == ("int8-core lite",)
-    assert groups[Rejection.NO_VARIANT].labels == ("float32 lite",)
-    assert "farm variants build" in groups[Rejection.NO_VARIANT].hint
+    assert groups[RejectionKind.EXCLUDED].labels == ("int8-core lite",)
+    assert groups[RejectionKind.NO_VARIANT].labels == ("float32 lite",)
+    assert "farm variants build" in groups[RejectionKind.NO_VARIANT].hint
     assert all(group.device_ids == () for group in view.rejected)
 
 
@@ -133,7 +133,7 @@ def test_a_phone_without_a_program_is_told_as_one_reason(farm: FarmRig, host: Ho
     host.plug_in("phone-2", abis=("riscv64",))
     host.exchange()
     (group,) = plan(farm).rejected
-    assert (group.rejection, group.device_ids) == (Rejection.NO_PROGRAM, ("phone-2",))
+    assert (group.rejection, group.device_ids) == (RejectionKind.NO_PROGRAM, ("phone-2",))
     assert group.labels == ("float32", "int8-core")
 
 

@@ -10,7 +10,7 @@ from farm.services.devices.admin import retire
 from farm.services.matrices.cancel import cancel_matrix
 from farm.services.matrices.rerun import prepare_rerun, queue_rerun, rerun_matrix
 from farm.wire.agents.protocol import Assignment
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence, plan_of
 
 AXES = {
@@ -130,6 +130,6 @@ def test_cells_that_were_cancelled_have_failed_too(farm: FarmRig, host: HostRig)
 
 def test_a_rerun_whose_devices_are_gone_is_refused(farm: FarmRig, host: HostRig) -> None:
     first = farm.submit()
-    farm.write(retire, "phone-1", Asked(by="kim"), now=farm.clock.now())
+    farm.write(retire, "phone-1", OperatorRequest(by="kim"), now=farm.clock.now())
     with pytest.raises(SelectorEmpty):
         rerun(farm, first)

@@ -8,12 +8,12 @@ from farm.core.base.ids import DeviceId
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.device import Presence
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
-from farm.services.agents.unchanged_report import says_nothing_new
+from farm.services.agents.unchanged_report import is_report_unchanged
 from farm.services.devices.admin import change_admin
-from farm.services.operations.alarms import QUIET_AFTER_CLEARED, clear_alarm, raise_alarm
+from farm.services.operations.alarms import QUIET_AFTER_ACKNOWLEDGED, clear_alarm, raise_alarm
 from farm.store.devices.devices import get_device
-from farm.store.operations import alarms as stored
-from farm.wire.documents.devices import Asked
+from farm.store.operations import alarms as alarm_store
+from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.alarm_scan import RULES, Rounds, silent_phone
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
@@ -96,7 +96,7 @@ def test_a_phone_that_forgot_the_key_is_told_of_soon_with_what_its_agent_says(
 def test_a_phone_that_somebody_took_out_of_the_pool_is_missed_by_nobody(
     farm: FarmRig, host: HostRig, rounds: Rounds
 ) -> None:
-    asked = Asked(by="ann", reason="its battery swells")
+    asked = OperatorRequest(by="ann", reason="its battery swells")
     farm.write(change_admin, "phone-1", AdminEvent.CORDONED, asked, now=farm.clock.now())
     silent_phone(host)
     farm.clock.advance(2 * HOUR_S)
@@ -151,7 +151,7 @@ def test_several_phones_of_one_serial_number_on_a_host_are_told_of_while_they_ar
     )
     host.exchange()
     # An idle host's exchanges would pass over it else.
-    assert not says_nothing_new(farm.read(get_device, DeviceId("phone-1")), host.phones["phone-1"])
+    assert not is_report_unchanged(farm.read(get_device, DeviceId("phone-1")), host.phones["phone-1"])
     assert rounds.look(1) == ["identity_clash device:phone-1"]
     assert farm.rows("SELECT message FROM alarms") == [
         {
@@ -178,13 +178,13 @@ def test_what_a_person_cleared_is_not_raised_again_for_a_day(
     farm.clock.advance(2 * HOUR_S)
     host.exchange()
     rounds.look(1)
-    (alarm,) = farm.read(stored.open_alarms)
+    (alarm,) = farm.read(alarm_store.open_alarms)
     assert farm.write(
-        stored.clear_alarm, alarm, now=farm.clock.now(), actor="user:ann", cause="a new cable is ordered"
+        alarm_store.clear_alarm, alarm, now=farm.clock.now(), actor="user:ann", cause="a new cable is ordered"
     )
     host.exchange()
     assert rounds.look(1) == []
-    farm.clock.advance(QUIET_AFTER_CLEARED.total_seconds())
+    farm.clock.advance(QUIET_AFTER_ACKNOWLEDGED.total_seconds())
     host.exchange()
     assert rounds.look(1) == ["device_silent device:phone-1"]
 

@@ -3,19 +3,19 @@
 import pytest
 
 from farm.core.errors import InvalidInput, NotFound
-from farm.core.operations.event import Subject
+from farm.core.operations.event import EventSubject
 from farm.services.devices.admin import change_label
-from farm.services.devices.reservations import hold
-from farm.services.operations.events import Asked, last_page, next_page, which_events
-from farm.store.operations.event_watermark import frontier
-from farm.wire.documents.devices import HoldRequest, LabelRequest
+from farm.services.devices.reservations import reserve
+from farm.services.operations.events import EventQuery, event_filter, last_page, next_page
+from farm.store.operations.event_watermark import event_watermark
+from farm.wire.documents.devices import LabelRequest, ReservationRequest
 from farm.wire.documents.events import EventPage
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
 
 def asked(farm: FarmRig, limit: int = 100, **words: str | int | None) -> EventPage:
-    which = farm.read(which_events, Asked(**words), now=farm.clock.now())  # type: ignore[arg-type]
-    return farm.read(last_page, which, until=farm.read(frontier).event_id, limit=limit)
+    which = farm.read(event_filter, EventQuery(**words), now=farm.clock.now())  # type: ignore[arg-type]
+    return farm.read(last_page, which, until=farm.read(event_watermark).event_id, limit=limit)
 
 
 def kinds(page: EventPage) -> list[str]:
@@ -24,11 +24,13 @@ def kinds(page: EventPage) -> list[str]:
 
 def test_a_phone_is_found_by_its_label_and_its_story_is_told_in_order(farm: FarmRig, host: HostRig) -> None:
     farm.write(change_label, "phone-1", LabelRequest(by="ann", label="desk"), now=farm.clock.now())
-    farm.write(hold, "phone-1", HoldRequest(by="ann", for_s=60, reason="demo"), now=farm.clock.now())
+    farm.write(
+        reserve, "phone-1", ReservationRequest(by="ann", for_s=60, reason="demo"), now=farm.clock.now()
+    )
     page = asked(farm, subject="device:desk")
     assert {event.subject_id for event in page.events} == {"phone-1"}
     assert kinds(page)[0] == "device_found"
-    assert kinds(page)[-2:] == ["device_labelled", "device_held"]
+    assert kinds(page)[-2:] == ["device_labelled", "device_reserved"]
     assert [event.event_id for event in page.events] == sorted(event.event_id for event in page.events)
 
 
@@ -56,22 +58,22 @@ def test_the_story_of_a_host_has_its_sessions_and_no_others(farm: FarmRig, host:
 
 
 def test_a_person_is_found_by_their_name(farm: FarmRig, host: HostRig) -> None:
-    farm.write(hold, "phone-1", HoldRequest(by="ann", for_s=60), now=farm.clock.now())
-    assert kinds(asked(farm, actor="ann")) == ["device_held"]
-    assert kinds(asked(farm, actor="user:ann")) == ["device_held"]
+    farm.write(reserve, "phone-1", ReservationRequest(by="ann", for_s=60), now=farm.clock.now())
+    assert kinds(asked(farm, actor="ann")) == ["device_reserved"]
+    assert kinds(asked(farm, actor="user:ann")) == ["device_reserved"]
     assert {event.actor for event in asked(farm, actor="agent:bench-1").events} == {"agent:bench-1"}
 
 
 def test_a_span_leaves_out_what_was_before(farm: FarmRig, host: HostRig) -> None:
     farm.clock.advance(3600)
-    farm.write(hold, "phone-1", HoldRequest(by="ann", for_s=60), now=farm.clock.now())
-    assert kinds(asked(farm, since_s=60)) == ["device_held"]
+    farm.write(reserve, "phone-1", ReservationRequest(by="ann", for_s=60), now=farm.clock.now())
+    assert kinds(asked(farm, since_s=60)) == ["device_reserved"]
     assert len(kinds(asked(farm, since_s=7200))) > 1
 
 
 def test_pages_put_together_are_the_whole_log(farm: FarmRig, host: HostRig) -> None:
-    until = farm.read(frontier).event_id
-    which = farm.read(which_events, Asked(), now=farm.clock.now())
+    until = farm.read(event_watermark).event_id
+    which = farm.read(event_filter, EventQuery(), now=farm.clock.now())
     found, after = [], 0
     while page := farm.read(next_page, which, after=after, until=until, limit=3):
         found += page.events
@@ -84,13 +86,13 @@ def test_pages_put_together_are_the_whole_log(farm: FarmRig, host: HostRig) -> N
 def test_what_came_after_a_page_is_not_missed_though_none_of_it_was_asked_for(
     farm: FarmRig, host: HostRig
 ) -> None:
-    which = farm.read(which_events, Asked(kind="device_held"), now=farm.clock.now())
-    until = farm.read(frontier).event_id
+    which = farm.read(event_filter, EventQuery(kind="device_reserved"), now=farm.clock.now())
+    until = farm.read(event_watermark).event_id
     page = farm.read(next_page, which, after=0, until=until, limit=100)
     assert (page.events, page.next) == ((), until)
-    farm.write(hold, "phone-1", HoldRequest(by="ann", for_s=60), now=farm.clock.now())
-    later = farm.read(frontier).event_id
-    assert kinds(farm.read(next_page, which, after=page.next, until=later, limit=100)) == ["device_held"]
+    farm.write(reserve, "phone-1", ReservationRequest(by="ann", for_s=60), now=farm.clock.now())
+    later = farm.read(event_watermark).event_id
+    assert kinds(farm.read(next_page, which, after=page.next, until=later, limit=100)) == ["device_reserved"]
 
 
 @pytest.mark.parametrize(
@@ -117,5 +119,5 @@ def test_a_phone_nobody_knows_is_not_found(farm: FarmRig) -> None:
 
 
 def test_a_number_is_found_however_it_is_written(farm: FarmRig) -> None:
-    which = farm.read(which_events, Asked(subject="job:007"), now=farm.clock.now())
-    assert which.about == (Subject.JOB, "7")
+    which = farm.read(event_filter, EventQuery(subject="job:007"), now=farm.clock.now())
+    assert which.about == (EventSubject.JOB, "7")

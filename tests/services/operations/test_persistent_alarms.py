@@ -4,11 +4,11 @@ import pytest
 
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
 from farm.core.runs.evidence import Evidence
-from farm.services.checks.requested import check_now
+from farm.services.checks.requested import request_check
 from farm.services.devices.admin import retire
 from farm.services.operations.alarms import raise_alarm
 from farm.wire.agents.protocol import Assignment
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.alarm_scan import RULES, Rounds, silent_phone
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended
 
@@ -52,7 +52,7 @@ def test_a_bad_phone_stays_told_of_while_it_is_checked(farm: FarmRig, host: Host
     def broken(assignment: Assignment) -> Evidence:
         return ended(assignment, "shell_exit 0\n", code=1)
 
-    farm.write(check_now, "phone-1", Asked(by="ann"), now=farm.clock.now())
+    farm.write(request_check, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
     assert host.run(broken) == 1
     for _ in range(2):
         farm.clock.advance(HOUR_S)
@@ -64,7 +64,7 @@ def test_a_bad_phone_stays_told_of_while_it_is_checked(farm: FarmRig, host: Host
 def test_a_retired_phone_leaves_no_alarm(farm: FarmRig, host: HostRig, rounds: Rounds) -> None:
     farm.write(
         raise_alarm,
-        AlarmKind.BAND_DRIFT,
+        AlarmKind.REFERENCE_DRIFT,
         AlarmSubject.DEVICE,
         "phone-1",
         message="slow",
@@ -72,5 +72,5 @@ def test_a_retired_phone_leaves_no_alarm(farm: FarmRig, host: HostRig, rounds: R
         now=farm.clock.now(),
     )
     assert rounds.look(1) == ["band_drift device:phone-1"]
-    farm.write(retire, "phone-1", Asked(by="ann", reason="sold"), now=farm.clock.now())
+    farm.write(retire, "phone-1", OperatorRequest(by="ann", reason="sold"), now=farm.clock.now())
     assert rounds.look(1) == []

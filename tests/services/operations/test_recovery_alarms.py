@@ -1,8 +1,8 @@
 """The alarm of a phone that nothing brought back is over when the phone is back, and not before."""
 
 from farm.core.devices.device import Presence
-from farm.core.upkeep.recovery import Ailment, Recovery, RecoveryStep, RecoveryTry
-from farm.services.operations.alarm_views import clear_by_hand
+from farm.core.upkeep.recovery import FailureMode, Recovery, RecoveryAttempt, RecoveryStep
+from farm.services.operations.alarm_views import clear_by_operator
 from farm.wire.documents.alarms import ClearRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, phone
 
@@ -13,8 +13,8 @@ def says(host: HostRig, recovery: Recovery | None, presence: Presence = Presence
 
 
 def failed(farm: FarmRig) -> Recovery:
-    last = RecoveryTry(step=RecoveryStep.HUMAN, at=farm.clock.now(), said="nothing helped")
-    return Recovery(ailment=Ailment.WRONG_MODE, tries=(last,), failed=True)
+    last = RecoveryAttempt(step=RecoveryStep.HUMAN, at=farm.clock.now(), said="nothing helped")
+    return Recovery(failure_mode=FailureMode.WRONG_MODE, tries=(last,), failed=True)
 
 
 def alarms(farm: FarmRig) -> list[tuple[str, bool]]:
@@ -45,7 +45,9 @@ def test_a_phone_that_is_back_when_its_agent_has_forgotten_it_ends_the_alarm(
 
 def test_what_a_person_has_seen_to_is_not_told_of_by_the_next_climb(farm: FarmRig, host: HostRig) -> None:
     says(host, failed(farm))
-    farm.write(clear_by_hand, 1, ClearRequest(by="ann", reason="it is at the repair"), now=farm.clock.now())
+    farm.write(
+        clear_by_operator, 1, ClearRequest(by="ann", reason="it is at the repair"), now=farm.clock.now()
+    )
     for hours, count in ((2, 1), (24, 2)):
         farm.clock.advance(hours * 3600)
         says(host, None)

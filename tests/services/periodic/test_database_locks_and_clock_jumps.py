@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from farm.core.errors import FarmBusy
 from farm.core.jobs.attempt import AttemptState
 from farm.database.engine import Database, sqlite_url
-from farm.services.periodic.leader_election import Duties, serving_since
+from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
 from tests.support.farm.service_fixture import FarmRig, HostRig, phase
 
 TICK_S = 5.0
@@ -28,12 +28,12 @@ def locked(path: Path) -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
-def duties_of(farm: FarmRig) -> Duties:
-    return Duties(
+def duties_of(farm: FarmRig) -> PeriodicLeader:
+    return PeriodicLeader(
         process="farm-1",
         clock=farm.clock,
         every_s=TICK_S,
-        serving=serving_since(farm.clock.now(), every_s=TICK_S),
+        serving=serving_period_since(farm.clock.now(), every_s=TICK_S),
     )
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from farm.core.jobs.attempt import LIVE
-from farm.core.jobs.leader_lease import Turn
+from farm.core.jobs.attempt import LIVE_STATES
+from farm.core.jobs.leader_lease import LeaseDecision
 from farm.database.clock_skew import ClockCheck
-from farm.services.periodic.leader_election import Duties, serving_since
+from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
 from tests.support.database.postgres import PostgresServer
 from tests.support.farm.service_fixture import FarmRig, HostRig, checked_rig
 
@@ -25,19 +25,21 @@ class WrongClocks(ClockCheck):
         return self.agrees
 
 
-def duties(farm: FarmRig, process: str, since: datetime | None = None, ahead_s: float = 0.0) -> Duties:
+def duties(
+    farm: FarmRig, process: str, since: datetime | None = None, ahead_s: float = 0.0
+) -> PeriodicLeader:
     check = WrongClocks()
     check.ahead = timedelta(seconds=ahead_s)
-    return Duties(
+    return PeriodicLeader(
         process=process,
         clock=farm.clock,
         every_s=EVERY_S,
-        serving=serving_since(since or farm.clock.now(), every_s=EVERY_S),
+        serving=serving_period_since(since or farm.clock.now(), every_s=EVERY_S),
         clock_check=check,
     )
 
 
-def tick(farm: FarmRig, *all_of: Duties, for_s: float = 0.0) -> list[Turn]:
+def tick(farm: FarmRig, *all_of: PeriodicLeader, for_s: float = 0.0) -> list[LeaseDecision]:
     """Have processes tick, again and again for a while; whose turn it was at last."""
     whose = [farm.write(each.tick) for each in all_of]
     for _ in range(int(for_s / EVERY_S)):
@@ -68,9 +70,9 @@ def busy_host(farm: FarmRig) -> HostRig:
 @pytest.mark.fault(43)
 def test_one_process_has_the_duties_and_keeps_them(shared: FarmRig) -> None:
     first, second = duties(shared, "1"), duties(shared, "2")
-    assert tick(shared, first, second) == [Turn.TAKEN, Turn.ELSEWHERE]
-    assert tick(shared, first, second, for_s=600) == [Turn.KEPT, Turn.ELSEWHERE]
-    assert (first.are_held, second.are_held) == (True, False)
+    assert tick(shared, first, second) == [LeaseDecision.TAKEN, LeaseDecision.ELSEWHERE]
+    assert tick(shared, first, second, for_s=600) == [LeaseDecision.KEPT, LeaseDecision.ELSEWHERE]
+    assert (first.is_leader, second.is_leader) == (True, False)
     assert len(shared.rows("SELECT * FROM events WHERE kind = 'duty_taken'")) == 1
 
 
@@ -78,26 +80,26 @@ def test_a_holder_that_is_gone_is_replaced_within_its_lease(shared: FarmRig) -> 
     first, second = duties(shared, "1"), duties(shared, "2")
     tick(shared, first, second)
     began = shared.clock.now()
-    while tick(shared, second) == [Turn.ELSEWHERE]:
+    while tick(shared, second) == [LeaseDecision.ELSEWHERE]:
         shared.clock.advance(EVERY_S)
     assert shared.clock.now() - began == timedelta(seconds=3 * EVERY_S)
-    assert not first.are_held
-    assert tick(shared, first) == [Turn.ELSEWHERE]
+    assert not first.is_leader
+    assert tick(shared, first) == [LeaseDecision.ELSEWHERE]
 
 
 def test_who_resigns_is_replaced_at_once(shared: FarmRig) -> None:
     first, second = duties(shared, "1"), duties(shared, "2")
     tick(shared, first, second)
     shared.write(first.resign)
-    assert tick(shared, second, first) == [Turn.TAKEN, Turn.ELSEWHERE]
+    assert tick(shared, second, first) == [LeaseDecision.TAKEN, LeaseDecision.ELSEWHERE]
     # Late, and changes nothing.
     shared.write(first.resign)
-    assert tick(shared, second) == [Turn.KEPT]
+    assert tick(shared, second) == [LeaseDecision.KEPT]
 
 
 def test_the_next_life_of_a_farm_on_sqlite_takes_over_at_once(sqlite_farm: FarmRig) -> None:
     tick(sqlite_farm, duties(sqlite_farm, "killed"))
-    assert tick(sqlite_farm, duties(sqlite_farm, "next")) == [Turn.TAKEN]
+    assert tick(sqlite_farm, duties(sqlite_farm, "next")) == [LeaseDecision.TAKEN]
 
 
 def session_state(farm: FarmRig) -> str:
@@ -140,7 +142,7 @@ def test_an_agent_that_is_gone_is_lost_while_processes_come_and_go(shared: FarmR
     tick(shared, own, duties(shared, "2"), for_s=LOST_S)
     assert session_state(shared) == "lost"
     states = {row["state"] for row in shared.rows("SELECT state FROM attempts")}
-    assert not states & set(LIVE)
+    assert not states & set(LIVE_STATES)
 
 
 @pytest.mark.invariant("I17")
@@ -150,11 +152,11 @@ def test_two_that_both_believe_they_hold_the_duties_do_no_harm(shared: FarmRig) 
     both = [duties(shared, str(number)) for number in range(2)]
     shared.clock.advance(LOST_S)
     for each in both:
-        each.serving = serving_since(shared.clock.now() - timedelta(hours=1), every_s=EVERY_S)
+        each.serving = serving_period_since(shared.clock.now() - timedelta(hours=1), every_s=EVERY_S)
         each.serving.at = shared.clock.now()
     at_once = threading.Barrier(2)
 
-    def work(own: Duties) -> None:
+    def work(own: PeriodicLeader) -> None:
         at_once.wait()
         for _ in range(3):
             # Past the duty's row, as if each had taken it.
@@ -170,7 +172,7 @@ def test_two_that_both_believe_they_hold_the_duties_do_no_harm(shared: FarmRig) 
         "SELECT subject, subject_id, to_state, count(*) AS times FROM events"
         " WHERE subject IN ('session', 'attempt', 'job') GROUP BY 1, 2, 3"
     )
-    assert {"lost", "given_back"} <= {row["to_state"] for row in moves}
+    assert {"lost", "returned"} <= {row["to_state"] for row in moves}
     assert {row["times"] for row in moves} == {1}
 
 
@@ -179,6 +181,6 @@ def test_two_that_both_believe_they_hold_the_duties_do_no_harm(shared: FarmRig) 
 def test_a_process_whose_clock_is_off_has_no_duties(farm: FarmRig, host: HostRig) -> None:
     off = duties(farm, "off", ahead_s=12)
     farm.clock.advance(LOST_S)
-    assert tick(farm, off, for_s=100) == [Turn.ELSEWHERE]
+    assert tick(farm, off, for_s=100) == [LeaseDecision.ELSEWHERE]
     assert session_state(farm) == "live"
-    assert not off.are_held
+    assert not off.is_leader

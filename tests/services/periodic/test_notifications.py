@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from farm.core.base.ids import AttemptId, HostId
-from farm.core.upkeep.device_action import ErrandKind
-from farm.database.notifications import Wake
-from farm.services.devices.reservations import hold
-from farm.services.periodic.leader_election import Duties, serving_since
-from farm.services.results.evaluation import Arrived
-from farm.services.results.settle import settle_together
-from farm.services.upkeep.device_actions import ask_errand
+from farm.core.upkeep.device_action import DeviceActionKind
+from farm.database.notifications import HostNotification
+from farm.services.devices.reservations import reserve
+from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
+from farm.services.results.evaluation import ReceivedReport
+from farm.services.results.settle import settle_batch
+from farm.services.upkeep.device_actions import request_device_action
 from farm.wire.agents.protocol import Assignment
-from farm.wire.documents.devices import Asked, HoldRequest
+from farm.wire.documents.devices import OperatorRequest, ReservationRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, device_trouble, good_evidence, report_body
 
 _TICK_S = 10.0
@@ -32,12 +32,12 @@ def host(farm: FarmRig) -> HostRig:
     return host
 
 
-def woken_by_ticks(farm: FarmRig, *, for_s: float) -> set[Wake]:
+def woken_by_ticks(farm: FarmRig, *, for_s: float) -> set[HostNotification]:
     """Whom the farm's periodic duties wake for so long; no agent says anything meanwhile."""
     up_since = farm.clock.now()
-    serving = serving_since(up_since, every_s=_TICK_S)
-    duties = Duties(process="farm 1", clock=farm.clock, every_s=_TICK_S, serving=serving)
-    woken: set[Wake] = set()
+    serving = serving_period_since(up_since, every_s=_TICK_S)
+    duties = PeriodicLeader(process="farm 1", clock=farm.clock, every_s=_TICK_S, serving=serving)
+    woken: set[HostNotification] = set()
     farm.database.on_change = woken.add
     for _ in range(round(for_s / _TICK_S)):
         farm.clock.advance(_TICK_S)
@@ -45,7 +45,7 @@ def woken_by_ticks(farm: FarmRig, *, for_s: float) -> set[Wake]:
     return woken
 
 
-BENCH_1 = {Wake(frozenset({HostId("bench-1")}))}
+BENCH_1 = {HostNotification(frozenset({HostId("bench-1")}))}
 
 
 def test_a_tick_with_nothing_due_wakes_nobody(farm: FarmRig, host: HostRig) -> None:
@@ -66,22 +66,28 @@ def test_a_grant_that_is_taken_back_wakes_its_host_alone(farm: FarmRig, host: Ho
 
 
 def test_a_hold_that_ends_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> None:
-    farm.write(hold, "phone-1", HoldRequest(by="kim", for_s=60), now=farm.clock.now())
+    farm.write(reserve, "phone-1", ReservationRequest(by="kim", for_s=60), now=farm.clock.now())
     assert woken_by_ticks(farm, for_s=50) == set()
     assert woken_by_ticks(farm, for_s=20) == BENCH_1
 
 
 def test_an_errand_that_expires_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> None:
-    farm.write(ask_errand, "phone-1", ErrandKind.IDENTIFY, Asked(by="kim"), now=farm.clock.now())
+    farm.write(
+        request_device_action,
+        "phone-1",
+        DeviceActionKind.IDENTIFY,
+        OperatorRequest(by="kim"),
+        now=farm.clock.now(),
+    )
     assert woken_by_ticks(farm, for_s=700) == BENCH_1
 
 
-def settled(farm: FarmRig, host: HostRig, attempt_id: AttemptId, body: bytes) -> set[Wake]:
+def settled(farm: FarmRig, host: HostRig, attempt_id: AttemptId, body: bytes) -> set[HostNotification]:
     """Whom a report wakes."""
-    arrived = Arrived(host_id=host.host_id, attempt_id=attempt_id, body=body, at=farm.clock.now())
-    woken: set[Wake] = set()
+    arrived = ReceivedReport(host_id=host.host_id, attempt_id=attempt_id, body=body, at=farm.clock.now())
+    woken: set[HostNotification] = set()
     farm.database.on_change = woken.add
-    farm.database.submit_change(settle_together, [arrived]).result()
+    farm.database.submit_change(settle_batch, [arrived]).result()
     return woken
 
 
@@ -103,7 +109,7 @@ def test_a_report_that_shows_a_killer_wakes_those_who_have_its_phones(farm: Farm
     (first,), (second,) = host.exchange().assignments, other.exchange().assignments
     settled(farm, host, first.attempt_id, rebooted(first))
     woken = settled(farm, other, second.attempt_id, rebooted(second))
-    assert woken == {Wake(frozenset({HostId("bench-1"), HostId("bench-3")}))}
+    assert woken == {HostNotification(frozenset({HostId("bench-1"), HostId("bench-3")}))}
 
 
 def rebooted(assignment: Assignment) -> bytes:

@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from farm.services.periodic.leader_election import Serving
+from farm.services.periodic.leader_election import ServingPeriod
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 
 
-def serving() -> Serving:
-    return Serving(START, START, timedelta(seconds=15))
+def serving() -> ServingPeriod:
+    return ServingPeriod(START, START, timedelta(seconds=15))
 
 
 def test_ticks_in_time_leave_the_start_where_it_was() -> None:

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from farm.core.errors import FarmBusy
-from farm.ticks import sweeping
+from farm.ticks import run_sweeps
 
 pytestmark = pytest.mark.anyio
 
@@ -22,6 +22,6 @@ async def test_a_sweep_that_fails_is_followed_by_the_next_off_the_event_loop(err
             raise error
         loop.call_soon_threadsafe(again.set)
 
-    async with asyncio.timeout(30), sweeping(sweep, every_s=0.01):
+    async with asyncio.timeout(30), run_sweeps(sweep, every_s=0.01):
         await again.wait()
     assert threading.get_ident() not in threads

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import Connection
 
-from farm.api.agents.report_parser_pool import LargeReports
+from farm.api.agents.report_parser_pool import ReportParserPool
 from farm.core.errors import FarmError, InvalidInput
 from farm.core.runs.measurement import Outcome
-from farm.services.results.evaluation import Arrived
+from farm.services.results.evaluation import ReceivedReport
 from farm.services.results.preparse import LARGE_BYTES
-from farm.services.results.settle import settle_together
+from farm.services.results.settle import settle_batch
 from farm.wire.agents.protocol import Assignment, ReportAnswer
 from tests.services.results.test_settle_batch import alike, everything, evidence_of, hosted
 from tests.support.farm.service_fixture import FarmRig, HostRig, checked_rig, report_body
@@ -28,23 +28,23 @@ def large(kind: str, assignment: Assignment) -> bytes:
     return report_body(replace(evidence, stdout=chatter + evidence.stdout))
 
 
-def arrived(host: HostRig, assignment: Assignment, body: bytes) -> Arrived:
-    return Arrived(
+def arrived(host: HostRig, assignment: Assignment, body: bytes) -> ReceivedReport:
+    return ReceivedReport(
         host_id=host.host_id, attempt_id=assignment.attempt_id, body=body, at=host.farm.clock.now()
     )
 
 
-def read_under_the_lock(farm: FarmRig, report: Arrived, **limits: int) -> Arrived:
+def read_under_the_lock(farm: FarmRig, report: ReceivedReport, **limits: int) -> ReceivedReport:
     """Read a report while somebody else's transaction keeps every writer out."""
 
-    def transaction(connection: Connection) -> Arrived:
-        return asyncio.run(LargeReports(farm.database, **limits).read(report))
+    def transaction(connection: Connection) -> ReceivedReport:
+        return asyncio.run(ReportParserPool(farm.database, **limits).read(report))
 
     return farm.write(transaction)
 
 
-def settled(farm: FarmRig, reports: Sequence[Arrived]) -> list[ReportAnswer | FarmError]:
-    return farm.write(settle_together, reports)
+def settled(farm: FarmRig, reports: Sequence[ReceivedReport]) -> list[ReportAnswer | FarmError]:
+    return farm.write(settle_batch, reports)
 
 
 @pytest.mark.invariant("I17")
@@ -85,7 +85,7 @@ def test_only_what_is_large_and_will_be_read_is_read_ahead(farm: FarmRig) -> Non
     malformed = replace(came, body=b"{" * LARGE_BYTES)
     for each in (small, theirs, malformed):
         assert read_under_the_lock(farm, each) is each
-    assert read_under_the_lock(farm, came, most_waiting_bytes=len(body) - 1) is came
+    assert read_under_the_lock(farm, came, max_pending_bytes=len(body) - 1) is came
     (refused,) = settled(farm, [malformed])
     assert isinstance(refused, InvalidInput)
     host.report_bytes(first.attempt_id, body)

@@ -9,13 +9,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, MatrixId
-from farm.core.results.reparse import Reread, RereadKind
+from farm.core.results.reparse import ReparseChange, ReparseKind
 from farm.core.runs.evidence import Evidence
 from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
 from farm.services.jobs.views import attempt_view
 from farm.services.results.cells import list_results
-from farm.services.results.reparse import Looked, carry_out, look_again
-from farm.store.results.reparse import Selection
+from farm.services.results.reparse import ReparseScan, apply_changes, scan_attempts
+from farm.store.results.reparse import ReparseSelection
 from farm.wire.agents.protocol import Assignment
 from tests.support.farm.service_fixture import (
     FarmRig,
@@ -28,7 +28,7 @@ from tests.support.farm.service_fixture import (
 )
 
 NEWER = SpeedBenchmarkTorch().parser_version
-ALL = Selection()
+ALL = ReparseSelection()
 
 
 @pytest.fixture
@@ -36,14 +36,16 @@ def matrix(farm: FarmRig, host: HostRig) -> MatrixId:
     return farm.submit(rounds=1)
 
 
-def look(farm: FarmRig, selection: Selection = ALL, *, after: int = 0, limit: int = 100) -> Looked:
+def look(
+    farm: FarmRig, selection: ReparseSelection = ALL, *, after: int = 0, limit: int = 100
+) -> ReparseScan:
     now = farm.clock.now()
-    return farm.read(look_again, selection, after=AttemptId(after), limit=limit, now=now)
+    return farm.read(scan_attempts, selection, after=AttemptId(after), limit=limit, now=now)
 
 
-def reparse(farm: FarmRig, selection: Selection = ALL) -> list[Reread]:
+def reparse(farm: FarmRig, selection: ReparseSelection = ALL) -> list[ReparseChange]:
     found = look(farm, selection).found
-    return farm.write(carry_out, found, now=farm.clock.now(), actor="user:ann")
+    return farm.write(apply_changes, found, now=farm.clock.now(), actor="user:ann")
 
 
 def change(farm: FarmRig, sql: str, **values: Any) -> None:
@@ -98,7 +100,7 @@ def test_another_reading_counts_in_the_place_of_the_older_one_which_is_kept(
     before, jobs_before, attempts_before = measured(farm), jobs(farm), attempts(farm)
     farm.clock.advance(60)
     done = reparse(farm)
-    assert {each.kind for each in done} == {RereadKind.CHANGED}
+    assert {each.kind for each in done} == {ReparseKind.CHANGED}
     old, new = measured(farm)[: len(before)], measured(farm)[len(before) :]
     assert [row["attempt_id"] for row in new] == [row["attempt_id"] for row in old]
     for left, came, was in zip(old, new, before, strict=True):
@@ -145,7 +147,7 @@ def test_what_is_read_alike_stays_as_it_is(farm: FarmRig, host: HostRig, matrix:
     read_by_an_older_one(farm, "accepted = accepted")
     rows = measured(farm)
     looked = look(farm)
-    assert (looked.looked_at, looked.found) == (len(rows), ())
+    assert (looked.examined, looked.found) == (len(rows), ())
     assert (measured(farm), events(farm)) == (rows, [])
 
 
@@ -161,7 +163,7 @@ def test_only_what_an_older_version_read_is_looked_at(farm: FarmRig, host: HostR
     host.run()
     change(farm, "UPDATE measurements SET value_ns = 5e9")
     looked = look(farm)
-    assert (looked.looked_at, looked.found) == (0, ())
+    assert (looked.examined, looked.found) == (0, ())
 
 
 @pytest.mark.parametrize("column", ["accelerator = 'gpu'", "quality = 'noisy', quality_reasons = '[\"x\"]'"])
@@ -170,7 +172,7 @@ def test_where_it_ran_and_how_good_it_is_are_read_again_too(
 ) -> None:
     host.run()
     read_by_an_older_one(farm, column)
-    assert {each.kind for each in reparse(farm)} == {RereadKind.CHANGED}
+    assert {each.kind for each in reparse(farm)} == {ReparseKind.CHANGED}
     accepted = [row for row in measured(farm) if row["accepted"]]
     assert {(row["accelerator"], row["quality"]) for row in accepted} == {("cpu", "valid")}
 
@@ -185,7 +187,7 @@ def test_a_time_that_cannot_be_read_any_more_is_withdrawn_and_the_job_stays_as_i
     swap_output(farm, first["attempt_id"], "no numbers\n")
     jobs_before = jobs(farm)
     [done] = reparse(farm)
-    assert (done.kind, done.attempt_id) == (RereadKind.WITHDRAWN, first["attempt_id"])
+    assert (done.kind, done.attempt_id) == (ReparseKind.WITHDRAWN, first["attempt_id"])
     [counts] = [row for row in measured(farm) if row["attempt_id"] == first["attempt_id"] and row["accepted"]]
     assert (counts["quality"], counts["value_ns"], counts["parser_version"]) == (
         "withdrawn",
@@ -218,7 +220,7 @@ def test_a_time_that_can_be_read_now_is_kept_and_counts_for_nothing(
         swap_output(farm, attempt_id, torch_output([2000.0] * 5))
     jobs_before = jobs(farm)
     done = reparse(farm)
-    assert {each.kind for each in done} == {RereadKind.READABLE}
+    assert {each.kind for each in done} == {ReparseKind.READABLE}
     assert {bool(row["accepted"]) for row in measured(farm)} == {False}
     assert {row["value_ns"] for row in measured(farm)} == {2e6}
     assert jobs(farm) == jobs_before
@@ -241,7 +243,7 @@ def test_an_attempt_with_two_readings_shows_the_one_that_counts(
 def test_what_failed_and_still_fails_is_no_news(farm: FarmRig, host: HostRig, matrix: MatrixId) -> None:
     host.run(failing)
     looked = look(farm)
-    assert looked.looked_at == len(jobs_of(farm, matrix))
+    assert looked.examined == len(jobs_of(farm, matrix))
     assert looked.found == ()
 
 
@@ -254,7 +256,7 @@ def test_what_ended_without_a_word_of_an_adapter_is_not_looked_at(
         )
     )
     assert {row["outcome"] for row in jobs_of(farm, matrix)} <= {"inconclusive", None}
-    assert look(farm).looked_at == 0
+    assert look(farm).examined == 0
 
 
 def test_what_lost_its_evidence_is_told_and_stays(farm: FarmRig, host: HostRig, matrix: MatrixId) -> None:
@@ -264,17 +266,17 @@ def test_what_lost_its_evidence_is_told_and_stays(farm: FarmRig, host: HostRig, 
     change(farm, "UPDATE evidence SET body = NULL, expired_at = :now, expired_by = 'age'", now=now)
     rows = measured(farm)
     looked = look(farm)
-    assert (looked.looked_at, looked.expired, looked.found) == (0, len(rows), ())
+    assert (looked.examined, looked.expired, looked.found) == (0, len(rows), ())
 
 
 def test_pieces_come_to_the_same_as_the_whole(farm: FarmRig, host: HostRig, matrix: MatrixId) -> None:
     host.run()
     read_by_an_older_one(farm)
-    whole = [each.reread for each in look(farm).found]
+    whole = [each.reparse_change for each in look(farm).found]
     pieces, after = [], AttemptId(0)
     while True:
         looked = look(farm, after=after, limit=1)
-        pieces += farm.write(carry_out, looked.found, now=farm.clock.now(), actor="user:ann")
+        pieces += farm.write(apply_changes, looked.found, now=farm.clock.now(), actor="user:ann")
         if looked.next_after is None:
             break
         after = looked.next_after
@@ -288,9 +290,9 @@ def test_two_who_do_it_at_once_do_it_once(farm: FarmRig, host: HostRig, matrix: 
     swap_output(farm, measured(farm)[0]["attempt_id"], "no numbers\n")
     ones, others = look(farm).found, look(farm).found
     now = farm.clock.now()
-    assert len(farm.write(carry_out, ones, now=now, actor="user:ann")) == len(ones)
+    assert len(farm.write(apply_changes, ones, now=now, actor="user:ann")) == len(ones)
     rows = measured(farm)
-    assert farm.write(carry_out, others, now=now, actor="user:bob") == []
+    assert farm.write(apply_changes, others, now=now, actor="user:bob") == []
     assert measured(farm) == rows
     assert len(events(farm)) == len(ones)
 
@@ -305,7 +307,7 @@ def test_who_is_stopped_in_a_piece_has_done_none_of_it(
     rows = measured(farm)
 
     def stopped(connection: Connection) -> None:
-        carry_out(connection, found, now=farm.clock.now(), actor="user:ann")
+        apply_changes(connection, found, now=farm.clock.now(), actor="user:ann")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -322,7 +324,7 @@ def test_a_selection_leaves_all_others_alone(farm: FarmRig, host: HostRig, matri
     host.run()
     read_by_an_older_one(farm)
     count = len(jobs_of(farm, matrix))
-    assert look(farm, Selection(matrix_id=other)).looked_at == len(jobs_of(farm, other))
-    assert look(farm, Selection(since=start)).looked_at == len(jobs_of(farm, other))
-    assert look(farm, Selection(harness="benchmark_model")).looked_at == 0
-    assert look(farm, Selection(harness="speed_benchmark_torch", matrix_id=matrix)).looked_at == count
+    assert look(farm, ReparseSelection(matrix_id=other)).examined == len(jobs_of(farm, other))
+    assert look(farm, ReparseSelection(since=start)).examined == len(jobs_of(farm, other))
+    assert look(farm, ReparseSelection(harness="benchmark_model")).examined == 0
+    assert look(farm, ReparseSelection(harness="speed_benchmark_torch", matrix_id=matrix)).examined == count

@@ -11,8 +11,8 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import AttemptId
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
 from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
-from farm.services.results.reparse import carry_out, look_again
-from farm.store.results.reparse import Selection
+from farm.services.results.reparse import apply_changes, scan_attempts
+from farm.store.results.reparse import ReparseSelection
 from farm.wire.agents.protocol import Assignment
 from tests.support.farm.service_fixture import FarmRig, ended, report_body, torch_output
 
@@ -80,8 +80,8 @@ def reparse(farm: FarmRig, *, limit: int) -> None:
     after: int | None = 0
     while after is not None:
         now = farm.clock.now()
-        looked = farm.read(look_again, Selection(), after=AttemptId(after), limit=limit, now=now)
-        farm.write(carry_out, looked.found, now=now, actor="user:ann")
+        looked = farm.read(scan_attempts, ReparseSelection(), after=AttemptId(after), limit=limit, now=now)
+        farm.write(apply_changes, looked.found, now=now, actor="user:ann")
         after = looked.next_after
 
 

@@ -14,7 +14,7 @@ from farm.core.errors import FarmBusy, FarmError, Forbidden, InvalidInput, NotFo
 from farm.core.runs.evidence import Evidence
 from farm.services.matrices.cancel import cancel_matrix
 from farm.store.jobs.attempts import find_attempt
-from farm.store.jobs.batch_completion import Success, end_well
+from farm.store.jobs.batch_completion import SuccessfulAttempt, finish_successful
 from farm.store.jobs.jobs import find_job
 from farm.wire.agents.protocol import Assignment, ReportAnswer
 from tests.support.farm.service_fixture import (
@@ -196,9 +196,9 @@ def test_what_was_moved_meanwhile_is_not_ended_and_leaves_no_event(farm: FarmRig
     assert job is not None
     host.report_bytes(attempt_id, body)
     before = everything(farm)
-    ended = Success(attempt=attempt, job=job, report_digest="0" * 64, at=farm.clock.now())
+    ended = SuccessfulAttempt(attempt=attempt, job=job, report_digest="0" * 64, at=farm.clock.now())
     with pytest.raises(FarmBusy):
-        farm.write(end_well, [ended])
+        farm.write(finish_successful, [ended])
     assert everything(farm) == before
 
 

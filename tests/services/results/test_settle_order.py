@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame, ReportConflict, SessionFenced
-from farm.core.jobs.attempt import LIVE, AttemptState
+from farm.core.jobs.attempt import LIVE_STATES, AttemptState
 from farm.core.runs.evidence import Evidence
 from farm.services.agents.exchange import exchange
 from farm.services.matrices.cancel import cancel_matrix
@@ -43,7 +43,7 @@ from tests.support.invariants.invariants import check_invariants
 settings.register_profile("quick", max_examples=12, stateful_step_count=30)
 settings.register_profile("long", max_examples=100, stateful_step_count=60)
 
-_LIVE_ATTEMPTS = f"SELECT * FROM attempts WHERE state IN {tuple(map(str, LIVE))}"
+_LIVE_ATTEMPTS = f"SELECT * FROM attempts WHERE state IN {tuple(map(str, LIVE_STATES))}"
 _NOISY = [500.0, 1000.0, 1000.0, 1500.0, 2500.0]
 _KINDS = ("good", "noisy", "crash", "device", "host", "nothing")
 _PHONES = {"phone-1": 0, "phone-2": 0, "phone-3": 1}
@@ -73,7 +73,7 @@ class Held:
     body: bytes | None = None
 
     def report(self) -> AttemptReport:
-        reason = "put off" if self.state is AttemptState.GIVEN_BACK else None
+        reason = "put off" if self.state is AttemptState.RETURNED else None
         return phase(self.assignment, self.state, reason)
 
 
@@ -111,7 +111,7 @@ class Agent:
         if assignment.device_id in self.host.phones:
             self.host.clean(assignment)
 
-    def obey(self, answer: SessionAnswer) -> None:
+    def apply_orders(self, answer: SessionAnswer) -> None:
         for order in answer.orders:
             if order.do == "abandon":
                 self.let_go(order.attempt_id)
@@ -192,9 +192,9 @@ class FarmInAnyOrder(RuleBasedStateMachine):
             held[1].state = to
 
     @rule(pick=st.integers(0))
-    def give_back(self, pick: int) -> None:
+    def return_attempt(self, pick: int) -> None:
         if held := self.pick(pick, AttemptState.CLAIMED, AttemptState.PREPARING):
-            held[1].state = AttemptState.GIVEN_BACK
+            held[1].state = AttemptState.RETURNED
 
     @rule(pick=st.integers(0), kind=st.sampled_from(_KINDS))
     def end(self, pick: int, kind: str) -> None:
@@ -266,9 +266,7 @@ class FarmInAnyOrder(RuleBasedStateMachine):
     def stale_exchange(self, index: int) -> None:
         """A duplicate of an old exchange, with phases and fences that never were."""
         host = self.agents[index].host
-        claims = [
-            phase(held.assignment, AttemptState.GIVEN_BACK) for held in self.agents[index].held.values()
-        ]
+        claims = [phase(held.assignment, AttemptState.RETURNED) for held in self.agents[index].held.values()]
         said = Exchange(seq=max(host.seq - 1, 1), attempts=tuple(claims))
         if host.seq > 1:
             before = self.farm.rows("SELECT count(*) n FROM events")
@@ -314,7 +312,7 @@ class FarmInAnyOrder(RuleBasedStateMachine):
 
     def finish_in_hand(self, agent: Agent) -> None:
         for attempt_id, held in list(agent.held.items()):
-            if held.state is not AttemptState.GIVEN_BACK:
+            if held.state is not AttemptState.RETURNED:
                 body = held.body or report_body(good_evidence(held.assignment))
                 self.send(agent, attempt_id, body)
                 agent.let_go(attempt_id)
@@ -335,7 +333,7 @@ class FarmInAnyOrder(RuleBasedStateMachine):
         agent.host.phones[device_id] = report.model_copy(update={"cleaned_fence": fence})
 
     def reopen(self, agent: Agent) -> None:
-        agent.obey(agent.host.restart([held.report() for held in agent.held.values()]))
+        agent.apply_orders(agent.host.restart([held.report() for held in agent.held.values()]))
 
     def send(self, agent: Agent, attempt_id: int, body: bytes) -> None:
         assert plan_of(agent.held[attempt_id].assignment)

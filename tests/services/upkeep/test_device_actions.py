@@ -7,14 +7,19 @@ import pytest
 
 from farm.core.devices.device import Presence
 from farm.core.errors import Conflict, NotFound
-from farm.core.upkeep.device_action import ErrandKind
-from farm.core.upkeep.device_settings import FoundSetting, SettingState, SettingToPutBack
-from farm.services.agents.exchange import Exchanged, exchange
+from farm.core.upkeep.device_action import DeviceActionKind
+from farm.core.upkeep.device_settings import SettingRestore, SettingResult, SettingState
+from farm.services.agents.exchange import ExchangeResult, exchange
 from farm.services.checks.device_detail import device_detail
-from farm.services.devices.reservations import hold
-from farm.services.upkeep.device_actions import EXPIRES_AFTER, ask_errand, expire_errands, get_errand
-from farm.wire.agents.protocol import AttemptReport, ErrandReport, Exchange
-from farm.wire.documents.devices import Asked, ErrandView, HoldRequest
+from farm.services.devices.reservations import reserve
+from farm.services.upkeep.device_actions import (
+    EXPIRES_AFTER,
+    expire_device_actions,
+    get_device_action,
+    request_device_action,
+)
+from farm.wire.agents.protocol import AttemptReport, DeviceActionReport, Exchange
+from farm.wire.documents.devices import DeviceActionView, OperatorRequest, ReservationRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phone
 
 
@@ -30,88 +35,102 @@ def host(farm: FarmRig) -> HostRig:
     return host
 
 
-def asked(farm: FarmRig, kind: ErrandKind = ErrandKind.IDENTIFY, by: str = "anna") -> ErrandView:
-    return farm.write(ask_errand, "phone-1", kind, Asked(by=by), now=farm.clock.now())
+def asked(
+    farm: FarmRig, kind: DeviceActionKind = DeviceActionKind.IDENTIFY, by: str = "anna"
+) -> DeviceActionView:
+    return farm.write(request_device_action, "phone-1", kind, OperatorRequest(by=by), now=farm.clock.now())
 
 
 def said(
     host: HostRig,
     *,
-    errands: Sequence[ErrandReport] = (),
+    device_actions: Sequence[DeviceActionReport] = (),
     in_hand: Sequence[int] = (),
     attempts: Sequence[AttemptReport] = (),
-) -> Exchanged:
+) -> ExchangeResult:
     """An exchange in which the agent speaks of errands."""
     host.seq += 1
     message = Exchange(
         seq=host.seq,
         devices=tuple(host.phones.values()),
-        errands=tuple(errands),
-        errands_in_hand=tuple(in_hand),
+        device_actions=tuple(device_actions),
+        device_actions_in_progress=tuple(in_hand),
         attempts=tuple(attempts),
     )
     return host.farm.write(exchange, host.host_id, host.session_id, message, now=host.farm.clock.now())
 
 
-def state(farm: FarmRig, errand: ErrandView) -> ErrandView:
-    return farm.read(get_errand, errand.errand_id)
+def state(farm: FarmRig, device_action: DeviceActionView) -> DeviceActionView:
+    return farm.read(get_device_action, device_action.device_action_id)
 
 
 def test_an_errand_is_news_goes_before_jobs_and_is_over_when_reported(farm: FarmRig, host: HostRig) -> None:
-    errand = asked(farm)
+    device_action = asked(farm)
     told = said(host)
-    (listed,) = told.answer.errands
-    assert (listed.errand_id, listed.kind, listed.label) == (errand.errand_id, "identify", "phone-1")
+    (listed,) = told.answer.device_actions
+    assert (listed.device_action_id, listed.kind, listed.label) == (
+        device_action.device_action_id,
+        "identify",
+        "phone-1",
+    )
     assert told.answer.assignments == ()
-    assert told.is_news
-    done = said(host, errands=[ErrandReport(errand_id=errand.errand_id, done="woke it")])
-    assert done.answer.errands == ()
+    assert told.has_news
+    done = said(
+        host,
+        device_actions=[DeviceActionReport(device_action_id=device_action.device_action_id, done="woke it")],
+    )
+    assert done.answer.device_actions == ()
     assert len(done.answer.assignments) == 1
-    assert (state(farm, errand).done, state(farm, errand).error) == ("woke it", None)
+    assert (state(farm, device_action).done, state(farm, device_action).error) == ("woke it", None)
 
 
 def test_an_errand_in_hand_keeps_the_phone_and_is_no_news(farm: FarmRig, host: HostRig) -> None:
-    errand = asked(farm)
-    held = said(host, in_hand=[errand.errand_id])
-    assert (held.is_news, len(held.answer.errands), held.answer.assignments) == (False, 1, ())
+    device_action = asked(farm)
+    held = said(host, in_hand=[device_action.device_action_id])
+    assert (held.has_news, len(held.answer.device_actions), held.answer.assignments) == (False, 1, ())
 
 
 def test_asking_again_is_asking_once_until_it_is_over(farm: FarmRig, host: HostRig) -> None:
-    errand = asked(farm)
-    assert asked(farm, by="bert").errand_id == errand.errand_id
-    assert asked(farm, ErrandKind.CLEAN).errand_id != errand.errand_id
-    said(host, errands=[ErrandReport(errand_id=errand.errand_id, done="woke it")])
-    assert asked(farm).errand_id != errand.errand_id
+    device_action = asked(farm)
+    assert asked(farm, by="bert").device_action_id == device_action.device_action_id
+    assert asked(farm, DeviceActionKind.CLEAN).device_action_id != device_action.device_action_id
+    said(
+        host,
+        device_actions=[DeviceActionReport(device_action_id=device_action.device_action_id, done="woke it")],
+    )
+    assert asked(farm).device_action_id != device_action.device_action_id
 
 
 @pytest.mark.invariant("I6")
 @pytest.mark.fault(33)
 def test_a_repeated_report_changes_nothing(farm: FarmRig, host: HostRig) -> None:
-    errand = asked(farm, ErrandKind.CLEAN)
-    report = ErrandReport(errand_id=errand.errand_id, done="freed 12 bytes", freed_bytes=12)
-    said(host, errands=[report])
-    said(host, errands=[report.model_copy(update={"error": "too late", "done": None})])
-    assert (state(farm, errand).done, state(farm, errand).freed_bytes) == ("freed 12 bytes", 12)
+    device_action = asked(farm, DeviceActionKind.CLEAN)
+    report = DeviceActionReport(
+        device_action_id=device_action.device_action_id, done="freed 12 bytes", freed_bytes=12
+    )
+    said(host, device_actions=[report])
+    said(host, device_actions=[report.model_copy(update={"error": "too late", "done": None})])
+    assert (state(farm, device_action).done, state(farm, device_action).freed_bytes) == ("freed 12 bytes", 12)
     events = farm.rows("SELECT actor, kind FROM events WHERE kind LIKE 'errand%' ORDER BY event_id")
     assert [tuple(event.values()) for event in events] == [
-        ("user:anna", "errand_asked"),
-        ("agent:bench-1", "errand_done"),
+        ("user:anna", "device_action_requested"),
+        ("agent:bench-1", "device_action_done"),
     ]
 
 
 @pytest.mark.invariant("I14")
 def test_an_errand_waits_for_the_run_and_its_clean_up(farm: FarmRig, host: HostRig) -> None:
     (running,) = host.exchange().assignments
-    errand = asked(farm)
-    assert errand.waiting_for == f"job {running.job_id} runs on it"
+    device_action = asked(farm)
+    assert device_action.waiting_for == f"job {running.job_id} runs on it"
     held = AttemptReport(attempt_id=running.attempt_id, fence=running.fence, phase="measuring")
-    assert said(host, attempts=[held]).answer.errands == ()
+    assert said(host, attempts=[held]).answer.device_actions == ()
     host.report(running.attempt_id, good_evidence(running))
-    assert said(host).answer.errands == ()
-    assert state(farm, errand).waiting_for == "its last run is being cleaned up"
+    assert said(host).answer.device_actions == ()
+    assert state(farm, device_action).waiting_for == "its last run is being cleaned up"
     host.clean(running)
     answer = said(host).answer
-    assert (len(answer.errands), answer.assignments) == (1, ())
+    assert (len(answer.device_actions), answer.assignments) == (1, ())
 
 
 def test_an_errand_falls_due_between_the_runs_of_phones_that_share_its_cpu(farm: FarmRig) -> None:
@@ -123,69 +142,77 @@ def test_an_errand_falls_due_between_the_runs_of_phones_that_share_its_cpu(farm:
     farm.variant("int8-core")
     farm.submit(devices={"device_id": "phone-2"}, rounds=1)
     (running,) = host.exchange().assignments
-    errand = asked(farm)
-    assert errand.waiting_for == "another phone on the same CPU is busy"
+    device_action = asked(farm)
+    assert device_action.waiting_for == "another phone on the same CPU is busy"
     host.report(running.attempt_id, good_evidence(running))
     host.clean(running)
     answer = said(host).answer
-    assert (len(answer.errands), answer.assignments) == (1, ())
-    report = ErrandReport(errand_id=errand.errand_id, done="woke it")
-    assert len(said(host, errands=[report]).answer.assignments) == 1
+    assert (len(answer.device_actions), answer.assignments) == (1, ())
+    report = DeviceActionReport(device_action_id=device_action.device_action_id, done="woke it")
+    assert len(said(host, device_actions=[report]).answer.assignments) == 1
 
 
 @pytest.mark.invariant("I19")
 def test_another_hosts_agent_cannot_end_an_errand(farm: FarmRig, host: HostRig) -> None:
-    errand = asked(farm)
-    said(farm.host("bench-2"), errands=[ErrandReport(errand_id=errand.errand_id, done="me")])
-    assert state(farm, errand).finished_at is None
+    device_action = asked(farm)
+    said(
+        farm.host("bench-2"),
+        device_actions=[DeviceActionReport(device_action_id=device_action.device_action_id, done="me")],
+    )
+    assert state(farm, device_action).finished_at is None
 
 
 def test_an_errand_for_a_phone_that_is_away_expires_with_the_reason(farm: FarmRig, host: HostRig) -> None:
     host.phones["phone-1"] = phone("phone-1", presence=Presence.OFFLINE)
     host.exchange()
-    errand = asked(farm)
-    assert said(host).answer.errands == ()
+    device_action = asked(farm)
+    assert said(host).answer.device_actions == ()
     for early in (True, False):
         farm.clock.advance(EXPIRES_AFTER.total_seconds() / 2)
-        farm.write(expire_errands, now=farm.clock.now(), up_since=farm.up_since)
-        assert (state(farm, errand).finished_at is None) is early
-    assert state(farm, errand).error == "not done within 10 min: the phone is offline"
+        farm.write(expire_device_actions, now=farm.clock.now(), up_since=farm.up_since)
+        assert (state(farm, device_action).finished_at is None) is early
+    assert state(farm, device_action).error == "not done within 10 min: the phone is offline"
 
 
 @pytest.mark.invariant("I10")
 @pytest.mark.fault(36)
 def test_no_errand_expires_because_the_farm_was_down(farm: FarmRig, host: HostRig) -> None:
-    errand = asked(farm)
+    device_action = asked(farm)
     farm.clock.advance(3600)
-    farm.write(expire_errands, now=farm.clock.now(), up_since=farm.clock.now())
-    assert state(farm, errand).finished_at is None
+    farm.write(expire_device_actions, now=farm.clock.now(), up_since=farm.clock.now())
+    assert state(farm, device_action).finished_at is None
 
 
 @pytest.mark.invariant("I14")
 def test_nobody_cleans_a_phone_that_somebody_else_works_on(farm: FarmRig, host: HostRig) -> None:
-    farm.write(hold, "phone-1", HoldRequest(by="bert", for_s=60), now=farm.clock.now())
+    farm.write(reserve, "phone-1", ReservationRequest(by="bert", for_s=60), now=farm.clock.now())
     with pytest.raises(Conflict, match="held by bert"):
-        asked(farm, ErrandKind.CLEAN)
-    assert asked(farm, ErrandKind.CLEAN, by="bert").finished_at is None
+        asked(farm, DeviceActionKind.CLEAN)
+    assert asked(farm, DeviceActionKind.CLEAN, by="bert").finished_at is None
     assert asked(farm).finished_at is None
 
 
 def test_there_is_nothing_to_say_of_an_errand_nobody_asked_for(farm: FarmRig) -> None:
     with pytest.raises(NotFound):
-        farm.read(get_errand, 9)
+        farm.read(get_device_action, 9)
 
 
-def found(value: str, state: SettingState, **changes: Any) -> FoundSetting:
-    return FoundSetting(
+def found(value: str, state: SettingState, **changes: Any) -> SettingResult:
+    return SettingResult(
         name="global/low_power", why="", wanted="0", before="1", now=value, state=state, **changes
     )
 
 
 def set_up(farm: FarmRig, host: HostRig) -> None:
-    asked(farm, ErrandKind.SET_UP)
-    (listed,) = said(host).answer.errands
+    asked(farm, DeviceActionKind.PROVISION)
+    (listed,) = said(host).answer.device_actions
     settings = (found("0", SettingState.SET, original="1", ours=True),)
-    said(host, errands=[ErrandReport(errand_id=listed.errand_id, done="1 set", settings=settings)])
+    said(
+        host,
+        device_actions=[
+            DeviceActionReport(device_action_id=listed.device_action_id, done="1 set", settings=settings)
+        ],
+    )
 
 
 def test_what_was_set_is_kept_and_an_undo_says_what_to_write(farm: FarmRig, host: HostRig) -> None:
@@ -193,14 +220,23 @@ def test_what_was_set_is_kept_and_an_undo_says_what_to_write(farm: FarmRig, host
     set_up(farm, host)
     kept = farm.read(device_detail, "phone-1").settings
     assert kept is not None
-    assert (kept.asked_by, kept.kind, kept.settings[0].original) == ("anna", ErrandKind.SET_UP, "1")
-    asked(farm, ErrandKind.UNDO_SETTINGS)
-    (listed,) = said(host).answer.errands
-    assert listed.put_back == (SettingToPutBack(name="global/low_power", value="1"),)
-    undone = (found("1", SettingState.PUT_BACK),)
-    said(host, errands=[ErrandReport(errand_id=listed.errand_id, done="put back", settings=undone)])
+    assert (kept.requested_by, kept.kind, kept.settings[0].original) == (
+        "anna",
+        DeviceActionKind.PROVISION,
+        "1",
+    )
+    asked(farm, DeviceActionKind.RESTORE_SETTINGS)
+    (listed,) = said(host).answer.device_actions
+    assert listed.put_back == (SettingRestore(name="global/low_power", value="1"),)
+    undone = (found("1", SettingState.RESTORED),)
+    said(
+        host,
+        device_actions=[
+            DeviceActionReport(device_action_id=listed.device_action_id, done="put back", settings=undone)
+        ],
+    )
     with pytest.raises(Conflict, match="has set nothing"):
-        asked(farm, ErrandKind.UNDO_SETTINGS)
+        asked(farm, DeviceActionKind.RESTORE_SETTINGS)
 
 
 def test_an_event_says_who_had_a_phone_set_up_and_what_was_done(farm: FarmRig, host: HostRig) -> None:
@@ -212,15 +248,20 @@ def test_an_event_says_who_had_a_phone_set_up_and_what_was_done(farm: FarmRig, h
 
 def test_a_phone_of_a_host_that_sets_up_its_phones_is_set_up_once(farm: FarmRig, host: HostRig) -> None:
     for device_id, report in host.phones.items():
-        host.phones[device_id] = report.model_copy(update={"wants_setup": True})
-    (listed,) = said(host).answer.errands
-    assert listed.kind is ErrandKind.SET_UP
-    said(host, errands=[ErrandReport(errand_id=listed.errand_id, error="it has no settings")])
-    assert said(host).answer.errands == ()
+        host.phones[device_id] = report.model_copy(update={"wants_provisioning": True})
+    (listed,) = said(host).answer.device_actions
+    assert listed.kind is DeviceActionKind.PROVISION
+    said(
+        host,
+        device_actions=[
+            DeviceActionReport(device_action_id=listed.device_action_id, error="it has no settings")
+        ],
+    )
+    assert said(host).answer.device_actions == ()
 
 
 def test_nobody_sets_up_a_phone_that_another_holds(farm: FarmRig, host: HostRig) -> None:
-    farm.write(hold, "phone-1", HoldRequest(by="anna", for_s=60), now=farm.clock.now())
+    farm.write(reserve, "phone-1", ReservationRequest(by="anna", for_s=60), now=farm.clock.now())
     with pytest.raises(Conflict):
-        asked(farm, ErrandKind.SET_UP, by="bert")
-    assert asked(farm, ErrandKind.CHECK_SETTINGS, by="bert").finished_at is None
+        asked(farm, DeviceActionKind.PROVISION, by="bert")
+    assert asked(farm, DeviceActionKind.CHECK_SETTINGS, by="bert").finished_at is None

@@ -15,9 +15,11 @@ from farm.core.runs.measurement import Outcome
 from farm.core.runs.plan import RunPlan
 from farm.database import tables
 from farm.database.engine import Database
-from farm.store.devices import devices, transitions
+from farm.store.devices import devices
+from farm.store.devices import transitions as device_transitions
 from farm.store.hosts import hosts
-from farm.store.jobs import attempts, counts, jobs, queues
+from farm.store.jobs import attempts, jobs, queues
+from farm.store.jobs import counts as job_counts
 from tests.support.database.sample_rows import ATTEMPT, CHECK, NOW, PHONE, add
 
 PLAN = RunPlan(harness="h", backend="cpu", files=(), argv=("true",), timeout_s=1.0)
@@ -123,7 +125,7 @@ def test_health_moves_from_where_it_may_and_once(filled: Database) -> None:
     def moves(connection: Connection) -> list[tuple[bool, int]]:
         return race(
             connection,
-            lambda: transitions.move_health(
+            lambda: device_transitions.move_health(
                 connection,
                 DeviceId(PHONE),
                 sources=[Health.GOOD],
@@ -140,7 +142,7 @@ def test_health_moves_from_where_it_may_and_once(filled: Database) -> None:
 @pytest.mark.fault(39)
 def test_an_older_beat_changes_nothing(filled: Database) -> None:
     def beats(connection: Connection) -> list[bool]:
-        return [hosts.record_beat(connection, SessionId(1), seq=seq, now=NOW) for seq in (3, 2, 3, 4)]
+        return [hosts.record_heartbeat(connection, SessionId(1), seq=seq, now=NOW) for seq in (3, 2, 3, 4)]
 
     assert filled.write(beats) == [True, False, False, True]
 
@@ -163,11 +165,11 @@ def test_a_beat_by_a_clock_that_is_a_little_behind_brings_no_deadline_nearer(
     filled: Database, behind_s: float, kept_s: float
 ) -> None:
     """One that is far behind was set back, and its time counts: else the session would live for a day."""
-    filled.write(hosts.record_beat, SessionId(1), seq=7, now=NOW)
-    filled.write(hosts.record_beat, SessionId(1), seq=8, now=NOW - timedelta(seconds=behind_s))
+    filled.write(hosts.record_heartbeat, SessionId(1), seq=7, now=NOW)
+    filled.write(hosts.record_heartbeat, SessionId(1), seq=8, now=NOW - timedelta(seconds=behind_s))
     session = filled.read(hosts.find_session, SessionId(1))
     assert session is not None
-    assert session.beat_at == NOW + timedelta(seconds=kept_s)
+    assert session.heartbeat_at == NOW + timedelta(seconds=kept_s)
 
 
 @pytest.mark.invariant("I3")
@@ -204,7 +206,7 @@ def test_tallies_count_jobs_by_outcome_or_state(filled: Database) -> None:
         filled.write(
             add, tables.jobs, {**CHECK, "kind": "benchmark"}, matrix_id=1, cell_id=1, round=round, **done
         )
-    tally = filled.read(counts.tallies)[MatrixId(1)]
+    tally = filled.read(job_counts.tallies)[MatrixId(1)]
     assert tally.jobs_by_outcome == {"queued": 1, "succeeded": 2}
     assert tally.is_open
     assert tally.last_finished_at == NOW
@@ -213,5 +215,5 @@ def test_tallies_count_jobs_by_outcome_or_state(filled: Database) -> None:
 def test_attempts_are_listed_by_job(filled: Database) -> None:
     filled.write(add, tables.attempts, ATTEMPT, state="lost")
     filled.write(add, tables.attempts, ATTEMPT, fence=2)
-    found = filled.read(counts.attempt_ids_of, [JobId(1), JobId(2)])
+    found = filled.read(job_counts.attempt_ids_by_job, [JobId(1), JobId(2)])
     assert found == {JobId(1): (AttemptId(1), AttemptId(2))}

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.database import tables
 from farm.database.engine import Database, sqlite_url
-from farm.database.sequences import quoted_tables, skip_numbers
+from farm.database.sequences import skip_sequence_numbers, tables_with_public_ids
 from farm.store.operations.database_copy import copy_rows, count_rows, has_rows
 from tests.support.database.migrated_database import put_migrated
 from tests.support.database.sample_rows import ATTEMPT, JOB, MEASUREMENT, NOW, add
@@ -87,7 +87,7 @@ def test_numbers_go_on_after_those_that_were_copied_and_none_is_given_twice(
         target.write(lambda connection: copy_rows(source, connection))
     target.write(add, tables.events, EVENT)
     assert last_event(target) == 2
-    target.write(skip_numbers, 1000)
+    target.write(skip_sequence_numbers, 1000)
     target.write(add, tables.events, EVENT)
     assert last_event(target) == 1003
     target.write(lambda connection: connection.execute(tables.events.delete()))
@@ -106,14 +106,14 @@ def test_a_text_that_postgresql_cannot_keep_loses_one_character_and_no_row(
 
 
 def test_numbers_are_left_out_in_tables_that_never_had_a_row(target: Database) -> None:
-    target.write(skip_numbers, 1000)
+    target.write(skip_sequence_numbers, 1000)
     target.write(add, tables.events, EVENT)
     assert last_event(target) == 1001
 
 
 def test_what_people_and_agents_quote_is_numbered_once() -> None:
-    quoted = {table.name for table in quoted_tables()}
-    assert quoted >= {"attempts", "jobs", "matrices", "sessions", "errands", "events"}
+    quoted = {table.name for table in tables_with_public_ids()}
+    assert quoted >= {"attempts", "jobs", "matrices", "sessions", "device_actions", "events"}
 
 
 def last_event(database: Database) -> int:

@@ -8,11 +8,11 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.operations.event import DeviceEvent, Subject
+from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.database.engine import Database
 from farm.database.tables import events
-from farm.store.operations.event_log import Which, events_after
-from farm.store.operations.event_watermark import frontier, still_writing
+from farm.store.operations.event_log import EventFilter, events_after
+from farm.store.operations.event_watermark import event_watermark, unfinished_writers
 from farm.store.operations.events import record_event
 from tests.support.database.postgres import PostgresServer
 from tests.support.database.sample_rows import NOW, PHONE
@@ -24,7 +24,7 @@ def note(connection: Connection, cause: str = "test") -> None:
         at=NOW,
         actor="farm",
         kind=DeviceEvent.FOUND,
-        subject=Subject.DEVICE,
+        subject=EventSubject.DEVICE,
         subject_id=PHONE,
         cause=cause,
     )
@@ -40,11 +40,11 @@ class Follower:
 
     def look(self) -> bool:
         """Read on; False when somebody is still writing what might come before."""
-        found = self.database.read(frontier)
-        if self.database.read(still_writing, found.writers):
+        found = self.database.read(event_watermark)
+        if self.database.read(unfinished_writers, found.writers):
             return False
         news = self.database.read(
-            events_after, Which(), after=self.after, until=found.event_id, limit=1_000_000
+            events_after, EventFilter(), after=self.after, until=found.event_id, limit=1_000_000
         )
         self.seen += [(event.event_id, event.cause) for event in news]
         self.after = max(self.after, found.event_id)

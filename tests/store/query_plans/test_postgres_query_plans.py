@@ -15,7 +15,8 @@ from farm.core.base.ids import DeviceId
 from farm.database.engine import Database
 from farm.services.agents.exchange import exchange
 from farm.services.results.settle import settle
-from farm.store.devices import capacity, devices
+from farm.store.devices import capacity as device_capacity
+from farm.store.devices import devices
 from farm.store.jobs import attempts, queues
 from farm.store.jobs.attempts import Attempt
 from farm.store.operations import event_history
@@ -121,7 +122,7 @@ def busy_host(farm: FarmRig, queued_per_phone: int) -> HostRig:
 @pytest.fixture(scope="module")
 def short(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Full]:
     """With 2,000 queued jobs."""
-    with full_farm(postgres, tmp_path_factory.mktemp("short"), 5) as full:
+    with full_farm(postgres, tmp_path_factory.mktemp("incomplete"), 5) as full:
         yield full
 
 
@@ -218,14 +219,14 @@ def assignment_of(attempt: Attempt) -> Assignment:
 
 HOT: dict[str, tuple[Callable[[Full, Connection], object], str]] = {
     "what phones run next": (lambda full, c: queues.queue_heads(c, full.phones), "ix_jobs_queue"),
-    "what a host needs next": (lambda full, c: queues.upcoming(c, full.host.host_id), "ix_jobs_queue"),
+    "what a host needs next": (lambda full, c: queues.next_job_files(c, full.host.host_id), "ix_jobs_queue"),
     "what a session owns": (
         lambda full, c: attempts.live_attempts(c, full.host.session_id),
         "ix_attempts_session_live",
     ),
-    "CPUs on which something runs": (lambda _, c: capacity.busy_cpus(c), "_live"),
+    "CPUs on which something runs": (lambda _, c: device_capacity.busy_cpus(c), "_live"),
     "what happened to a phone": (
-        lambda full, c: event_history.last_events(c, "device", full.phones[0], kinds=("device_held",)),
+        lambda full, c: event_history.last_events(c, "device", full.phones[0], kinds=("device_reserved",)),
         "ix_events_",
     ),
     "the phones of a host": (

@@ -14,13 +14,22 @@ from farm.core.devices.host_state import SessionState
 from farm.core.jobs.job import JobState
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
 from farm.database.engine import Database
-from farm.store.checks import outcomes, reference_runs
-from farm.store.devices import capacity, devices, pending_cleanups, workload
+from farm.store.checks import outcomes as check_outcomes
+from farm.store.checks import reference_runs
+from farm.store.devices import capacity as device_capacity
+from farm.store.devices import devices, pending_cleanups
+from farm.store.devices import workload as device_workload
 from farm.store.hosts import hosts
-from farm.store.jobs import attempts, counts, durations, jobs, pages, queues
+from farm.store.jobs import attempts, jobs, queues
+from farm.store.jobs import counts as job_counts
+from farm.store.jobs import durations as job_durations
+from farm.store.jobs import pages as job_pages
 from farm.store.matrices import comparison_pages, equivalent_cells, lazy_expansion, matrices
-from farm.store.operations import alarms, event_history, heartbeats
-from farm.store.results import detail, evidence, measurements, placements, provenance, recurrence
+from farm.store.operations import alarms as alarm_store
+from farm.store.operations import event_history, heartbeats
+from farm.store.results import detail as measurement_detail
+from farm.store.results import evidence as evidence_store
+from farm.store.results import measurements, placements, provenance, recurrence
 from farm.store.upkeep import device_actions
 from tests.support.database.sample_rows import DIGEST, NOW
 
@@ -59,33 +68,33 @@ PHONE, HOST, JOB = DeviceId("phone-1"), HostId("bench-1"), JobId(1)
 
 HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     "the errands on a host's phones": (
-        lambda c: device_actions.open_errands(c, host_id=HOST),
-        "uq_errands_one_open_per_kind",
+        lambda c: device_actions.open_device_actions(c, host_id=HOST),
+        "uq_device_actions_one_open_per_kind",
     ),
     "whether a phone has an errand": (
         lambda c: devices.list_devices(c, host_id=HOST),
-        "uq_errands_one_open_per_kind",
+        "uq_device_actions_one_open_per_kind",
     ),
     "phones of a host that are not cleaned up": (
-        lambda c: pending_cleanups.left_uncleaned(c, HOST),
+        lambda c: pending_cleanups.uncleaned_devices(c, HOST),
         "ix_devices_host_id",
     ),
-    "CPUs that errands wait for": (device_actions.awaiting_cpus, "uq_errands_one_open_per_kind"),
+    "CPUs that errands wait for": (device_actions.cpus_to_keep_idle, "uq_device_actions_one_open_per_kind"),
     "where series ran last": (
-        lambda c: placements.last_places(c, [DIGEST]),
+        lambda c: placements.last_placements(c, [DIGEST]),
         "measurements_1 USING INDEX ix_measurements_series_id",
     ),
     "what passes of a cell showed": (
         lambda c: placements.earlier_runs(c, CellId(1), FactsId(1), DIGEST),
         "ix_measurements_cell_id",
     ),
-    "what waits for a phone": (lambda c: workload.count_waiting(c, [PHONE]), "ix_jobs_queue"),
+    "what waits for a phone": (lambda c: device_workload.count_waiting(c, [PHONE]), "ix_jobs_queue"),
     "the last attempts on a phone": (
-        lambda c: workload.last_attempts(c, PHONE, limit=10),
+        lambda c: device_workload.last_attempts(c, PHONE, limit=10),
         "attempts_1 (device_id=?)",
     ),
     "what happened to a phone": (
-        lambda c: event_history.last_events(c, "device", PHONE, kinds=("device_held",)),
+        lambda c: event_history.last_events(c, "device", PHONE, kinds=("device_reserved",)),
         "ix_events_subject",
     ),
     "the heads of queues": (lambda c: queues.queue_heads(c, [PHONE, DeviceId("phone-2")]), "ix_jobs_queue"),
@@ -93,7 +102,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: queues.queued_checks(c, [PHONE, DeviceId("phone-2")]),
         "uq_jobs_one_open_check_per_device",
     ),
-    "what a host needs next": (lambda c: queues.upcoming(c, HOST), "ix_jobs_queue"),
+    "what a host needs next": (lambda c: queues.next_job_files(c, HOST), "ix_jobs_queue"),
     "whether a check is open": (
         lambda c: jobs.add_check(c, PHONE, now=NOW, cause="test"),
         "uq_jobs_one_open_check_per_device",
@@ -106,55 +115,55 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: attempts.unstarted_attempts(c, claimed_before=NOW - timedelta(hours=1)),
         "_live",
     ),
-    "how much runs on each host": (capacity.runs_by_host, "_live"),
-    "CPUs on which something runs": (capacity.busy_cpus, "uq_attempts_one_live_per_cpu"),
-    "the tries of a job": (lambda c: attempts.past_tries(c, JOB), "ix_attempts_job_id"),
+    "how much runs on each host": (device_capacity.runs_by_host, "_live"),
+    "CPUs on which something runs": (device_capacity.busy_cpus, "uq_attempts_one_live_per_cpu"),
+    "the tries of a job": (lambda c: attempts.past_attempts(c, JOB), "ix_attempts_job_id"),
     "the last endings on a device": (
-        lambda c: outcomes.endings_since_check(c, PHONE, 5),
+        lambda c: check_outcomes.outcomes_since_check(c, PHONE, 5),
         "attempts_1 (device_id=?)",
     ),
     "the reports of an attempt": (
-        lambda c: evidence.digests_by_attempt(c, [AttemptId(1)]),
+        lambda c: evidence_store.digests_by_attempt(c, [AttemptId(1)]),
         "evidence_1 (attempt_id=?)",
     ),
     "the phones of a host": (lambda c: devices.list_devices(c, host_id=HOST), "ix_devices_host_id"),
     "the phones of hosts": (lambda c: devices.devices_of_hosts(c, [HOST]), "ix_devices_host_id"),
     "phones that were seen as before": (
-        lambda c: heartbeats.note_seen(c, [HOST], now=NOW),
+        lambda c: heartbeats.record_devices_seen(c, [HOST], now=NOW),
         "ix_devices_host_id",
     ),
     "whether a job waits for a session's host": (
-        lambda c: heartbeats.standings(c, [SessionId(1)]),
+        lambda c: heartbeats.heartbeat_states(c, [SessionId(1)]),
         "ix_jobs_queue",
     ),
     "whether a session's host takes no work": (
-        lambda c: heartbeats.standings(c, [SessionId(1)]),
+        lambda c: heartbeats.heartbeat_states(c, [SessionId(1)]),
         "uq_incidents_one_open_per_kind",
     ),
     "the live attempts of phones": (
         lambda c: devices.list_devices(c, host_id=HOST),
         "uq_attempts_one_live_per_device",
     ),
-    "a phone's last checks": (lambda c: outcomes.last_checks(c, PHONE), "ix_jobs_checks"),
-    "a phone's newest check": (lambda c: outcomes.last_check_id(c, PHONE), "ix_jobs_checks"),
+    "a phone's last checks": (lambda c: check_outcomes.last_checks(c, PHONE), "ix_jobs_checks"),
+    "a phone's newest check": (lambda c: check_outcomes.last_check_id(c, PHONE), "ix_jobs_checks"),
     "the golden runs of a kind": (
         lambda c: reference_runs.runs_of_kind(c, "Pixel 8", DIGEST, before=NOW),
-        "ix_golden_runs_band",
+        "ix_reference_runs_reference_key",
     ),
     "a phone's golden runs": (
         lambda c: reference_runs.own_runs(c, PHONE, limit=24),
-        "ix_golden_runs_device_id",
+        "ix_reference_runs_device_id",
     ),
     "when a phone could last be used": (
-        lambda c: event_history.left_online_at(c, PHONE),
+        lambda c: event_history.last_online_at(c, PHONE),
         "ix_events_subject",
     ),
     "when a series had results": (
-        lambda c: recurrence.results_of(c, [1], since=NOW),
+        lambda c: recurrence.result_times(c, [1], since=NOW),
         "ix_measurements_series_id",
     ),
     "an open alarm": (
-        lambda c: alarms.find_open_alarm(c, AlarmKind.DEVICE_SILENT, AlarmSubject.DEVICE, PHONE),
+        lambda c: alarm_store.find_open_alarm(c, AlarmKind.DEVICE_SILENT, AlarmSubject.DEVICE, PHONE),
         "uq_alarms_one_open_per_kind",
     ),
     "a host by its credential": (
@@ -163,15 +172,15 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     ),
     "a host's session": (lambda c: hosts.current_session(c, HOST), "uq_sessions_one_live_per_host"),
     "sessions that went quiet": (
-        lambda c: hosts.sessions_beaten_before(c, SessionState.LIVE, NOW),
+        lambda c: hosts.sessions_last_heard_before(c, SessionState.LIVE, NOW),
         "uq_sessions_one_live_per_host",
     ),
     "the jobs of a matrix": (
-        lambda c: pages.list_jobs(c, MatrixId(1), after=7, limit=100),
+        lambda c: job_pages.list_jobs(c, MatrixId(1), after=7, limit=100),
         "ix_jobs_matrix_id (matrix_id=? AND state=? AND job_id>?)",
     ),
     "the jobs of a page of cells": (
-        lambda c: pages.jobs_of_cells(c, MatrixId(1), 10, 20),
+        lambda c: job_pages.jobs_of_cells(c, MatrixId(1), 10, 20),
         "cells_1 (matrix_id=? AND cell_index>? AND cell_index<?)",
     ),
     "the cells of a phone": (
@@ -179,7 +188,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_cells_of_device (matrix_id=? AND device_id=?)",
     ),
     "whether a block was repeated": (
-        lambda c: jobs.has_block(c, CellId(1), round=1, repeat=1),
+        lambda c: jobs.is_block_repeated(c, CellId(1), round=1, repeat=1),
         "jobs_1 (cell_id=? AND round=? AND repeat=?)",
     ),
     "a page of cells": (
@@ -187,12 +196,12 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "cells_1 (matrix_id=? AND cell_index>?)",
     ),
     "what is to be unfolded next": (
-        lambda c: lazy_expansion.next_pieces(c, MatrixId(1), jobs=2000),
+        lambda c: lazy_expansion.next_batches(c, MatrixId(1), jobs=2000),
         "ix_unfoldings_next (matrix_id=?)",
     ),
     "the cells of a matrix": (lambda c: matrices.list_cells(c, MatrixId(1)), "cells_1 (matrix_id=?)"),
     "what an agent is to stop": (
-        lambda c: attempts.unwanted_attempts(c, SessionId(1)),
+        lambda c: attempts.attempts_to_stop(c, SessionId(1)),
         "ix_attempts_session_live",
     ),
     "the jobs that a cancellation ends": (
@@ -200,16 +209,19 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_jobs_matrix_id",
     ),
     "how far a matrix is on its devices": (
-        lambda c: counts.tally_by_device(c, MatrixId(1)),
+        lambda c: job_counts.tally_by_device(c, MatrixId(1)),
         "ix_jobs_matrix_id",
     ),
     "when the jobs of a matrix ended": (
-        lambda c: counts.last_ends(c, MatrixId(1), limit=30),
+        lambda c: job_counts.last_finish_times(c, MatrixId(1), limit=30),
         "ix_jobs_matrix_id",
     ),
-    "the queues before a new job": (lambda c: durations.queue_lengths(c, min_priority=0), "ix_jobs_queue"),
+    "the queues before a new job": (
+        lambda c: job_durations.queue_lengths(c, min_priority=0),
+        "ix_jobs_queue",
+    ),
     "the latest runs of a harness": (
-        lambda c: durations.past_runs(c, "h"),
+        lambda c: job_durations.recent_run_durations(c, "h"),
         "SEARCH measurements USING INTEGER PRIMARY KEY (rowid>?)",
     ),
     "the runs of two cells": (
@@ -231,7 +243,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     ),
     "a page of candidates": (
         lambda c: comparison_pages.page_of_candidates(
-            c, MatrixId(1), comparison_pages.Among(), after=7, limit=100
+            c, MatrixId(1), comparison_pages.CandidateFilter(), after=7, limit=100
         ),
         "(matrix_id=? AND cell_index>?)",
     ),
@@ -240,7 +252,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "(matrix_id=? AND cell_index=?)",
     ),
     "the measurement of an attempt": (
-        lambda c: detail.find_reading(c, AttemptId(1)),
+        lambda c: measurement_detail.find_reading(c, AttemptId(1)),
         "measurements_1 (attempt_id=?)",
     ),
 }
@@ -262,7 +274,7 @@ def is_table_scan(step: str) -> bool:
 
 
 def test_phones_that_a_work_lost_are_found_by_what_was_lost(sqlite_filled: Database) -> None:
-    (plan,) = plans(sqlite_filled, lambda c: equivalent_cells.losses_of(c, MatrixId(1), CellId(1)))
+    (plan,) = plans(sqlite_filled, lambda c: equivalent_cells.losses_of_cell(c, MatrixId(1), CellId(1)))
     assert any("ix_attempts_lost_by_device" in step for step in plan), plan
     assert not any("ix_jobs_matrix_id" in step for step in plan), plan
 
@@ -277,14 +289,14 @@ def test_the_head_of_a_queue_is_found_without_sorting(
 
 
 def test_what_comes_next_is_found_without_sorting_the_queues(sqlite_filled: Database) -> None:
-    (plan,) = plans(sqlite_filled, lambda c: queues.upcoming(c, HOST))
+    (plan,) = plans(sqlite_filled, lambda c: queues.next_job_files(c, HOST))
     inside = plan[plan.index("CORRELATED SCALAR SUBQUERY 1") :]
     assert not any("B-TREE" in step for step in inside), plan
 
 
 def test_listing_matrices_takes_a_fixed_number_of_statements(sqlite_filled: Database) -> None:
     def listing(connection: Connection) -> object:
-        tallies, cells = counts.tallies(connection), matrices.cell_counts(connection)
+        tallies, cells = job_counts.tallies(connection), matrices.cell_counts(connection)
         return tallies, cells, matrices.list_matrices(connection)
 
     assert len(plans(sqlite_filled, listing)) == 3

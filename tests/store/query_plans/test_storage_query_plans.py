@@ -7,19 +7,19 @@ from sqlalchemy.engine import Connection
 
 from farm.database.engine import Database
 from farm.store.files import artifacts
-from farm.store.results import evidence
+from farm.store.results import evidence as evidence_store
 from tests.store.query_plans.test_sqlite_query_plans import is_table_scan, plans
 from tests.support.database.sample_rows import NOW
 
 SWEPT: dict[str, tuple[Callable[[Connection], object], str]] = {
     "what unfinished matrices need": (artifacts.needed_digests, "ix_jobs_matrix_id"),
-    "what all output takes": (evidence.kept_bytes, "COVERING INDEX ix_evidence_kept"),
+    "what all output takes": (evidence_store.retained_bytes, "COVERING INDEX ix_evidence_kept"),
     "output older than a day": (
-        lambda c: list(evidence.reports_that_may_go(c, before=NOW, limit=200)),
+        lambda c: list(evidence_store.expirable_reports(c, before=NOW, limit=200)),
         "ix_evidence_kept (counted=? AND received_at<?)",
     ),
     "the oldest output": (
-        lambda c: list(evidence.reports_that_may_go(c, limit=200)),
+        lambda c: list(evidence_store.expirable_reports(c, limit=200)),
         "ix_evidence_kept (counted=?)",
     ),
 }

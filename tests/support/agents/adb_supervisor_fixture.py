@@ -9,13 +9,13 @@ from random import Random
 import pytest
 
 from agents.adb.client import AdbClient
-from agents.adb.external_server import SharedServer
+from agents.adb.external_server import ExternalServer
 from agents.adb.server import AdbServer
-from agents.devices.active import Hand
-from agents.devices.adb_supervisor import PING_S, AdbKeeper
-from agents.devices.backpressure import Pressure
-from agents.devices.inventory import Sighting
-from agents.devices.monitor import PhoneWatch
+from agents.devices.active import ActiveAttempts
+from agents.devices.adb_supervisor import PING_S, AdbSupervisor
+from agents.devices.backpressure import Backpressure
+from agents.devices.inventory import TransportObservation
+from agents.devices.monitor import DeviceMonitor
 from farm.clock import SystemClock
 from farm.core.base.ids import DeviceId
 
@@ -33,12 +33,14 @@ class Watching:
     """What an agent sees."""
 
     adb: AdbClient
-    watch: PhoneWatch
-    hand: Hand
+    watch: DeviceMonitor
+    hand: ActiveAttempts
 
-    async def until(self, phone: str, is_so: Callable[[Sighting | None], bool]) -> Sighting | None:
+    async def until(
+        self, phone: str, is_so: Callable[[TransportObservation | None], bool]
+    ) -> TransportObservation | None:
         for _ in range(LOOKS):
-            if is_so(found := self.watch.sightings().get(DeviceId(phone))):
+            if is_so(found := self.watch.observations().get(DeviceId(phone))):
                 return found
             await asyncio.sleep(0.02)
         pytest.fail(f"{phone} is {found}")
@@ -46,7 +48,7 @@ class Watching:
 
 @asynccontextmanager
 async def watching(
-    server: AdbServer | SharedServer,
+    server: AdbServer | ExternalServer,
     *addresses: str,
     names: Mapping[str, str] | None = None,
     ping_s: float | None = None,
@@ -59,17 +61,17 @@ async def watching(
         names: of places.
         ping_s: how often the keeper looks whether the server answers; None: never.
     """
-    adb, random, hand = AdbClient(server.port, server.host), Random(1), Hand()
+    adb, random, hand = AdbClient(server.port, server.host), Random(1), ActiveAttempts()
     try:
         async with asyncio.TaskGroup() as tasks:
-            watch = PhoneWatch(
+            watch = DeviceMonitor(
                 adb=adb, hand=hand, clock=SystemClock(), random=random, tasks=tasks, names=dict(names or {})
             )
-            keeper = AdbKeeper(
+            keeper = AdbSupervisor(
                 server=server,
                 adb=adb,
                 watch=watch,
-                pressure=Pressure(asyncio.Event()),
+                pressure=Backpressure(asyncio.Event()),
                 clock=SystemClock(),
                 random=random,
                 ping_s=PING_S if ping_s is None else ping_s,

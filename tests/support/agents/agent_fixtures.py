@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from agents.host.config import AgentConfig
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from tests.support.agents.fake_farm import TOKEN, PlayedFarm, serving
 from tests.support.agents.runner_fixture import Bench, benched
 from tests.support.faults.port_faults import held_port
@@ -20,7 +20,7 @@ def port() -> Iterator[int]:
 
 
 @pytest.fixture
-def config(tmp_path: Path, phone: PhoneHandle, port: int) -> AgentConfig:
+def config(tmp_path: Path, phone: VirtualDeviceHandle, port: int) -> AgentConfig:
     return AgentConfig(
         farm_url=f"http://127.0.0.1:{port}",
         host="bench-1",
@@ -39,6 +39,6 @@ async def played(port: int) -> AsyncIterator[PlayedFarm]:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
+async def bench(tmp_path: Path, phone: VirtualDeviceHandle) -> AsyncIterator[Bench]:
     async with benched(tmp_path, phone) as bench:
         yield bench

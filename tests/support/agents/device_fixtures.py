@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from agents.adb.server import AdbServer
-from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
+from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from agents.virtual.state.faults import Faults, set_faults
 
 
 @pytest.fixture
-def phone(tmp_path: Path) -> Iterator[PhoneHandle]:
+def phone(tmp_path: Path) -> Iterator[VirtualDeviceHandle]:
     """A phone of the test's own, to be broken."""
-    phone = start_phones(1, tmp_path / "phones")[0]
+    phone = start_devices(1, tmp_path / "phones")[0]
     yield phone
     set_faults(phone.state, Faults())
-    stop_phones(tmp_path / "phones")
+    stop_devices(tmp_path / "phones")
 
 
 @pytest.fixture

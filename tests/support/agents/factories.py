@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from agents.devices.inventory import Sighting
-from agents.outbox.journal import Entry
+from agents.devices.inventory import TransportObservation
+from agents.outbox.journal import JournalRecord
 from farm.core.base.ids import AttemptId, DeviceId, JobId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Presence
@@ -15,7 +15,7 @@ from farm.wire.agents.protocol import Assignment, AttemptReport
 PLAN = RunPlan(harness="test", backend="cpu", files=(), argv=("true",), timeout_s=10.0)
 
 
-def entry(attempt_id: int = 1, **changes: Any) -> Entry:
+def entry(attempt_id: int = 1, **changes: Any) -> JournalRecord:
     """An attempt in hand on phone-1, its fence the same as its number."""
     fields: dict[str, Any] = {
         "attempt_id": AttemptId(attempt_id),
@@ -26,7 +26,7 @@ def entry(attempt_id: int = 1, **changes: Any) -> Entry:
         "draft": Evidence(fence=attempt_id),
         **changes,
     }
-    return Entry(**fields)
+    return JournalRecord(**fields)
 
 
 def assignment(attempt_id: int = 1, device_id: str = "phone-1", **changes: Any) -> Assignment:
@@ -47,10 +47,12 @@ def facts(serialno: str = "phone-1", **changes: Any) -> DeviceFacts:
     return DeviceFacts(serialno=serialno, device_model="test phone", work_root="/data/local/tmp", **changes)
 
 
-def sighting(serial: str = "phone-1", presence: Presence = Presence.ONLINE, **changes: Any) -> Sighting:
+def observation(
+    serial: str = "phone-1", presence: Presence = Presence.ONLINE, **changes: Any
+) -> TransportObservation:
     """A transport; an online one is known."""
     known = {"facts": facts(), "boot_id": "boot-1"} if presence is Presence.ONLINE else {}
-    return Sighting(serial=serial, presence=presence, **{**known, **changes})
+    return TransportObservation(serial=serial, presence=presence, **{**known, **changes})
 
 
 def condition(skin_c: float = 30.0) -> Condition:

@@ -22,12 +22,12 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.wire.agents.protocol import (
     Assignment,
+    AttemptOrder,
     DeviceReport,
     Enrollment,
     EnrollmentAnswer,
     Exchange,
     ExchangeAnswer,
-    Order,
     Report,
     ReportAnswer,
     SessionAnswer,
@@ -130,9 +130,9 @@ class PlayedFarm:
         self.openings.append(said)
         self.fenced = self.foreign = False
         orders = tuple(
-            Order(attempt_id=entry.attempt_id, do="continue", why="it is live")
+            AttemptOrder(attempt_id=entry.attempt_id, do="continue", why="it is live")
             if entry.attempt_id in self.assignments and entry.phase in ("measuring", "reporting")
-            else Order(attempt_id=entry.attempt_id, do="abandon", why="it is over")
+            else AttemptOrder(attempt_id=entry.attempt_id, do="abandon", why="it is over")
             for entry in said.attempts
         )
         number = len(self.openings)
@@ -141,7 +141,7 @@ class PlayedFarm:
             SessionAnswer(
                 session_id=SessionId(number),
                 epoch=number,
-                beat_s=10.0,
+                heartbeat_s=10.0,
                 orders=orders,
                 database_epoch=self.database_epoch,
                 reports_wanted=tuple(map(AttemptId, self.reports_wanted)),
@@ -158,7 +158,7 @@ class PlayedFarm:
             return _problem(409, "session.fenced", "there is a newer session")
         self.exchanges.append(said)
         for report in said.attempts:
-            if report.phase is AttemptState.GIVEN_BACK:
+            if report.phase is AttemptState.RETURNED:
                 self.given_back[report.attempt_id] = report.reason or ""
                 self.assignments.pop(report.attempt_id, None)
         await self._tell()

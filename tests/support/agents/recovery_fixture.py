@@ -8,9 +8,9 @@ from pathlib import Path
 
 from agents.host.atomic_file import DiskThread
 from agents.host.config import AgentConfig
-from agents.upkeep.recovery_ladder import Ladder, rules_for
-from agents.upkeep.recovery_state import ClimbMemory
-from agents.virtual.pool import PhoneHandle
+from agents.upkeep.recovery_ladder import RecoveryLadder, recovery_rules
+from agents.upkeep.recovery_state import RecoveryStateStore
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.clock import SystemClock
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
@@ -24,7 +24,7 @@ QUICK = RecoveryRules(
     wrong_mode_s=0.2,
     absent_s=0.5,
     unclean_s=0.2,
-    between_s=0.4,
+    step_interval_s=0.4,
     restart_s=30.0,
 )
 
@@ -38,7 +38,7 @@ class Climbing:
     """A ladder at work; what is asked without a phone's name is of the bench's own."""
 
     bench: Bench
-    ladder: Ladder
+    ladder: RecoveryLadder
     device_ids: tuple[DeviceId, ...]
 
     @property
@@ -46,7 +46,7 @@ class Climbing:
         return self.recovery_of(self.bench.device_id)
 
     def recovery_of(self, identity: DeviceId) -> Recovery | None:
-        found = self.ladder.sightings().get(identity)
+        found = self.ladder.observations().get(identity)
         return found.recovery if found else None
 
     @property
@@ -63,7 +63,7 @@ class Climbing:
         return next(each.said for each in self.recovery.tries if each.step is step)
 
     def allow(self) -> None:
-        self.ladder.note_leave(self.device_ids, SystemClock().monotonic())
+        self.ladder.record_permission(self.device_ids, SystemClock().monotonic())
 
     async def until(self, holds: Callable[[], bool], what: str, *, allowed: bool = False) -> None:
         async with asyncio.timeout(60):
@@ -77,7 +77,7 @@ class Climbing:
         return self.recovery is not None and self.recovery.failed
 
     def is_online(self) -> bool:
-        return self.ladder.sightings()[self.bench.device_id].presence is Presence.ONLINE
+        return self.ladder.observations()[self.bench.device_id].presence is Presence.ONLINE
 
 
 @asynccontextmanager
@@ -86,7 +86,7 @@ async def climbing(
     folder: Path,
     rules: RecoveryRules = QUICK,
     *,
-    beside: Sequence[PhoneHandle] = (),
+    beside: Sequence[VirtualDeviceHandle] = (),
     are_well: bool = True,
     **settings: object,
 ) -> AsyncIterator[Climbing]:
@@ -108,14 +108,14 @@ async def climbing(
     phones = (bench.device_id, *(DeviceId(each.serial) for each in beside))
     try:
         async with bench.kept(*(each.address for each in beside)), asyncio.TaskGroup() as tasks:
-            ladder = Ladder(
+            ladder = RecoveryLadder(
                 adb=bench.adb,
                 watch=bench.watch,
                 hand=bench.hand,
                 clock=clock,
                 tasks=tasks,
-                memory=ClimbMemory(folder, disk, clock, host_boot_id="this boot"),
-                rules=rules_for(config, rules),
+                memory=RecoveryStateStore(folder, disk, clock, host_boot_id="this boot"),
+                rules=recovery_rules(config, rules),
                 config=config,
                 off_s=0.1,
                 interval_s=0.05,
@@ -124,7 +124,7 @@ async def climbing(
             tasks.create_task(ladder.run())
             for each in phones if are_well else ():
                 await comes_true(lambda each=each: bench.watch.find(each) is not None, "the phone is online")
-                await comes_true(lambda each=each: each in ladder.sightings(), "the phone is known")
+                await comes_true(lambda each=each: each in ladder.observations(), "the phone is known")
             yield Climbing(bench, ladder, phones)
             raise _Over
     except* _Over:
@@ -133,7 +133,7 @@ async def climbing(
         disk.close()
 
 
-def boots_of(phone: PhoneHandle) -> int:
+def boots_of(phone: VirtualDeviceHandle) -> int:
     """How often a phone restarted."""
     path = phone.state / "boots"
     return int(path.read_text()) if path.exists() else 0

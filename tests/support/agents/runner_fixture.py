@@ -16,15 +16,15 @@ from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer
 from agents.adb.shell_v2 import ShellResult
 from agents.adb.smartsocket import smart_socket
-from agents.attempts.artifact_cache import BlobCache
-from agents.attempts.runner import Runner
-from agents.devices.active import Hand
-from agents.devices.adb_supervisor import AdbKeeper
-from agents.devices.backpressure import Pressure
-from agents.devices.monitor import LOOK_S, Phone, PhoneWatch
+from agents.attempts.artifact_cache import ArtifactCache
+from agents.attempts.runner import AttemptRunner
+from agents.devices.active import ActiveAttempts
+from agents.devices.adb_supervisor import AdbSupervisor
+from agents.devices.backpressure import Backpressure
+from agents.devices.monitor import CONDITION_INTERVAL_S, DeviceMonitor, OnlineDevice
 from agents.farm_api import FarmApi
-from agents.outbox.journal import Entry
-from agents.virtual.pool import PhoneHandle
+from agents.outbox.journal import JournalRecord
+from agents.virtual.pool import VirtualDeviceHandle
 from farm.clock import SystemClock
 from farm.core.base.ids import AttemptId, DeviceId, JobId
 from farm.core.errors import DeviceOffline
@@ -63,13 +63,13 @@ class Bench:
     """A phone that the agent takes for online, and the runner that works on it."""
 
     server: AdbServer
-    handle: PhoneHandle
-    hand: Hand
-    watch: PhoneWatch
-    runner: Runner
+    handle: VirtualDeviceHandle
+    hand: ActiveAttempts
+    watch: DeviceMonitor
+    runner: AttemptRunner
     adb: "CountingAdb"
     #: Makes runners that differ from ours.
-    runner_with: Callable[..., Runner]
+    runner_with: Callable[..., AttemptRunner]
 
     @property
     def device_id(self) -> DeviceId:
@@ -90,10 +90,10 @@ class Bench:
             await socket.request(f"host:disconnect:{self.handle.address}")
 
     @asynccontextmanager
-    async def kept(self, *further: str, ping_s: float = 0.5) -> AsyncIterator[Pressure]:
+    async def kept(self, *further: str, ping_s: float = 0.5) -> AsyncIterator[Backpressure]:
         """Have the agent's own keeper look after server, listing and address, and `further` addresses."""
-        pressure = Pressure(asyncio.Event())
-        keeper = AdbKeeper(
+        pressure = Backpressure(asyncio.Event())
+        keeper = AdbSupervisor(
             server=self.server,
             adb=self.adb,
             watch=self.watch,
@@ -111,23 +111,23 @@ class Bench:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def come_back(self) -> Phone:
+    async def come_back(self) -> OnlineDevice:
         """Have the agent notice that the phone was away, as soon as adb lists it again."""
-        self.watch.note_states({self.handle.address: "offline"})
+        self.watch.apply_listing({self.handle.address: "offline"})
         async with asyncio.timeout(20):
             async for state_by_serial in self.adb.track_devices():
                 if state_by_serial.get(self.handle.address) == "device":
                     break
-        self.watch.note_states({self.handle.address: "device"})
+        self.watch.apply_listing({self.handle.address: "device"})
         return await self.phone()
 
-    async def phone(self) -> Phone:
+    async def phone(self) -> OnlineDevice:
         async with asyncio.timeout(20):
             return await self.watch.wait(self.device_id)
 
-    def entry(self, fence: int, script: str) -> Entry:
+    def entry(self, fence: int, script: str) -> JournalRecord:
         plan = RunPlan(harness="test", backend="cpu", files=(), argv=("sh", "-c", script), timeout_s=20.0)
-        return Entry(
+        return JournalRecord(
             attempt_id=AttemptId(fence),
             job_id=JobId(fence),
             device_id=self.device_id,
@@ -139,15 +139,17 @@ class Bench:
 
 
 @asynccontextmanager
-async def benched(folder: Path, phone: PhoneHandle, *, look_s: float = LOOK_S) -> AsyncIterator[Bench]:
+async def benched(
+    folder: Path, phone: VirtualDeviceHandle, *, look_s: float = CONDITION_INTERVAL_S
+) -> AsyncIterator[Bench]:
     """Everything between a plan and a phone, but the keeper: adb's listing is the test's to tell."""
-    clock, random, hand = SystemClock(), Random(1), Hand()
-    blobs = BlobCache(folder / "cache", FarmApi(httpx.AsyncClient()), clock, limit_bytes=0)
+    clock, random, hand = SystemClock(), Random(1), ActiveAttempts()
+    blobs = ArtifactCache(folder / "cache", FarmApi(httpx.AsyncClient()), clock, limit_bytes=0)
     async with AdbServer(folder / "adb", usb=False) as server:
         try:
             async with asyncio.TaskGroup() as tasks:
                 adb = CountingAdb(server.port)
-                watch = PhoneWatch(
+                watch = DeviceMonitor(
                     adb=adb,
                     hand=hand,
                     clock=clock,
@@ -157,18 +159,18 @@ async def benched(folder: Path, phone: PhoneHandle, *, look_s: float = LOOK_S) -
                     look_s=look_s,
                 )
                 runner_with = partial(
-                    Runner,
+                    AttemptRunner,
                     phones=watch,
                     blobs=blobs,
                     clock=clock,
                     random=random,
-                    phone_cache_limit_bytes=2**30,
+                    device_cache_limit_bytes=2**30,
                     wait_margin_s=0.5,
                     stand_by_s=0.1,
                 )
                 bench = Bench(server, phone, hand, watch, runner_with(), adb, runner_with)
                 await bench.attach()
-                watch.note_states({phone.address: "device"})
+                watch.apply_listing({phone.address: "device"})
                 yield bench
                 raise _Over
         except* _Over:

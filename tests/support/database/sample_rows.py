@@ -21,7 +21,7 @@ SESSION = {
     "agent_version": "test",
     "exchange_seq": 0,
     "opened_at": NOW,
-    "beat_at": NOW,
+    "heartbeat_at": NOW,
 }
 DEVICE = {
     "host_id": HOST,
@@ -43,7 +43,7 @@ PROGRAM = {
     "entry": "h",
     "env": {},
     "command": [],
-    "lacks": [],
+    "missing_flags": [],
     "created_at": NOW,
     "chosen_at": NOW,
 }

@@ -2,8 +2,8 @@
 
 from farm.core.devices.device import Presence
 from farm.core.operations.alarm import AlarmRules
-from farm.services.operations.alarm_scan import AlarmRounds
-from farm.store.operations import alarms as stored
+from farm.services.operations.alarm_scan import AlarmScan
+from farm.store.operations import alarms as alarm_store
 from tests.support.farm.service_fixture import FarmRig, HostRig
 
 RULES = AlarmRules()
@@ -14,7 +14,7 @@ class Rounds:
 
     def __init__(self, farm: FarmRig) -> None:
         self.farm = farm
-        self.rounds = AlarmRounds(rules=RULES)
+        self.rounds = AlarmScan(rules=RULES)
 
     def look(self, after_s: float = 60.0) -> list[str]:
         """One round; what alarms are open then."""
@@ -25,7 +25,7 @@ class Rounds:
 
 
 def opened(farm: FarmRig) -> list[str]:
-    found = farm.read(stored.open_alarms)
+    found = farm.read(alarm_store.open_alarms)
     return [f"{alarm.kind} {alarm.subject}:{alarm.subject_id}" for alarm in found]
 
 

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from farm.api.app import create_app
 from farm.api.context import Context
-from farm.api.http.server import listening, url_of
+from farm.api.http.server import bind_socket, url_of
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.services.access.enrollment import create_join_token
@@ -40,7 +40,7 @@ class HttpFarm:
 
     def stop_holding(self) -> None:
         """Let held exchanges go, as the daemon does before it stops."""
-        self.loop.call_soon_threadsafe(self.context.waiters.close)
+        self.loop.call_soon_threadsafe(self.context.held_exchanges.close)
 
     def enroll(self, host: str = "bench-1") -> "HttpAgent":
         """A new host with an open session."""
@@ -114,7 +114,7 @@ def served(
     app: FastAPI, *, lifespan: Literal["on", "off"] = "on"
 ) -> Iterator[tuple[str, asyncio.AbstractEventLoop]]:
     """Any application on a loopback port of its own: its address, and where it runs."""
-    with listening("127.0.0.1", 0, hint="") as listener:
+    with bind_socket("127.0.0.1", 0, hint="") as listener:
         server = _Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1, lifespan=lifespan))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import farm
-from agents.adb.server import find_record, is_server
+from agents.adb.server import find_record, is_our_server
 from agents.host.process import command_line, end_process, start_ticks
-from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
+from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from agents.virtual.processes import journal
 from agents.virtual.processes.journal import RunSpan
 from farm.blobs.disk import DiskBlobs
-from farm.cli.shell.address import ANNOUNCEMENT
+from farm.cli.shell.address import ANNOUNCEMENT_FILE
 from farm.client.farm_client import FarmClient
 from farm.clock import SystemClock
 from farm.config import FarmConfig
@@ -202,7 +202,7 @@ class FarmProcess(Process):
             eventually(lambda: look().finished_at, f"matrix {matrix_id} ends", within_s=within_s, every_s=0.1)
             return look()
 
-    def await_phones(self, phones: Sequence[PhoneHandle]) -> None:
+    def await_phones(self, phones: Sequence[VirtualDeviceHandle]) -> None:
         """Returns when all of them have passed their checks."""
         with self.client() as client:
             wanted = {phone.serial for phone in phones}
@@ -225,7 +225,7 @@ class FarmProcess(Process):
     def _announced(self) -> str | None:
         self.check_alive()
         try:
-            said = json.loads((self.folder / ANNOUNCEMENT).read_text())
+            said = json.loads((self.folder / ANNOUNCEMENT_FILE).read_text())
         except FileNotFoundError:
             return None
         # A farm that was killed leaves its announcement behind.
@@ -239,7 +239,7 @@ class AgentProcess(Process):
         self,
         farm: FarmProcess,
         folder: Path,
-        phones: Sequence[PhoneHandle],
+        phones: Sequence[VirtualDeviceHandle],
         *,
         host: str,
         url: str | None = None,
@@ -265,14 +265,18 @@ class AgentProcess(Process):
     def find_adb_server_pid(self) -> int | None:
         """Of the server that the agent started last; None where none is left."""
         record = find_record(self.folder / "adb")
-        return record.pid if record is not None and is_server(command_line(record.pid), record.port) else None
+        return (
+            record.pid
+            if record is not None and is_our_server(command_line(record.pid), record.port)
+            else None
+        )
 
     def kill_adb_server(self) -> None:
         """SIGKILL; it must not be under SIGSTOP for this to be quick."""
         if (record := find_record(self.folder / "adb")) is not None:
             end_process(
                 record.pid,
-                lambda pid: is_server(command_line(pid), record.port),
+                lambda pid: is_our_server(command_line(pid), record.port),
                 deadline_s=_STOP_S,
                 signals=(signal.SIGKILL,),
             )
@@ -309,10 +313,10 @@ def running_farm_with_agent(farm: FarmProcess) -> Iterator[FarmProcess]:
 @contextmanager
 def running_phones(
     count: int, folder: Path, *, shell: str = "/bin/sh", shared_cpu: bool = True
-) -> Iterator[list[PhoneHandle]]:
+) -> Iterator[list[VirtualDeviceHandle]]:
     """Virtual phones; at the end they go, and whatever still runs on them."""
     try:
-        yield start_phones(count, folder, shell=shell, shared_cpu=shared_cpu)
+        yield start_devices(count, folder, shell=shell, shared_cpu=shared_cpu)
     finally:
         _end_phones(folder)
 
@@ -327,9 +331,9 @@ def running_agent(agent: AgentProcess) -> Iterator[AgentProcess]:
         agent.stop()
 
 
-def runs_of(phones: Sequence[PhoneHandle]) -> list[RunSpan]:
+def runs_of(phones: Sequence[VirtualDeviceHandle]) -> list[RunSpan]:
     """Every run that the phones' journals know of."""
-    return [span for phone in phones for span in journal.runs(phone.state / journal.FILE)]
+    return [span for phone in phones for span in journal.run_spans(phone.state / journal.FILE)]
 
 
 def _good(client: FarmClient) -> set[str]:
@@ -339,17 +343,19 @@ def _good(client: FarmClient) -> set[str]:
 def _end_adb_server(folder: Path) -> None:
     record = find_record(folder)
     if record is not None:
-        end_process(record.pid, lambda pid: is_server(command_line(pid), record.port), deadline_s=_ADB_STOP_S)
+        end_process(
+            record.pid, lambda pid: is_our_server(command_line(pid), record.port), deadline_s=_ADB_STOP_S
+        )
 
 
 def _end_phones(folder: Path) -> None:
-    stop_phones(folder)
+    stop_devices(folder)
     for path in folder.glob(f"*/{journal.FILE}"):
         _end_runs(path)
 
 
 def _end_runs(path: Path) -> None:
-    for pid, ticks in journal.open_entries(path):
+    for pid, ticks in journal.open_runs(path):
         is_run = partial(_is_process, ticks)
         end_process(pid, is_run, deadline_s=1.0, signals=(signal.SIGKILL,))
 

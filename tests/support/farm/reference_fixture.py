@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from farm.core.checks.reference_range import MIN_RUNS
 from farm.core.devices.condition import Condition, ThermalStatus
 from farm.core.runs.evidence import Evidence
-from farm.services.checks.requested import check_now
+from farm.services.checks.requested import request_check
 from farm.wire.agents.protocol import Assignment
-from farm.wire.documents.devices import Asked
+from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence, plan_of
 
 DAY_S = 86400.0
@@ -73,7 +73,7 @@ def check_again(host: HostRig, ms: float, status: ThermalStatus = ThermalStatus.
     """Have an operator ask for a check."""
     host.farm.clock.advance(DAY_S)
     host.exchange()
-    host.farm.write(check_now, "phone-1", Asked(by="ann"), now=host.farm.clock.now())
+    host.farm.write(request_check, "phone-1", OperatorRequest(by="ann"), now=host.farm.clock.now())
     assert host.run(answer(ms, status)) == 1
 
 

@@ -18,20 +18,20 @@ from farm.core.devices.device import DeviceFacts, Presence
 from farm.core.errors import Blame, FarmError
 from farm.core.jobs.attempt import AttemptState
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
-from farm.core.runs.evidence import Evidence, ExitRecord, Trouble
+from farm.core.runs.evidence import Evidence, ExitRecord, RunError
 from farm.core.runs.plan import RunPlan
 from farm.database.engine import Database, sqlite_url
 from farm.services.access.enrollment import create_join_token, enroll
 from farm.services.agents.exchange import exchange
 from farm.services.agents.sessions import open_session
-from farm.services.files.builtin_programs import register_own_programs
+from farm.services.files.builtin_programs import register_builtin_programs
 from farm.services.files.registration import register_artifact, register_variant
 from farm.services.matrices.submit import submit_matrix
 from farm.services.matrices.views import matrix_view
 from farm.services.periodic.reaper import reap
-from farm.services.results.evaluation import Arrived
-from farm.services.results.latest_speedups import list_newest_speedups
-from farm.services.results.settle import settle, settle_together
+from farm.services.results.evaluation import ReceivedReport
+from farm.services.results.latest_speedups import list_latest_speedups
+from farm.services.results.settle import settle, settle_batch
 from farm.services.results.speedups import list_speedups
 from farm.wire.agents.protocol import (
     Assignment,
@@ -76,7 +76,7 @@ class FarmRig:
         self.database = Database(url or sqlite_url(self.path))
         self.blobs = DiskBlobs(folder / "blobs")
         self.up_since = self.clock.now()
-        register_own_programs(self.database, self.blobs, now=self.clock.now())
+        register_builtin_programs(self.database, self.blobs, now=self.clock.now())
 
     def host(self, name: str = "bench-1", *, auto_admit: bool = True) -> "HostRig":
         """An enrolled host with an open session."""
@@ -134,7 +134,7 @@ class FarmRig:
 
     def speedups(self, matrix_id: MatrixId | None = None) -> list[SpeedupView]:
         if matrix_id is None:
-            return self.read(list_newest_speedups)
+            return self.read(list_latest_speedups)
         return self.read(list_speedups, matrix_id)
 
     def reap(self) -> None:
@@ -204,10 +204,10 @@ class HostRig:
         """Report attempts whose reports the farm is given at once."""
         now = self.farm.clock.now()
         arrived = [
-            Arrived(host_id=self.host_id, attempt_id=attempt_id, body=body, at=now)
+            ReceivedReport(host_id=self.host_id, attempt_id=attempt_id, body=body, at=now)
             for attempt_id, body in reports
         ]
-        return self.farm.write(settle_together, arrived)
+        return self.farm.write(settle_batch, arrived)
 
     def clean(self, assignment: Assignment) -> None:
         """Clean the phone up after an attempt; the farm learns of it at the next exchange."""
@@ -288,7 +288,7 @@ def ended(assignment: Assignment, stdout: str, *, code: int = 0, stderr: str = "
 
 def device_trouble(assignment: Assignment, blame: Blame = Blame.DEVICE) -> Evidence:
     """Evidence of a phone that went away before the run ended."""
-    trouble = Trouble(
+    trouble = RunError(
         code="device.offline", blame=blame, transient=True, message="the phone is gone", hint="look at it"
     )
     return Evidence(fence=assignment.fence, trouble=trouble)

@@ -12,7 +12,7 @@ from farm.core.devices.condition import Gates
 from farm.core.models.variant import Format, Manifest, Precision, Recipe
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence, ExitRecord
-from farm.core.runs.plan import RunPlan, filled_argv
+from farm.core.runs.plan import RunPlan, fill_argv
 from farm.harness.base.adapter import Harness, RunRequest, flag_defaults
 
 
@@ -53,7 +53,7 @@ def evidence_of(
 ) -> Evidence:
     """What the program leaves behind, with nothing of this process's environment but the system's PATH."""
     paths = {"program": str(program), "model": str(model)}
-    argv = (*filled_argv(plan, work=str(folder), path_by_name=paths), *further)
+    argv = (*fill_argv(plan, work=str(folder), path_by_name=paths), *further)
     started = time.monotonic()
     ran = subprocess.run(
         argv, env={"PATH": os.defpath, **environment}, cwd=folder, capture_output=True, check=False

@@ -38,7 +38,9 @@ def plan(name: str, backend: str = "cpu", **settings: SettingValue) -> RunPlan:
     return plan_without(frozenset(), name, backend, **settings)
 
 
-def plan_without(lacks: frozenset[str], name: str, backend: str = "cpu", **settings: SettingValue) -> RunPlan:
+def plan_without(
+    missing_flags: frozenset[str], name: str, backend: str = "cpu", **settings: SettingValue
+) -> RunPlan:
     """The plan for a program that lacks these flags."""
     harness = get_harness(name)
     return harness.plan(
@@ -47,7 +49,7 @@ def plan_without(lacks: frozenset[str], name: str, backend: str = "cpu", **setti
             bundle=single_file(name, Digest("c" * 64), 9_000),
             backend=backend,
             settings={**flag_defaults(harness), **settings},
-            lacks=lacks,
+            missing_flags=missing_flags,
             timeout_s=120.0,
             gates=Gates(),
         )

@@ -16,10 +16,10 @@ from farm.core.devices.host_state import (
 )
 from farm.core.jobs import attempt as attempts
 from farm.core.jobs import job as jobs
-from farm.core.operations.event import Subject, kind_names
+from farm.core.operations.event import EventSubject, event_kind_names
 from tests.support.invariants.table_rows import FarmRows, Row
 
-LIVE = frozenset(state.value for state in attempts.LIVE)
+LIVE = frozenset(state.value for state in attempts.LIVE_STATES)
 #: What begins something, by what it begins.
 _BEGINNINGS = {
     "job_queued",
@@ -40,14 +40,14 @@ _FROM_OPEN = {
 }
 #: Things whose one state is what their last event led to.
 _STATEFUL = (
-    Subject.JOB,
-    Subject.ATTEMPT,
-    Subject.SESSION,
-    Subject.HOST,
-    Subject.INCIDENT,
-    Subject.ALARM,
-    Subject.JOIN,
-    Subject.ACCESS,
+    EventSubject.JOB,
+    EventSubject.ATTEMPT,
+    EventSubject.SESSION,
+    EventSubject.HOST,
+    EventSubject.INCIDENT,
+    EventSubject.ALARM,
+    EventSubject.JOIN,
+    EventSubject.ACCESS,
 )
 
 
@@ -66,7 +66,7 @@ class History:
     taken: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     last_fence: dict[str, int] = field(default_factory=dict)
     #: How errands ended.
-    ended_errands: dict[str, str] = field(default_factory=dict)
+    finished_device_actions: dict[str, str] = field(default_factory=dict)
 
     def replay(self) -> Iterator[str]:
         """Play all events back; what cannot have happened so, in words."""
@@ -74,11 +74,11 @@ class History:
             if job["kind"] == jobs.JobKind.BENCHMARK:
                 self.state["job", job_id] = jobs.JobState.QUEUED
         for event in self.rows.events:
-            if event["kind"] not in kind_names() or event["subject"] not in set(Subject):
+            if event["kind"] not in event_kind_names() or event["subject"] not in set(EventSubject):
                 yield f"I17 event {event['event_id']}: nobody knows {event['kind']} of a {event['subject']}"
             elif event["subject"] in _STATEFUL and event["to_state"] is not None:
                 yield from self._moved(event)
-            elif event["subject"] == Subject.DEVICE:
+            elif event["subject"] == EventSubject.DEVICE:
                 yield from self._device(event)
             elif event["to_state"] is not None:
                 self.state[event["subject"], event["subject_id"]] = event["to_state"]
@@ -129,15 +129,15 @@ class History:
                 yield from self._changed(self.admin, event)
             case "device_fence_raised":
                 yield from self._fence_raised(event)
-            case "device_held":
+            case "device_reserved":
                 self.taken[device_id].add("hold")
             case "device_released":
                 self.taken[device_id].discard("hold")
-            case "errand_asked":
+            case "device_action_requested":
                 self.taken[device_id].add(_errand_of(event))
-            case "errand_done" | "errand_failed":
+            case "device_action_done" | "device_action_failed":
                 self.taken[device_id].remove(_errand_of(event))
-                self.ended_errands[_errand_of(event).removeprefix("errand ")] = event["kind"]
+                self.finished_device_actions[_errand_of(event).removeprefix("errand ")] = event["kind"]
 
     def _fence_raised(self, event: Row) -> Iterator[str]:
         before, after = int(event["from_state"]), int(event["to_state"])
@@ -219,19 +219,20 @@ def _devices(history: History) -> Iterator[str]:
             yield f"I17 {device_id} is {row['presence']}, {row['health']}; its events say {told_of}"
         if history.admin.get(device_id) != row["admin"]:
             yield f"I17 {device_id} is {row['admin']}; its events say {history.admin.get(device_id)}"
-        if ("hold" in history.taken[device_id]) != (row["held_by"] is not None):
-            yield f"I17 {device_id} is held by {row['held_by']}; its events say otherwise"
+        if ("hold" in history.taken[device_id]) != (row["reserved_by"] is not None):
+            yield f"I17 {device_id} is held by {row['reserved_by']}; its events say otherwise"
         if (told := history.last_fence.get(device_id, 0)) != row["fence"]:
             yield f"I3 {device_id} has fence {row['fence']}; its events say {told}"
 
 
 def _errands(history: History) -> Iterator[str]:
-    for errand_id, row in history.rows.errands.items():
-        is_open = f"errand {errand_id}" in history.taken[row["device_id"]]
-        told = "errand_asked" if is_open else history.ended_errands.get(errand_id)
-        ending = "errand_failed" if row["error"] is not None else "errand_done"
-        if told != ("errand_asked" if row["finished_at"] is None else ending):
-            yield f"I17 errand {errand_id} ended with {row['error'] or row['done']}; its events say {told}"
+    for device_action_id, row in history.rows.device_actions.items():
+        is_open = f"errand {device_action_id}" in history.taken[row["device_id"]]
+        told = "device_action_requested" if is_open else history.finished_device_actions.get(device_action_id)
+        ending = "device_action_failed" if row["error"] is not None else "device_action_done"
+        if told != ("device_action_requested" if row["finished_at"] is None else ending):
+            end = row["error"] or row["done"]
+            yield f"I17 action {device_action_id} ended with {end}; its events say {told}"
 
 
 def _cancelled(history: History) -> Iterator[str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sqlalchemy.engine import Connection, Engine
 
-from farm.core.checks.incident import WINDOW, may_be_the_hosts
+from farm.core.checks.incident import WINDOW, may_be_host_caused
 from farm.core.errors import Blame
 from farm.core.jobs import job as jobs
-from farm.core.jobs.retry import BUDGETS, MAX_ATTEMPTS, MAX_BLOCKS, MAX_GIVE_BACKS, budget_of
+from farm.core.jobs.retry import MAX_ATTEMPTS, MAX_BLOCKS, MAX_RETURNS, RETRY_BUDGETS, budget_of
 from farm.database.engine import create_engine, sqlite_url
 from tests.support.invariants.event_replay import LIVE, History, differences
 from tests.support.invariants.table_rows import FarmRows, Row
@@ -82,7 +82,7 @@ def _incidents(farm: FarmRows) -> Iterator[str]:
 
 def _looks_lost(attempt: Row) -> bool:
     blame = None if attempt["blame"] is None else Blame(attempt["blame"])
-    return attempt["outcome"] == "inconclusive" and may_be_the_hosts(blame, attempt["code"])
+    return attempt["outcome"] == "inconclusive" and may_be_host_caused(blame, attempt["code"])
 
 
 def _fences(farm: FarmRows) -> Iterator[str]:
@@ -136,12 +136,12 @@ def _budgets(farm: FarmRows) -> Iterator[str]:
         tries[attempt["job_id"]].append(attempt)
     for job_id, own in tries.items():
         ended = [row for row in own if row["outcome"] is not None]
-        given_back = [row for row in own if row["state"] == "given_back"]
-        if len(ended) > MAX_ATTEMPTS or len(given_back) > MAX_GIVE_BACKS:
+        given_back = [row for row in own if row["state"] == "returned"]
+        if len(ended) > MAX_ATTEMPTS or len(given_back) > MAX_RETURNS:
             yield f"I16 job {job_id}: {len(ended)} attempts and {len(given_back)} give-backs"
         spent = Counter(budget_of(Blame(row["blame"]), row["code"]) for row in ended if row["blame"])
         for budget, lost in spent.items():
-            if lost > BUDGETS[budget] + 1:
+            if lost > RETRY_BUDGETS[budget] + 1:
                 yield f"I16 job {job_id}: {lost} attempts lost by {budget}"
     for job in farm.jobs.values():
         if job["repeat"] >= MAX_BLOCKS:

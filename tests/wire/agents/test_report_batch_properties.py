@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from farm.core.base.ids import AttemptId
 from farm.core.errors import InvalidInput
-from farm.wire.agents.report_batch import MOST_REPORTS, packed, unpacked
+from farm.wire.agents.report_batch import MAX_REPORTS, pack_reports, unpack_reports
 
 _REPORTS = st.lists(
-    st.tuples(st.integers(0, 2**53 - 1).map(AttemptId), st.binary()), min_size=1, max_size=MOST_REPORTS
+    st.tuples(st.integers(0, 2**53 - 1).map(AttemptId), st.binary()), min_size=1, max_size=MAX_REPORTS
 )
 
 
 @pytest.mark.invariant("I12")
 @given(_REPORTS)
 def test_reports_come_out_byte_for_byte(reports: list[tuple[AttemptId, bytes]]) -> None:
-    assert unpacked(packed(reports)) == reports
+    assert unpack_reports(pack_reports(reports)) == reports
 
 
 @given(
@@ -28,15 +28,15 @@ def test_reports_come_out_byte_for_byte(reports: list[tuple[AttemptId, bytes]]) 
 )
 def test_garbage_is_refused_and_nothing_else_happens(body: bytes) -> None:
     with suppress(InvalidInput):
-        unpacked(body)
+        unpack_reports(body)
 
 
 @given(_REPORTS, st.data())
 def test_a_body_that_was_cut_or_added_to_is_refused(
     reports: list[tuple[AttemptId, bytes]], data: st.DataObject
 ) -> None:
-    body = packed(reports)
+    body = pack_reports(reports)
     cut = data.draw(st.integers(0, len(body) - 1))
     for changed in (body[:cut], body + b"x"):
         with pytest.raises(InvalidInput):
-            unpacked(changed)
+            unpack_reports(changed)

@@ -12,11 +12,11 @@ from farm.core.base.ids import Digest
 from farm.core.operations.backup import BackupManifest
 from farm.database.engine import Database, create_engine, sqlite_url
 from farm.database.schema_state import schema_state
-from farm.services.files.backup.layout import ARTIFACTS, DATABASE, MANIFEST, being_made, write_manifest
-from farm.store.files.artifacts import Artifact, kept_artifacts
+from farm.services.files.backup.layout import ARTIFACTS, DATABASE, MANIFEST, staging_folder, write_manifest
+from farm.store.files.artifacts import Artifact, stored_artifacts
 from farm.store.operations.database_copy import Progress, count_rows
 from farm.store.operations.database_epochs import current_epoch
-from farm.store.operations.snapshot import make_whole, write_snapshot
+from farm.store.operations.snapshot import fold_write_ahead_log, write_snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +49,18 @@ def make_backup(
     Raises:
         SchemaMismatch: the database is not of this release.
         Conflict: another backup into the folder is under way.
-        FarmTrouble: the folder cannot be written; a full disk is FarmDiskFull.
+        FarmFault: the folder cannot be written; a full disk is FarmDiskFull.
     """
     made_at = clock.now().astimezone(UTC)
     name = f"{made_at:%Y-%m-%dT%H-%M-%SZ}"
-    with being_made(target, name) as draft:
+    with staging_folder(target, name) as draft:
         path = draft / DATABASE
         write_snapshot(database.engine, path, progress)
-        manifest, kept = _look_into(path, made_at, database.engine.dialect.name)
-        make_whole(path)
+        manifest, kept = _inspect_copy(path, made_at, database.engine.dialect.name)
+        fold_write_ahead_log(path)
         manifest = replace(manifest, database_digest=file_digest(path), database_bytes=path.stat().st_size)
         if with_artifacts:
-            manifest = _with_artifacts(manifest, kept, artifacts, target / ARTIFACTS, progress)
+            manifest = _copy_artifacts(manifest, kept, artifacts, target / ARTIFACTS, progress)
         write_manifest(draft, manifest)
         for each in (path, draft / MANIFEST, draft):
             sync_file(each)
@@ -68,7 +68,7 @@ def make_backup(
     return Backup(folder=target / name, manifest=manifest)
 
 
-def _look_into(path: Path, made_at: datetime, source: str) -> tuple[BackupManifest, list[Artifact]]:
+def _inspect_copy(path: Path, made_at: datetime, source: str) -> tuple[BackupManifest, list[Artifact]]:
     """What the copy says of itself, which is what will be restored; and its artifacts."""
     engine = create_engine(sqlite_url(path))
     try:
@@ -83,12 +83,12 @@ def _look_into(path: Path, made_at: datetime, source: str) -> tuple[BackupManife
                 epoch=current_epoch(connection).epoch,
                 rows=count_rows(connection),
             )
-            return manifest, kept_artifacts(connection)
+            return manifest, stored_artifacts(connection)
     finally:
         engine.dispose()
 
 
-def _with_artifacts(
+def _copy_artifacts(
     manifest: BackupManifest, kept: Iterable[Artifact], source: Path, target: Path, progress: Progress
 ) -> BackupManifest:
     """After the database, whose artifacts were all there at its moment."""

@@ -6,9 +6,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.devices.host_state import SessionState
-from farm.core.operations.event import FarmEvent, Subject
+from farm.core.operations.event import EventSubject, FarmEvent
 from farm.database import sequences
-from farm.database.tables import duties
+from farm.database.tables import leader_leases
 from farm.store.devices import fencing_tokens
 from farm.store.hosts import hosts
 from farm.store.operations import database_epochs
@@ -16,9 +16,9 @@ from farm.store.operations.database_epochs import DatabaseEpoch
 from farm.store.operations.events import record_event
 
 #: So many numbers and fencing tokens are left out at least: some were given after the backup was taken.
-_LEFT_OUT = 1_000_000
+_SKIPPED_NUMBERS = 1_000_000
 #: And so many for each second since then: no two lives of one backup give the same.
-_LEFT_OUT_EACH_S = 10
+_SKIPPED_NUMBERS_PER_S = 10
 
 
 def begin_epoch(
@@ -38,21 +38,21 @@ def begin_epoch(
         actor: who does it.
     """
     forgotten_s = max(0, int((now - forgot_since).total_seconds()))
-    left_out = _LEFT_OUT + _LEFT_OUT_EACH_S * forgotten_s
-    sequences.skip_numbers(connection, left_out)
+    left_out = _SKIPPED_NUMBERS + _SKIPPED_NUMBERS_PER_S * forgotten_s
+    sequences.skip_sequence_numbers(connection, left_out)
     begun = database_epochs.add_epoch(connection, cause=cause, now=now)
     record_event(
         connection,
         at=now,
         actor=actor,
         kind=FarmEvent.DATABASE_EPOCH_BEGUN,
-        subject=Subject.DATABASE,
+        subject=EventSubject.DATABASE,
         subject_id=begun.epoch,
         cause=cause,
     )
     # Not closed: what runs on the phones may go on, once their agents say that it does.
-    for session in hosts.sessions_in(connection, SessionState.LIVE):
+    for session in hosts.sessions_in_state(connection, SessionState.LIVE):
         hosts.move_session(connection, session, SessionState.SILENT, now=now, cause=cause)
     fencing_tokens.raise_all_fences(connection, left_out, now=now, actor=actor, cause=cause)
-    connection.execute(sa.delete(duties))
+    connection.execute(sa.delete(leader_leases))
     return begun

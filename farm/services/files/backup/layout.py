@@ -17,7 +17,7 @@ from typing import TextIO
 
 from pydantic import TypeAdapter, ValidationError
 
-from farm.blobs.copy import file_digest, make_folder, unwritable, writing
+from farm.blobs.copy import disk_fault, file_digest, make_folder, translated_disk_errors
 from farm.core.errors import BackupDamaged, Conflict, InvalidInput
 from farm.core.operations.backup import BACKUP_FORMAT, BackupManifest
 
@@ -86,16 +86,16 @@ def artifacts_of(backup: Path) -> Path:
 
 
 @contextmanager
-def being_made(target: Path, name: str) -> Iterator[Path]:
+def staging_folder(target: Path, name: str) -> Iterator[Path]:
     """A folder to make a backup in; it gets its name at the end, or goes again.
 
     What an earlier one left that was interrupted is removed first.
 
     Raises:
         Conflict: another backup into the same folder is under way, or has this name.
-        FarmTrouble: the folder cannot be written; a full disk is FarmDiskFull.
+        FarmFault: the folder cannot be written; a full disk is FarmDiskFull.
     """
-    with writing(target), _alone(target):
+    with translated_disk_errors(target), _exclusive_lock(target):
         if (target / name).exists():
             raise Conflict(f"there is a backup {target / name}", hint="wait a second, and try again")
         for left in target.glob(".2*"):
@@ -110,7 +110,7 @@ def being_made(target: Path, name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _alone(target: Path) -> Iterator[None]:
+def _exclusive_lock(target: Path) -> Iterator[None]:
     make_folder(target)
     with _lock_file(target) as lock:
         try:
@@ -127,4 +127,4 @@ def _lock_file(target: Path) -> TextIO:
         return (target / _LOCK).open("w")
     except FileNotFoundError as error:
         # The folder is there, and takes no files: /proc says it in these words.
-        raise unwritable(target, error) from error
+        raise disk_fault(target, error) from error

@@ -15,29 +15,29 @@ from farm.blobs.copy import (
     make_folder,
     put_artifact_file,
     sync_file,
-    writing,
+    translated_disk_errors,
 )
 from farm.clock import Clock
 from farm.core.base.ids import Digest
 from farm.core.errors import BackupDamaged, Conflict
 from farm.core.operations.backup import BackupManifest
-from farm.database.engine import create_engine, one_writes, sqlite_url, stays_open
-from farm.database.errors import curable_as_busy
+from farm.database.engine import create_engine, disable_idle_timeout, exclude_other_writers, sqlite_url
+from farm.database.errors import transient_errors_as_busy
 from farm.database.migrate import upgrade
 from farm.database.schema_state import check_known, schema_state
 from farm.services.files.artifacts import FILE_IS_GONE
 from farm.services.files.backup.database_epochs import begin_epoch
 from farm.services.files.backup.layout import DATABASE, artifacts_of, check_database, read_manifest
-from farm.store.files.artifacts import expire_artifacts, kept_artifacts
-from farm.store.operations.database_copy import Progress, copy_rows, count_rows, has_rows, strange_tables
+from farm.store.files.artifacts import expire_artifacts, stored_artifacts
+from farm.store.operations.database_copy import Progress, copy_rows, count_rows, has_rows, unknown_tables
 from farm.store.operations.database_epochs import DatabaseEpoch
 
-_ELSEWHERE = "move it away first: a restore never writes over a database"
-_ANOTHER = "create another one, and name that"
+_MOVE_AWAY_HINT = "move it away first: a restore never writes over a database"
+_CREATE_ANOTHER_HINT = "create another one, and name that"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class RestoreResult:
     """What a restore came to."""
 
     epoch: DatabaseEpoch
@@ -47,7 +47,7 @@ class Restored:
     missing: int
 
 
-@curable_as_busy()
+@transient_errors_as_busy()
 def restore_backup(
     backup: Path,
     url: str,
@@ -56,7 +56,7 @@ def restore_backup(
     *,
     actor: str,
     progress: Progress = lambda what, count: None,
-) -> Restored:
+) -> RestoreResult:
     """Restore a backup. Either all of it is there in the end, or the database is as empty as before.
 
     Args:
@@ -71,21 +71,21 @@ def restore_backup(
         BackupDamaged: something is not what it was when the backup was made.
         Conflict: the database is not empty.
         SchemaMismatch: the backup, or the database, is a newer release's.
-        FarmTrouble: a place cannot be written; a full disk is FarmDiskFull, a server that goes away FarmBusy.
+        FarmFault: a place cannot be written; a full disk is FarmDiskFull, a server that goes away FarmBusy.
     """
     manifest = read_manifest(backup)
     check_database(backup, manifest)
-    with _opened(url) as target:
+    with _open_target(url) as target:
         check_empty(target)
-        with _staged(backup, target, artifacts) as staged:
+        with _staging_copy(backup, target, artifacts) as staged:
             _check_rows(staged, manifest)
             present, missing = _restore_artifacts(staged, artifacts_of(backup), artifacts, progress)
-            work = _Work(manifest=manifest, missing=missing, now=clock.now(), actor=actor)
-            epoch, rows = _filled(staged, target, work, progress)
-    return Restored(epoch=epoch, rows=rows, artifacts=present, missing=len(missing))
+            work = _RestoredRows(manifest=manifest, missing=missing, now=clock.now(), actor=actor)
+            epoch, rows = _fill_target(staged, target, work, progress)
+    return RestoreResult(epoch=epoch, rows=rows, artifacts=present, missing=len(missing))
 
 
-@curable_as_busy()
+@transient_errors_as_busy()
 def check_empty(target: Engine) -> None:
     """Refuse a database that has anything in it; it stays as it is.
 
@@ -97,18 +97,20 @@ def check_empty(target: Engine) -> None:
         # What is left of a database beside its file would be taken for part of the new one.
         left = [each for each in _files_of(_path_of(target)) if each.exists()]
         if left:
-            raise Conflict(f"there is a database already: {left[0]}", hint=_ELSEWHERE)
+            raise Conflict(f"there is a database already: {left[0]}", hint=_MOVE_AWAY_HINT)
         return
     with target.connect() as connection:
-        if strange := strange_tables(connection):
-            raise Conflict(f"the database is somebody else's: it has a table {strange[0]}", hint=_ANOTHER)
+        if strange := unknown_tables(connection):
+            raise Conflict(
+                f"the database is somebody else's: it has a table {strange[0]}", hint=_CREATE_ANOTHER_HINT
+            )
         check_known(schema_state(connection))
         if has_rows(connection):
-            raise Conflict("the database is not empty", hint=_ANOTHER)
+            raise Conflict("the database is not empty", hint=_CREATE_ANOTHER_HINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
+class _RestoredRows:
     """What has to be done to a copy of the rows before a farm may go on with them."""
 
     manifest: BackupManifest
@@ -129,7 +131,7 @@ class _Work:
 
 
 @contextmanager
-def _opened(url: str) -> Iterator[Engine]:
+def _open_target(url: str) -> Iterator[Engine]:
     engine = create_engine(url)
     try:
         yield engine
@@ -138,19 +140,19 @@ def _opened(url: str) -> Iterator[Engine]:
 
 
 @contextmanager
-def _staged(backup: Path, target: Engine, artifacts: Path) -> Iterator[Engine]:
+def _staging_copy(backup: Path, target: Engine, artifacts: Path) -> Iterator[Engine]:
     """A copy of the backup's database with this release's schema; the backup itself stays as it is.
 
     It is made where it will be needed, under a name that nobody takes for a database in use.
     """
     folder = _path_of(target).parent if target.dialect.name == "sqlite" else artifacts.parent
     path = folder / ".restoring.sqlite3"
-    with writing(folder):
+    with translated_disk_errors(folder):
         make_folder(folder)
         _remove(path)
         try:
             copy_durably(backup / DATABASE, path)
-            with _opened(sqlite_url(path)) as engine:
+            with _open_target(sqlite_url(path)) as engine:
                 upgrade(engine)
                 yield engine
         finally:
@@ -172,7 +174,7 @@ def _restore_artifacts(
     """How many are there now, and which the backup does not have."""
     missing: list[Digest] = []
     with staged.connect() as connection:
-        kept = kept_artifacts(connection)
+        kept = stored_artifacts(connection)
     for count, artifact in enumerate(kept, start=1):
         if not _restore_artifact(source, target, artifact.digest):
             missing.append(artifact.digest)
@@ -195,7 +197,9 @@ def _restore_artifact(source: Path, target: Path, digest: Digest) -> bool:
     return True
 
 
-def _filled(staged: Engine, target: Engine, work: _Work, progress: Progress) -> tuple[DatabaseEpoch, int]:
+def _fill_target(
+    staged: Engine, target: Engine, work: _RestoredRows, progress: Progress
+) -> tuple[DatabaseEpoch, int]:
     """Have everything in the target at once; the new epoch, and how many rows came from the backup."""
     if target.dialect.name == "sqlite":
         with staged.connect().execution_options(farm_writes=True) as connection, connection.begin():
@@ -210,8 +214,8 @@ def _filled(staged: Engine, target: Engine, work: _Work, progress: Progress) -> 
         target.connect().execution_options(farm_writes=True, isolation_level="READ COMMITTED") as connection,
         connection.begin(),
     ):
-        stays_open(connection)
-        one_writes(connection)
+        disable_idle_timeout(connection)
+        exclude_other_writers(connection)
         if has_rows(connection):
             raise Conflict("somebody began to use the database", hint="stop the farm that uses it")
         rows = sum(copy_rows(source, connection, progress).values())

@@ -11,18 +11,18 @@ from farm.core.errors import NotFound
 from farm.core.results.pairing import Exclusion, RoundPair, paired_rounds
 from farm.core.results.speedup import CONFIDENCE, speedup
 from farm.services.devices.software_updates import builds_of
-from farm.services.results.explain.side import explained_device, explained_side
+from farm.services.results.explain.side import explain_device, explain_side
 from farm.services.results.speedups import comparisons_of, facts_of_devices
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.results import provenance
 from farm.store.results.provenance import MeasuredRun
 from farm.wire.documents.matrices.matrices import SpeedupView
-from farm.wire.documents.results.explain import CellExplanation, LeftOutRound, RoundView
+from farm.wire.documents.results.explain import CellExplanation, ExcludedRound, RoundView
 
 _GATES = TypeAdapter(Gates)
 #: By job, its place in its block, from 1, and how many ran there.
-Places = Mapping[JobId, tuple[int, int]]
+PositionByJob = Mapping[JobId, tuple[int, int]]
 
 
 def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
@@ -52,16 +52,16 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
         gates=_GATES.validate_python(matrix.spec["gates"]),
         margin=matrix.spec["equivalence_margin"],
         noise_limit=matrix.spec["noise_limit"],
-        device=explained_device(connection, cell, runs),
+        device=explain_device(connection, cell, runs),
         speedup=view,
         method=tuple(_method(view, matrix)),
-        rounds=_rounds(pairs, its, own, places_in_blocks(connection, cell)),
+        rounds=_rounds(pairs, its, own, positions_in_blocks(connection, cell)),
         left_out=tuple(
-            LeftOutRound(round=each.round, repeat=each.repeat, reason=each.reason) for each in left_out
+            ExcludedRound(round=each.round, repeat=each.repeat, reason=each.reason) for each in left_out
         ),
         aa=aa,
-        baseline=explained_side(connection, baseline, its) if baseline else None,
-        candidate=explained_side(connection, cell, own),
+        baseline=explain_side(connection, baseline, its) if baseline else None,
+        candidate=explain_side(connection, cell, own),
         compared_to_it=tuple(
             each.cell_id
             for each in cells
@@ -83,7 +83,7 @@ def used_rounds(
     return [pair for pair in pairs if (pair.round, _repeat(pair)) not in unusable], found.excluded
 
 
-def places_in_blocks(connection: Connection, cell: CellRow) -> Places:
+def positions_in_blocks(connection: Connection, cell: CellRow) -> PositionByJob:
     """In which order the jobs of the cell's device ran, block by block."""
     blocks = provenance.fences_by_block(connection, cell.matrix_id, cell.device_id)
     return {
@@ -101,14 +101,14 @@ def _rounds(
     pairs: Sequence[RoundPair],
     baseline: Sequence[MeasuredRun],
     candidate: Sequence[MeasuredRun],
-    places: Places,
+    places: PositionByJob,
 ) -> tuple[RoundView, ...]:
     sides = [{(run.round, run.repeat): run for run in side} for side in (baseline, candidate)]
     keys = [(pair.round, _repeat(pair)) for pair in pairs]
     return tuple(_round(sides[0][key], sides[1][key], places) for key in keys)
 
 
-def _round(baseline: MeasuredRun, candidate: MeasuredRun, places: Places) -> RoundView:
+def _round(baseline: MeasuredRun, candidate: MeasuredRun, places: PositionByJob) -> RoundView:
     baseline_place, size = places[baseline.job_id]
     candidate_place, _ = places[candidate.job_id]
     return RoundView(

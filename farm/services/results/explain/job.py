@@ -9,15 +9,15 @@ from farm.core.errors import NotFound
 from farm.core.runs.measurement import Quality
 from farm.services.devices.software_updates import builds_of
 from farm.services.matrices.views import job_view
-from farm.services.results.explain.cell import places_in_blocks, used_rounds
-from farm.services.results.explain.side import evidence_of, explained_device, explained_side, run_view
+from farm.services.results.explain.cell import positions_in_blocks, used_rounds
+from farm.services.results.explain.side import evidence_of, explain_device, explain_side, run_view
 from farm.store.jobs import attempts, jobs
 from farm.store.jobs.jobs import Job
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.results import provenance
 from farm.store.results.provenance import MeasuredRun
-from farm.wire.documents.results.explain import AttemptLine, JobDetail, JobExplanation
+from farm.wire.documents.results.explain import AttemptSummary, JobDetail, JobExplanation
 
 _GATES = TypeAdapter(Gates)
 
@@ -31,7 +31,7 @@ def job_detail(connection: Connection, job_id: JobId) -> JobDetail:
     job = _get_job(connection, job_id)
     cell = None if job.cell_id is None else matrices.get_cell(connection, job.cell_id)
     matrix = None if job.matrix_id is None else matrices.get_matrix(connection, job.matrix_id)
-    tried = attempts.attempts_of(connection, job_id)
+    tried = attempts.attempts_of_job(connection, job_id)
     run = provenance.run_of_job(connection, job_id)
     label = "health check" if cell is None else cell.label
     view = job_view(job, label, tuple(attempt.attempt_id for attempt in tried))
@@ -42,7 +42,9 @@ def job_detail(connection: Connection, job_id: JobId) -> JobDetail:
         created_at=job.created_at,
         finished_at=job.finished_at,
         attempt_list=tuple(
-            AttemptLine.model_validate({name: getattr(attempt, name) for name in AttemptLine.model_fields})
+            AttemptSummary.model_validate(
+                {name: getattr(attempt, name) for name in AttemptSummary.model_fields}
+            )
             for attempt in tried
         ),
         run=None if run is None else run_view(run),
@@ -65,13 +67,13 @@ def explain_job(connection: Connection, job_id: JobId) -> JobExplanation:
     run = provenance.run_of_job(connection, job_id)
     runs = [] if run is None else [run]
     evidence = next(iter(evidence_of(connection, [each.attempt_id for each in runs]).values()), None)
-    place, size = places_in_blocks(connection, cell).get(job_id, (None, None))
+    place, size = positions_in_blocks(connection, cell).get(job_id, (None, None))
     return JobExplanation(
         job=detail,
         gates=_GATES.validate_python(matrix.spec["gates"]),
         noise_limit=matrix.spec["noise_limit"],
-        device=explained_device(connection, cell, runs),
-        side=explained_side(connection, cell, runs),
+        device=explain_device(connection, cell, runs),
+        side=explain_side(connection, cell, runs),
         before=evidence.before if evidence else None,
         after=evidence.after if evidence else None,
         argv=evidence.argv if evidence else (),

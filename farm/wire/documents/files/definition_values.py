@@ -26,7 +26,7 @@ def _number_pattern(text: str) -> str:
     return text
 
 
-def _sign_pattern(text: str) -> str:
+def _output_pattern(text: str) -> str:
     _no_problem(None if text == DECLARED else pattern_problem(text))
     return text
 
@@ -71,7 +71,7 @@ def _words(value: object) -> object:
 
 
 NumberPattern = Annotated[str, AfterValidator(_number_pattern)]
-SignPattern = Annotated[str, AfterValidator(_sign_pattern)]
+OutputPattern = Annotated[str, AfterValidator(_output_pattern)]
 Path = Annotated[str, AfterValidator(_path)]
 Text = Annotated[str, Field(max_length=500)]
 Word = Annotated[str, Field(max_length=1000)]

@@ -5,19 +5,19 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from farm.core.base.spec_errors import MatrixProblem, invalid
+from farm.core.base.spec_errors import SpecProblem, invalid_document
 from farm.core.errors import HarnessInvalid
 from farm.core.programs.definition import (
     ACCELERATORS,
-    MODEL_WORD,
+    MODEL_PLACEHOLDER,
     BackendDefinition,
     Definition,
     FlagDefinition,
-    MetricPlace,
-    Place,
-    Stream,
-    TimePlace,
-    uses_word,
+    MetricLocator,
+    OutputStream,
+    TimeLocator,
+    ValueLocator,
+    uses_placeholder,
 )
 from farm.core.programs.definition_rules import ROOT, broken_rules
 from farm.core.programs.time_unit import time_unit
@@ -27,15 +27,15 @@ from farm.wire.documents.files.definition_values import (
     FlagName,
     Name,
     NumberPattern,
+    OutputPattern,
     Path,
-    SignPattern,
     Text,
     TimeUnitName,
     Unit,
     Words,
 )
 from farm.wire.validation_errors import problems_of
-from farm.wire.yaml_positions import NotPlainData, line_of, load_plain
+from farm.wire.yaml_positions import YamlNotPlain, line_of, load_plain
 
 
 class _DefinitionPart(BaseModel):
@@ -44,24 +44,24 @@ class _DefinitionPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, serialize_by_alias=True)
 
 
-class PlaceSpec(_DefinitionPart):
+class LocatorSpec(_DefinitionPart):
     """Where numbers are in the output: one of the two."""
 
     pattern: NumberPattern | None = None
     json_path: Path | None = Field(None, alias="json")
 
-    def place(self) -> Place:
+    def place(self) -> ValueLocator:
         """As the core knows it."""
-        return Place(pattern=self.pattern or "", json=self.json_path or "")
+        return ValueLocator(pattern=self.pattern or "", json=self.json_path or "")
 
 
-class TimeSpec(PlaceSpec):
+class TimeSpec(LocatorSpec):
     """Where times are, or rates."""
 
     unit: TimeUnitName
 
 
-class MetricSpec(PlaceSpec):
+class MetricSpec(LocatorSpec):
     """Where a further figure is, and which way it improves."""
 
     unit: Unit
@@ -82,8 +82,8 @@ class BackendSpec(_DefinitionPart):
 
     arguments: Words = ()
     accelerator: Literal["cpu", "gpu", "npu", "dsp"] | None = None
-    proof: SignPattern | None = None
-    fallback: SignPattern | None = None
+    proof: OutputPattern | None = None
+    fallback: OutputPattern | None = None
 
 
 class HarnessDefinition(_DefinitionPart):
@@ -100,11 +100,11 @@ class HarnessDefinition(_DefinitionPart):
     value: TimeSpec | None = None
     iterations_flag: FlagName | None = None
     metrics: dict[Name, MetricSpec] = Field(default_factory=dict, max_length=64)
-    stream: Annotated[Stream, Field(strict=False)] = Stream.STDOUT
+    stream: Annotated[OutputStream, Field(strict=False)] = OutputStream.STDOUT
     success_exit_codes: tuple[Annotated[int, Field(ge=0, le=255)], ...] = Field(
         (0,), min_length=1, max_length=64, strict=False
     )
-    unsupported: tuple[SignPattern, ...] = Field((), max_length=64, strict=False)
+    unsupported: tuple[OutputPattern, ...] = Field((), max_length=64, strict=False)
     clock_covers: Text = ""
 
     def definition(self) -> Definition:
@@ -119,7 +119,7 @@ class HarnessDefinition(_DefinitionPart):
             value=_time_place(self.value),
             iterations_flag=self.iterations_flag,
             metrics={
-                name: MetricPlace(place=spec.place(), unit=spec.unit, better=spec.better)
+                name: MetricLocator(place=spec.place(), unit=spec.unit, better=spec.better)
                 for name, spec in self.metrics.items()
             },
             stream=self.stream,
@@ -132,7 +132,7 @@ class HarnessDefinition(_DefinitionPart):
         if self.needs_model is not None:
             return self.needs_model
         words = [*self.arguments, *(word for backend in self.backends.values() for word in backend.arguments)]
-        return any(uses_word(word, MODEL_WORD) for word in words)
+        return any(uses_placeholder(word, MODEL_PLACEHOLDER) for word in words)
 
 
 def harness_definition(data: object, *, text: str | None = None) -> HarnessDefinition:
@@ -159,14 +159,14 @@ def definition_from_text(text: str) -> HarnessDefinition:
     """Read and check a definition file; raises like `harness_definition`."""
     try:
         data = load_plain(text, noun=ROOT)
-    except NotPlainData as error:
-        raise _invalid([MatrixProblem(message=str(error), hint=error.hint, root=ROOT)], None) from error
+    except YamlNotPlain as error:
+        raise _invalid([SpecProblem(message=str(error), hint=error.hint, root=ROOT)], None) from error
     return harness_definition(data, text=text)
 
 
-def _invalid(problems: Sequence[MatrixProblem], text: str | None) -> HarnessInvalid:
+def _invalid(problems: Sequence[SpecProblem], text: str | None) -> HarnessInvalid:
     lines = [line_of(text, problem.path) for problem in problems] if text else []
-    return invalid(HarnessInvalid, problems, lines)
+    return invalid_document(HarnessInvalid, problems, lines)
 
 
 def _known_keys(loc: tuple[str | int, ...]) -> Sequence[str]:
@@ -199,5 +199,5 @@ def _backend(name: str, spec: BackendSpec) -> BackendDefinition:
     )
 
 
-def _time_place(spec: TimeSpec | None) -> TimePlace | None:
-    return None if spec is None else TimePlace(place=spec.place(), unit=time_unit(spec.unit))
+def _time_place(spec: TimeSpec | None) -> TimeLocator | None:
+    return None if spec is None else TimeLocator(place=spec.place(), unit=time_unit(spec.unit))

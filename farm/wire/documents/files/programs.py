@@ -58,7 +58,7 @@ class ProgramView(Wire):
     env: dict[str, str]
     command: tuple[str, ...]
     #: Flags of the harness that it does not know.
-    lacks: tuple[str, ...]
+    missing_flags: tuple[str, ...]
     #: New matrices run it on phones of its ABI.
     in_use: bool
     #: The farm has let a file of it go: it must be registered again to be run.
@@ -68,7 +68,7 @@ class ProgramView(Wire):
     chosen_at: datetime
 
 
-class NoteView(Wire):
+class ProgramWarningView(Wire):
     """Something that will probably go wrong."""
 
     message: str
@@ -83,7 +83,7 @@ class RegisteredProgramView(Wire):
     replaces: ProgramView | None
     #: It was registered before.
     known: bool
-    notes: tuple[NoteView, ...]
+    notes: tuple[ProgramWarningView, ...]
 
 
 class FlagView(Wire):

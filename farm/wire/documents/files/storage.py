@@ -26,7 +26,7 @@ class EvidenceAge(Wire):
     size_bytes: int
 
 
-class PhoneStorage(Wire):
+class DeviceStorage(Wire):
     """What a phone last said of its storage."""
 
     device_id: DeviceId
@@ -42,7 +42,7 @@ class LimitsView(Wire):
     disk_reserve_bytes: int
 
 
-class ArtifactGoing(Wire):
+class ArtifactEviction(Wire):
     """An artifact that the next sweep would let go."""
 
     digest: Digest
@@ -55,7 +55,7 @@ class ArtifactGoing(Wire):
 class SweepPreview(Wire):
     """What the next sweep would do, as things stand now."""
 
-    artifacts: tuple[ArtifactGoing, ...]
+    artifacts: tuple[ArtifactEviction, ...]
     artifact_bytes: int
     reports: int
     report_bytes: int
@@ -92,6 +92,6 @@ class StorageView(Wire):
     evidence: tuple[EvidenceAge, ...]
     expired_reports: int
     #: As far as they said; what a host's own cache takes, only its agent knows.
-    phones: tuple[PhoneStorage, ...]
+    phones: tuple[DeviceStorage, ...]
     limits: LimitsView
     next_sweep: SweepPreview

@@ -22,14 +22,14 @@ def _cores(text: str) -> str:
     kinds = ", ".join(CoreKind)
     if text in set(CoreKind):
         return text
-    return _listed(text, f"no cores: one of {kinds}, or a list such as 4-7 or 0,2, is needed")
+    return _core_list(text, f"no cores: one of {kinds}, or a list such as 4-7 or 0,2, is needed")
 
 
 def _online(text: str) -> str:
-    return _listed(text, "no list of cores, such as 0-3 or 0,4") if text else text
+    return _core_list(text, "no list of cores, such as 0-3 or 0,4") if text else text
 
 
-def _listed(text: str, otherwise: str) -> str:
+def _core_list(text: str, otherwise: str) -> str:
     """In the kernel's own form, so that the same cores are always the same text."""
     if (cores := core_list(text)) is None:
         raise PydanticCustomError("matrix_value", otherwise)

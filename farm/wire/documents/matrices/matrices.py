@@ -8,7 +8,7 @@ from pydantic import field_validator
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, VariantId, is_digest
 from farm.core.base.setting_values import SettingValue
 from farm.core.jobs.job import JobKind, JobState
-from farm.core.models.variant import WORD_RULE, Manifest, misnamed
+from farm.core.models.variant import NAME_RULE, Manifest, find_invalid_name
 from farm.core.runs.measurement import Outcome, Quality
 from farm.core.runs.verdict import Verdict
 from farm.wire.base import Wire
@@ -48,8 +48,8 @@ class VariantRegistration(Wire):
     @field_validator("manifest")
     @classmethod
     def _is_named_as_matrices_can(cls, manifest: Manifest) -> Manifest:
-        if (word := misnamed(manifest)) is not None:
-            raise ValueError(f"{word[:80]!r} is no name: {WORD_RULE}")
+        if (word := find_invalid_name(manifest)) is not None:
+            raise ValueError(f"{word[:80]!r} is no name: {NAME_RULE}")
         if not manifest.backends:
             raise ValueError("a variant runs on one backend at least")
         if not is_digest(manifest.recipe_digest):
@@ -103,7 +103,7 @@ class MatrixSummary(Wire):
     without_eta: tuple[DeviceId, ...] = ()
 
 
-class RejectedView(Wire):
+class RejectedCellView(Wire):
     """A cell that gets no jobs, and why."""
 
     #: Its place among them, from 0.
@@ -144,7 +144,7 @@ class MatrixView(MatrixSummary):
     #: The first ones; of a large matrix `GET /api/v1/matrices/{id}/cells?after=INDEX` tells of the others.
     cell_list: tuple[CellView, ...]
     #: The first ones, likewise: `GET /api/v1/matrices/{id}/rejected?after=INDEX`.
-    rejected_list: tuple[RejectedView, ...]
+    rejected_list: tuple[RejectedCellView, ...]
 
 
 class SpeedupView(Wire):

@@ -17,8 +17,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.base.spec_errors import MatrixProblem, matrix_invalid
-from farm.core.devices.condition import Gates, ThermalStatus, Unknown
+from farm.core.base.spec_errors import SpecProblem, matrix_invalid
+from farm.core.devices.condition import Gates, ThermalStatus, UnknownGatePolicy
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import Selector
 from farm.core.matrices.matrix import DEFAULT_NOISE_LIMIT, MAX_ROUNDS, MatrixPlan
@@ -129,7 +129,7 @@ class GatesSpec(_MatrixPart):
     max_battery_c: float = Field(_GATES.max_battery_c, ge=0, le=100)
     mains: bool = _GATES.mains
     full_clocks: bool = _GATES.full_clocks
-    unknown: Unknown = Field(_GATES.unknown, strict=False)
+    unknown: UnknownGatePolicy = Field(_GATES.unknown, strict=False)
     wait_s: float = Field(_GATES.wait_s, ge=0, le=_DAY_S)
 
     def gates(self) -> Gates:
@@ -208,7 +208,7 @@ def matrix_from_text(text: str) -> MatrixSpec:
     return matrix_spec(load_matrix(text), text=text)
 
 
-def spec_problems(error: ValidationError, data: object = None) -> list[MatrixProblem]:
+def spec_problems(error: ValidationError, data: object = None) -> list[SpecProblem]:
     """What pydantic found, in our words; with `data`, places are as the user wrote them."""
     return problems_of(error, data, known_keys=_known_keys, root="matrix")
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from farm.core.base.spec_errors import MatrixProblem, matrix_invalid
-from farm.wire.yaml_positions import MAX_TEXT_CHARS, NotPlainData, line_of, load_plain
+from farm.core.base.spec_errors import SpecProblem, matrix_invalid
+from farm.wire.yaml_positions import MAX_TEXT_CHARS, YamlNotPlain, line_of, load_plain
 
 __all__ = ["MAX_TEXT_CHARS", "line_of", "load_matrix"]
 
@@ -16,5 +16,5 @@ def load_matrix(text: str) -> dict[str, Any]:
     """
     try:
         return load_plain(text, noun="matrix")
-    except NotPlainData as error:
-        raise matrix_invalid([MatrixProblem(message=str(error), hint=error.hint)]) from error
+    except YamlNotPlain as error:
+        raise matrix_invalid([SpecProblem(message=str(error), hint=error.hint)]) from error

@@ -24,7 +24,7 @@ class ReasonView(Wire):
     cause: str | None
 
 
-class RunningView(Wire):
+class RunningJobView(Wire):
     """What is on a phone now."""
 
     job_id: JobId
@@ -35,7 +35,7 @@ class RunningView(Wire):
     claimed_at: datetime
 
 
-class JobWaitingView(Wire):
+class JobPendingView(Wire):
     """GET /api/v1/jobs/{id}/waiting."""
 
     job_id: JobId
@@ -55,10 +55,10 @@ class JobWaitingView(Wire):
     jobs_before: Count
     more_before: bool
     #: What is on its phone now; also when that is the job itself.
-    running: RunningView | None
+    running: RunningJobView | None
 
 
-class DeviceWaitingView(Wire):
+class DevicePendingView(Wire):
     """What a matrix waits for on one phone."""
 
     device_id: DeviceId
@@ -70,10 +70,10 @@ class DeviceWaitingView(Wire):
     #: Jobs of others that go before its first one.
     jobs_before: Count
     more_before: bool
-    running: RunningView | None
+    running: RunningJobView | None
 
 
-class MatrixWaitingView(Wire):
+class MatrixPendingView(Wire):
     """GET /api/v1/matrices/{id}/waiting: the phones that a person must see to first."""
 
     matrix_id: MatrixId
@@ -84,4 +84,4 @@ class MatrixWaitingView(Wire):
     not_queued: Count = 0
     #: When a job of it last began or ended.
     moved_at: datetime | None
-    devices: tuple[DeviceWaitingView, ...]
+    devices: tuple[DevicePendingView, ...]

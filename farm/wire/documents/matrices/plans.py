@@ -4,19 +4,19 @@ from typing import Any, Literal
 
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.base.setting_values import SettingValue
-from farm.core.matrices.estimate import Basis
-from farm.core.matrices.matrix import Rejection
+from farm.core.matrices.estimate import EstimateBasis
+from farm.core.matrices.matrix import RejectionKind
 from farm.wire.base import Wire
 
 
-class Cancellation(Wire):
+class CancelRequest(Wire):
     """POST /api/v1/matrices/{id}/cancel: the whole matrix, or what is left of it on one device."""
 
     #: Its id, its label, or the beginning of either.
     device: str | None = None
 
 
-class CancelledView(Wire):
+class CancellationView(Wire):
     """What a cancellation did; `queued` and `active` are 0 where everything was finished already."""
 
     matrix_id: MatrixId
@@ -29,7 +29,7 @@ class CancelledView(Wire):
     finished: int
 
 
-class Rerun(Wire):
+class RerunRequest(Wire):
     """POST /api/v1/matrices/{id}/rerun: all of it, or cells without a valid measurement in each round."""
 
     failed: bool = False
@@ -49,7 +49,7 @@ class PlannedCell(Wire):
     is_baseline: bool
     #: How long one run keeps the phone busy.
     estimate_s: float
-    basis: Basis
+    basis: EstimateBasis
 
 
 class PlannedDevice(Wire):
@@ -63,15 +63,15 @@ class PlannedDevice(Wire):
     cells: int
     jobs: int
     #: How long the phone would be busy; with cells estimated by their time-out, at most so long.
-    phone_s: float
-    cells_by_basis: dict[Basis, int]
+    device_s: float
+    cells_by_basis: dict[EstimateBasis, int]
     #: Jobs of others that go first.
     jobs_ahead: int
     #: Why it would get no work now; empty when it would.
     waiting_for: tuple[str, ...]
 
 
-class LeftOutDevice(Wire):
+class ExcludedDevice(Wire):
     """A device that no selector fits, and the key it fails."""
 
     device_id: DeviceId
@@ -82,7 +82,7 @@ class LeftOutDevice(Wire):
 class RejectedGroup(Wire):
     """Cells that would get no jobs for the same reason."""
 
-    rejection: Rejection
+    rejection: RejectionKind
     reason: str
     hint: str
     labels: tuple[str, ...]
@@ -103,12 +103,12 @@ class MatrixPlanView(Wire):
     #: As the matrix names it.
     baseline: dict[str, Any] | None
     devices: tuple[PlannedDevice, ...]
-    left_out: tuple[LeftOutDevice, ...]
+    left_out: tuple[ExcludedDevice, ...]
     rejected: tuple[RejectedGroup, ...]
     #: Cells that would be measured and compared to nothing, because their baseline cannot run.
     uncompared: tuple[str, ...]
     #: All phones together.
-    phone_s: float
+    device_s: float
     #: With phones working side by side, those that share a CPU in turns; without jobs ahead.
     wall_s: float
     #: Some cell is estimated by its time-out.

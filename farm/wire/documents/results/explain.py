@@ -13,7 +13,7 @@ from farm.wire.base import Wire
 from farm.wire.documents.matrices.matrices import JobView, SpeedupView
 
 
-class RunView(Wire):
+class MeasurementView(Wire):
     """One measurement: a process start that yielded a value."""
 
     job_id: JobId
@@ -87,7 +87,7 @@ class SideView(Wire):
     conditions: tuple[ConditionRange, ...]
     #: Runs whose evidence expired, so that their conditions are not known any more.
     runs_without_evidence: int
-    runs: tuple[RunView, ...]
+    runs: tuple[MeasurementView, ...]
 
 
 class DeviceBuild(Wire):
@@ -125,7 +125,7 @@ class RoundView(Wire):
     block_size: int
 
 
-class LeftOutRound(Wire):
+class ExcludedRound(Wire):
     """A block that does not count, and why."""
 
     round: int
@@ -147,7 +147,7 @@ class CellExplanation(Wire):
     #: How the figures of `speedup` were computed.
     method: tuple[str, ...]
     rounds: tuple[RoundView, ...]
-    left_out: tuple[LeftOutRound, ...]
+    left_out: tuple[ExcludedRound, ...]
     #: The baseline against its twin, where the matrix has such pairs.
     aa: SpeedupView | None
     baseline: SideView | None
@@ -156,7 +156,7 @@ class CellExplanation(Wire):
     compared_to_it: tuple[CellId, ...]
 
 
-class AttemptLine(Wire):
+class AttemptSummary(Wire):
     """One try of a job."""
 
     attempt_id: AttemptId
@@ -175,8 +175,8 @@ class JobDetail(JobView):
     cell_id: int | None
     created_at: datetime
     finished_at: datetime | None
-    attempt_list: tuple[AttemptLine, ...]
-    run: RunView | None
+    attempt_list: tuple[AttemptSummary, ...]
+    run: MeasurementView | None
 
 
 class JobExplanation(Wire):

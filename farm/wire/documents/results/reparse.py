@@ -6,15 +6,15 @@ from typing import Annotated
 from pydantic import Field
 
 from farm.core.base.ids import AttemptId, JobId, MatrixId
-from farm.core.results.reparse import RereadKind
+from farm.core.results.reparse import ReparseKind
 from farm.wire.base import Count, Wire
 from farm.wire.documents.files.programs import Text
 
 #: So that a piece is done within seconds, whatever was printed.
-MOST_AT_ONCE = 200
+MAX_PER_PAGE = 200
 
 
-class RereadRequest(Wire):
+class ReparseRequest(Wire):
     """POST /api/v1/reparse: the next piece of the evidence to be read again."""
 
     matrix_id: MatrixId | None = None
@@ -23,15 +23,15 @@ class RereadRequest(Wire):
     since: datetime | None = None
     #: Attempts after this one.
     after: Count = 0
-    limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] = 50
+    limit: Annotated[int, Field(ge=1, le=MAX_PER_PAGE)] = 50
     #: Say what would change, and change nothing.
     dry_run: bool = True
 
 
-class RereadView(Wire):
+class ReparseChangeView(Wire):
     """One attempt whose evidence is read otherwise."""
 
-    kind: RereadKind
+    kind: ReparseKind
     attempt_id: AttemptId
     job_id: JobId
     matrix_id: MatrixId
@@ -41,12 +41,12 @@ class RereadView(Wire):
     what: str
 
 
-class RereadPage(Wire):
+class ReparsePage(Wire):
     """What came of a piece."""
 
-    changes: tuple[RereadView, ...]
+    changes: tuple[ReparseChangeView, ...]
     #: Attempts with evidence that an older version read, or nobody could.
-    looked_at: int
+    examined: int
     up_to_date: int
     #: They have lost their evidence by the rules of retention, and stay as they were read.
     expired: int

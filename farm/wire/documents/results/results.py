@@ -8,7 +8,7 @@ from farm.wire.base import Wire
 MAX_RESULTS_PAGE = 2000
 
 
-class LevelView(Wire):
+class CellSummaryView(Wire):
     """Values over rounds; the interval is there from five rounds on."""
 
     rounds: int
@@ -25,7 +25,7 @@ class MetricView(Wire):
     name: str
     unit: str
     better: Better
-    level: LevelView
+    level: CellSummaryView
 
 
 class ResultView(Wire):
@@ -47,7 +47,7 @@ class ResultView(Wire):
     clock_covers: str
     kind: SampleKind | None
     #: Nanoseconds; None while nothing is measured.
-    time: LevelView | None
+    time: CellSummaryView | None
     #: Median over rounds of each round's own 90th percentile, and of its scatter; None without samples.
     p90_ns: float | None
     scatter: float | None

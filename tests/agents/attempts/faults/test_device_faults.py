@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from agents.attempts.runner import PutOff, Runner
+from agents.attempts.runner import AttemptRunner, DeferredRun
 from agents.device.run.supervisor import supervisor_file
 from agents.device.state.conditions import read_condition
-from agents.outbox.journal import Entry, Phase
-from agents.virtual.state.faults import Counted, FaultBox, Faults, set_faults
+from agents.outbox.journal import AttemptPhase, JournalRecord
+from agents.virtual.state.faults import CountedFault, Faults, FaultState, set_faults
 from farm.clock import SystemClock
 from farm.core.base.ids import digest_of
 from farm.core.errors import Blame, HostDiskFull
 from farm.core.jobs.attempt import AttemptState
-from farm.core.runs.evidence import Evidence, Trouble
+from farm.core.runs.evidence import Evidence, RunError
 from farm.core.runs.plan import PlanFile
 from tests.support.agents.fake_farm import comes_true
 from tests.support.agents.runner_fixture import Bench, ends_within, unheard
@@ -157,9 +157,9 @@ async def test_a_file_that_a_power_cut_emptied_later_is_found_out_before_it_is_u
 async def test_nothing_runs_before_the_journal_has_it_on_disk(bench: Bench, tmp_path: Path) -> None:
     """The journal first, then the phone: an earlier phase in the journal means that nothing ran."""
     await bench.phone()
-    witness, known = tmp_path / "ran", list[tuple[Phase, bool]]()
+    witness, known = tmp_path / "ran", list[tuple[AttemptPhase, bool]]()
 
-    async def note(phase: Phase, draft: Evidence) -> None:
+    async def note(phase: AttemptPhase, draft: Evidence) -> None:
         await asyncio.sleep(0.3)
         known.append((phase, witness.exists()))
 
@@ -173,17 +173,17 @@ async def test_a_run_that_the_journal_has_no_room_for_is_put_off(bench: Bench, t
     await bench.phone()
     witness = tmp_path / "ran"
 
-    async def full(phase: Phase, draft: Evidence) -> None:
+    async def full(phase: AttemptPhase, draft: Evidence) -> None:
         if phase is AttemptState.MEASURING:
             raise HostDiskFull("no space left")
 
     ending = await bench.runner.run(bench.entry(1, f"touch {witness}"), full, adopt=False)
-    assert ending == PutOff(reason="no space left")
+    assert ending == DeferredRun(reason="no space left")
     assert not witness.exists()
 
 
 async def running(
-    bench: Bench, folder: Path, runner: Runner | None = None, *, timeout_s: float = 60.0
+    bench: Bench, folder: Path, runner: AttemptRunner | None = None, *, timeout_s: float = 60.0
 ) -> tuple[asyncio.Task[Evidence], Path, Path]:
     """A run under way, the file that shows that, and the one that lets it end."""
     await bench.phone()
@@ -195,20 +195,20 @@ async def running(
     return run, begun, go
 
 
-async def evidence_of(run: Coroutine[Any, Any, Evidence | PutOff]) -> Evidence:
+async def evidence_of(run: Coroutine[Any, Any, Evidence | DeferredRun]) -> Evidence:
     ending = await run
     assert isinstance(ending, Evidence), ending
     return ending
 
 
-def trouble_of(ending: Evidence | PutOff) -> Trouble:
+def trouble_of(ending: Evidence | DeferredRun) -> RunError:
     assert isinstance(ending, Evidence), ending
     assert ending.exit is None
     assert ending.trouble is not None
     return ending.trouble
 
 
-def with_file(bench: Bench, folder: Path, fence: int) -> tuple[Entry, str]:
+def with_file(bench: Bench, folder: Path, fence: int) -> tuple[JournalRecord, str]:
     """An attempt that prints a file of its plan, and what that holds; the host has it already."""
     content = "some weights\n" * 1000
     file = PlanFile(name="data", digest=digest_of(content.encode()), size_bytes=len(content))
@@ -223,8 +223,8 @@ def cached(bench: Bench) -> list[Path]:
     return [path for path in bench.handle.state.glob("**/benchfarm/cache/*") if path.is_file()]
 
 
-def counted_down(bench: Bench, kind: Counted) -> bool:
-    return FaultBox(bench.handle.state).left(kind) == 0
+def counted_down(bench: Bench, kind: CountedFault) -> bool:
+    return FaultState(bench.handle.state).left(kind) == 0
 
 
 def listens(bench: Bench) -> bool:

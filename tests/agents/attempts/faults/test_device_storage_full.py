@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agents.device.run.run_control import clean_run, start_run
-from agents.device.run.supervisor import PhoneNotClean, supervisor_file
-from agents.outbox.journal import Entry
-from agents.virtual.pool import PhoneHandle, start_phones, stop_phones
-from agents.virtual.state.tmpfs_storage import find_obstacle
+from agents.device.run.supervisor import DeviceNotClean, supervisor_file
+from agents.outbox.journal import JournalRecord
+from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
+from agents.virtual.state.tmpfs_storage import find_mount_error
 from farm.core.base.ids import digest_of
 from farm.core.errors import Blame, DeviceError
 from farm.core.runs.evidence import Evidence
@@ -23,27 +23,27 @@ STORAGE_MIB = 12
 
 
 @pytest.fixture
-def phone(tmp_path: Path) -> Iterator[PhoneHandle]:
-    if (obstacle := find_obstacle(tmp_path)) is not None:
+def phone(tmp_path: Path) -> Iterator[VirtualDeviceHandle]:
+    if (obstacle := find_mount_error(tmp_path)) is not None:
         pytest.skip(f"this machine gives a phone no storage of its own: {obstacle}")
-    yield start_phones(1, tmp_path / "phones", storage_mib=STORAGE_MIB)[0]
-    stop_phones(tmp_path / "phones")
+    yield start_devices(1, tmp_path / "phones", storage_mib=STORAGE_MIB)[0]
+    stop_devices(tmp_path / "phones")
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, phone: PhoneHandle) -> AsyncIterator[Bench]:
+async def bench(tmp_path: Path, phone: VirtualDeviceHandle) -> AsyncIterator[Bench]:
     async with benched(tmp_path, phone) as bench:
         await bench.phone()
         yield bench
 
 
-def unguarded(entry: Entry) -> Entry:
+def unguarded(entry: JournalRecord) -> JournalRecord:
     """Without the gate that has a phone short of room wait."""
     gates = replace(entry.plan.gates, min_storage_bytes=0)
     return replace(entry, plan=replace(entry.plan, gates=gates))
 
 
-async def evidence(bench: Bench, entry: Entry) -> Evidence:
+async def evidence(bench: Bench, entry: JournalRecord) -> Evidence:
     ending = await bench.runner.run(unguarded(entry), unheard, adopt=False)
     assert isinstance(ending, Evidence), ending
     return ending
@@ -114,7 +114,7 @@ async def test_a_phone_that_others_filled_is_not_called_clean_and_starts_nothing
     await bench.runner.clear(bench.device_id, 1)
     phone = await bench.phone()
     await said(bench, "dd if=/dev/zero of=filler bs=1k 2>/dev/null")
-    with pytest.raises(PhoneNotClean, match="no room to write down that run 2 is over"):
+    with pytest.raises(DeviceNotClean, match="no room to write down that run 2 is over"):
         await clean_run(phone.device, phone.facts.work_root, 2)
     with pytest.raises(DeviceError):
         await start_run(phone.device, phone.facts.work_root, 3, ["touch", "../../ran"], {}, 5.0)

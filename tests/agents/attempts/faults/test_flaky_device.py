@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agents.device.files.device_cache import ensure_cached
-from agents.devices.monitor import Phone
-from agents.virtual.processes.journal import FILE, open_entries, runs
+from agents.devices.monitor import OnlineDevice
+from agents.virtual.processes.journal import FILE, open_runs, run_spans
 from agents.virtual.state.faults import Faults, set_faults
 from farm.core.base.ids import digest_of
 from farm.core.devices.device import Presence
@@ -47,7 +47,7 @@ async def test_a_phone_that_comes_and_goes_during_a_run_keeps_it_and_it_is_start
     assert (evidence.trouble, evidence.stdout) == (None, "done\n")
     assert evidence.away_s > 0
     assert begun.read_text() == "begun\n"
-    assert {span.boot_id for span in runs(bench.handle.state / FILE)} == {phone.boot_id}
+    assert {span.boot_id for span in run_spans(bench.handle.state / FILE)} == {phone.boot_id}
 
 
 @pytest.mark.fault(7)
@@ -65,7 +65,7 @@ async def test_a_run_that_prints_a_byte_now_and_then_for_ever_is_ended_with_all_
     assert evidence.exit.timed_out
     await bench.runner.clear(bench.device_id, 1)
     journal = bench.handle.state / FILE
-    await comes_true(lambda: bool(runs(journal)) and not open_entries(journal), "nothing of it is alive")
+    await comes_true(lambda: bool(run_spans(journal)) and not open_runs(journal), "nothing of it is alive")
 
 
 @pytest.mark.fault(7)
@@ -78,9 +78,9 @@ async def test_a_phone_whose_commands_drip_for_ever_costs_a_run_a_bounded_time_a
     run = asyncio.create_task(
         runner.run(replace(entry, plan=replace(entry.plan, timeout_s=0.5)), unheard, adopt=False)
     )
-    await comes_true(lambda: bool(runs(bench.handle.state / FILE)), "the run begins")
+    await comes_true(lambda: bool(run_spans(bench.handle.state / FILE)), "the run begins")
     set_faults(bench.handle.state, Faults(drips=True))
-    bench.watch.doubt(bench.device_id)
+    bench.watch.reprobe(bench.device_id)
     await comes_true(lambda: presence_of(bench) is not Presence.ONLINE, "its probe has no end")
     set_faults(bench.handle.state, Faults())
     async with asyncio.timeout(60):
@@ -121,7 +121,7 @@ async def test_a_file_of_4_gib_is_not_begun_on_a_phone_that_cannot_tell_its_size
     assert list(bench.handle.state.glob(f"**/benchfarm/*/{file.digest}")) == []
 
 
-async def without_stat_v2(bench: Bench) -> Phone:
+async def without_stat_v2(bench: Bench) -> OnlineDevice:
     set_faults(bench.handle.state, Faults(no_stat_v2=True))
     return await bench.come_back()
 
@@ -136,5 +136,5 @@ def listens(bench: Bench) -> bool:
 
 
 def presence_of(bench: Bench) -> Presence:
-    found = bench.watch.sightings().get(bench.device_id)
+    found = bench.watch.observations().get(bench.device_id)
     return found.presence if found else Presence.ABSENT

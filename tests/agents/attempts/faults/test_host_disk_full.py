@@ -10,16 +10,16 @@ import httpx
 import pytest
 
 from agents.adb.client import AdbClient
-from agents.attempts.artifact_cache import BlobCache
-from agents.attempts.attempts import Attempts
-from agents.attempts.reconcile import Decision
-from agents.attempts.runner import Runner
-from agents.devices.active import Hand
-from agents.devices.monitor import PhoneWatch
+from agents.attempts.artifact_cache import ArtifactCache
+from agents.attempts.attempts import AttemptController
+from agents.attempts.reconcile import AttemptDecision
+from agents.attempts.runner import AttemptRunner
+from agents.devices.active import ActiveAttempts
+from agents.devices.monitor import DeviceMonitor
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
-from agents.outbox.journal import Journal
-from agents.outbox.sender import Delivery
+from agents.outbox.journal import AttemptJournal
+from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
 from farm.core.base.ids import AttemptId
 from farm.core.jobs.attempt import AttemptState
@@ -34,9 +34,9 @@ NOBODY = 1
 class Stage:
     """An agent's attempts without a phone or a farm."""
 
-    attempts: Attempts
-    hand: Hand
-    journal: Journal
+    attempts: AttemptController
+    hand: ActiveAttempts
+    journal: AttemptJournal
     folder: Path
 
     def fill_disk_for(self, attempt_id: int) -> None:
@@ -45,9 +45,9 @@ class Stage:
 
     async def given_back(self, attempt_id: int) -> str | None:
         """Wait until the farm would be told that an attempt is given back, and for the disk after that."""
-        held = self.hand.held_by_id[AttemptId(attempt_id)]
+        held = self.hand.attempt_by_id[AttemptId(attempt_id)]
         async with asyncio.timeout(30):
-            while held.entry.phase is not AttemptState.GIVEN_BACK:
+            while held.entry.phase is not AttemptState.RETURNED:
                 await self.hand.changed.wait()
                 self.hand.changed.clear()
         return held.entry.reason
@@ -55,18 +55,18 @@ class Stage:
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    hand, clock, random, disk = Hand(), FakeClock(), Random(1), DiskThread()
-    journal, spool = Journal(tmp_path / "attempts"), Spool(tmp_path / "spool")
+    hand, clock, random, disk = ActiveAttempts(), FakeClock(), Random(1), DiskThread()
+    journal, spool = AttemptJournal(tmp_path / "attempts"), Spool(tmp_path / "spool")
     api = FarmApi(httpx.AsyncClient(base_url=f"http://127.0.0.1:{NOBODY}"))
     async with asyncio.TaskGroup() as tasks:
-        watch = PhoneWatch(adb=AdbClient(NOBODY), hand=hand, clock=clock, random=random, tasks=tasks)
-        blobs = BlobCache(tmp_path / "cache", api, clock, limit_bytes=0)
-        attempts = Attempts(
+        watch = DeviceMonitor(adb=AdbClient(NOBODY), hand=hand, clock=clock, random=random, tasks=tasks)
+        blobs = ArtifactCache(tmp_path / "cache", api, clock, limit_bytes=0)
+        attempts = AttemptController(
             hand=hand,
-            runner=Runner(
-                phones=watch, blobs=blobs, clock=clock, random=random, phone_cache_limit_bytes=2**30
+            runner=AttemptRunner(
+                phones=watch, blobs=blobs, clock=clock, random=random, device_cache_limit_bytes=2**30
             ),
-            delivery=Delivery(api, spool, disk, clock, random),
+            delivery=ReportDelivery(api, spool, disk, clock, random),
             journal=journal,
             spool=spool,
             disk=disk,
@@ -75,7 +75,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
         )
         yield Stage(attempts, hand, journal, tmp_path / "attempts")
         await disk.call(lambda: None)
-        for held in hand.held_by_id.values():
+        for held in hand.attempt_by_id.values():
             # Nobody cleans a phone that is not there; a task that failed has failed the group already.
             assert held.task is not None
             assert not held.task.done()
@@ -94,7 +94,7 @@ async def test_an_attempt_is_given_back_by_an_agent_that_starts_on_a_full_disk(s
 @pytest.mark.fault(29)
 async def test_an_attempt_is_put_off_on_a_full_disk(stage: Stage) -> None:
     stage.fill_disk_for(1)
-    stage.attempts.apply(Decision(start=(assignment(1),)))
+    stage.attempts.apply(AttemptDecision(start=(assignment(1),)))
     reason = await stage.given_back(1)
     assert reason is not None
     assert "phone went away" in reason

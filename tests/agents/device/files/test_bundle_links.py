@@ -18,7 +18,7 @@ from agents.device.run.run_control import clean_run, start_run, wait_run
 from farm.core.base.ids import Digest, digest_of
 from farm.core.programs.bundle import Bundle, BundleFile, command_words, plan_files
 from farm.core.programs.bundle_rules import MAX_FILES
-from farm.core.runs.plan import PlanFile, RunPlan, filled_argv, filled_env
+from farm.core.runs.plan import PlanFile, RunPlan, fill_argv, fill_env
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2024, 5, 6, tzinfo=UTC)
@@ -84,8 +84,8 @@ async def run(
     )
     paths = (await ensure_cached(device, work_root, plan.files, local_path)).path_by_name
     work = run_folder(work_root, fence)
-    argv = filled_argv(plan, work=work, path_by_name=paths)
-    env = filled_env(plan, work=work, path_by_name=paths)
+    argv = fill_argv(plan, work=work, path_by_name=paths)
+    env = fill_env(plan, work=work, path_by_name=paths)
     await start_run(device, work_root, fence, argv, env, plan.timeout_s, plan.files)
     await wait_run(device, work_root, fence, deadline_s=60)
     return await collect_run(device, work_root, fence, limit_bytes=4096, now=NOW)

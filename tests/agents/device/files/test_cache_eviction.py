@@ -1,6 +1,6 @@
 """Which cached files go when a phone is short of room."""
 
-from agents.device.files.cache_eviction import CachedFile, cached_files, surplus
+from agents.device.files.cache_eviction import CachedFile, cached_files, select_evictions
 from agents.device.run.supervisor import supervisor_file
 from farm.core.base.ids import Digest
 from farm.core.runs.plan import PlanFile
@@ -16,7 +16,7 @@ CACHED = [
 
 def gone(short_bytes: int, *needed: Digest, size_bytes: int = 10) -> list[Digest]:
     plan = [PlanFile(name=digest[0], digest=digest, size_bytes=size_bytes) for digest in needed]
-    return [file.digest for file in surplus(CACHED, plan, short_bytes=short_bytes)]
+    return [file.digest for file in select_evictions(CACHED, plan, short_bytes=short_bytes)]
 
 
 def test_nothing_goes_while_there_is_room() -> None:
@@ -39,7 +39,7 @@ def test_files_that_are_still_to_come_need_room_too() -> None:
 
 def test_a_time_that_some_clock_set_counts_as_used_before_all_runs() -> None:
     by_clock = CachedFile(modified_s=1_790_000_000, size_bytes=10, digest=Digest("d" * 64))
-    assert surplus([*CACHED, by_clock], [], short_bytes=1) == [by_clock]
+    assert select_evictions([*CACHED, by_clock], [], short_bytes=1) == [by_clock]
 
 
 def test_among_times_that_clocks_set_the_oldest_goes_first() -> None:
@@ -47,7 +47,7 @@ def test_among_times_that_clocks_set_the_oldest_goes_first() -> None:
         CachedFile(modified_s=1_790_000_000 + more, size_bytes=10, digest=Digest(letter * 64))
         for more, letter in ((0, "d"), (60, "e"))
     )
-    assert surplus([newer, older], [], short_bytes=1) == [older]
+    assert select_evictions([newer, older], [], short_bytes=1) == [older]
 
 
 def test_a_listing_is_read_and_what_is_no_digest_is_left_alone() -> None:

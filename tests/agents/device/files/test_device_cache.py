@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from agents.adb.client import AdbDevice
-from agents.device.files.cache_eviction import make_room
+from agents.device.files.cache_eviction import evict_files
 from agents.device.files.device_cache import ensure_cached
-from agents.device.files.verified_push import LocalCopyDamaged
+from agents.device.files.verified_push import LocalCopyCorrupted
 from agents.device.paths import cache_path
 from agents.device.run.supervisor import ensure_supervisor, supervisor_file
-from agents.virtual.pool import PhoneHandle
+from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import Blame, PushCorrupted, PushFailed
@@ -103,7 +103,7 @@ async def test_a_file_needed_as_a_program_later_becomes_one(
 
 @pytest.mark.fault(10)
 async def test_two_corrupted_pushes_are_tried_again(
-    device: AdbDevice, work_root: str, local_path: LocalPath, phone: PhoneHandle
+    device: AdbDevice, work_root: str, local_path: LocalPath, phone: VirtualDeviceHandle
 ) -> None:
     set_faults(phone.state, Faults(corrupt_pushes=2))
     result = await ensure_cached(device, work_root, FILES[:1], local_path)
@@ -112,7 +112,7 @@ async def test_two_corrupted_pushes_are_tried_again(
 
 
 async def test_of_many_files_only_the_one_that_arrived_broken_is_pushed_again(
-    device: AdbDevice, work_root: str, local_path: LocalPath, phone: PhoneHandle
+    device: AdbDevice, work_root: str, local_path: LocalPath, phone: VirtualDeviceHandle
 ) -> None:
     contents = [b"%d" % number * 100 for number in range(40)]
     for each in contents:
@@ -127,7 +127,7 @@ async def test_of_many_files_only_the_one_that_arrived_broken_is_pushed_again(
 
 @pytest.mark.fault(10)
 async def test_a_third_corrupted_push_is_the_phones_fault_and_never_seen_in_the_cache(
-    device: AdbDevice, work_root: str, local_path: LocalPath, phone: PhoneHandle
+    device: AdbDevice, work_root: str, local_path: LocalPath, phone: VirtualDeviceHandle
 ) -> None:
     set_faults(phone.state, Faults(corrupt_pushes=3))
     with pytest.raises(PushCorrupted):
@@ -140,13 +140,13 @@ async def test_a_damaged_local_file_is_the_hosts_fault_and_may_pass(
     device: AdbDevice, work_root: str, local_path: LocalPath
 ) -> None:
     (await local_path(digest_of(CONTENT))).write_bytes(b"damaged")
-    with pytest.raises(LocalCopyDamaged) as caught:
+    with pytest.raises(LocalCopyCorrupted) as caught:
         await ensure_cached(device, work_root, FILES[:1], local_path)
     assert (caught.value.blame, caught.value.transient) == (Blame.HOST, True)
 
 
 async def test_a_full_phone_refuses_with_its_reason(
-    device: AdbDevice, work_root: str, local_path: LocalPath, phone: PhoneHandle
+    device: AdbDevice, work_root: str, local_path: LocalPath, phone: VirtualDeviceHandle
 ) -> None:
     set_faults(phone.state, Faults(disk_full=True))
     with pytest.raises(PushFailed, match="No space left"):
@@ -168,9 +168,9 @@ async def test_a_phone_short_of_room_keeps_what_is_needed_and_the_supervisor(
 ) -> None:
     await ensure_supervisor(device, work_root)
     paths = (await ensure_cached(device, work_root, FILES, local_path)).path_by_name
-    await make_room(device, work_root, FILES[:1], min_free_bytes=0, cache_limit_bytes=2**60)
+    await evict_files(device, work_root, FILES[:1], min_free_bytes=0, cache_limit_bytes=2**60)
     assert is_there(paths["program"])
-    await make_room(device, work_root, FILES[:1], min_free_bytes=2**60, cache_limit_bytes=2**60)
+    await evict_files(device, work_root, FILES[:1], min_free_bytes=2**60, cache_limit_bytes=2**60)
     assert is_there(paths["model"])
     assert is_there(cache_path(work_root, supervisor_file().digest))
     assert not is_there(paths["program"])
@@ -181,7 +181,7 @@ async def test_a_cache_over_its_limit_keeps_what_is_needed_and_the_supervisor(
 ) -> None:
     await ensure_supervisor(device, work_root)
     paths = (await ensure_cached(device, work_root, FILES, local_path)).path_by_name
-    await make_room(device, work_root, FILES[:1], min_free_bytes=0, cache_limit_bytes=1)
+    await evict_files(device, work_root, FILES[:1], min_free_bytes=0, cache_limit_bytes=1)
     assert is_there(paths["model"])
     assert is_there(cache_path(work_root, supervisor_file().digest))
     assert not is_there(paths["program"])
@@ -194,7 +194,7 @@ async def test_the_run_that_used_a_file_decides_whatever_the_phones_clock_says(
     # As if the clock had gone back between the runs: the later one comes first by the phone's time.
     paths = (await ensure_cached(device, work_root, [model], local_path, fence=42)).path_by_name
     paths |= (await ensure_cached(device, work_root, [program], local_path, fence=41)).path_by_name
-    await make_room(device, work_root, [], min_free_bytes=0, cache_limit_bytes=model.size_bytes)
+    await evict_files(device, work_root, [], min_free_bytes=0, cache_limit_bytes=model.size_bytes)
     assert is_there(paths["model"])
     assert not is_there(paths["program"])
 
