@@ -17,15 +17,18 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: help
 help:
-	@echo "make demo     set up, run one matrix on two virtual phones, print the speedup table"
-	@echo "make install  set up only"
-	@echo "make test     set up, run all checks and tests"
-	@echo "make chaos    set up, 1000 faults on each database: SEED=7 FAULTS=100 DATABASE=sqlite|postgresql|both"
-	@echo "make simulate many seeds of the simulation: SEEDS=17 (that one, with its trace) DATABASE=sqlite|postgresql|both"
-	@echo "make mutants  take each enforcement of an invariant out, and see a test fail"
-	@echo "make lint     ruff, mypy and the import contracts only"
-	@echo "make docs     generate the pages that are made from the code: states, events, roles, reliability"
-	@echo "make clean    remove the virtual environment"
+	@echo "make demo      set up, run one matrix on two virtual phones, print the speedup table"
+	@echo "make install   set up only"
+	@echo "make check     lint, and the tests of what is pure: under a minute"
+	@echo "make test      set up, lint, and the quick tests: all that is promised, at least once"
+	@echo "make test-long storms, kill tests, typed pages, mutants, PostgreSQL, many examples"
+	@echo "make test-all  both"
+	@echo "make chaos     set up, 1000 faults on each database: SEED=7 FAULTS=100 DATABASE=sqlite|postgresql|both"
+	@echo "make simulate  many seeds of the simulation: SEEDS=17 (that one, with its trace) DATABASE=sqlite|postgresql|both"
+	@echo "make mutants   take each enforcement of an invariant out, and see a test fail"
+	@echo "make lint      ruff, mypy and the import contracts only"
+	@echo "make docs      generate the pages that are made from the code: states, events, roles, reliability"
+	@echo "make clean     remove the virtual environment"
 
 .PHONY: demo
 demo: $(VENV)/.installed
@@ -34,9 +37,30 @@ demo: $(VENV)/.installed
 .PHONY: install
 install: $(VENV)/.installed
 
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+# Most tests wait, for a phone or a process: more of them run at once than there are cores.
+WORKERS ?= $(shell expr 3 '*' $(CORES))
+# Who has run out of tests takes some of another's; the tests of a file stay together as far as that goes.
+PYTEST = $(BIN)/python -m pytest --dist worksteal
+PURE   = tests/architecture tests/core tests/harness tests/phone tests/wire
+
+# What the long tests are is said where they stand: `pytest.mark.long`.
 .PHONY: test
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -n $(WORKERS) -m "not long"
+
+# Tests of properties run again, with many examples.
+.PHONY: test-long
+test-long: $(VENV)/.installed-dev
+	$(PYTEST) -n $(WORKERS) -m "long or hypothesis" --hypothesis-profile long
+
+.PHONY: test-all
+test-all: test
+	@$(MAKE) --no-print-directory test-long
+
+.PHONY: check
+check: lint
+	$(PYTEST) -n $(CORES) -m "not long" $(PURE)
 
 # Drawn by the run where it is empty; it says which one it drew.
 SEED     ?=

@@ -1,23 +1,33 @@
-"""Fixtures that several folders of tests use."""
+"""Fixtures that several folders of tests use.
+
+What they need of the farm is imported by those that are used: a test of a pure function waits for none of it.
+"""
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import structlog
 from hypothesis import HealthCheck, settings
 
-from farm.database.engine import create_engine, sqlite_url
-from farm.database.migrate import upgrade
-from tests.support.database.migrated_database import put_migrated
-from tests.support.database.postgres import NoPostgres, PostgresServer, running_postgres
-from tests.support.farm.service_fixture import FarmRig, HostRig, checked_rig
+from tests.support.session.duration_table import DurationTable
+from tests.support.session.leftover_processes import LeftoverProcesses
+from tests.support.session.tiers import Tiers
+
+if TYPE_CHECKING:
+    from tests.support.database.postgres import PostgresServer
+    from tests.support.farm.service_fixture import FarmRig, HostRig
 
 # How long an example takes tells how busy the machine is, and nothing else.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+settings.register_profile(
+    "quick", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+# `make test-long` asks for it, by `--hypothesis-profile`.
+settings.register_profile("long", settings.get_profile("quick"), max_examples=200)
+settings.load_profile("quick")
 
 # The farm that who runs the tests is logged in at is none of their business, nor of the commands they start.
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
@@ -31,6 +41,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _TEMPLATE = "migrated"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Add what this project wants of a test run."""
+    for plugin in (LeftoverProcesses(), Tiers(), DurationTable()):
+        config.pluginmanager.register(plugin)
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     """The event loop that farm and agent run on."""
@@ -38,14 +54,16 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-def farm(tmp_path: Path) -> Iterator[FarmRig]:
+def farm(tmp_path: Path) -> "Iterator[FarmRig]":
     """An empty farm with the programs it comes with; whatever the test did, no invariant may be broken."""
+    from tests.support.farm.service_fixture import checked_rig
+
     with checked_rig(tmp_path) as rig:
         yield rig
 
 
 @pytest.fixture
-def host(farm: FarmRig) -> HostRig:
+def host(farm: "FarmRig") -> "HostRig":
     """A host with two healthy phones, on a farm that has both variants of the usual matrix."""
     farm.variant("float32")
     farm.variant("int8-core")
@@ -57,8 +75,12 @@ def host(farm: FarmRig) -> HostRig:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
+def postgres() -> "Iterator[PostgresServer]":
     """A PostgreSQL of this test process's own, with a migrated database to copy."""
+    from farm.database.engine import create_engine
+    from farm.database.migrate import upgrade
+    from tests.support.database.postgres import NoPostgres, running_postgres
+
     try:
         with running_postgres() as server:
             server.execute(f"CREATE DATABASE {_TEMPLATE}")
@@ -74,6 +96,9 @@ def postgres() -> Iterator[PostgresServer]:
 def any_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An empty database of each kind that a farm can keep its rows in."""
     if request.param == "sqlite":
+        from farm.database.engine import sqlite_url
+        from tests.support.database.migrated_database import put_migrated
+
         path = tmp_path / "farm.sqlite3"
         put_migrated(path)
         yield sqlite_url(path)
@@ -87,4 +112,5 @@ def any_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator
 def _logging_as_it_comes() -> Iterator[None]:
     """A command that a test runs in this process sets up logging; the next test is not to hear less by it."""
     yield
-    structlog.reset_defaults()
+    if (structlog := sys.modules.get("structlog")) is not None:
+        structlog.reset_defaults()

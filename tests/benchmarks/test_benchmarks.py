@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 _BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 _PROMISED = {
     "overhead": [

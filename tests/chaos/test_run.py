@@ -9,6 +9,8 @@ from tests.chaos.run import Storm
 from tests.chaos.testbed.testbed import Arena, set_arena
 from tests.support.database.postgres import PostgresServer
 
+pytestmark = pytest.mark.long
+
 #: About a minute on a quiet machine with two cores, each; `make chaos` plays longer ones.
 FAULTS = 30
 #: Above the bounds of all waits: to start, to rage, to come to rest, and to end what does not end by itself.

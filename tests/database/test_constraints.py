@@ -31,6 +31,8 @@ from tests.support.database.sample_rows import (
     add,
 )
 
+pytestmark = pytest.mark.on_postgresql
+
 Insert = tuple[sa.Table, dict[str, Any]]
 
 FINISHED = {"state": "finished", "outcome": "succeeded", "finished_at": NOW}
@@ -161,7 +163,9 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.evidence, {**EVIDENCE, "expired_by": "1 day"}),
     ],
     "ck_devices_reserved_by_somebody": [(tables.devices, {**DEVICE, "device_id": "p", "held_until": NOW})],
-    "ck_devices_reserved_by_somebody ": [(tables.devices, {**DEVICE, "device_id": "p", "reserved_by": "ann"})],
+    "ck_devices_reserved_by_somebody ": [
+        (tables.devices, {**DEVICE, "device_id": "p", "reserved_by": "ann"})
+    ],
     "uq_devices_label": [
         (tables.devices, {**DEVICE, "device_id": "p", "label": "shelf 1"}),
         (tables.devices, {**DEVICE, "device_id": "q", "label": "shelf 1"}),

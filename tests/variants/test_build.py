@@ -18,7 +18,7 @@ from farm.variants.model_zoo import MODEL_ZOO, recipes_of
 from farm.variants.recipe import recipe_digest
 
 #: Who comes first builds variants, which takes minutes where others want the cores too.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 FLOAT32_LITE = Recipe(precision=Precision.FLOAT32, format=Format.LITE)
 

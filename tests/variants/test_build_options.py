@@ -16,7 +16,7 @@ from farm.variants.build import BuiltVariant, build_variants
 from farm.variants.model_zoo import recipes_of
 
 #: Who comes first builds variants, which takes minutes where others want the cores too.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 

@@ -75,7 +75,7 @@ async def test_a_cancelled_run_is_stopped_on_its_phone_which_then_runs_the_next(
         token = context.database.write(create_join_token, auto_admit=True, now=context.clock.now())
         joined = config.model_copy(update={"join_token": SecretStr(token)})
         url = f"{config.farm_url}/api/v1"
-        async with living(joined), httpx.AsyncClient(base_url=url, trust_env=False) as http:
+        async with living(joined), httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http:
             await healthy(config, phone.serial)
             await register(http)
             await _cancel_and_go_on(http)

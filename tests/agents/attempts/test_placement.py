@@ -20,7 +20,7 @@ from tests.agents.link.test_real_farm import Calls, farm_app, healthy, with_toke
 from tests.support.agents.fake_farm import comes_true, living, serving
 from tests.support.farm.service_fixture import model_file
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 #: Of this machine's phones: a script for any would be taken after the farm's own program.
 ABI = {"aarch64": "arm64-v8a"}.get(platform.machine(), platform.machine())

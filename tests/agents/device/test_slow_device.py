@@ -55,6 +55,7 @@ def verdict(value_ns: float, usual_ns: float) -> ReferenceVerdict:
     return assess_reference_run(value_ns, unfit=(), kind=kind, own=(), now=NOW).verdict
 
 
+@pytest.mark.long
 @pytest.mark.fault(48)
 async def test_a_slow_phone_takes_longer_for_its_golden_run_until_it_is_well_again(
     device: AdbDevice, phone: VirtualDeviceHandle, check: str

@@ -17,7 +17,9 @@ from farm.core.runs.evidence import ExitRecord
 from farm.phone.adb.exit_record import exit_record
 
 REFUSED, MISSING, RUNNING, LOST = 10, 11, 12, 13
-SHELLS = ["mksh and toybox", "dash", "bash --posix", *(["busybox"] if shutil.which("busybox") else [])]
+#: Phones have mksh and toybox; virtual ones have dash.
+SHELLS = ["mksh and toybox", "dash"]
+FURTHER_SHELLS = ["bash --posix", *(["busybox"] if shutil.which("busybox") else [])]
 
 
 @dataclass
@@ -64,7 +66,7 @@ class Phone:
         return record
 
 
-@pytest.fixture(params=SHELLS)
+@pytest.fixture(params=[*SHELLS, *(pytest.param(shell, marks=pytest.mark.long) for shell in FURTHER_SHELLS)])
 def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
     shell, env = _shell(request.param, tmp_path)
     work = tmp_path / "a work root" / "benchfarm"

@@ -55,7 +55,7 @@ def with_token(config: AgentConfig, app: FastAPI) -> AgentConfig:
 
 async def healthy(config: AgentConfig, serial: str) -> None:
     """Wait until the farm says that the phone has earned its health."""
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
         for _ in range(LOOKS):
             if await health(http, config.farm_url, serial) == "good":
                 return
@@ -79,6 +79,7 @@ async def test_a_new_phone_earns_its_health_in_few_calls(
     assert 3 <= calls.count["exchange"] <= 12
 
 
+@pytest.mark.long
 async def test_a_farm_that_is_cut_off_and_comes_back_finds_its_agent_again(
     config: AgentConfig, phone: VirtualDeviceHandle, port: int, tmp_path: Path
 ) -> None:

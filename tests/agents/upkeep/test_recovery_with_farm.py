@@ -18,13 +18,13 @@ from farm.config import FarmConfig
 from farm.services.access.enrollment import create_join_token
 from tests.support.agents.fake_farm import comes_true, living, serving
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 
 async def until(url: str, serial: str, **wanted: Any) -> dict[str, Any]:
     """The phone's view once it is so."""
     found: dict[str, Any] = {}
-    async with httpx.AsyncClient(trust_env=False) as http, asyncio.timeout(90):
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as http, asyncio.timeout(90):
         while not found or {name: found[name] for name in wanted} != wanted:
             answer = await http.get(f"{url}/api/v1/devices/{serial}")
             found = answer.json() if answer.status_code == 200 else {}

@@ -22,6 +22,7 @@ from farm.database.tables import events
 from farm.services.access.enrollment import create_join_token
 from farm.store.files.artifacts import put_artifact
 from farm.wire.agents.protocol import Exchange, ExchangeAnswer
+from tests.support.database.migrated_database import put_migrated
 from tests.support.farm.service_fixture import phone
 
 pytestmark = pytest.mark.anyio
@@ -59,6 +60,7 @@ class Farm:
 
 @pytest.fixture
 async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
+    put_migrated(tmp_path / "farm.sqlite3")
     app = create_app(FarmConfig(data_dir=tmp_path), SystemClock())
     with _listener() as for_people, _listener() as for_agents:
         async with serve(app, for_people):

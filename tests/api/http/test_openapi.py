@@ -22,9 +22,10 @@ from tests.api.routes.test_all_routes import matrix_spec, register_variant
 from tests.support.farm.http_farm import HttpAgent, HttpFarm, either_database, http_farm, served
 from tests.support.farm.service_fixture import phone
 from tests.support.invariants.invariants import check_engine
+from tests.support.session.example_count import examples
 
 #: Of each kind: requests as described, and requests that are not.
-EXAMPLES = 8
+EXAMPLES = examples(2, 8)
 
 
 def cases(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, GenerationMode]]:

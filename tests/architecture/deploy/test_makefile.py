@@ -1,6 +1,7 @@
 """What `make` says on a machine that lacks something."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -39,3 +40,38 @@ def test_a_missing_prerequisite_gives_one_line_with_a_hint(
     ours = [line for line in done.stderr.splitlines() if not line.startswith("make: ***")]
     assert len(ours) == 1
     assert hint in ours[0]
+
+
+def printed(*words: str) -> str:
+    """What `make` prints, or would run."""
+    return subprocess.run(
+        ["make", "--no-print-directory", "--always-make", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_each_test_is_in_one_of_both_tiers_and_ci_runs_both() -> None:
+    quick, long = (printed("--dry-run", target) for target in ("test", "test-long"))
+    assert '-m "not long"' in quick
+    assert '-m "long or hypothesis" --hypothesis-profile long' in long
+    assert "ruff check" in quick
+    assert (ROOT / ".ci" / "run").read_text().endswith("\nmake test\nmake test-long\n")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_the_folders_of_the_short_check_are_there() -> None:
+    (command,) = (line for line in printed("--dry-run", "check").splitlines() if "pytest" in line)
+    folders = [word for word in command.split() if word.startswith("tests/")]
+    assert folders
+    assert all((ROOT / folder).is_dir() for folder in folders)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_help_names_every_target_that_people_type() -> None:
+    phony = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    told = {line.split()[1] for line in printed("help").splitlines()}
+    assert told == set(phony) - {"help"}

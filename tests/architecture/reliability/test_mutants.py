@@ -17,6 +17,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy_project(tmp_path_factory.mktemp("project"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", SAMPLED, ids=[mutant.name for mutant in SAMPLED])
 def test_what_is_taken_out_is_missed(mutant: Mutant, copy: Path) -> None:
     assert survives(copy, mutant) is None

@@ -23,6 +23,33 @@ def test_every_invariant_is_attacked_by_a_test() -> None:
     assert set(PROMISES) - set(attacks(marked_tests())) == set()
 
 
+def test_every_promise_and_every_fault_has_a_quick_test() -> None:
+    """What only `make test-long` tries is told of too late."""
+    tests = marked_tests()
+    quick = [test for test in tests if not test.is_long]
+    assert set(PROMISES) - {name for test in quick for name in test.invariants} == set()
+    played = {number for test in tests for number in test.faults}
+    assert played - {number for test in quick for number in test.faults} == set()
+
+
+def test_a_test_is_long_by_its_mark_its_files_or_a_postgresql(tmp_path: Path) -> None:
+    attack = '@pytest.mark.invariant("I1")\n'
+    (tmp_path / "test_some.py").write_text(
+        "import pytest\n"
+        "@pytest.fixture\ndef lab(postgres): ...\n"
+        f"{attack}def test_a(): ...\n"
+        f"@pytest.mark.long\n{attack}def test_b(): ...\n"
+        f"{attack}def test_c(lab): ...\n"
+        '@pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.long), 2])\n'
+        f"{attack}def test_d(x): ...\n"
+    )
+    (tmp_path / "test_storm.py").write_text(
+        f"import pytest\npytestmark = [pytest.mark.long, pytest.mark.timeout(9)]\n{attack}def test_e(): ...\n"
+    )
+    long = {test.name: test.is_long for test in marked_tests(tmp_path)}
+    assert long == {"test_a": False, "test_b": True, "test_c": True, "test_d": False, "test_e": True}
+
+
 def test_marks_name_what_exists() -> None:
     unknown = [
         test

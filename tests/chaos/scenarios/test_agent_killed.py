@@ -10,6 +10,8 @@ from farm.core.base.ids import MatrixId
 from tests.chaos.scenarios.scenario import Stage, is_alive
 from tests.support.farm.processes import runs_of
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def matrix_id(stage: Stage) -> MatrixId:

@@ -27,6 +27,8 @@ from tests.support.farm.processes import (
 from tests.support.faults.port_faults import held_port
 from tests.support.invariants.invariants import check_invariants
 
+pytestmark = pytest.mark.long
+
 HASTE = {"FARM_REAP_EVERY_S": "0.5", "FARM_SILENT_AFTER_S": "5"}
 
 

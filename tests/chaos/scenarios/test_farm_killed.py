@@ -10,6 +10,8 @@ import pytest
 from tests.chaos.scenarios.farm_killer import Killer, Moment
 from tests.chaos.scenarios.scenario import Stage
 
+pytestmark = pytest.mark.long
+
 SEED_VARIABLE = "BENCHFARM_CHAOS_SEED"
 KILLS = {
     Moment.MEASURING: 5,

@@ -21,6 +21,7 @@ from farm.core.jobs.attempt import LIVE_STATES, AttemptEvent, AttemptState
 from farm.core.jobs.job import JobEvent, JobState
 from farm.core.jobs.retry import MAX_ATTEMPTS, MAX_RETURNS, RETRY_BUDGETS, FinishedAttempt, may_retry
 from farm.core.runs.measurement import Outcome
+from tests.support.session.example_count import examples
 
 Table = Mapping[tuple[StrEnum, StrEnum], StrEnum]
 
@@ -234,4 +235,6 @@ class JobAndItsAttempts(RuleBasedStateMachine):
 
 
 TestJobAndItsAttempts = pytest.mark.invariant("I1", "I2", "I4", "I6", "I16")(JobAndItsAttempts.TestCase)
-TestJobAndItsAttempts.settings = settings(deadline=None, max_examples=60, stateful_step_count=60)
+TestJobAndItsAttempts.settings = settings(
+    deadline=None, max_examples=examples(15, 60), stateful_step_count=60
+)

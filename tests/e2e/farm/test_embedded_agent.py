@@ -37,6 +37,7 @@ def test_the_embedded_agent_uses_every_route_of_the_agent_protocol(tmp_path: Pat
     assert counts["POST /api/v1/agent/sessions/{session_id}/exchange"] >= 3
 
 
+@pytest.mark.long
 def test_a_join_token_is_made_only_for_an_agent_that_the_farm_does_not_know(tmp_path: Path) -> None:
     farm = FarmProcess(tmp_path / "farm", command=_UP)
     with running_farm_with_agent(farm):
@@ -70,6 +71,7 @@ def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_its_next_life
         assert _count(farm, f"{_ATTEMPTS} WHERE kind <> 'check'") == 1
 
 
+@pytest.mark.long
 @pytest.mark.invariant("I8")
 @pytest.mark.fault(24)
 def test_farm_and_agent_killed_at_once_in_a_run_take_it_over_in_their_next_life(tmp_path: Path) -> None:

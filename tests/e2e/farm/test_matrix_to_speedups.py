@@ -31,7 +31,7 @@ from tests.support.invariants.invariants import check_invariants
 from tests.support.models.built_variants import built, shared_variant_folder
 
 #: Who comes first builds variants, which takes minutes where others want the cores too.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 DEVICE_FIELDS = {
     *("device_id", "serial", "host", "device_model", "soc", "android", "api_level", "abi"),

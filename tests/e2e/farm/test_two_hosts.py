@@ -29,6 +29,8 @@ from tests.support.farm.processes import (
 )
 from tests.support.invariants.invariants import check_invariants
 
+pytestmark = pytest.mark.long
+
 FARM = [sys.executable, "-m", "farm.cli.shell.main"]
 
 

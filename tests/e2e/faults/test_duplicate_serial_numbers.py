@@ -18,6 +18,8 @@ from tests.support.farm.processes import (
 )
 from tests.support.invariants.invariants import check_invariants
 
+pytestmark = pytest.mark.long
+
 
 class NamingAgent(AgentProcess):
     """An agent whose phones have names by their places from some life on."""

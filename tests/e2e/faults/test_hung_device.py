@@ -18,6 +18,8 @@ from tests.support.farm.processes import (
 )
 from tests.support.invariants.invariants import check_invariants
 
+pytestmark = pytest.mark.long
+
 PHONES = 8
 ROUNDS = 2
 

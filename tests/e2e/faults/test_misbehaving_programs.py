@@ -24,6 +24,8 @@ from tests.support.farm.processes import (
 )
 from tests.support.invariants.invariants import check_invariants
 
+pytestmark = pytest.mark.long
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lab:

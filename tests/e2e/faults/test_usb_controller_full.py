@@ -17,6 +17,8 @@ from tests.support.farm.processes import (
 )
 from tests.support.invariants.invariants import check_invariants
 
+pytestmark = pytest.mark.long
+
 LINE = (
     "usb 1-4.2: can't set config #1, error -28\nxhci_hcd 0000:00:14.0: Error while assigning device slot ID\n"
 )

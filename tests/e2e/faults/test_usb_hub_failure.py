@@ -19,6 +19,8 @@ from tests.support.farm.processes import (
 )
 from tests.support.invariants.invariants import check_invariants
 
+pytestmark = pytest.mark.long
+
 PHONES = 3
 
 

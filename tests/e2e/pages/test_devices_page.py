@@ -19,6 +19,7 @@ COMMANDS = sorted({line.strip() for line in (*_TYPED, *re.findall(r"`(farm [^`]*
 
 
 # Its phone is checked seven times, and recovers three times.
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_phones_page_is_as_it_says(tmp_path: Path) -> None:
     desk = tmp_path / "desk"

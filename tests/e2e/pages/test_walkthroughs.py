@@ -55,6 +55,7 @@ def phones_on_tcp(folder: Path) -> Iterator[dict[str, str]]:
 
 
 # Some 50 runs and two exports of a model: they take ten times as long on a busy machine.
+@pytest.mark.long
 @pytest.mark.timeout(1500)
 def test_the_engineers_page_is_as_it_says(desk: Path) -> None:
     name_phones(desk / "farm-data" / "virtual")
@@ -64,6 +65,7 @@ def test_the_engineers_page_is_as_it_says(desk: Path) -> None:
             opened.play(step)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_operators_page_is_as_it_says(desk: Path, tmp_path: Path) -> None:
     here = {"/home/ann/phones": str(tmp_path / "phones"), **said_here(desk)}

@@ -15,6 +15,8 @@ import pytest
 
 from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
 
+pytestmark = pytest.mark.long
+
 PROGRAMS = CHECKOUT / "tests" / "support" / "models" / "executorch"
 _UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "1")
 

@@ -18,6 +18,8 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.executorch.executor_runner import ExecutorRunner
 from tests.support.harness.tool_runs import evidence_of, plan_of
 
+pytestmark = pytest.mark.long
+
 BUILD = Path(__file__).parents[3] / "harnesses" / "executor_runner" / "build.py"
 PROGRAMS = Path(__file__).parents[2] / "support" / "models" / "executorch"
 HARNESS = ExecutorRunner()

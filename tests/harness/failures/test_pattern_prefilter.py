@@ -20,6 +20,7 @@ from farm.harness.onnxruntime import placement as onnxruntime_placement
 from farm.harness.tflite import delegates
 from farm.harness.tflite import placement as tflite_placement
 from farm.harness.torch import placement as torch_placement
+from tests.support.session.example_count import examples
 
 #: Every module whose patterns say where a model ran.
 PLACEMENT_READERS: tuple[ModuleType, ...] = (
@@ -45,6 +46,7 @@ def test_an_ordinary_log_is_searched_for_hardly_any_sign() -> None:
 
 
 @pytest.mark.parametrize("place", range(len(PATTERNS)))
+@settings(max_examples=examples(4, 100))
 @given(st.data())
 def test_a_sign_that_is_there_is_always_looked_for(place: int, data: st.DataObject) -> None:
     pattern = EVERY_SIGN[place].pattern
@@ -80,7 +82,7 @@ def of_placements() -> Iterator[tuple[str, re.Pattern[str]]]:
 
 
 @pytest.mark.parametrize("pattern", [pytest.param(each, id=name) for name, each in of_placements()])
-@settings(suppress_health_check=[HealthCheck.filter_too_much], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.filter_too_much], max_examples=examples(4, 25))
 @given(st.data())
 def test_what_tells_of_a_placement_is_looked_for_where_it_may_be(
     pattern: re.Pattern[str], data: st.DataObject

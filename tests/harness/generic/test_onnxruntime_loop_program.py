@@ -17,6 +17,8 @@ from farm.wire.documents.files.harness_definition import definition_from_text
 from tests.support.harness.tool_runs import evidence_of, plan_of
 from tests.support.models.onnx_network import convolutions
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 HARNESS = GenericHarness(
     definition_from_text((EXAMPLES / "harness-onnxruntime.yaml").read_text()).definition()

@@ -18,6 +18,8 @@ from farm.harness.tflite.litert_benchmark import LitertBenchmark
 from tests.support.harness.tool_runs import evidence_of, plan_of
 from tests.support.models.tflite_samples import conv_relu
 
+pytestmark = pytest.mark.long
+
 PROGRAM = Path(__file__).parents[3] / "harnesses" / "litert_benchmark"
 HARNESS = LitertBenchmark()
 Run = Callable[..., tuple[RunPlan, Evidence]]

@@ -23,7 +23,7 @@ from farm.harness.torch.speed_benchmark_torch import FLAGS, SpeedBenchmarkTorch
 from farm.variants.build import BuiltVariant
 
 #: Who comes first builds variants, which takes minutes where others want the cores too.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 PROGRAM = Path(__file__).parents[3] / "harnesses" / "speed_benchmark_torch"
 HARNESS = SpeedBenchmarkTorch()

@@ -237,6 +237,7 @@ def test_a_farm_that_starts_again_removes_what_was_set_aside(farm: FarmRig) -> N
     assert again.take_back(digest) is False
 
 
+@pytest.mark.long
 def test_more_artifacts_than_one_transaction_takes_all_go(farm: FarmRig) -> None:
     for number in range(BATCH + 5):
         upload(farm, b"%d" % number)

@@ -20,6 +20,7 @@ from farm.store.files.artifacts import expired_at_by_digest, stored_artifacts
 from farm.wire.agents.protocol import Assignment
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence, plan_of, torch_output
 from tests.support.invariants.invariants import check_invariants
+from tests.support.session.example_count import examples
 
 MODELS = ("alpha", "beta", "gamma")
 LIMITS = (0, 1_100_000, 10**9)
@@ -141,5 +142,5 @@ class Storage(RuleBasedStateMachine):
             assert self.farm.blobs.size_bytes(artifact.digest) == artifact.size_bytes
 
 
-Storage.TestCase.settings = settings(max_examples=10, stateful_step_count=25, deadline=None)
+Storage.TestCase.settings = settings(max_examples=examples(4, 20), stateful_step_count=25, deadline=None)
 test_whatever_happens_what_unfinished_work_needs_is_there_and_what_is_missing_is_marked = Storage.TestCase

@@ -23,6 +23,7 @@ from tests.support.farm.service_fixture import (
 )
 
 
+@pytest.mark.on_postgresql
 def test_a_matrix_travels_to_a_speedup_with_an_interval(farm: FarmRig, host: HostRig) -> None:
     slow = farm.rows("SELECT digest FROM variants WHERE name LIKE '%float32%'")[0]["digest"]
     jitter = iter(range(10_000))
@@ -157,6 +158,7 @@ def test_a_phase_that_quotes_another_fence_changes_nothing(farm: FarmRig, host: 
     assert attempt == [{"state": "claimed"}]
 
 
+@pytest.mark.on_postgresql
 @pytest.mark.invariant("I4")
 @pytest.mark.fault(33, 35)
 def test_a_report_again_gets_the_stored_answer_and_counts_once(farm: FarmRig, host: HostRig) -> None:
@@ -342,6 +344,7 @@ def test_an_older_session_is_fenced_by_a_newer_one(farm: FarmRig, host: HostRig)
         farm.write(exchange, host.host_id, older, Exchange(seq=99), now=farm.clock.now())
 
 
+@pytest.mark.on_postgresql
 @pytest.mark.invariant("I4", "I6", "I9")
 @pytest.mark.fault(27)
 def test_a_lost_agents_jobs_are_queued_again_and_its_late_report_still_counts(

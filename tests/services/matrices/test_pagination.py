@@ -61,6 +61,7 @@ def stored(farm: FarmRig, matrix_id: MatrixId) -> set[int]:
     return {row["cell_index"] for row in rows}
 
 
+@pytest.mark.long
 def test_results_of_ten_thousand_cells_come_in_pages_that_join_while_more_are_queued(
     farm: FarmRig, host: HostRig
 ) -> None:
@@ -77,6 +78,7 @@ def test_results_of_ten_thousand_cells_come_in_pages_that_join_while_more_are_qu
     assert len(there) >= MANY
 
 
+@pytest.mark.long
 def test_comparisons_of_ten_thousand_cells_come_in_pages_that_join(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm, warmups=range(1, 1001), iters=range(1, MANY // 1000 + 1), inline_jobs=10**6)
     seen: list[CellId] = []

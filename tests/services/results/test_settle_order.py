@@ -1,6 +1,5 @@
 """Whatever happens in whatever order: no invariant breaks, and a matrix left alone finishes."""
 
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -39,9 +38,7 @@ from tests.support.farm.service_fixture import (
     torch_output,
 )
 from tests.support.invariants.invariants import check_invariants
-
-settings.register_profile("quick", max_examples=12, stateful_step_count=30)
-settings.register_profile("long", max_examples=100, stateful_step_count=60)
+from tests.support.session.example_count import examples
 
 _LIVE_ATTEMPTS = f"SELECT * FROM attempts WHERE state IN {tuple(map(str, LIVE_STATES))}"
 _NOISY = [500.0, 1000.0, 1000.0, 1500.0, 2500.0]
@@ -353,7 +350,8 @@ class FarmInAnyOrder(RuleBasedStateMachine):
 
 TestFarmInAnyOrder = FarmInAnyOrder.TestCase
 TestFarmInAnyOrder.settings = settings(
-    settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick")),
+    max_examples=examples(12, 100),
+    stateful_step_count=examples(30, 60),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
