@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 _COPIED = ("agents", "docs", "farm", "harnesses", "migrations", "tests", "alembic.ini", "pyproject.toml")
 #: pytest's exit code when tests ran and some failed; others say that none ran.
 _FAILED = 1
-_CHECKER = "tests/invariants.py"
+_CHECKER = "tests/support/invariants/invariants.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

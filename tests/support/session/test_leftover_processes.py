@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.session.leftover_processes import MARK, marked
 
-TESTS = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 #: Starts a process in a session of its own, as a virtual phone is, and waits to be interrupted.
 _TEST = """
 import subprocess, time
@@ -26,7 +26,7 @@ def test_waits():
     time.sleep(600)
 """
 _PLUGIN = """
-from leftover_processes import LeftoverProcesses
+from tests.support.session.leftover_processes import LeftoverProcesses
 
 def pytest_configure(config):
     config.pluginmanager.register(LeftoverProcesses())
@@ -72,7 +72,7 @@ def test_a_run_that_is_ended_leaves_nothing_behind(
             f"-n{workers}",
         ],
         cwd=tmp_path,
-        env={**environment, "PYTHONPATH": str(TESTS)},
+        env={**environment, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
