@@ -19,13 +19,13 @@ from farm.config import FarmConfig
 from farm.core.base.ids import HostId, SessionId
 from farm.core.errors import AuthError
 from farm.core.operations.role import Caller, Role
+from farm.core.results.report import ParsedReport
 from farm.database.clock_skew import ClockCheck
 from farm.database.engine import Database
 from farm.database.group_commit import GroupCommit
 from farm.database.notifications import ALL_HOSTS, HostNotification
 from farm.services.access.enrollment import UNKNOWN_CREDENTIAL, authenticate
 from farm.services.access.refused_requests import ANONYMOUS_AGENT
-from farm.services.results.evaluation import ReceivedReport
 from farm.services.results.settle import settle_batch
 from farm.wire.agents.protocol import ReportAnswer
 from farm.wire.tokens import hash_of
@@ -111,12 +111,12 @@ class Context:
     #: Set when there may be a matrix to unfold.
     to_expand: asyncio.Event = field(default_factory=asyncio.Event)
     heartbeats: HeartbeatBatch = field(init=False)
-    report_parsers: ReportParserPool = field(init=False)
-    reports: GroupCommit[ReceivedReport, ReportAnswer] = field(init=False)
+    report_parser: ReportParserPool = field(init=False)
+    reports: GroupCommit[ParsedReport, ReportAnswer] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "heartbeats", HeartbeatBatch(self.database, self.clock))
-        object.__setattr__(self, "report_parsers", ReportParserPool(self.database))
+        object.__setattr__(self, "report_parser", ReportParserPool(self.database))
         settling = GroupCommit(
             self.database, settle_batch, size_bytes=lambda report: report.size_in_memory_bytes
         )

@@ -7,11 +7,9 @@ from sqlalchemy.engine import Connection
 
 from farm.clock import Clock
 from farm.core.errors import FarmBusy
+from farm.core.jobs.timeouts import CLOCK_TOLERANCE
 
 _log = structlog.get_logger(__name__)
-
-#: What a deadline may be wrong by: a twelfth of the shortest, after which a session is called silent.
-TOLERANCE = timedelta(seconds=5)
 
 
 def clock_offset(connection: Connection, clock: Clock) -> timedelta:
@@ -43,7 +41,7 @@ class ClockCheck:
     @property
     def agrees(self) -> bool:
         """Whether what this process dates can be compared with what others date."""
-        return abs(self.ahead) <= TOLERANCE
+        return abs(self.ahead) <= CLOCK_TOLERANCE
 
     def look(self, connection: Connection, clock: Clock) -> bool:
         """Compare the clocks; whether they agree."""

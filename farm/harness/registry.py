@@ -4,6 +4,7 @@ from difflib import get_close_matches
 
 from farm.core.errors import NotFound
 from farm.harness.base.adapter import Harness
+from farm.harness.base.options import HarnessOptions
 from farm.harness.executorch.executor_runner import ExecutorRunner
 from farm.harness.mnn.mnn_benchmark import MnnBenchmark
 from farm.harness.ncnn.benchncnn import Benchncnn
@@ -21,11 +22,12 @@ _HARNESSES: tuple[Harness, ...] = (
     Benchncnn(),
     MnnBenchmark(),
 )
+_HARNESS_BY_NAME = {harness.name: harness for harness in _HARNESSES}
 
 
 def harness_names() -> list[str]:
     """Every harness's name, sorted."""
-    return sorted(harness.name for harness in _HARNESSES)
+    return sorted(_HARNESS_BY_NAME)
 
 
 def get_harness(name: str) -> Harness:
@@ -34,8 +36,20 @@ def get_harness(name: str) -> Harness:
     Raises:
         NotFound: there is none; the hint names the closest ones.
     """
-    for harness in _HARNESSES:
-        if harness.name == name:
-            return harness
+    harness = _HARNESS_BY_NAME.get(name)
+    if harness is None:
+        raise _unknown(name)
+    return harness
+
+
+def get_options(name: str) -> HarnessOptions:
+    """What matrices may ask of the harness of that name; raises like `get_harness`."""
+    options = _HARNESS_BY_NAME.get(name)
+    if options is None:
+        raise _unknown(name)
+    return options
+
+
+def _unknown(name: str) -> NotFound:
     close = get_close_matches(name, harness_names(), n=3, cutoff=0.4) or harness_names()
-    raise NotFound(f"there is no harness {name!r}", hint=f"did you mean {' or '.join(close)}?")
+    return NotFound(f"there is no harness {name!r}", hint=f"did you mean {' or '.join(close)}?")

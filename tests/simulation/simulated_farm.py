@@ -15,12 +15,13 @@ from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.core.base.ids import AttemptId, HostId, SessionId
 from farm.core.errors import FarmBusy, FarmError, FarmUnreachable
+from farm.core.results.report import IncomingReport
 from farm.database.clock_skew import ClockCheck
 from farm.database.engine import Database
 from farm.database.notifications import ALL_HOSTS, HostNotification
 from farm.services.agents.heartbeats import ExchangeCall
 from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
-from farm.services.results.evaluation import ReceivedReport
+from farm.services.results.preparse import parse_reports
 from farm.services.results.settle import settle, settle_batch
 from farm.wire.agents.protocol import Exchange, ExchangeAnswer, ReportAnswer, SessionAnswer, SessionOpening
 from tests.support.farm.service_fixture import FarmRig
@@ -141,11 +142,13 @@ class Process:
 
         async def settled() -> dict[AttemptId, ReportAnswer | FarmError]:
             now = self.rig.clock.now()
-            arrived = [
-                ReceivedReport(host_id=host, attempt_id=each, body=body, at=now)
+            incoming = [
+                IncomingReport(host_id=host, attempt_id=each, body=body, at=now)
                 for each, body in bodies.items()
             ]
-            return dict(zip(bodies, self.database.change(settle_batch, arrived), strict=True))
+            parsed = self.database.read(parse_reports, incoming)
+            answers = self.database.change(settle_batch, parsed)
+            return dict(zip(bodies, answers, strict=True))
 
         return await self._answered(settled)
 

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable
 
 from farm.api.context import Context
-from farm.services.agents.exchange import ExchangeResult, exchange, idle_answer, peek
+from farm.services.agents.answer import CallAnswer, no_news
 from farm.services.agents.heartbeats import ExchangeCall
+from farm.services.agents.loop_call import answer_again, answer_call
 from farm.wire.agents.protocol import ExchangeAnswer
 
 
@@ -13,7 +14,7 @@ async def answer_exchange(farm: Context, call: ExchangeCall) -> ExchangeAnswer:
     """The answer to a call, whatever is in it; raises like `exchange`."""
     ends_s = _deadline_s(call)
     with farm.held_exchanges.listening(call.host_id, call.session_id) as changed:
-        found = await _in_transaction(farm, exchange, call)
+        found = await _in_transaction(farm, answer_call, call)
         if not found.has_news:
             farm.heartbeats.remember(call)
         return await _hold_until_news(farm, call, found, changed, ends_s)
@@ -31,7 +32,7 @@ async def answer_if_idle(farm: Context, call: ExchangeCall) -> ExchangeAnswer | 
     with farm.held_exchanges.listening(call.host_id, call.session_id) as changed:
         if not await farm.heartbeats.notes(call):
             return None
-        found = idle_answer(call.said, farm.config.patience)
+        found = no_news(call.said, farm.config.patience)
         return await _hold_until_news(farm, call, found, changed, ends_s)
 
 
@@ -40,7 +41,7 @@ def _deadline_s(call: ExchangeCall) -> float:
 
 
 async def _hold_until_news(
-    farm: Context, call: ExchangeCall, found: ExchangeResult, changed: asyncio.Event, ends_s: float
+    farm: Context, call: ExchangeCall, found: CallAnswer, changed: asyncio.Event, ends_s: float
 ) -> ExchangeAnswer:
     while not (found.has_news or farm.held_exchanges.closed) and await _wait_for_change(changed, ends_s):
         if not farm.held_exchanges.is_latest(call.host_id, call.session_id, changed):
@@ -50,16 +51,16 @@ async def _hold_until_news(
     return found.answer
 
 
-async def _peek(farm: Context, call: ExchangeCall) -> ExchangeResult:
+async def _peek(farm: Context, call: ExchangeCall) -> CallAnswer:
     """What there is to say now to a call that was applied: mostly, still nothing."""
     if await farm.heartbeats.is_still_idle(call):
-        return idle_answer(call.said, farm.config.patience)
-    return await _in_transaction(farm, peek, call)
+        return no_news(call.said, farm.config.patience)
+    return await _in_transaction(farm, answer_again, call)
 
 
 async def _in_transaction(
-    farm: Context, service: Callable[..., ExchangeResult], call: ExchangeCall
-) -> ExchangeResult:
+    farm: Context, service: Callable[..., CallAnswer], call: ExchangeCall
+) -> CallAnswer:
     now, patience = farm.clock.now(), farm.config.patience
     return await farm.database.write_async(
         service, call.host_id, call.session_id, call.said, now=now, patience=patience

@@ -1,61 +1,72 @@
-"""Large reports are read on threads of their own, a few at a time, before their transactions begin."""
+"""Reports are parsed before their transactions begin; large ones on threads of their own, a few at a time."""
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 
+from farm.core.errors import FarmBusy
+from farm.core.results.report import IncomingReport, ParsedReport
 from farm.database.engine import Database
-from farm.services.results.evaluation import ReceivedReport
-from farm.services.results.preparse import LARGE_BYTES, find_parse_context, preparse
+from farm.services.results.preparse import LARGE_BYTES, parse, parse_reports, report_subjects
 
 #: Threads share one interpreter: more of them would only slow each other, and everybody else.
 _MAX_PARSERS = 2
-#: What waits to be read is in memory. A report beyond it is read in its transaction.
+#: What waits to be parsed is in memory; who sends more of it comes again.
 _MAX_PENDING_BYTES = 128 * 1024 * 1024
 _log = structlog.get_logger(__name__)
 
 
 class ReportParserPool:
-    """Reads what would keep a transaction open for seconds: megabytes of a driver's log."""
+    """Parses what would keep a transaction open: for seconds, where it is megabytes of a driver's log."""
 
     def __init__(self, database: Database, *, max_pending_bytes: int = _MAX_PENDING_BYTES) -> None:
-        """Nothing is read yet.
+        """Nothing is parsed yet.
 
         Args:
-            database: where the plans are by which reports are read.
-            max_pending_bytes: of all reports that are not read yet.
+            database: where the plans are by which reports are parsed.
+            max_pending_bytes: of all large reports that are not parsed yet; a single one may have more.
         """
         self._database = database
         self._max_pending_bytes = max_pending_bytes
         self._waiting_bytes = 0
         self._turns = asyncio.Semaphore(_MAX_PARSERS)
 
-    async def read(self, arrived: ReceivedReport) -> ReceivedReport:
-        """A report with what it says; as it came where it is small, or there is nothing to read it for.
+    async def parse(self, reports: Sequence[IncomingReport]) -> list[ParsedReport]:
+        """Parse reports, in their order.
 
         Raises:
-            FarmBusy: the database did not say in time what it is of.
+            FarmBusy: the database did not say in time what they are of, or too much waits to be parsed.
         """
-        size_bytes = len(arrived.body)
-        if size_bytes < LARGE_BYTES or self._waiting_bytes + size_bytes > self._max_pending_bytes:
-            return arrived
+        if all(len(report.body) < LARGE_BYTES for report in reports):
+            return await self._database.read_async(parse_reports, reports)
+        return [await self._parse_one(report) for report in reports]
+
+    async def _parse_one(self, report: IncomingReport) -> ParsedReport:
+        size_bytes = len(report.body)
+        if size_bytes < LARGE_BYTES:
+            (parsed,) = await self._database.read_async(parse_reports, [report])
+            return parsed
+        if self._waiting_bytes and self._waiting_bytes + size_bytes > self._max_pending_bytes:
+            raise FarmBusy(
+                "more waits to be parsed than the farm keeps in memory", hint="send it again in a moment"
+            )
         self._waiting_bytes += size_bytes
         try:
             async with self._turns:
-                return await self._read(arrived)
+                return await self._parse_large(report)
         finally:
             self._waiting_bytes -= size_bytes
 
-    async def _read(self, arrived: ReceivedReport) -> ReceivedReport:
-        subject = await self._database.read_async(find_parse_context, arrived)
-        if subject is None:
-            return arrived
+    async def _parse_large(self, report: IncomingReport) -> ParsedReport:
+        (subject,) = await self._database.read_async(report_subjects, [report])
         began_s = asyncio.get_running_loop().time()
-        read = await asyncio.to_thread(preparse, arrived, subject)
-        _log.info(
-            "large_report_read",
-            attempt_id=arrived.attempt_id,
-            size_bytes=len(arrived.body),
-            took_s=round(asyncio.get_running_loop().time() - began_s, 3),
-        )
-        return read
+        parsed = await asyncio.to_thread(parse, report, subject)
+        if subject is not None:
+            _log.info(
+                "large_report_read",
+                attempt_id=report.attempt_id,
+                size_bytes=len(report.body),
+                took_s=round(asyncio.get_running_loop().time() - began_s, 3),
+            )
+        return parsed

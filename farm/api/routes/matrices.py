@@ -6,13 +6,14 @@ from fastapi import APIRouter, Header, Query
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Submitter, Viewer
+from farm.api.submission import submit
 from farm.core.base.idempotency_key import idempotency_key
 from farm.core.base.ids import CellId, JobId, MatrixId
 from farm.services.matrices.cancel import CancelProgress, cancel_chunk
 from farm.services.matrices.idempotency import find_submitted_matrix
 from farm.services.matrices.plan import plan_matrix
-from farm.services.matrices.rerun import prepare_rerun, queue_rerun
-from farm.services.matrices.submit import prepare_matrix, queue_prepared
+from farm.services.matrices.rerun import prepare_rerun
+from farm.services.matrices.submit import prepare_matrix
 from farm.services.matrices.views import (
     list_cell_views,
     list_job_views,
@@ -59,11 +60,8 @@ async def post_matrix(
     matrix_id = await farm.database.read_async(find_submitted_matrix, request, actor=caller.actor)
     now = farm.clock.now()
     if matrix_id is None:
-        ready = await farm.database.read_async(prepare_matrix, matrix_spec(submission.spec))
-        matrix_id = await farm.database.change_async(
-            queue_prepared, ready, request=request, now=now, actor=caller.actor
-        )
-        farm.to_expand.set()
+        spec = matrix_spec(submission.spec)
+        matrix_id = await submit(farm, prepare_matrix, spec, request=request, actor=caller.actor)
     return await farm.database.read_async(matrix_view, matrix_id, now=now)
 
 
@@ -114,11 +112,9 @@ async def post_rerun(
     again = await farm.database.read_async(find_submitted_matrix, request, actor=caller.actor)
     now = farm.clock.now()
     if again is None:
-        ready = await farm.database.read_async(prepare_rerun, whose, failed=failed)
-        again = await farm.database.change_async(
-            queue_rerun, whose, ready, failed=failed, request=request, now=now, actor=caller.actor
+        again = await submit(
+            farm, prepare_rerun, whose, failed=failed, rerun_of=whose, request=request, actor=caller.actor
         )
-        farm.to_expand.set()
     return await farm.database.read_async(matrix_view, again, now=now)
 
 

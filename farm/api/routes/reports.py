@@ -7,8 +7,8 @@ from farm.api.http.problems import problem_of
 from farm.api.http.request_bodies import receive_body
 from farm.core.base.ids import AttemptId, HostId
 from farm.core.errors import Forbidden, InputTooLarge
+from farm.core.results.report import IncomingReport
 from farm.services.access.refused_requests import record_refusal
-from farm.services.results.evaluation import ReceivedReport
 from farm.wire.agents.protocol import ReportAnswer
 from farm.wire.agents.report_batch import ReportOutcome, ReportOutcomes, unpack_reports
 from farm.wire.base import Count
@@ -50,10 +50,10 @@ async def _settle(
 ) -> list[ReportAnswer | BaseException]:
     """The answers to reports; of refusals that somebody should know of, the log is told."""
     now = farm.clock.now()
-    came = [
-        ReceivedReport(host_id=host, attempt_id=attempt_id, body=body, at=now) for attempt_id, body in reports
+    incoming = [
+        IncomingReport(host_id=host, attempt_id=attempt_id, body=body, at=now) for attempt_id, body in reports
     ]
-    answers = await farm.reports.ask([await farm.report_parsers.read(each) for each in came])
+    answers = await farm.reports.ask(await farm.report_parser.parse(incoming))
     for answer in answers:
         if isinstance(answer, Forbidden):
             await farm.database.write_async(record_refusal, host, answer.message, now=farm.clock.now())

@@ -1,15 +1,46 @@
 """When a phone stops being trusted."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from farm.core.base.ids import AttemptId, DeviceId, HostId, JobId
 from farm.core.errors import Blame
+from farm.core.jobs.job import JobKind
 
 #: Failures blamed on the device, among its last five attempts, that make it suspect.
 SUSPICIOUS_FAILURES = 3
 #: A phone that began to start so often, over so long, and never came up, will not come up by itself.
 BOOT_LOOP_CYCLES = 3
 BOOT_LOOP_AFTER = timedelta(minutes=5)
+#: How many of a device's last attempts its health depends on.
+RECENT_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastOutcome:
+    """An ended attempt on a device, as far as the health of the device is concerned."""
+
+    attempt_id: AttemptId
+    job_id: JobId
+    kind: JobKind
+    fence: int
+    blame: Blame | None
+    code: str | None
+    #: What its job ended with; None while that is open, or where it ended well.
+    job_code: str | None
+    host_id: HostId
+    claimed_at: datetime
+    finished_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthChange:
+    """A change of a device's health, as its event tells it."""
+
+    device_id: DeviceId
+    at: datetime
+    before: str | None
 
 
 def is_suspicious(recent: Sequence[Blame | None]) -> bool:

@@ -4,12 +4,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from farm.core.base.ids import DeviceId
+from farm.core.base.ids import DeviceId, HostId
 from farm.core.checks.reference_run import REFERENCE_CODES
 from farm.core.devices.device import Presence
 from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import AdbdRestarted, Blame, DeviceRebooted
 
+#: What an attempt ended with that was blamed on its phone before its host was seen to be behind it.
+HOST_INCIDENT = "host.incident"
 #: Trouble of several phones within this time is one thing.
 WINDOW = timedelta(seconds=60)
 #: One phone alone tells nothing of its host.
@@ -24,6 +26,19 @@ _DEVICE_CAUSED_CODES = frozenset({DeviceRebooted.code, AdbdRestarted.code}) | RE
 
 #: What an agent says of its host as a whole lasts while it says so, and is about none of the phones.
 REPORTED_BY_AGENTS = (IncidentKind.PRESSURE, IncidentKind.USB_FULL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """An incident of a host, as it is stored."""
+
+    incident_id: int
+    host_id: HostId
+    kind: IncidentKind
+    began_at: datetime
+    ended_at: datetime | None
+    devices: tuple[DeviceId, ...]
+    cause: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import takewhile
 
-from farm.core.base.ids import DeviceId
+from farm.core.base.ids import DeviceId, Digest, FactsId, JobId
 from farm.core.checks.reference_range import (
     DRIFT_FACTOR,
     Drift,
@@ -15,15 +15,10 @@ from farm.core.checks.reference_range import (
     learn_reference_range,
     measure_drift,
 )
-from farm.core.devices.condition import Condition, Gates, closed_gates
-from farm.core.devices.device import DeviceFacts, Health
+from farm.core.devices.device import Health
 
-#: What a phone must be like for its golden run to be judged, and to teach. Full storage slows nothing.
-REFERENCE_GATES = Gates(max_skin_c=38.0, min_battery_pct=20, max_battery_c=40.0, min_storage_bytes=0)
 #: How often in a row a phone that was out of its band may be unfit for the check that decides.
 MAX_UNFIT = 6
-#: Of a golden run that is not bound to cores.
-ANY_CORES = "any"
 #: When a phone that was out of its band, or unfit to be judged, is tried again: it may have cooled by then.
 COOLDOWN = timedelta(minutes=10)
 
@@ -57,43 +52,48 @@ REFERENCE_CODES = frozenset(map(check_code, (*OUT_OF_RANGE, ReferenceVerdict.UNF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceRun:
+    """A golden run's row."""
+
+    job_id: JobId
+    device_id: DeviceId
+    reference_key: str
+    facts_id: FactsId | None
+    program_digest: Digest
+    value_ns: float
+    verdict: ReferenceVerdict
+    #: Why it cannot be judged, in words; exactly where its verdict is `unfit`.
+    unfit_reasons: str | None = None
+    measured_at: datetime
+
+    @property
+    def past(self) -> ReferenceSample:
+        """As bands are learned from it."""
+        was_out_of_range = self.verdict in OUT_OF_RANGE
+        return ReferenceSample(
+            phone=self.device_id,
+            value_ns=self.value_ns,
+            at=self.measured_at,
+            was_out_of_range=was_out_of_range,
+        )
+
+
+def verdicts_in_band(runs: Sequence[ReferenceRun]) -> list[ReferenceVerdict]:
+    """Return the verdicts of the newest run and those before it that were judged by the same band."""
+    if not runs:
+        return []
+    newest = runs[0]
+    same = (newest.reference_key, newest.program_digest)
+    return [run.verdict for run in runs if (run.reference_key, run.program_digest) == same]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceAssessment:
     """A verdict, and the figures behind it in words."""
 
     verdict: ReferenceVerdict
     words: str
     reference_range: ReferenceRange | None = None
-
-
-def unfit_reasons(
-    before: Condition | None, after: Condition | None, facts: DeviceFacts | None
-) -> tuple[str, ...]:
-    """Why a golden run says nothing; empty when it does. What the phone does not report is no reason."""
-    looks = {"before": before, "after": after}
-    said = [
-        f"{when}: {reason}"
-        for when, look in looks.items()
-        if look is not None
-        for reason in (*closed_gates(look, REFERENCE_GATES), *_load_reasons(look, facts))
-    ]
-    if before is not None and after is not None and before.plugged != after.plugged:
-        said.append(f"its charger changed from {before.plugged} to {after.plugged}")
-    return tuple(said)
-
-
-def reference_key(facts: DeviceFacts, host: str, cores: str) -> str:
-    """Phones of one key are compared: of one model, chip and build. Virtual phones are their host's CPU.
-
-    So are `cores`, that a run was bound to: a phone that switches its fastest off now and then is not slow.
-    """
-    chip, build = facts.soc or "unknown chip", facts.build_fingerprint or "unknown build"
-    kind = f"virtual phone on {host}" if facts.virtual else f"{facts.device_model} / {chip} / {build}"
-    return kind if cores == ANY_CORES else f"{kind} / {cores}"
-
-
-def own_reference_key(kind: str, device_id: DeviceId, accepted_at: datetime) -> str:
-    """The band of a phone whose level an operator accepted: it is its own kind since then."""
-    return f"{kind} / {device_id} since {accepted_at:%Y-%m-%dT%H:%M:%S.%f}"
 
 
 def assess_reference_run(
@@ -164,15 +164,6 @@ def _drift_text(trend: Drift) -> str:
         f"it gets slower: {_ms(trend.recent_ns)} in its last {trend.recent_runs} runs,"
         f" {_ms(trend.past_ns)} in {trend.past_runs} runs until a week ago, {slower:.0f} % more"
     )
-
-
-def _load_reasons(look: Condition, facts: DeviceFacts | None) -> list[str]:
-    """A virtual phone shares its cores with all that its machine does; Android's load counts waiting, too."""
-    if facts is None or not facts.virtual or look.load_1m is None or not facts.cores:
-        return []
-    if look.load_1m <= facts.cores:
-        return []
-    return [f"a load of {look.load_1m:.1f} on {facts.cores} cores"]
 
 
 def _ms(value_ns: float) -> str:

@@ -4,6 +4,11 @@ from collections.abc import Sequence
 
 from farm.core.errors.base import Blame, FarmError
 
+#: Where a host asks for what is another's.
+CREDENTIAL_IN_USE_HINT = (
+    "when nobody restored a database or copied a folder, somebody uses this host's credential"
+)
+
 
 class InvalidInput(FarmError):
     """What was asked for makes no sense as written."""

@@ -1,6 +1,13 @@
-"""The states of an attempt, as data. A live attempt row is the lease of its device."""
+"""An attempt, and its states as data. A live attempt row is the lease of its device."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+
+from farm.core.base.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, SessionId
+from farm.core.errors import Blame
+from farm.core.runs.measurement import Outcome
+from farm.core.runs.plan import RunPlan
 
 
 class AttemptState(StrEnum):
@@ -69,3 +76,38 @@ def advance(state: AttemptState, event: AttemptEvent) -> AttemptState | None:
 def source_states(event: AttemptEvent) -> list[AttemptState]:
     """The states an event can happen in."""
     return [state for state, happening in TRANSITIONS if happening is event]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptOutcome:
+    """How an attempt or a job ended. `blame` is None when it ended well, or when nothing ran."""
+
+    outcome: Outcome
+    blame: Blame | None = None
+    code: str | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """An attempt of a job on a device, as it is stored."""
+
+    attempt_id: AttemptId
+    job_id: JobId
+    device_id: DeviceId
+    host_id: HostId
+    session_id: SessionId
+    facts_id: FactsId | None
+    fence: int
+    cpu_domain: str | None
+    state: AttemptState
+    outcome: Outcome | None
+    blame: Blame | None
+    code: str | None
+    message: str | None
+    plan: RunPlan
+    #: Before the run, in its agent's words.
+    waiting_for: str | None
+    report_digest: Digest | None
+    claimed_at: datetime
+    finished_at: datetime | None

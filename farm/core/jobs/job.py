@@ -1,6 +1,11 @@
-"""The states of a job, as data."""
+"""A job, and its states as data."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+
+from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
+from farm.core.runs.measurement import Outcome
 
 
 class JobState(StrEnum):
@@ -52,3 +57,25 @@ def advance(state: JobState, event: JobEvent) -> JobState | None:
 def source_states(event: JobEvent) -> list[JobState]:
     """The states an event can happen in."""
     return [state for state, happening in TRANSITIONS if happening is event]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job, as it is stored."""
+
+    job_id: JobId
+    kind: JobKind
+    device_id: DeviceId
+    matrix_id: MatrixId | None
+    cell_id: CellId | None
+    round: int
+    repeat: int
+    priority: int
+    turn: int
+    state: JobState
+    outcome: Outcome | None
+    code: str | None
+    message: str | None
+    attempt_id: AttemptId | None
+    created_at: datetime
+    finished_at: datetime | None

@@ -30,7 +30,9 @@ RETRY_BUDGETS: dict[RetryBudget, int] = {
     RetryBudget.HOST_LOST: 3,
     RetryBudget.TROUBLE: 3,
 }
-_HOST_LOST = frozenset({"host.lost", "host.device_moved", "host.retired"})
+#: What an attempt is lost by whose phone was carried away.
+MOVED = "host.device_moved"
+_HOST_LOST = frozenset({"host.lost", MOVED, "host.retired"})
 MAX_ATTEMPTS = 6
 #: Give-backs cost no attempt; this many say that the phone will never be ready for the job.
 MAX_RETURNS = 20

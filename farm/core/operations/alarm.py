@@ -56,6 +56,8 @@ class AlarmRules:
     work_after: timedelta = timedelta(hours=2)
 
 
+#: What a person cleared is not raised again for so long, though it lasts: they know.
+QUIET_AFTER_ACKNOWLEDGED = timedelta(days=1)
 #: What one alarm at a time is open of.
 AlarmKey = tuple[AlarmKind, AlarmSubject, str]
 

@@ -1,1 +1,1 @@
-"""Series, pairing, speedups and what they rest on."""
+"""What is made of reports: measurements, series, speedups."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from farm.core.checks.reference_run import ANY_CORES
+from farm.core.checks.reference_fitness import ANY_CORES
 from farm.core.devices.condition import Gates
 from farm.core.errors import Blame
 from farm.core.runs.evidence import Evidence

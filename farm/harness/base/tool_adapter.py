@@ -8,7 +8,8 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.bundle import command_words, plan_files
 from farm.core.runs.plan import DiagnosticPass, PlanFile, RunPlan
-from farm.harness.base.adapter import Flag, RunRequest, model_file
+from farm.harness.base.adapter import RunRequest, model_file
+from farm.harness.base.options import Flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,41 +1,30 @@
 """The adapter of every program that brings its own definition."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from farm.core.models.variant import Format, Manifest
+from farm.core.models.variant import Format
 from farm.core.programs.bundle import command_words, plan_files
 from farm.core.programs.definition import Definition
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan
-from farm.harness.base.adapter import Flag, RunRequest, model_file
+from farm.harness.base.adapter import RunRequest, model_file
+from farm.harness.base.options import GenericOptions
 from farm.harness.generic.command import argument_words
 from farm.harness.generic.result import clock_covers, read_output
 
 
-class GenericHarness:
+class GenericHarness(GenericOptions):
     """Calls a program as its definition says, and reads what it prints at the places the definition names."""
 
     parser_version: int = 4
 
     def __init__(self, definition: Definition) -> None:
+        super().__init__(definition)
         self.definition = definition
-        self.name: str = definition.name
-        self.flags: Mapping[str, Flag] = {
-            name: Flag(default=flag.default, help=flag.help, minimum=flag.minimum)
-            for name, flag in definition.flags.items()
-        }
-        self.needs_model: bool = definition.needs_model
         self.flags_are_words: bool = False
         self.formats: Sequence[Format] = ()
-        self.backends: Sequence[str] = tuple(definition.backends)
         self.clock_covers: str = clock_covers(definition)
-
-    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run on the backend; None when it can."""
-        if backend in self.backends:
-            return None
-        return f"the definition of {self.name} has no backend {backend!r}: it has {', '.join(self.backends)}"
 
     def plan(self, request: RunRequest) -> RunPlan:
         """The command of the definition."""

@@ -8,7 +8,8 @@ from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.accelerators import accelerator_of
-from farm.harness.base.adapter import Flag, RunRequest
+from farm.harness.base.adapter import RunRequest
+from farm.harness.base.options import Flag
 from farm.harness.base.tool_adapter import (
     count_setting,
     find_unsupported_reason,

@@ -9,7 +9,8 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.placement import Placement
 from farm.core.runs.plan import RunPlan
-from farm.harness.base.adapter import Flag, RunRequest
+from farm.harness.base.adapter import RunRequest
+from farm.harness.base.options import Flag
 from farm.harness.base.placement_probe import NNAPI, placement_of_pass, placement_pass
 from farm.harness.base.tool_adapter import (
     ToolPass,

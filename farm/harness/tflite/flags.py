@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from farm.core.base.setting_values import SettingValue
-from farm.harness.base.adapter import Flag
+from farm.harness.base.options import Flag
 
 FLAGS: Mapping[str, Flag] = MappingProxyType(
     {

@@ -9,7 +9,8 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, ActualBackend, Placement
 from farm.core.runs.plan import RunPlan
-from farm.harness.base.adapter import Flag, RunRequest
+from farm.harness.base.adapter import RunRequest
+from farm.harness.base.options import Flag
 from farm.harness.base.tool_adapter import find_unsupported_reason, flag_text, tool_plan
 from farm.harness.failures.classification import classify, unreadable_failure
 from farm.harness.torch.output import LastLine, disagreement, last_lines, observer_values_ns

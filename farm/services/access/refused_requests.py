@@ -1,18 +1,12 @@
 """Who asked for what is not theirs: kept for whoever looks after the farm, and bounded."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import HostId
+from farm.core.base.ids import DeviceId, HostId
 from farm.core.operations.event import DeviceEvent, EventKind, EventSubject, FarmEvent
-from farm.store.devices.devices import Device
 from farm.store.operations.events import last_event_at, record_event
-
-FOREIGN_CREDENTIAL_HINT = (
-    "when nobody restored a database or copied a folder, somebody uses this host's credential"
-)
 
 #: However often a host asks, the log tells of it once in so long: a flood of requests is none of rows.
 RECORD_EVERY = timedelta(minutes=1)
@@ -39,24 +33,12 @@ def record_caller_refusal(connection: Connection, actor: str, cause: str, *, now
     )
 
 
-def record_second_claim(connection: Connection, device: Device, host_id: HostId, *, now: datetime) -> None:
-    """Record that a host has a phone online that is online at another one, and stays there (I21)."""
-    cause = f"host {host_id} has it online, too: it stays with {device.host_id}"
-    kind = DeviceEvent.CLAIM_REFUSED
-    _record_throttled(
-        connection, kind, EventSubject.DEVICE, device.device_id, cause, actor=f"agent:{host_id}", now=now
-    )
-
-
-def record_ambiguous_serial(
-    connection: Connection, device: Device, claimants: Sequence[str], host_id: HostId, *, now: datetime
+def record_refused_claim(
+    connection: Connection, device_id: DeviceId, cause: str, host_id: HostId, *, now: datetime
 ) -> None:
-    """Record that a host has several phones of one name, and that none of them is used."""
-    cause = f"host {host_id} has several phones that say they are this one: {', '.join(claimants)}"
-    kind = DeviceEvent.CLAIM_REFUSED
-    _record_throttled(
-        connection, kind, EventSubject.DEVICE, device.device_id, cause, actor=f"agent:{host_id}", now=now
-    )
+    """Record that a host does not get a device that it reports (I21)."""
+    kind, actor = DeviceEvent.CLAIM_REFUSED, f"agent:{host_id}"
+    _record_throttled(connection, kind, EventSubject.DEVICE, device_id, cause, actor=actor, now=now)
 
 
 def _record_throttled(

@@ -1,1 +1,1 @@
-"""What agents report and are told: sessions and exchanges."""
+"""What agents say to the farm, and what the farm answers."""

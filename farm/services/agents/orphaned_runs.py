@@ -5,11 +5,10 @@ from collections.abc import Collection, Sequence
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, HostId
-from farm.core.jobs.attempt import AttemptState
+from farm.core.jobs.attempt import Attempt, AttemptState
 from farm.core.jobs.job import JobState
 from farm.store.devices import devices
 from farm.store.jobs import attempts, jobs
-from farm.store.jobs.attempts import Attempt
 from farm.wire.agents.protocol import AttemptReport
 
 #: A run that has begun; what was only being prepared is begun anew at less cost.

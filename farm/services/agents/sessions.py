@@ -6,16 +6,16 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
 from farm.core.devices.host_state import SessionState
-from farm.core.jobs.attempt import AttemptState
+from farm.core.jobs.attempt import Attempt, AttemptState
 from farm.database.notifications import notify_hosts
 from farm.services.access.enrollment import check_wire_version
-from farm.services.agents.fencing import apply_reported_fences
+from farm.services.agents.apply import apply
 from farm.services.agents.orphaned_runs import orphaned_runs
-from farm.services.agents.phases import record_phase
+from farm.services.agents.reconcile import progress, raised_fences
 from farm.services.jobs.termination import finish_cancelled_attempt, lose_attempt, return_attempt
+from farm.store.devices import devices
 from farm.store.hosts import hosts
 from farm.store.jobs import attempts
-from farm.store.jobs.attempts import Attempt
 from farm.store.operations import database_epochs
 from farm.store.operations.database_epochs import DatabaseEpoch
 from farm.store.results.missing_reports import missing_reports
@@ -40,7 +40,8 @@ def open_session(
     """
     check_wire_version(opening.wire_version)
     epoch = database_epochs.current_epoch(connection)
-    apply_reported_fences(connection, host_id, opening.attempts, now=now)
+    known = devices.list_devices(connection, host_id=host_id)
+    apply(connection, host_id, raised_fences(known, opening.attempts), now=now)
     older = hosts.current_session(connection, host_id)
     owned = attempts.live_attempts(connection, older.session_id) if older else []
     if all(attempt.cpu_domain is None for attempt in owned):
@@ -70,7 +71,7 @@ def open_session(
         if attempt.attempt_id in adopted:
             attempts.transfer_attempt(connection, attempt, session.session_id)
             # At once: a grant that looks unstarted would be taken back.
-            record_phase(connection, attempt, journal[attempt.attempt_id], now=now)
+            apply(connection, host_id, progress(attempt, journal[attempt.attempt_id]), now=now)
         else:
             _end(connection, attempt, epoch, cancelled=attempt.attempt_id in unwanted, now=now)
     wanted = adopted | {attempt.attempt_id for attempt in lost}

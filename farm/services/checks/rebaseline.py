@@ -5,6 +5,7 @@ from shlex import quote
 
 from sqlalchemy.engine import Connection
 
+from farm.core.checks.reference_run import ReferenceRun
 from farm.core.devices.device import Admin, Health
 from farm.core.errors import Conflict
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
@@ -13,7 +14,6 @@ from farm.services.devices.admin import device_change
 from farm.services.devices.views import device_named
 from farm.services.operations.alarms import clear_alarm
 from farm.store.checks import reference_runs
-from farm.store.checks.reference_runs import ReferenceRun
 from farm.store.devices import devices
 from farm.store.devices import transitions as device_transitions
 from farm.store.devices.devices import Device

@@ -14,7 +14,7 @@ from farm.core.errors import InvalidInput, NotFound
 from farm.core.jobs.pending_reasons import StateOrigin
 from farm.services.devices.blocked_since import blocked_since
 from farm.store.devices import capacity as device_capacity
-from farm.store.devices import devices, pending_cleanups
+from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.upkeep import device_actions
 from farm.wire.documents.devices import DeviceView
@@ -79,8 +79,7 @@ def load_of(connection: Connection) -> Load:
 
 def cpus_in_use(connection: Connection) -> set[str]:
     """CPU domains on which a run is alive, or may have left something alive, or an errand is to be done."""
-    left = device_capacity.busy_cpus(connection) | pending_cleanups.uncleaned_cpus(connection)
-    return left | device_actions.cpus_to_keep_idle(connection)
+    return device_capacity.unquiet_cpus(connection) | device_actions.cpus_to_keep_idle(connection)
 
 
 def waiting_reasons(connection: Connection) -> dict[DeviceId, tuple[str, ...]]:

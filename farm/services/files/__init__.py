@@ -1,1 +1,1 @@
-"""Artifacts, variants, programs, and how long they are kept."""
+"""Models, variants and programs: what the farm keeps to run on devices."""

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
+from farm.core.checks.incident import Incident
 from farm.core.devices.device import Blocker, blockers
 from farm.core.devices.host_state import HostEvent, HostState
 from farm.core.errors import NotFound
+from farm.core.jobs.attempt import Attempt
 from farm.services.devices.views import Load, device_view, load_of
 from farm.store.checks import incidents
-from farm.store.checks.incidents import Incident
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device
 from farm.store.hosts import transitions as host_transitions
 from farm.store.hosts.transitions import Host
 from farm.store.jobs import attempts
-from farm.store.jobs.attempts import Attempt
 from farm.store.operations.event_history import last_events
 from farm.wire.documents.devices import EventView
 from farm.wire.documents.hosts import HostDetail, HostView, IncidentView, RunningAttemptView

@@ -12,6 +12,7 @@ from farm.core.base.ids import DeviceId, HostId, SessionId
 from farm.core.devices.condition import Gates
 from farm.core.devices.controls import Controls
 from farm.core.devices.device import blockers
+from farm.core.jobs.job import Job
 from farm.core.runs.plan import RunPlan
 from farm.harness.base import device_check
 from farm.harness.base.adapter import RunRequest
@@ -26,7 +27,6 @@ from farm.store.files.artifacts import mark_used
 from farm.store.jobs import attempts, jobs
 from farm.store.jobs.attempts import NewAttempt
 from farm.store.jobs.context import JobContext, job_contexts
-from farm.store.jobs.jobs import Job
 from farm.store.jobs.queues import queue_heads, queued_checks
 
 _CONTROLS = TypeAdapter(Controls)

@@ -7,12 +7,11 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.core.jobs.attempt import AttemptState
+from farm.core.jobs.attempt import Attempt, AttemptState
 from farm.core.jobs.deferral import JOB_DEFERRED, deferral_pause, deferral_reason
+from farm.core.jobs.job import Job
 from farm.core.jobs.pending_reasons import PendingReason, StateOrigin
 from farm.store.jobs import attempts
-from farm.store.jobs.attempts import Attempt
-from farm.store.jobs.jobs import Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

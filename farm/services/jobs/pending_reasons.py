@@ -9,8 +9,8 @@ from farm.core.base.ids import JobId, MatrixId
 from farm.core.devices.device import Blocker, blockers
 from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import NotFound
-from farm.core.jobs.attempt import AttemptState
-from farm.core.jobs.job import JobKind, JobState
+from farm.core.jobs.attempt import Attempt, AttemptState
+from farm.core.jobs.job import Job, JobKind, JobState
 from farm.core.jobs.pending_reasons import (
     DeviceRef,
     LiveAttempt,
@@ -32,8 +32,6 @@ from farm.store.devices.devices import Device
 from farm.store.hosts import hosts
 from farm.store.jobs import attempts, jobs
 from farm.store.jobs import positions as queue_positions
-from farm.store.jobs.attempts import Attempt
-from farm.store.jobs.jobs import Job
 from farm.store.jobs.positions import OpenJobs
 from farm.store.matrices import lazy_expansion
 from farm.store.operations.event_history import last_events

@@ -1,34 +1,20 @@
 """How an attempt ends without a report, and what becomes of its job then."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.errors import Blame
-from farm.core.jobs.attempt import AttemptEvent, AttemptState
+from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptOutcome, AttemptState
 from farm.core.jobs.deferral import JOB_DEFERRED
-from farm.core.jobs.job import JobEvent, JobKind
-from farm.core.jobs.poison_job import POISON_JOB
-from farm.core.jobs.retry import MAX_RETURNS, may_retry
+from farm.core.jobs.job import Job, JobEvent
+from farm.core.jobs.poison_job import poisoned_devices
+from farm.core.jobs.retry import MAX_RETURNS
+from farm.core.results.consequences import end_of_job, job_ends, poison_job_ends
 from farm.core.runs.measurement import Outcome
-from farm.services.checks.checks import apply_check_outcome
-from farm.services.jobs import poison_jobs
 from farm.store.jobs import attempts, jobs
-from farm.store.jobs.attempts import Attempt
-from farm.store.jobs.jobs import Job
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptOutcome:
-    """How an attempt or a job ended. `blame` is None when it ended well, or when nothing ran."""
-
-    outcome: Outcome
-    blame: Blame | None = None
-    code: str | None = None
-    message: str = ""
+from farm.store.results.consequences import write_consequences
+from farm.store.results.report_context import job_context
 
 
 def return_attempt(
@@ -57,14 +43,15 @@ def return_attempt(
     if not moved or job is None or job.attempt_id != attempt.attempt_id:
         return moved
     given_back = attempts.count_attempts(connection, job.job_id, AttemptState.RETURNED)
-    if killed := poison_jobs.find_lost_devices(connection, job):
-        _finish_poison_job(connection, job, killed, now=now, actor=actor)
+    known = job_context(connection, job)
+    if killed := poisoned_devices(known.losses):
+        write_consequences(connection, poison_job_ends(known, job, killed, now=now, actor=actor))
     elif given_back < MAX_RETURNS:
         jobs.move_job(connection, job, JobEvent.REQUEUED, now=now, actor=actor, cause=reason)
     else:
         message = f"put off {given_back} times, last because {reason}"
-        ending = AttemptOutcome(outcome=Outcome.INCONCLUSIVE, code=JOB_DEFERRED, message=message)
-        finish_job(connection, job, ending, now=now, actor=actor)
+        outcome = AttemptOutcome(outcome=Outcome.INCONCLUSIVE, code=JOB_DEFERRED, message=message)
+        write_consequences(connection, job_ends(job, outcome, now=now, actor=actor))
     return moved
 
 
@@ -105,58 +92,11 @@ def finish_cancelled_attempt(
 
 
 def retry_or_finish(
-    connection: Connection, job: Job, ending: AttemptOutcome, *, now: datetime, actor: str
+    connection: Connection, job: Job, outcome: AttemptOutcome, *, now: datetime, actor: str
 ) -> None:
     """Queue a job again after an inconclusive attempt, or finish it when its budget is used up.
 
     What has made two phones go away is not tried on a third one.
     """
-    if killed := poison_jobs.find_lost_devices(connection, job):
-        _finish_poison_job(connection, job, killed, now=now, actor=actor)
-    elif may_retry(attempts.past_attempts(connection, job.job_id)):
-        jobs.move_job(connection, job, JobEvent.REQUEUED, now=now, actor=actor, cause=ending.message)
-    else:
-        finish_job(connection, job, ending, now=now, actor=actor)
-
-
-def _finish_poison_job(
-    connection: Connection, job: Job, killed: Sequence[DeviceId], *, now: datetime, actor: str
-) -> None:
-    ending = _poison_outcome(killed)
-    finish_job(connection, job, ending, now=now, actor=actor)
-    for job_id in poison_jobs.other_queued_jobs(connection, job):
-        other = jobs.find_job(connection, job_id)
-        if other is not None:
-            finish_job(connection, other, ending, now=now, actor=actor)
-    poison_jobs.check_lost_devices(connection, killed, now=now)
-
-
-def _poison_outcome(killed: Sequence[DeviceId]) -> AttemptOutcome:
-    message = poison_jobs.poison_message(killed)
-    return AttemptOutcome(outcome=Outcome.FAILED, blame=Blame.VARIANT, code=POISON_JOB, message=message)
-
-
-def end_queued_poison_jobs(connection: Connection, matrix_id: MatrixId, *, now: datetime) -> None:
-    """End what was queued of work that is known to make phones go away, before it reaches the next."""
-    for job in poison_jobs.queued_poison_jobs(connection, matrix_id):
-        if killed := poison_jobs.find_lost_devices(connection, job):
-            finish_job(connection, job, _poison_outcome(killed), now=now, actor="farm")
-
-
-def finish_job(
-    connection: Connection, job: Job, ending: AttemptOutcome, *, now: datetime, actor: str
-) -> None:
-    """End a job for good; the end of a check is the phone's health."""
-    finished = jobs.move_job(
-        connection,
-        job,
-        JobEvent.FINISHED,
-        now=now,
-        actor=actor,
-        cause=ending.outcome if ending.code is None else f"{ending.outcome}: {ending.code}",
-        values={"outcome": ending.outcome, "code": ending.code, "message": ending.message or None},
-    )
-    if finished and job.kind is JobKind.CHECK:
-        apply_check_outcome(
-            connection, job.device_id, ending.outcome, ending.blame, now=now, cause=ending.message
-        )
+    known = job_context(connection, job)
+    write_consequences(connection, end_of_job(known, job, outcome, now=now, actor=actor))

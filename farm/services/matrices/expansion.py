@@ -1,18 +1,17 @@
 """What a matrix comes to on this farm as it is now; nothing is stored."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.core.devices.device import Admin
 from farm.core.devices.selector import KnownDevice
 from farm.core.matrices.expansion import expand
 from farm.core.matrices.matrix import Expansion, KnownHarness, KnownVariant, MatrixPlan, varying_axes
 from farm.core.programs.selection import select_abi
-from farm.services.files.adapters import get_known_harness
-from farm.store.devices import devices
+from farm.services.files.harness_options import expired_abis, known_harness
+from farm.store.devices.facts import known_devices
 from farm.store.files import variants as variant_store
 from farm.store.files.artifacts import expired_at_by_digest
 from farm.store.files.programs import Program, current_programs
@@ -29,8 +28,6 @@ class ExpansionInputs:
     programs: Mapping[str, Program]
     #: ABIs for whose program a file is gone.
     expired: frozenset[str]
-    #: Follows from its programs, with functions that are never equal.
-    harness: KnownHarness = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +38,10 @@ class MatrixExpansion:
     plan: MatrixPlan
     expansion: Expansion
     inputs: ExpansionInputs
+    #: What the cells run.
+    harness: KnownHarness
     #: The axes by which cells are told from each other: of the whole matrix, whatever part of it is run.
     varying: frozenset[str]
-
-    @property
-    def harness(self) -> KnownHarness:
-        """What the cells run."""
-        return self.inputs.harness
 
     @property
     def devices(self) -> Sequence[KnownDevice]:
@@ -74,27 +68,27 @@ def expand_matrix(connection: Connection, spec: MatrixSpec) -> MatrixExpansion:
         SelectorEmpty: a selector fits no device.
     """
     plan = spec.plan()
-    inputs = expansion_inputs(connection, plan.harness)
-    expansion = expand(plan, variants=inputs.variants, harness=inputs.harness, devices=inputs.devices)
+    harness, inputs = known_harness(connection, plan.harness), expansion_inputs(connection, plan.harness)
+    expansion = expand(plan, variants=inputs.variants, harness=harness, devices=inputs.devices)
     keys = [slot.key for slot in expansion.slots] + [cell.key for cell in expansion.rejected]
     return MatrixExpansion(
-        spec=spec, plan=plan, expansion=expansion, inputs=inputs, varying=varying_axes(keys)
+        spec=spec,
+        plan=plan,
+        expansion=expansion,
+        inputs=inputs,
+        harness=harness,
+        varying=varying_axes(keys),
     )
 
 
 def expansion_inputs(connection: Connection, harness: str) -> ExpansionInputs:
-    """What matrices of a harness are expanded over now.
-
-    Raises:
-        MatrixInvalid: there is no such harness.
-    """
-    known = get_known_harness(connection, harness)
+    """What matrices of a harness are expanded over now."""
+    programs = current_programs(connection, harness)
     return ExpansionInputs(
-        devices=_known_devices(connection),
+        devices=known_devices(connection),
         variants=_known_variants(connection),
-        programs=current_programs(connection, harness),
-        expired=known.expired,
-        harness=known,
+        programs=programs,
+        expired=expired_abis(connection, programs),
     )
 
 
@@ -107,19 +101,4 @@ def _known_variants(connection: Connection) -> list[KnownVariant]:
             expired=variant.manifest.digest in expired,
         )
         for variant in variant_store.list_variants(connection)
-    ]
-
-
-def _known_devices(connection: Connection) -> list[KnownDevice]:
-    return [
-        KnownDevice(
-            device_id=device.device_id,
-            host=device.host_id,
-            facts=device.facts,
-            label=device.label,
-            tags=device.tags,
-            unit=device.unit,
-        )
-        for device in devices.list_devices(connection)
-        if device.facts is not None and device.admin is not Admin.RETIRED
     ]

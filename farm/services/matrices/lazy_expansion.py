@@ -14,15 +14,18 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.jobs.fair_share import round_virtual_time
+from farm.core.jobs.poison_job import poisoned_devices
 from farm.core.matrices.job_template import DeviceExpansion, JobTemplate
+from farm.core.results.consequences import poison_outcome
+from farm.core.results.effects import EndJob
 from farm.database.notifications import notify_hosts_of_devices
-from farm.services.jobs.termination import end_queued_poison_jobs
 from farm.store.devices import workload as device_workload
 from farm.store.jobs import jobs
 from farm.store.jobs.jobs import NewJob
-from farm.store.matrices import lazy_expansion, matrices
+from farm.store.matrices import equivalent_cells, lazy_expansion, matrices
 from farm.store.matrices.lazy_expansion import ExpansionBatch
 from farm.store.matrices.matrices import NewCell
+from farm.store.results.effects import write
 
 #: A matrix of no more jobs is queued as it is submitted.
 INLINE_JOBS = 2000
@@ -123,7 +126,7 @@ def put_row_batch(connection: Connection, maker: RowBuilder, chunk: RowBatch, *,
     notify_hosts_of_devices(connection, idle)
     put_rows(connection, maker, chunk)
     lazy_expansion.drop_job_template_if_done(connection, maker.matrix_id)
-    end_queued_poison_jobs(connection, maker.matrix_id, now=now)
+    _end_poison_jobs(connection, maker.matrix_id, now=now)
     return True
 
 
@@ -147,3 +150,15 @@ def expand_rounds(
     stop = maker.jobs_of_rounds(device_id, rounds)
     if (piece := lazy_expansion.batch_up_to(connection, matrix_id, device_id, stop)) is not None:
         put_row_batch(connection, maker, maker.chunk([piece]), now=now)
+
+
+def _end_poison_jobs(connection: Connection, matrix_id: MatrixId, *, now: datetime) -> None:
+    """End what was queued of work that is known to make phones go away, before it reaches the next."""
+    cells = equivalent_cells.poison_cells(connection, matrix_id)
+    queued = equivalent_cells.queued_jobs_of_cells(connection, matrix_id, sorted(cells)) if cells else []
+    job_by_id = jobs.find_jobs(connection, queued) if queued else {}
+    for job_id in queued:
+        job = job_by_id[job_id]
+        assert job.cell_id is not None
+        if killed := poisoned_devices(equivalent_cells.losses_of_cell(connection, matrix_id, job.cell_id)):
+            write(connection, [EndJob(at=now, job=job, outcome=poison_outcome(killed), actor="farm")])

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.idempotency_key import IdempotencyKey
 from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.errors import Conflict
@@ -16,7 +15,7 @@ from farm.core.matrices.matrix import Cell
 from farm.core.matrices.partial_rerun import compared_cells, select_cells
 from farm.core.models.variant import variant_name
 from farm.core.runs.measurement import Quality
-from farm.services.matrices.expansion import MatrixExpansion, expand_matrix, expansion_inputs
+from farm.services.matrices.expansion import MatrixExpansion, expand_matrix
 from farm.services.matrices.submit import PreparedMatrix, prepare_expanded, queue_matrix
 from farm.services.matrices.views import get_matrix
 from farm.store.matrices import lazy_expansion, matrices
@@ -59,25 +58,6 @@ def prepare_rerun(connection: Connection, matrix_id: MatrixId, *, failed: bool) 
     matrix = get_matrix(connection, matrix_id)
     expanded = expand_matrix(connection, matrix_spec(matrix.spec))
     return prepare_expanded(_failed_part(connection, matrix, expanded) if failed else expanded)
-
-
-def queue_rerun(
-    connection: Connection,
-    matrix_id: MatrixId,
-    ready: PreparedMatrix,
-    *,
-    failed: bool,
-    request: IdempotencyKey | None = None,
-    now: datetime,
-    actor: str,
-) -> MatrixId:
-    """Store what `prepare_rerun` came to; where what the farm has changed since, it is made anew.
-
-    Raises like `prepare_rerun`, and IdempotencyKeyReused where the key is of another request.
-    """
-    if expansion_inputs(connection, ready.expanded.plan.harness) != ready.expanded.inputs:
-        ready = prepare_rerun(connection, matrix_id, failed=failed)
-    return queue_matrix(connection, ready, rerun_of=matrix_id, request=request, now=now, actor=actor)
 
 
 def _failed_part(connection: Connection, matrix: Matrix, expanded: MatrixExpansion) -> MatrixExpansion:

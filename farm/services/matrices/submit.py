@@ -84,20 +84,21 @@ def queue_prepared(
     connection: Connection,
     ready: PreparedMatrix,
     *,
+    rerun_of: MatrixId | None = None,
     request: IdempotencyKey | None = None,
     now: datetime,
     actor: str,
-) -> MatrixId:
-    """Store a matrix that was prepared over what the farm had; where that changed since, it is made anew.
+) -> MatrixId | None:
+    """Store a matrix that was prepared over what the farm had; None where that changed since.
+
+    Then it is to be prepared again, which may take seconds, and so is nothing for a transaction that writes.
 
     Raises:
         IdempotencyKeyReused: its key is of another request.
-        MatrixInvalid: it names what the farm has no more.
-        SelectorEmpty: a selector fits no device any more.
     """
     if expansion_inputs(connection, ready.expanded.plan.harness) != ready.expanded.inputs:
-        ready = prepare_matrix(connection, ready.expanded.spec)
-    return queue_matrix(connection, ready, request=request, now=now, actor=actor)
+        return None
+    return queue_matrix(connection, ready, rerun_of=rerun_of, request=request, now=now, actor=actor)
 
 
 def queue_matrix(

@@ -9,13 +9,12 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, MatrixId
 from farm.core.errors import NotFound
-from farm.core.jobs.job import JobState
+from farm.core.jobs.job import Job, JobState
 from farm.core.runs.measurement import Outcome, Quality
 from farm.services.matrices.progress import Eta, device_progress, eta_of, etas, work_by_device
 from farm.store.jobs import counts as job_counts
 from farm.store.jobs import pages as job_pages
 from farm.store.jobs.counts import Tally
-from farm.store.jobs.jobs import Job
 from farm.store.matrices import lazy_expansion, matrices, rejections
 from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.store.matrices.matrices import CellRow, Matrix

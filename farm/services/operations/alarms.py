@@ -1,14 +1,11 @@
 """Raises and clears alarms: what somebody should look at, because the farm cannot mend it by itself."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.operations.alarm import AlarmKey, AlarmKind, AlarmSubject
+from farm.core.operations.alarm import QUIET_AFTER_ACKNOWLEDGED, AlarmKey, AlarmKind, AlarmSubject
 from farm.store.operations import alarms as alarm_store
-
-#: What a person cleared is not raised again for so long, though it lasts: they know.
-QUIET_AFTER_ACKNOWLEDGED = timedelta(days=1)
 
 
 def raise_alarm(

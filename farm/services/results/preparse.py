@@ -1,44 +1,258 @@
-"""What a large report says, read before the transaction that settles it: nobody else waits for its lines."""
+"""Parse reports before the transaction that settles them: nobody else waits for what adapters do.
 
-from dataclasses import dataclass, replace
+Plan and program, by which a report is parsed, never change; what it means for the farm is decided later, by
+`farm.core.results.evaluation`.
+"""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.engine import Connection
 
-from farm.core.errors import InvalidInput
-from farm.services.results.evaluation import ParsedReport, ReceivedReport, parse_evidence, read_evidence
-from farm.store.jobs.attempts import Attempt
+from farm.core.base.ids import digest_of
+from farm.core.base.setting_values import non_default_settings
+from farm.core.checks.reference_fitness import own_band_key, reference_key, unfit_reasons
+from farm.core.checks.reference_run import ReferenceRun, ReferenceVerdict
+from farm.core.devices.controls import Controls, non_default_controls
+from farm.core.devices.device import DeviceFacts
+from farm.core.errors import Blame, InvalidInput
+from farm.core.jobs.attempt import Attempt, AttemptOutcome
+from farm.core.jobs.job import Job, JobKind
+from farm.core.results.new_measurement import NewMeasurement, NewSeries
+from farm.core.results.report import IncomingReport, ParsedReport, ReportReading
+from farm.core.results.series import series_digest
+from farm.core.runs.corroboration import corroborate
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Outcome, Reading, RunFailure
+from farm.core.runs.quality import assess_quality, notices
+from farm.core.runs.stats import summarize_samples
+from farm.harness.base import device_check
+from farm.harness.base.adapter import Harness
+from farm.harness.base.options import flag_defaults
+from farm.services.files.adapters import adapter_of
+from farm.store.devices.devices import Device, get_device
 from farm.store.jobs.context import JobContext, job_contexts
 from farm.store.results.report_context import report_contexts
+from farm.wire.agents.protocol import Report
+from farm.wire.storable_text import make_storable
 
 #: What is smaller is read in a few milliseconds.
 LARGE_BYTES = 256 * 1024
+_REPORT = TypeAdapter(Report)
+_BUGS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_PROGRAM = "program"
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParseContext:
-    """What a report is of. Plan and program, by which it is read, never change."""
+class ReportSubject:
+    """What a report is of, as far as it is parsed by that."""
 
     attempt: Attempt
+    job: Job
     #: None for a check.
     work: JobContext | None
+    #: As it is now; of a check alone.
+    device: Device | None
 
 
-def find_parse_context(connection: Connection, arrived: ReceivedReport) -> ParseContext | None:
-    """What a report is of; None where it will be refused, or came before, and so is not read."""
-    standing = report_contexts(connection, {arrived.attempt_id}).get(arrived.attempt_id)
-    if standing is None or standing.attempt.host_id != arrived.host_id:
-        return None
-    if standing.attempt.report_digest is not None:
-        return None
-    job = standing.job
-    return ParseContext(attempt=standing.attempt, work=job_contexts(connection, [job]).get(job.job_id))
+def parse_reports(connection: Connection, reports: Sequence[IncomingReport]) -> list[ParsedReport]:
+    """Parse reports, in their order."""
+    subjects = report_subjects(connection, reports)
+    return [parse(report, subject) for report, subject in zip(reports, subjects, strict=True)]
 
 
-def preparse(arrived: ReceivedReport, subject: ParseContext) -> ReceivedReport:
-    """The report with what it says; as it came where it is malformed, which its transaction will tell."""
+def report_subjects(connection: Connection, reports: Sequence[IncomingReport]) -> list[ReportSubject | None]:
+    """Read what reports are of; None where one will be refused, or came before, and so is not parsed."""
+    contexts = report_contexts(connection, {report.attempt_id for report in reports})
+    wanted = {
+        report.attempt_id: found
+        for report in reports
+        if (found := contexts.get(report.attempt_id)) is not None
+        and found.attempt.host_id == report.host_id
+        and found.attempt.report_digest is None
+    }
+    work_by_job = job_contexts(connection, [found.job for found in wanted.values()])
+    subject_by_attempt = {
+        attempt_id: ReportSubject(
+            attempt=found.attempt,
+            job=found.job,
+            work=work_by_job.get(found.job.job_id),
+            device=get_device(connection, found.attempt.device_id)
+            if found.job.kind is JobKind.CHECK
+            else None,
+        )
+        for attempt_id, found in wanted.items()
+    }
+    return [
+        subject if subject is not None and subject.attempt.host_id == report.host_id else None
+        for report in reports
+        for subject in [subject_by_attempt.get(report.attempt_id)]
+    ]
+
+
+def parse(report: IncomingReport, subject: ReportSubject | None) -> ParsedReport:
+    """Parse a report: what its evidence says by itself. Touches no database."""
+    return ParsedReport(
+        incoming=report,
+        digest=digest_of(report.body),
+        reading=None if subject is None else _reading_of(report, subject),
+    )
+
+
+def _reading_of(report: IncomingReport, subject: ReportSubject) -> ReportReading | InvalidInput:
+    attempt, work = subject.attempt, subject.work
     try:
-        evidence = parse_evidence(arrived.body, subject.attempt)
-    except InvalidInput:
-        return arrived
-    reading = read_evidence(subject.work, subject.attempt, evidence)
-    return replace(arrived, read=ParsedReport(evidence=evidence, reading=reading))
+        evidence = evidence_in(report.body, attempt)
+    except InvalidInput as error:
+        return error
+    reading = read_evidence(work, attempt, evidence)
+    measured = run = None
+    if work is not None and isinstance(reading, Reading):
+        measured = measurement_of(subject.job, work, attempt, evidence, reading, now=report.at)
+    if subject.device is not None and reading is None:
+        run = _reference_run(attempt, subject.device, evidence, now=report.at)
+    return ReportReading(outcome=_outcome_of(reading), measured=measured, reference_run=run)
+
+
+def evidence_in(body: bytes, attempt: Attempt) -> Evidence:
+    """Return the evidence in a report's bytes.
+
+    Raises:
+        InvalidInput: they are no report, or quote another fencing token.
+    """
+    try:
+        evidence = _REPORT.validate_json(make_storable(body)).evidence
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidInput(
+            f"the report of attempt {attempt.attempt_id} is malformed at {where}: {first['msg']}",
+            hint="run agent and farm of the same release",
+        ) from error
+    if evidence.fence != attempt.fence:
+        raise InvalidInput(f"the report quotes fence {evidence.fence}, the attempt has {attempt.fence}")
+    return evidence
+
+
+def read_evidence(
+    work: JobContext | None, attempt: Attempt, evidence: Evidence
+) -> Reading | RunFailure | None:
+    """Return what the evidence says; None for a check that was passed."""
+    try:
+        if work is None:
+            return device_check.failure(attempt.plan, evidence)
+        return adapter_of(work.program).parse(attempt.plan, evidence)
+    except _BUGS as error:
+        # An adapter never raises. Should one do so, its phone must not be held until somebody mends it.
+        _log.error(
+            "adapter_failed", attempt_id=attempt.attempt_id, harness=attempt.plan.harness, exc_info=error
+        )
+        return RunFailure(
+            code="harness.adapter_failed",
+            outcome=Outcome.INCONCLUSIVE,
+            blame=Blame.FARM,
+            message=f"the adapter of {attempt.plan.harness} failed on this output: {type(error).__name__}",
+            hint="the evidence is kept; report this with it",
+        )
+
+
+def _outcome_of(reading: Reading | RunFailure | None) -> AttemptOutcome:
+    """Return how an attempt ends whose evidence is read so."""
+    if not isinstance(reading, RunFailure):
+        return AttemptOutcome(outcome=Outcome.SUCCEEDED)
+    message = f"{reading.message}: {reading.line}" if reading.line else reading.message
+    return AttemptOutcome(
+        outcome=reading.outcome,
+        blame=reading.blame,
+        code=reading.code,
+        message=f"{message} ({reading.hint})",
+    )
+
+
+def measurement_of(
+    job: Job, work: JobContext, attempt: Attempt, evidence: Evidence, reading: Reading, *, now: datetime
+) -> NewMeasurement:
+    """Judge a reading: it is its job's accepted measurement, whatever its quality."""
+    ended, backend = evidence.exit, work.cell.backend
+    reading = corroborate(reading, ended, evidence.after, requested_backend=backend)
+    figures = summarize_samples(reading)
+    harness = adapter_of(work.program)
+    return NewMeasurement(
+        job_id=job.job_id,
+        attempt_id=attempt.attempt_id,
+        cell_id=work.cell.cell_id,
+        series=_series(work, harness, attempt.plan.controls),
+        round=job.round,
+        repeat=job.repeat,
+        variant_digest=None if work.variant is None else work.variant.manifest.digest,
+        program_digest=work.program.digest,
+        facts_id=attempt.facts_id,
+        reading=reading,
+        summary=figures,
+        judgement=assess_quality(
+            reading,
+            figures,
+            requested_backend=backend,
+            evidence=evidence,
+            gates=attempt.plan.gates,
+            controls=attempt.plan.controls,
+            noise_limit=work.terms.spec["noise_limit"],
+        ),
+        notices=tuple(notices(evidence.before, attempt.plan.gates, away_s=evidence.away_s)),
+        controls=evidence.controls,
+        cpu_s=None if ended is None else ended.cpu_s,
+        parser_version=harness.parser_version,
+        measured_at=now,
+    )
+
+
+def _series(work: JobContext, harness: Harness, controls: Controls) -> NewSeries:
+    cell, defaults = work.cell, flag_defaults(harness)
+    settings = {**cell.settings, **non_default_controls(controls)}
+    recipe = None if work.variant is None else work.variant.manifest.recipe
+    return NewSeries(
+        digest=series_digest(
+            model=cell.model,
+            recipe=recipe,
+            backend=cell.backend,
+            harness=work.terms.harness,
+            settings=settings,
+            defaults=defaults,
+            device_id=cell.device_id,
+        ),
+        model=cell.model,
+        recipe=recipe,
+        backend=cell.backend,
+        harness=work.terms.harness,
+        settings=non_default_settings(settings, defaults),
+        device_id=cell.device_id,
+    )
+
+
+def _reference_run(
+    attempt: Attempt, device: Device, evidence: Evidence, *, now: datetime
+) -> ReferenceRun | None:
+    """Return what a check that was passed took, without a verdict; None where its run did not end."""
+    took = device_check.reference_time(evidence)
+    if took is None or device.facts is None:
+        return None
+    return ReferenceRun(
+        job_id=attempt.job_id,
+        device_id=attempt.device_id,
+        reference_key=_band_key(device, device.facts, attempt, took.cores),
+        facts_id=attempt.facts_id,
+        program_digest=attempt.plan.file(_PROGRAM).digest,
+        value_ns=took.value_ns,
+        verdict=ReferenceVerdict.LEARNING,
+        unfit_reasons="; ".join(unfit_reasons(evidence.before, evidence.after, device.facts)) or None,
+        measured_at=now,
+    )
+
+
+def _band_key(device: Device, facts: DeviceFacts, attempt: Attempt, cores: str) -> str:
+    kind, since = reference_key(facts, attempt.host_id, cores), device.rebaselined_at
+    return kind if since is None else own_band_key(kind, device.device_id, since)

@@ -13,16 +13,17 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId
 from farm.core.base.units import duration_text
+from farm.core.jobs.attempt import Attempt
 from farm.core.operations.event import EventSubject, WorkEvent
+from farm.core.results.new_measurement import NewMeasurement
 from farm.core.results.reparse import ReparseChange, ReparseKind, reparse_change_text
+from farm.core.results.report_context import ReportContext
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Outcome, Reading, RunFailure
 from farm.services.files.adapters import adapter_of
-from farm.services.results.evaluation import parse_evidence, read_evidence
-from farm.services.results.recording import measurement_of
-from farm.store.jobs.attempts import Attempt
+from farm.services.results.preparse import evidence_in, measurement_of, read_evidence
 from farm.store.jobs.context import JobContext, job_contexts
 from farm.store.operations.events import record_event
-from farm.store.results.measurements import NewMeasurement, add_measurements, stored_values
+from farm.store.results.measurements import add_measurements, stored_values
 from farm.store.results.placements import current_placements
 from farm.store.results.provenance import counted_reports
 from farm.store.results.reparse import (
@@ -33,7 +34,7 @@ from farm.store.results.reparse import (
     supersede,
     withdraw,
 )
-from farm.store.results.report_context import ReportContext, report_contexts
+from farm.store.results.report_context import report_contexts
 
 _MAX_VALUE_CHARS = 60
 _MAX_DIFFERENCES = 4
@@ -71,19 +72,19 @@ def scan_attempts(
 ) -> ReparseScan:
     """What the present adapters read otherwise in the next `limit` attempts. Changes nothing."""
     attempt_ids = attempts_to_reparse(connection, selection, after=after, limit=limit)
-    standings = report_contexts(connection, attempt_ids)
-    work_by_job = job_contexts(connection, [standing.job for standing in standings.values()])
+    contexts = report_contexts(connection, attempt_ids)
+    work_by_job = job_contexts(connection, [context.job for context in contexts.values()])
     readings = readings_by_attempt(connection, attempt_ids)
-    work = {each: work_by_job[standings[each].job.job_id] for each in attempt_ids}
+    work = {each: work_by_job[contexts[each].job.job_id] for each in attempt_ids}
     stale = [each for each in attempt_ids if _is_stale(work[each], readings.get(each))]
     reports = counted_reports(connection, stale)
-    shown = _CurrentPlacements(connection, [standings[each].attempt for each in stale])
+    shown = _CurrentPlacements(connection, [contexts[each].attempt for each in stale])
     found: list[PendingReparse] = []
     for each in stale:
         if each not in reports:
             continue
-        standing = shown.present(standings[each])
-        compared = _compare(standing, work[each], reports[each], readings.get(each), now)
+        context = shown.present(contexts[each])
+        compared = _compare(context, work[each], reports[each], readings.get(each), now)
         if compared is not None:
             found.append(compared)
             shown.note(compared)
@@ -118,14 +119,14 @@ class _CurrentPlacements:
         rests_on = {each.plan.shown.attempt_id for each in attempts if each.plan.shown is not None}
         self._placement_by_attempt = current_placements(connection, rests_on)
 
-    def present(self, standing: ReportContext) -> ReportContext:
+    def present(self, context: ReportContext) -> ReportContext:
         """The attempt with what counts now in its plan."""
-        plan = standing.attempt.plan
+        plan = context.attempt.plan
         if plan.shown is None or plan.shown.attempt_id not in self._placement_by_attempt:
-            return standing
+            return context
         placement = self._placement_by_attempt[plan.shown.attempt_id]
         shown = None if placement is None else replace(plan.shown, placement=placement)
-        return replace(standing, attempt=replace(standing.attempt, plan=replace(plan, shown=shown)))
+        return replace(context, attempt=replace(context.attempt, plan=replace(plan, shown=shown)))
 
     def note(self, found: PendingReparse) -> None:
         """What this piece is about to change."""
@@ -144,55 +145,50 @@ def _is_stale(work: JobContext, readings: Sequence[Mapping[str, Any]] | None) ->
 
 
 def _compare(
-    standing: ReportContext,
+    context: ReportContext,
     work: JobContext,
     report: bytes,
     readings: Sequence[Mapping[str, Any]] | None,
     now: datetime,
 ) -> PendingReparse | None:
     """None where it is read alike."""
-    attempt, job = standing.attempt, standing.job
-    evidence = parse_evidence(report, attempt)
+    attempt, job = context.attempt, context.job
+    evidence = evidence_in(report, attempt)
     reading = read_evidence(work, attempt, evidence)
     stored = next((row for row in readings or () if row["accepted"]), None)
     if isinstance(reading, RunFailure):
-        return _unparsed(standing, work, reading, stored)
+        return _unparsed(context, work, reading, stored)
     assert isinstance(reading, Reading)
     measured = measurement_of(job, work, attempt, evidence, reading, now=now)
     if stored is None:
         kept = replace(measured, accepted=False, measured_at=attempt.finished_at or now)
         what = f"it ended as {job.outcome}, and {_value_text(stored_values(measured))} can be read"
-        return _pending_reparse(ReparseKind.READABLE, standing, work, None, kept, what)
+        return _pending_reparse(ReparseKind.READABLE, context, work, None, kept, what)
     changed = changed_columns(stored, measured)
     if not changed:
         return None
     new = replace(measured, measured_at=stored["measured_at"])
     return _pending_reparse(
-        ReparseKind.CHANGED,
-        standing,
-        work,
-        stored,
-        new,
-        _difference_text(stored, stored_values(new), changed),
+        ReparseKind.CHANGED, context, work, stored, new, _difference_text(stored, stored_values(new), changed)
     )
 
 
 def _unparsed(
-    standing: ReportContext, work: JobContext, failure: RunFailure, stored: Mapping[str, Any] | None
+    context: ReportContext, work: JobContext, failure: RunFailure, stored: Mapping[str, Any] | None
 ) -> PendingReparse | None:
     """What could not be read before either is no news."""
     if failure.code == _FAILED_ADAPTER:
-        return _pending_reparse(ReparseKind.BROKEN, standing, work, stored, None, failure.message)
+        return _pending_reparse(ReparseKind.BROKEN, context, work, stored, None, failure.message)
     if stored is None or failure.outcome is Outcome.INCONCLUSIVE:
         return None
     return _pending_reparse(
-        ReparseKind.WITHDRAWN, standing, work, stored, None, f"{failure.message} ({failure.code})"
+        ReparseKind.WITHDRAWN, context, work, stored, None, f"{failure.message} ({failure.code})"
     )
 
 
 def _pending_reparse(
     kind: ReparseKind,
-    standing: ReportContext,
+    context: ReportContext,
     work: JobContext,
     stored: Mapping[str, Any] | None,
     measured: NewMeasurement | None,
@@ -200,8 +196,8 @@ def _pending_reparse(
 ) -> PendingReparse:
     reparse_change = ReparseChange(
         kind=kind,
-        attempt_id=standing.attempt.attempt_id,
-        job_id=standing.job.job_id,
+        attempt_id=context.attempt.attempt_id,
+        job_id=context.job.job_id,
         matrix_id=work.terms.matrix_id,
         harness=work.terms.harness,
         from_version=None if stored is None else stored["parser_version"],

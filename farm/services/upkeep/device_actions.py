@@ -1,24 +1,20 @@
 """What operators have agents do on phones: asked once, handed out when the phone is free, ended once."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import HostId
-from farm.core.devices.device import Presence
 from farm.core.errors import Conflict, NotFound
-from farm.core.upkeep.device_action import DeviceActionKind
+from farm.core.upkeep.device_action import DeviceActionKind, obstacle
 from farm.database.notifications import notify_hosts_of_devices
 from farm.services.devices.views import device_named
-from farm.services.upkeep.device_settings import check_restore, record_settings, settings_to_restore_of
+from farm.services.upkeep.device_settings import check_restore
 from farm.store.devices import capacity as device_capacity
-from farm.store.devices import devices, pending_cleanups
+from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.upkeep import device_actions
 from farm.store.upkeep.device_actions import DeviceAction, DeviceActionId
-from farm.wire.agents import protocol
 from farm.wire.documents.devices import DeviceActionView, OperatorRequest
 
 #: A person waits for it; whoever comes back later asks again.
@@ -59,47 +55,6 @@ def get_device_action(connection: Connection, device_action_id: int) -> DeviceAc
     if device_action is None:
         raise NotFound(f"there is no errand {device_action_id}")
     return device_action_view(connection, device_action)
-
-
-def device_actions_of_host(connection: Connection, host_id: HostId) -> tuple[protocol.DeviceActionOrder, ...]:
-    """What the host's agent is to do now, on phones where it disturbs nothing."""
-    return tuple(
-        protocol.DeviceActionOrder(
-            device_action_id=device_action.device_action_id,
-            device_id=device_action.device_id,
-            kind=device_action.kind,
-            label=device.name,
-            put_back=settings_to_restore_of(connection, device_action),
-        )
-        for device_action in device_actions.open_device_actions(connection, host_id=host_id)
-        for device in devices.list_devices(connection, device_id=device_action.device_id)
-        if _obstacle(connection, device) is None
-    )
-
-
-def record_device_actions(
-    connection: Connection, host_id: HostId, reports: Sequence[protocol.DeviceActionReport], *, now: datetime
-) -> None:
-    """Apply what an agent says of errands; one that is over, or not of its phones, stays as it is."""
-    if not reports:
-        return
-    device_action_by_id = {
-        device_action.device_action_id: device_action
-        for device_action in device_actions.open_device_actions(connection, host_id=host_id)
-    }
-    for report in reports:
-        device_action = device_action_by_id.get(DeviceActionId(report.device_action_id))
-        if device_action is not None:
-            device_actions.finish_device_action(
-                connection,
-                device_action,
-                now=now,
-                actor=f"agent:{host_id}",
-                done=None if report.error is not None else report.done or "done",
-                error=report.error,
-                freed_bytes=report.freed_bytes,
-            )
-            record_settings(connection, device_action, report.settings, now=now)
 
 
 def expire_device_actions(connection: Connection, *, now: datetime, up_since: datetime) -> None:
@@ -164,13 +119,5 @@ def _waiting_for(connection: Connection, device_action: DeviceAction) -> str | N
 
 def _obstacle(connection: Connection, device: Device) -> str | None:
     """Why nothing may be done on a phone now, in words."""
-    if not device.session_live:
-        return f"the agent on {device.host_id} is not connected"
-    if device.presence is not Presence.ONLINE:
-        return f"the phone is {device.presence}"
-    if device.job_id is not None:
-        return f"job {device.job_id} runs on it"
-    if device.cleaned_fence < device.fence:
-        return "its last run is being cleaned up"
-    busy_cpus = device_capacity.busy_cpus(connection) | pending_cleanups.uncleaned_cpus(connection)
-    return "another phone on the same CPU is busy" if device.cpu_domain in busy_cpus else None
+    is_busy = device.cpu_domain is not None and device.cpu_domain in device_capacity.unquiet_cpus(connection)
+    return obstacle(device.state(cpu_busy=is_busy), host_id=device.host_id, job_id=device.job_id)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
+from farm.core.checks.health import HealthChange
 from farm.core.checks.incident import DeviceFailure, became_unreachable, may_be_host_caused
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame
@@ -77,17 +78,21 @@ def failures_since(
     return found
 
 
-def health_before(connection: Connection, device_id: DeviceId, since: datetime) -> str | None:
-    """What a device's health was before its first change since then; None when it did not change."""
+def health_changes_since(
+    connection: Connection, device_ids: Collection[DeviceId], since: datetime
+) -> list[HealthChange]:
+    """Return how the health of devices changed since then, oldest first."""
     query = (
-        sa.select(events.c.from_state)
+        sa.select(events.c.subject_id, events.c.at, events.c.from_state)
         .where(
             events.c.subject == EventSubject.DEVICE,
-            events.c.subject_id == device_id,
+            events.c.subject_id.in_(device_ids),
             events.c.kind == DeviceEvent.HEALTH_CHANGED,
             events.c.at >= since,
         )
         .order_by(events.c.event_id)
-        .limit(1)
     )
-    return connection.execute(query).scalar()
+    return [
+        HealthChange(device_id=DeviceId(row.subject_id), at=row.at, before=row.from_state)
+        for row in connection.execute(query)
+    ]

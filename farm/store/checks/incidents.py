@@ -1,7 +1,6 @@
 """Incidents of hosts: opened once, grown while they last, ended once; each change with its event row."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -10,23 +9,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
+from farm.core.checks.incident import Incident
 from farm.core.devices.host_state import IncidentKind
 from farm.core.operations.event import EventSubject, FleetEvent
 from farm.database.tables import incidents
 from farm.store.operations.events import record_event, record_if_moved
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incident:
-    """An incident's row."""
-
-    incident_id: int
-    host_id: HostId
-    kind: IncidentKind
-    began_at: datetime
-    ended_at: datetime | None
-    devices: tuple[DeviceId, ...]
-    cause: str
 
 
 def open_incidents(connection: Connection, host_id: HostId | None = None) -> list[Incident]:

@@ -1,48 +1,19 @@
 """Golden runs: what a phone's check took, as it is judged; learned from by the kind of phone."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import DeviceId, Digest, FactsId, JobId
+from farm.core.base.ids import DeviceId, Digest, JobId
 from farm.core.checks.reference_range import ReferenceSample
-from farm.core.checks.reference_run import OUT_OF_RANGE, ReferenceVerdict
+from farm.core.checks.reference_run import ReferenceRun, ReferenceVerdict
 from farm.database.tables import reference_runs
 
 #: What bands are learned from, and drifts: so many runs of a kind at most, and of so long.
 _RUNS_OF_KIND = 512
 _MAX_AGE = timedelta(days=60)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceRun:
-    """A golden run's row."""
-
-    job_id: JobId
-    device_id: DeviceId
-    reference_key: str
-    facts_id: FactsId | None
-    program_digest: Digest
-    value_ns: float
-    verdict: ReferenceVerdict
-    #: Why it cannot be judged, in words; exactly where its verdict is `unfit`.
-    unfit_reasons: str | None = None
-    measured_at: datetime
-
-    @property
-    def past(self) -> ReferenceSample:
-        """As bands are learned from it."""
-        was_out_of_range = self.verdict in OUT_OF_RANGE
-        return ReferenceSample(
-            phone=self.device_id,
-            value_ns=self.value_ns,
-            at=self.measured_at,
-            was_out_of_range=was_out_of_range,
-        )
 
 
 def add_reference_run(connection: Connection, run: ReferenceRun) -> None:
@@ -96,15 +67,6 @@ def find_reference_run(connection: Connection, job_id: JobId) -> ReferenceRun | 
     """The golden run of a check."""
     row = connection.execute(sa.select(reference_runs).where(reference_runs.c.job_id == job_id)).one_or_none()
     return None if row is None else _run(row)
-
-
-def verdicts_in_same_range(runs: Sequence[ReferenceRun]) -> list[ReferenceVerdict]:
-    """The verdicts of the newest run and those before it that were judged by the same band."""
-    if not runs:
-        return []
-    newest = runs[0]
-    same = (newest.reference_key, newest.program_digest)
-    return [run.verdict for run in runs if (run.reference_key, run.program_digest) == same]
 
 
 def _of_kind(reference_key: str, program_digest: Digest, before: datetime) -> sa.Select[Any]:

@@ -1,4 +1,4 @@
-"""What live attempts take of what phones share: CPUs, and the runs that a host may have at once."""
+"""What is taken of what phones share: CPUs, and the runs that a host may have at once."""
 
 from collections import Counter
 
@@ -6,7 +6,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
-from farm.database.tables import attempts, is_live
+from farm.core.devices.device import Presence
+from farm.database.tables import attempts, devices, is_live
 
 
 def runs_by_host(connection: Connection) -> Counter[HostId]:
@@ -21,3 +22,18 @@ def busy_cpus(connection: Connection) -> set[str]:
     """CPU domains on which something runs."""
     query = sa.select(attempts.c.cpu_domain).where(is_live(attempts), attempts.c.cpu_domain.is_not(None))
     return set(connection.execute(query).scalars())
+
+
+def uncleaned_cpus(connection: Connection) -> set[str]:
+    """CPU domains on which something of a run may be left: a phone there is online and not cleaned up."""
+    query = sa.select(devices.c.cpu_domain).where(
+        devices.c.cpu_domain.is_not(None),
+        devices.c.presence == Presence.ONLINE,
+        devices.c.cleaned_fence < devices.c.fence,
+    )
+    return set(connection.execute(query).scalars())
+
+
+def unquiet_cpus(connection: Connection) -> set[str]:
+    """CPU domains on which a run is alive, or may have left something alive."""
+    return busy_cpus(connection) | uncleaned_cpus(connection)

@@ -1,4 +1,4 @@
-"""Snapshots of what a device is; measurements point to the one that held."""
+"""Snapshots of what a device is, to which measurements point, and its number among those of its model."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,8 +10,11 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, FactsId, digest_of
-from farm.core.devices.device import DeviceFacts
+from farm.core.devices.device import Admin, DeviceFacts
+from farm.core.devices.selector import KnownDevice
+from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.database.tables import device_facts, devices
+from farm.store.operations.events import record_event
 
 _FACTS = TypeAdapter(DeviceFacts)
 
@@ -19,6 +22,27 @@ _FACTS = TypeAdapter(DeviceFacts)
 def stored_facts(document: Mapping[str, Any]) -> DeviceFacts:
     """Facts as they stand in a row."""
     return _FACTS.validate_python(document, strict=False)
+
+
+def known_devices(connection: Connection) -> list[KnownDevice]:
+    """The devices that matrices can be put on, in the order of their ids: the farm knows what they are."""
+    query = (
+        sa.select(devices, device_facts.c.facts)
+        .join(device_facts, device_facts.c.facts_id == devices.c.facts_id)
+        .where(devices.c.admin != Admin.RETIRED)
+        .order_by(devices.c.device_id)
+    )
+    return [
+        KnownDevice(
+            device_id=row.device_id,
+            host=row.host_id,
+            facts=stored_facts(row.facts),
+            label=row.label,
+            tags=tuple(row.tags),
+            unit=row.unit,
+        )
+        for row in connection.execute(query)
+    ]
 
 
 def put_facts(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *, now: datetime) -> FactsId:
@@ -51,3 +75,31 @@ def _snapshot(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *
         .returning(device_facts.c.facts_id)
     )
     return FactsId(inserted.scalar_one())
+
+
+def assign_unit_number(
+    connection: Connection, device_id: DeviceId, device_model: str, *, now: datetime
+) -> None:
+    """Number a phone among those of its device model, from 1; one that has a number keeps it.
+
+    Retired phones keep theirs, so none is given again.
+    """
+    taken = (
+        sa.select(sa.func.coalesce(sa.func.max(devices.c.unit), 0))
+        .join(device_facts, device_facts.c.facts_id == devices.c.facts_id)
+        .where(device_facts.c.facts["device_model"].as_string() == device_model)
+    )
+    unit = connection.execute(taken).scalar_one() + 1
+    numbered = connection.execute(
+        devices.update().where(devices.c.device_id == device_id, devices.c.unit.is_(None)).values(unit=unit)
+    )
+    if numbered.rowcount:
+        record_event(
+            connection,
+            at=now,
+            actor="farm",
+            kind=DeviceEvent.NUMBERED,
+            subject=EventSubject.DEVICE,
+            subject_id=device_id,
+            cause=f"unit {unit} of {device_model}",
+        )

@@ -17,8 +17,8 @@ from farm.core.devices.host_state import (
     SessionState,
     advance_session,
 )
+from farm.core.jobs.timeouts import CLOCK_TOLERANCE
 from farm.core.operations.event import EnrollmentEvent, EventSubject
-from farm.database.clock_skew import TOLERANCE
 from farm.database.tables import UtcTime, hosts, is_one_of, sessions
 from farm.database.tables.columns import BigId
 from farm.store.operations.events import record_event, record_if_moved
@@ -218,7 +218,7 @@ def record_heartbeat(connection: Connection, session_id: SessionId, *, seq: int,
 
     I11: of two farm processes one may be ahead by what clocks are allowed to differ; its later moment stands.
     """
-    said = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + TOLERANCE}
+    said = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + CLOCK_TOLERANCE}
     return connection.execute(_heartbeat_statement(), said).rowcount == 1
 
 
@@ -226,7 +226,7 @@ def record_heartbeats(
     connection: Connection, seq_by_session: Mapping[SessionId, int], *, now: datetime
 ) -> None:
     """As `record_heartbeat`, of many sessions."""
-    ahead = now + TOLERANCE
+    ahead = now + CLOCK_TOLERANCE
     said = [
         {"of_session": session_id, "seq": seq, "moment": now, "ahead": ahead}
         for session_id, seq in sorted(seq_by_session.items())

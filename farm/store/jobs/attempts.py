@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, SessionId
+from farm.core.base.ids import AttemptId, DeviceId, FactsId, HostId, JobId, SessionId
 from farm.core.errors import Blame
-from farm.core.jobs.attempt import AttemptEvent, AttemptState, advance
+from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptState, advance
 from farm.core.jobs.job import JobState
 from farm.core.jobs.retry import FinishedAttempt
 from farm.core.operations.event import EventSubject, WorkEvent
@@ -22,31 +22,6 @@ from farm.database.tables import attempts, is_live, jobs
 from farm.store.operations.events import record_if_moved, record_transitions
 
 _PLAN = TypeAdapter(RunPlan)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """An attempt's row."""
-
-    attempt_id: AttemptId
-    job_id: JobId
-    device_id: DeviceId
-    host_id: HostId
-    session_id: SessionId
-    facts_id: FactsId | None
-    fence: int
-    cpu_domain: str | None
-    state: AttemptState
-    outcome: Outcome | None
-    blame: Blame | None
-    code: str | None
-    message: str | None
-    plan: RunPlan
-    #: Before the run, in its agent's words.
-    waiting_for: str | None
-    report_digest: Digest | None
-    claimed_at: datetime
-    finished_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,10 +195,14 @@ def count_attempts(connection: Connection, job_id: JobId, state: AttemptState) -
     return connection.execute(query).scalar_one()
 
 
-def past_attempts(connection: Connection, job_id: JobId) -> list[FinishedAttempt]:
-    """The finished and lost attempts of a job, oldest first; give-backs cost nothing."""
+def past_attempts(
+    connection: Connection, job_id: JobId, *, without: AttemptId | None = None
+) -> list[FinishedAttempt]:
+    """Return the finished and lost attempts of a job but one, oldest first; give-backs cost nothing."""
     query = (
-        sa.select(attempts.c.outcome, attempts.c.blame, attempts.c.code, attempts.c.device_id)
+        sa.select(
+            attempts.c.attempt_id, attempts.c.outcome, attempts.c.blame, attempts.c.code, attempts.c.device_id
+        )
         .where(attempts.c.job_id == job_id, attempts.c.outcome.is_not(None))
         .order_by(attempts.c.attempt_id)
     )
@@ -235,6 +214,7 @@ def past_attempts(connection: Connection, job_id: JobId) -> list[FinishedAttempt
             device_id=row.device_id,
         )
         for row in connection.execute(query)
+        if row.attempt_id != without
     ]
 
 

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, JobId, MatrixId
+from farm.core.jobs.job import Job
 from farm.database.tables import cells, matrices, variants
 from farm.store.files.programs import Program, programs_by_id
 from farm.store.files.variants import Variant, variant_of
-from farm.store.jobs.jobs import Job
 from farm.store.matrices.matrices import CellRow, cell_of, cells_with_models
 
 

@@ -1,7 +1,6 @@
 """Jobs, and their moves: each a compare-and-set with its event row."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
-from farm.core.jobs.job import JobEvent, JobKind, JobState, advance
+from farm.core.jobs.job import Job, JobEvent, JobKind, JobState, advance
 from farm.core.operations.event import EventSubject, WorkEvent
 from farm.core.runs.measurement import Outcome
 from farm.database.bulk import insert_rows
@@ -20,28 +19,6 @@ from farm.store.operations.events import record_event, record_if_moved, record_t
 
 #: Checks go before everything users ask for.
 CHECK_PRIORITY = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A job's row."""
-
-    job_id: JobId
-    kind: JobKind
-    device_id: DeviceId
-    matrix_id: MatrixId | None
-    cell_id: CellId | None
-    round: int
-    repeat: int
-    priority: int
-    turn: int
-    state: JobState
-    outcome: Outcome | None
-    code: str | None
-    message: str | None
-    attempt_id: AttemptId | None
-    created_at: datetime
-    finished_at: datetime | None
 
 
 def job_of(row: sa.Row[Any]) -> Job:

@@ -4,9 +4,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
-from farm.core.jobs.job import JobState
+from farm.core.jobs.job import Job, JobState
 from farm.database.tables import cells, jobs
-from farm.store.jobs.jobs import Job, job_of
+from farm.store.jobs.jobs import job_of
 
 
 def list_jobs(

@@ -8,9 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, JobId, MatrixId
-from farm.core.jobs.job import JobState
+from farm.core.jobs.job import Job, JobState
 from farm.database.tables import attempts, jobs, word
-from farm.store.jobs.jobs import Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, Digest, HostId, JobId
-from farm.core.jobs.job import JobKind, JobState
+from farm.core.jobs.job import Job, JobKind, JobState
 from farm.database.tables import cells, devices, jobs, program_files, variants, word
-from farm.store.jobs.jobs import Job, job_of
+from farm.store.jobs.jobs import job_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

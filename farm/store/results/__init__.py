@@ -1,1 +1,1 @@
-"""Rows of evidence, measurements and placements."""
+"""Rows of what is made of reports."""

@@ -1,6 +1,6 @@
 """Measurements and the series they belong to."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.dml import ReturningInsert
 
-from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, JobId, MatrixId, SeriesId
-from farm.core.base.setting_values import SettingValue
-from farm.core.devices.controls import ControlLevel, ControlState, control_level
+from farm.core.base.ids import AttemptId, CellId, Digest, FactsId, JobId, MatrixId, SeriesId
+from farm.core.devices.controls import ControlLevel, control_level
 from farm.core.models.variant import Recipe
-from farm.core.runs.measurement import Quality, QualityAssessment, Reading, SampleKind, SampleSummary
+from farm.core.results.new_measurement import NewMeasurement, NewSeries
+from farm.core.runs.measurement import Quality, SampleKind
 from farm.core.runs.samples import encode_samples
 from farm.database.bulk import is_among
 from farm.database.tables import cells, measurements, series
@@ -48,45 +48,6 @@ class Measurement:
 
 
 _COLUMNS = [measurements.c[name] for name in Measurement.__dataclass_fields__]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSeries:
-    """What a series is, with the digest that identifies it."""
-
-    digest: Digest
-    model: str | None
-    recipe: Recipe | None
-    backend: str
-    harness: str
-    settings: Mapping[str, SettingValue]
-    device_id: DeviceId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewMeasurement:
-    """A reading that is to be its job's accepted measurement."""
-
-    job_id: JobId
-    attempt_id: AttemptId
-    cell_id: CellId
-    series: NewSeries
-    round: int
-    repeat: int
-    variant_digest: Digest | None
-    program_digest: Digest
-    facts_id: FactsId | None
-    reading: Reading
-    summary: SampleSummary
-    judgement: QualityAssessment
-    #: What is to be known of it without being held against it.
-    notices: Sequence[str] = ()
-    controls: Sequence[ControlState] = ()
-    cpu_s: float | None = None
-    parser_version: int
-    measured_at: datetime
-    #: Of a job that ended otherwise there is none: what is read of it later is kept, and counts for nothing.
-    accepted: bool = True
 
 
 def put_series(connection: Connection, asked: Iterable[NewSeries]) -> dict[Digest, SeriesId]:

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Recipe
+from farm.core.results.placement_change import LastPlacement
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Quality
 from farm.core.runs.placement import Placement
 from farm.core.runs.plan import EarlierPlacement
@@ -40,16 +41,6 @@ class PlacedSeries:
     proof: str
     placement: Placement | None
     measured_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastPlacement:
-    """Where the newest accepted measurement of a series ran that shows it."""
-
-    series_id: SeriesId
-    actual_backend: str
-    accelerator: str
-    placement: Placement | None
 
 
 def stored_placement(placement: Placement | None) -> dict[str, Any] | None:

@@ -10,8 +10,9 @@ from agents.adb.client import AdbDevice
 from agents.device.state.conditions import read_condition
 from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.state.faults import Faults, set_faults
+from farm.core.checks.reference_fitness import unfit_reasons
 from farm.core.checks.reference_range import MIN_RUNS, ReferenceSample
-from farm.core.checks.reference_run import ReferenceVerdict, assess_reference_run, unfit_reasons
+from farm.core.checks.reference_run import ReferenceVerdict, assess_reference_run
 from farm.core.devices.condition import Gates, closed_gates
 from farm.core.runs.evidence import Evidence
 from farm.harness.base.device_check import reference_time

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.core.jobs.attempt import AttemptState
-from farm.services.agents.exchange import exchange
+from farm.services.agents.loop_call import answer_call
 from farm.wire.agents.protocol import AttemptReport, Exchange, ExchangeAnswer
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase
 
@@ -13,7 +13,7 @@ def pressed(host: HostRig, *attempts: AttemptReport) -> ExchangeAnswer:
     host.seq += 1
     devices = tuple(host.phones.values())
     said = Exchange(seq=host.seq, devices=devices, attempts=attempts, pressure="the disk is full")
-    return host.farm.write(exchange, host.host_id, host.session_id, said, now=host.farm.clock.now()).answer
+    return host.farm.write(answer_call, host.host_id, host.session_id, said, now=host.farm.clock.now()).answer
 
 
 @pytest.mark.fault(18, 29)

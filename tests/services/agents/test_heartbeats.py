@@ -12,8 +12,8 @@ from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Health, Presence
 from farm.core.errors import FarmBusy
 from farm.core.upkeep.device_action import DeviceActionKind
-from farm.services.agents.exchange import exchange
 from farm.services.agents.heartbeats import ExchangeCall, find_still_idle, record_idle_heartbeats
+from farm.services.agents.loop_call import answer_call
 from farm.services.hosts.admin import retire_host
 from farm.services.upkeep.device_actions import request_device_action
 from farm.store.devices.fencing_tokens import raise_fence_to
@@ -77,7 +77,7 @@ def test_a_call_with_nothing_in_it_does_what_the_loop_call_does_of_it(farm: Farm
     assert noted[0][0] == phones
     assert all(new > old for new, old in zip(noted[0][1], seen_at, strict=True))
     again = call_of(host)
-    farm.write(exchange, host.host_id, host.session_id, again.said, now=farm.clock.now())
+    farm.write(answer_call, host.host_id, host.session_id, again.said, now=farm.clock.now())
     assert (seen(farm), beat(farm, host)) == (noted[0], (again.said.seq, noted[1][1]))
     assert farm.rows("SELECT event_id FROM events") == events
 
@@ -166,13 +166,13 @@ def is_fenced(host: HostRig) -> None:
 
 def was_under_pressure(host: HostRig) -> None:
     call = call_of(host, pressure="the disk is full")
-    host.farm.write(exchange, host.host_id, host.session_id, call.said, now=host.farm.clock.now())
+    host.farm.write(answer_call, host.host_id, host.session_id, call.said, now=host.farm.clock.now())
 
 
 def had_a_full_controller(host: HostRig) -> None:
     full = FullController(controller="0000:00:14.0", said="no slot is left")
     call = call_of(host, full_controllers=(full,))
-    host.farm.write(exchange, host.host_id, host.session_id, call.said, now=host.farm.clock.now())
+    host.farm.write(answer_call, host.host_id, host.session_id, call.said, now=host.farm.clock.now())
 
 
 def is_not_clean(host: HostRig) -> None:

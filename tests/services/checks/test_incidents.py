@@ -9,7 +9,7 @@ from farm.core.checks.incident import MAX_DURATION, QUIET_AFTER, WINDOW
 from farm.core.devices.device import Presence
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
-from farm.services.agents.exchange import exchange
+from farm.services.agents.loop_call import answer_call
 from farm.services.devices.admin import retire
 from farm.store.jobs import jobs
 from farm.wire.agents.protocol import Assignment, Exchange
@@ -219,7 +219,7 @@ def test_a_host_under_pressure_says_so_until_it_is_over(farm: FarmRig, host: Hos
     for pressure in ("no room on its disk", "no room on its disk", "its adb server keeps dying", None):
         host.seq += 1
         said = Exchange(seq=host.seq, devices=tuple(host.phones.values()), pressure=pressure)
-        farm.write(exchange, host.host_id, host.session_id, said, now=farm.clock.now())
+        farm.write(answer_call, host.host_id, host.session_id, said, now=farm.clock.now())
     rows = farm.rows("SELECT cause, ended_at FROM incidents ORDER BY incident_id")
     assert [row["cause"] for row in rows] == ["no room on its disk", "its adb server keeps dying"]
     assert all(row["ended_at"] is not None for row in rows)

@@ -8,7 +8,7 @@ from farm.core.base.ids import JobId
 from farm.core.checks.incident import find_usb_full_cause
 from farm.core.jobs.timeouts import DEFAULT_TIMEOUTS
 from farm.core.operations.alarm import AlarmRules
-from farm.services.agents.exchange import exchange
+from farm.services.agents.loop_call import answer_call
 from farm.services.hosts.admin import retire_host
 from farm.services.hosts.views import list_host_views
 from farm.services.jobs.pending_reasons import job_waiting
@@ -27,7 +27,7 @@ def said(host: HostRig, *full: FullController, pressure: str | None = None) -> E
     host.seq += 1
     devices = tuple(host.phones.values())
     call = Exchange(seq=host.seq, devices=devices, full_controllers=full, pressure=pressure)
-    return host.farm.write(exchange, host.host_id, host.session_id, call, now=host.farm.clock.now()).answer
+    return host.farm.write(answer_call, host.host_id, host.session_id, call, now=host.farm.clock.now()).answer
 
 
 def incidents(farm: FarmRig) -> list[tuple[str, bool]]:

@@ -8,7 +8,7 @@ from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.deferral import LONGEST_PAUSE
 from farm.core.jobs.retry import MAX_RETURNS
 from farm.core.runs.verdict import Verdict
-from farm.services.agents.exchange import exchange
+from farm.services.agents.loop_call import answer_call
 from farm.wire.agents.protocol import Assignment, Exchange
 from tests.support.farm.service_fixture import (
     FarmRig,
@@ -341,7 +341,7 @@ def test_an_older_session_is_fenced_by_a_newer_one(farm: FarmRig, host: HostRig)
     older = host.session_id
     host.restart()
     with pytest.raises(SessionFenced, match="a newer one of bench-1 was opened"):
-        farm.write(exchange, host.host_id, older, Exchange(seq=99), now=farm.clock.now())
+        farm.write(answer_call, host.host_id, older, Exchange(seq=99), now=farm.clock.now())
 
 
 @pytest.mark.on_postgresql

@@ -9,7 +9,7 @@ from farm.core.devices.host_state import HostEvent
 from farm.core.errors import NotFound, SelectorEmpty
 from farm.core.jobs.attempt import AttemptState
 from farm.core.upkeep.device_action import DeviceActionKind
-from farm.services.agents.exchange import exchange
+from farm.services.agents.loop_call import answer_call
 from farm.services.devices.admin import cancel_jobs_of_retired, change_admin, retire
 from farm.services.devices.reservations import reserve
 from farm.services.hosts.admin import change_host, limit_host
@@ -211,7 +211,7 @@ def test_a_host_whose_disk_is_full_is_told_in_its_agents_words(
     farm: FarmRig, host: HostRig, job: JobId
 ) -> None:
     said = Exchange(seq=host.seq + 1, devices=tuple(host.phones.values()), pressure="its disk is full")
-    farm.write(exchange, host.host_id, host.session_id, said, now=farm.clock.now())
+    farm.write(answer_call, host.host_id, host.session_id, said, now=farm.clock.now())
     (reason,) = why(farm, job).reasons
     assert (reason.code, reason.cause) == ("host_pressure", "its disk is full")
     assert reason.since == farm.clock.now()

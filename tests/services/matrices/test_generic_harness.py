@@ -8,7 +8,8 @@ from farm.core.base.ids import MatrixId, digest_of
 from farm.core.errors import HarnessInvalid, MatrixInvalid
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence
-from farm.services.files.adapters import check_successor, default_of_flags, get_known_harness
+from farm.services.files.adapters import check_successor, default_of_flags
+from farm.services.files.harness_options import known_harness
 from farm.services.files.registration import register_artifact
 from farm.services.results.cells import list_results
 from farm.store.files.programs import put_program
@@ -127,7 +128,7 @@ def test_of_definitions_of_different_age_the_newest_says_which_flags_there_are(
     backends = {**BENCH["backends"], "npu": {"proof": "declared"}}
     arguments = f"{BENCH['arguments']} ${{more}}"
     register(farm, abi="arm64-v8a", content=b"new", flags=more, backends=backends, arguments=arguments)
-    known = farm.read(get_known_harness, "bench")
+    known = farm.read(known_harness, "bench")
     assert known.defaults == {"size": 1, "more": 5}
     assert known.missing_flags == {"x86_64": {"more"}, "arm64-v8a": frozenset()}
     assert "the program for x86_64 is older" in str(known.unsupported(None, "npu"))

@@ -9,7 +9,7 @@ from farm.core.base.idempotency_key import IdempotencyKey, idempotency_key
 from farm.core.base.ids import MatrixId
 from farm.core.errors import IdempotencyKeyReused
 from farm.services.matrices.idempotency import find_submitted_matrix
-from farm.services.matrices.rerun import prepare_rerun, queue_rerun
+from farm.services.matrices.rerun import prepare_rerun
 from farm.services.matrices.submit import PreparedMatrix, prepare_matrix, queue_prepared
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.farm.service_fixture import FarmRig
@@ -47,7 +47,9 @@ def submit(
 ) -> MatrixId:
     request = None if key is None else asked(spec, key)
     now = farm.clock.now()
-    return farm.write(queue_prepared, ready(farm, spec), request=request, now=now, actor=actor)
+    matrix_id = farm.write(queue_prepared, ready(farm, spec), request=request, now=now, actor=actor)
+    assert matrix_id is not None
+    return matrix_id
 
 
 def counts(farm: FarmRig) -> tuple[int, int, int]:
@@ -96,7 +98,9 @@ def test_of_many_that_come_at_once_under_one_key_one_is_stored(farm: FarmRig) ->
             )
             for _ in range(8)
         ]
-    assert len({answer.result() for answer in answers}) == 1
+    found = {answer.result() for answer in answers}
+    assert len(found) == 1
+    assert found != {None}
     assert counts(farm)[0] == counts(farm)[2] == 1
 
 
@@ -113,8 +117,9 @@ def test_a_rerun_under_one_key_is_one_matrix(farm: FarmRig) -> None:
     again = farm.read(prepare_rerun, whose, failed=False)
     request = idempotency_key("k-1", f"matrices/{whose}/rerun", {"failed": False})
     made = {
-        farm.write(queue_rerun, whose, again, failed=False, request=request, now=farm.clock.now(), actor=ANN)
+        farm.write(queue_prepared, again, rerun_of=whose, request=request, now=farm.clock.now(), actor=ANN)
         for _ in range(2)
     }
     assert len(made) == 1
+    assert made != {None}
     assert counts(farm)[0] == counts(farm)[2] == 2

@@ -377,7 +377,10 @@ def test_what_changed_since_it_was_prepared_is_noticed(farm: FarmRig, host: Host
     ready = farm.read(prepare_matrix, wanted)
     host.plug_in("phone-3")
     host.exchange()
+    assert farm.write(queue_prepared, ready, now=farm.clock.now(), actor="user") is None
+    ready = farm.read(prepare_matrix, wanted)
     matrix_id = farm.write(queue_prepared, ready, now=farm.clock.now(), actor="user")
+    assert matrix_id is not None
     assert {row["device_id"] for row in cells_of(farm, matrix_id)} == {"phone-1", "phone-2", "phone-3"}
 
 

@@ -8,7 +8,8 @@ from farm.core.base.ids import MatrixId
 from farm.core.errors import Conflict, SelectorEmpty
 from farm.services.devices.admin import retire
 from farm.services.matrices.cancel import cancel_matrix
-from farm.services.matrices.rerun import prepare_rerun, queue_rerun, rerun_matrix
+from farm.services.matrices.rerun import prepare_rerun, rerun_matrix
+from farm.services.matrices.submit import queue_prepared
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence, plan_of
@@ -68,7 +69,9 @@ def test_a_rerun_that_was_prepared_over_other_phones_is_made_anew(farm: FarmRig,
     host.plug_in("phone-9")
     host.exchange()
     now = farm.clock.now()
-    again = farm.write(queue_rerun, matrix_id, ready, failed=False, now=now, actor="user")
+    assert farm.write(queue_prepared, ready, rerun_of=matrix_id, now=now, actor="user") is None
+    ready = farm.read(prepare_rerun, matrix_id, failed=False)
+    again = farm.write(queue_prepared, ready, rerun_of=matrix_id, now=now, actor="user")
     phones = farm.rows("SELECT DISTINCT device_id FROM cells WHERE matrix_id = :matrix", matrix=again)
     assert "phone-9" in {row["device_id"] for row in phones}
     assert farm.rows("SELECT rerun_of FROM matrices WHERE matrix_id = :m", m=again) == [

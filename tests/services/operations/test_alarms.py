@@ -7,10 +7,10 @@ import pytest
 from farm.core.base.ids import DeviceId
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.device import Presence
-from farm.core.operations.alarm import AlarmKind, AlarmSubject
+from farm.core.operations.alarm import QUIET_AFTER_ACKNOWLEDGED, AlarmKind, AlarmSubject
 from farm.services.agents.unchanged_report import is_report_unchanged
 from farm.services.devices.admin import change_admin
-from farm.services.operations.alarms import QUIET_AFTER_ACKNOWLEDGED, clear_alarm, raise_alarm
+from farm.services.operations.alarms import clear_alarm, raise_alarm
 from farm.store.devices.devices import get_device
 from farm.store.operations import alarms as alarm_store
 from farm.wire.documents.devices import OperatorRequest

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from farm.core.base.ids import AttemptId, HostId
+from farm.core.results.report import IncomingReport
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.database.notifications import HostNotification
 from farm.services.devices.reservations import reserve
 from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
-from farm.services.results.evaluation import ReceivedReport
+from farm.services.results.preparse import parse_reports
 from farm.services.results.settle import settle_batch
 from farm.services.upkeep.device_actions import request_device_action
 from farm.wire.agents.protocol import Assignment
@@ -84,10 +85,11 @@ def test_an_errand_that_expires_wakes_its_host_alone(farm: FarmRig, host: HostRi
 
 def settled(farm: FarmRig, host: HostRig, attempt_id: AttemptId, body: bytes) -> set[HostNotification]:
     """Whom a report wakes."""
-    arrived = ReceivedReport(host_id=host.host_id, attempt_id=attempt_id, body=body, at=farm.clock.now())
+    arrived = IncomingReport(host_id=host.host_id, attempt_id=attempt_id, body=body, at=farm.clock.now())
     woken: set[HostNotification] = set()
     farm.database.on_change = woken.add
-    farm.database.submit_change(settle_batch, [arrived]).result()
+    parsed = farm.read(parse_reports, [arrived])
+    farm.database.submit_change(settle_batch, parsed).result()
     return woken
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from farm.core.base.ids import MatrixId
+from farm.core.results.placement_change import place_in_words
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
-from farm.services.results.placement_changes import proven_placement_text
 from farm.services.results.placements import list_placements
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.results.placements import SeriesPlacementView
@@ -154,7 +154,7 @@ def test_what_was_never_shown_cannot_have_changed(farm: FarmRig, host: HostRig) 
         submit(farm, rounds=1)
         host.run(on(*drivers))
     assert told(farm) == []
-    assert proven_placement_text("nnapi", "unknown", None) is None
+    assert place_in_words("nnapi", "unknown", None) is None
 
 
 def test_a_run_on_the_cpu_has_no_pass_and_needs_none(farm: FarmRig, host: HostRig) -> None:

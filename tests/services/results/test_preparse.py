@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import NoneType
 
 import pytest
 from sqlalchemy.engine import Connection
 
 from farm.api.agents.report_parser_pool import ReportParserPool
-from farm.core.errors import FarmError, InvalidInput
+from farm.core.errors import FarmBusy, FarmError, InvalidInput
+from farm.core.results.report import IncomingReport, ParsedReport, ReportReading
 from farm.core.runs.measurement import Outcome
-from farm.services.results.evaluation import ReceivedReport
 from farm.services.results.preparse import LARGE_BYTES
-from farm.services.results.settle import settle_batch
+from farm.services.results.settle import settle, settle_batch
 from farm.wire.agents.protocol import Assignment, ReportAnswer
 from tests.services.results.test_settle_batch import alike, everything, evidence_of, hosted
 from tests.support.farm.service_fixture import FarmRig, HostRig, checked_rig, report_body
@@ -28,22 +29,22 @@ def large(kind: str, assignment: Assignment) -> bytes:
     return report_body(replace(evidence, stdout=chatter + evidence.stdout))
 
 
-def arrived(host: HostRig, assignment: Assignment, body: bytes) -> ReceivedReport:
-    return ReceivedReport(
+def incoming(host: HostRig, assignment: Assignment, body: bytes) -> IncomingReport:
+    return IncomingReport(
         host_id=host.host_id, attempt_id=assignment.attempt_id, body=body, at=host.farm.clock.now()
     )
 
 
-def read_under_the_lock(farm: FarmRig, report: ReceivedReport, **limits: int) -> ReceivedReport:
-    """Read a report while somebody else's transaction keeps every writer out."""
+def parsed_under_the_lock(farm: FarmRig, *reports: IncomingReport, **limits: int) -> list[ParsedReport]:
+    """Parse reports while somebody else's transaction keeps every writer out."""
 
-    def transaction(connection: Connection) -> ReceivedReport:
-        return asyncio.run(ReportParserPool(farm.database, **limits).read(report))
+    def transaction(connection: Connection) -> list[ParsedReport]:
+        return asyncio.run(ReportParserPool(farm.database, **limits).parse(reports))
 
     return farm.write(transaction)
 
 
-def settled(farm: FarmRig, reports: Sequence[ReceivedReport]) -> list[ReportAnswer | FarmError]:
+def settled(farm: FarmRig, reports: Sequence[ParsedReport]) -> list[ReportAnswer | FarmError]:
     return farm.write(settle_batch, reports)
 
 
@@ -57,36 +58,53 @@ def test_what_is_read_ahead_leaves_the_rows_that_it_would_have_left(farm: FarmRi
         given = ahead.exchange().assignments
         assert behind.exchange().assignments == given
         bodies = [large(kind, each) for kind, each in zip(kinds, given, strict=True)]
-        came = [arrived(ahead, each, body) for each, body in zip(given, bodies, strict=True)]
-        read = [read_under_the_lock(farm, each) for each in came]
-        assert all(each.read is not None for each in read)
-        same = [arrived(behind, each, body) for each, body in zip(given, bodies, strict=True)]
-        assert settled(farm, read) == settled(other, same)
+        came = [incoming(ahead, each, body) for each, body in zip(given, bodies, strict=True)]
+        parsed = parsed_under_the_lock(farm, *came)
+        assert all(isinstance(each.reading, ReportReading) for each in parsed)
+        answers = settled(farm, parsed)
+        same = [incoming(behind, each, body) for each, body in zip(given, bodies, strict=True)]
+        one_by_one = [
+            other.write(settle, each.host_id, each.attempt_id, each.body, now=each.at) for each in same
+        ]
+        assert answers == one_by_one
         assert alike(everything(farm)) == alike(everything(other))
 
 
 def test_the_transaction_takes_a_report_as_it_was_read(farm: FarmRig) -> None:
     host = hosted(farm, 1)
     (given,) = host.exchange().assignments
-    read = read_under_the_lock(farm, arrived(host, given, large("good", given)))
-    crash = read_under_the_lock(farm, arrived(host, given, large("crash", given)))
-    (answer,) = settled(farm, [replace(read, read=crash.read)])
+    (good,) = parsed_under_the_lock(farm, incoming(host, given, large("good", given)))
+    (crash,) = parsed_under_the_lock(farm, incoming(host, given, large("crash", given)))
+    (answer,) = settled(farm, [replace(good, reading=crash.reading)])
     assert isinstance(answer, ReportAnswer)
     assert answer.outcome is Outcome.FAILED
 
 
-def test_only_what_is_large_and_will_be_read_is_read_ahead(farm: FarmRig) -> None:
+def test_only_what_will_be_settled_is_read_ahead(farm: FarmRig) -> None:
     host, stranger = hosted(farm, 2), farm.host("bench-2")
     first, second = host.exchange().assignments
     body = large("good", first)
-    came = arrived(host, first, body)
-    small = arrived(host, second, report_body(evidence_of("good", second)))
+    came = incoming(host, first, body)
+    small = incoming(host, second, report_body(evidence_of("good", second)))
     theirs = replace(came, host_id=stranger.host_id)
     malformed = replace(came, body=b"{" * LARGE_BYTES)
-    for each in (small, theirs, malformed):
-        assert read_under_the_lock(farm, each) is each
-    assert read_under_the_lock(farm, came, max_pending_bytes=len(body) - 1) is came
-    (refused,) = settled(farm, [malformed])
+    readings = [each.reading for each in parsed_under_the_lock(farm, small, theirs, malformed, came)]
+    assert [type(reading) for reading in readings] == [ReportReading, NoneType, InvalidInput, ReportReading]
+    (refused,) = settled(farm, parsed_under_the_lock(farm, malformed))
     assert isinstance(refused, InvalidInput)
     host.report_bytes(first.attempt_id, body)
-    assert read_under_the_lock(farm, came) is came
+    (again,) = parsed_under_the_lock(farm, came)
+    assert again.reading is None
+
+
+def test_what_waits_to_be_read_has_a_bound(farm: FarmRig) -> None:
+    host = hosted(farm, 2)
+    first, second = (incoming(host, each, large("good", each)) for each in host.exchange().assignments)
+
+    async def parse_both() -> list[list[ParsedReport] | BaseException]:
+        pool = ReportParserPool(farm.database, max_pending_bytes=len(first.body))
+        return await asyncio.gather(pool.parse([first]), pool.parse([second]), return_exceptions=True)
+
+    alone, turned_away = asyncio.run(parse_both())
+    assert isinstance(alone, list)
+    assert isinstance(turned_away, FarmBusy)

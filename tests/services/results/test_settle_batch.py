@@ -11,10 +11,13 @@ import sqlalchemy as sa
 
 from farm.core.base.ids import AttemptId
 from farm.core.errors import FarmBusy, FarmError, Forbidden, InvalidInput, NotFound, ReportConflict
+from farm.core.jobs.attempt import AttemptEvent, AttemptOutcome
+from farm.core.results.effects import EndAttempt, EndJob
 from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Outcome
 from farm.services.matrices.cancel import cancel_matrix
+from farm.services.results.settle import apply
 from farm.store.jobs.attempts import find_attempt
-from farm.store.jobs.batch_completion import SuccessfulAttempt, finish_successful
 from farm.store.jobs.jobs import find_job
 from farm.wire.agents.protocol import Assignment, ReportAnswer
 from tests.support.farm.service_fixture import (
@@ -196,9 +199,14 @@ def test_what_was_moved_meanwhile_is_not_ended_and_leaves_no_event(farm: FarmRig
     assert job is not None
     host.report_bytes(attempt_id, body)
     before = everything(farm)
-    ended = SuccessfulAttempt(attempt=attempt, job=job, report_digest="0" * 64, at=farm.clock.now())
-    with pytest.raises(FarmBusy):
-        farm.write(finish_successful, [ended])
+    outcome, actor, now = AttemptOutcome(outcome=Outcome.SUCCEEDED), "agent:bench-1", farm.clock.now()
+    end_attempt = EndAttempt(
+        at=now, attempt=attempt, event=AttemptEvent.SETTLED, outcome=outcome, actor=actor, cause="succeeded"
+    )
+    end_job = EndJob(at=now, job=job, outcome=outcome, actor=actor)
+    for effects in ([end_attempt], [end_job], [end_attempt, end_job]):
+        with pytest.raises(FarmBusy):
+            farm.write(apply, effects)
     assert everything(farm) == before
 
 

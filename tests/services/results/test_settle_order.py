@@ -16,7 +16,7 @@ from farm.core.devices.device import Presence
 from farm.core.errors import Blame, ReportConflict, SessionFenced
 from farm.core.jobs.attempt import LIVE_STATES, AttemptState
 from farm.core.runs.evidence import Evidence
-from farm.services.agents.exchange import exchange
+from farm.services.agents.loop_call import answer_call
 from farm.services.matrices.cancel import cancel_matrix
 from farm.wire.agents.protocol import (
     Assignment,
@@ -268,7 +268,7 @@ class FarmInAnyOrder(RuleBasedStateMachine):
         if host.seq > 1:
             before = self.farm.rows("SELECT count(*) n FROM events")
             with suppress(SessionFenced):
-                self.farm.write(exchange, host.host_id, host.session_id, said, now=self.farm.clock.now())
+                self.farm.write(answer_call, host.host_id, host.session_id, said, now=self.farm.clock.now())
             assert self.farm.rows("SELECT count(*) n FROM events") == before
 
     @invariant()

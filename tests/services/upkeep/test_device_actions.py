@@ -9,7 +9,8 @@ from farm.core.devices.device import Presence
 from farm.core.errors import Conflict, NotFound
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.core.upkeep.device_settings import SettingRestore, SettingResult, SettingState
-from farm.services.agents.exchange import ExchangeResult, exchange
+from farm.services.agents.answer import CallAnswer
+from farm.services.agents.loop_call import answer_call
 from farm.services.checks.device_detail import device_detail
 from farm.services.devices.reservations import reserve
 from farm.services.upkeep.device_actions import (
@@ -47,7 +48,7 @@ def said(
     device_actions: Sequence[DeviceActionReport] = (),
     in_hand: Sequence[int] = (),
     attempts: Sequence[AttemptReport] = (),
-) -> ExchangeResult:
+) -> CallAnswer:
     """An exchange in which the agent speaks of errands."""
     host.seq += 1
     message = Exchange(
@@ -57,7 +58,7 @@ def said(
         device_actions_in_progress=tuple(in_hand),
         attempts=tuple(attempts),
     )
-    return host.farm.write(exchange, host.host_id, host.session_id, message, now=host.farm.clock.now())
+    return host.farm.write(answer_call, host.host_id, host.session_id, message, now=host.farm.clock.now())
 
 
 def state(farm: FarmRig, device_action: DeviceActionView) -> DeviceActionView:

@@ -4,10 +4,11 @@ import pytest
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import JobId, MatrixId
+from farm.core.jobs.job import Job
 from farm.database import tables
 from farm.database.engine import Database
 from farm.store.jobs import positions as queue_positions
-from farm.store.jobs.jobs import Job, find_job
+from farm.store.jobs.jobs import find_job
 from tests.store.query_plans.test_sqlite_query_plans import is_table_scan, plans
 from tests.support.database.sample_rows import JOB, PHONE, add
 

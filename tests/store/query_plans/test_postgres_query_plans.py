@@ -12,13 +12,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
+from farm.core.jobs.attempt import Attempt
 from farm.database.engine import Database
-from farm.services.agents.exchange import exchange
+from farm.services.agents.loop_call import answer_call
 from farm.services.results.settle import settle
 from farm.store.devices import capacity as device_capacity
 from farm.store.devices import devices
 from farm.store.jobs import attempts, queues
-from farm.store.jobs.attempts import Attempt
 from farm.store.operations import event_history
 from farm.wire.agents.protocol import Assignment, Exchange
 from tests.store.query_plans.test_sqlite_query_plans import sent_by
@@ -184,7 +184,7 @@ def claims(full: Full) -> Callable[[Connection], object]:
     def claim(connection: Connection) -> None:
         said = Exchange(seq=full.host.seq + 1, devices=tuple(full.host.phones.values()))
         host, session = full.host.host_id, full.host.session_id
-        answer = exchange(connection, host, session, said, now=full.farm.clock.now()).answer
+        answer = answer_call(connection, host, session, said, now=full.farm.clock.now()).answer
         assert len(answer.assignments) == PHONES
 
     return claim

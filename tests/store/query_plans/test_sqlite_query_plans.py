@@ -17,7 +17,7 @@ from farm.database.engine import Database
 from farm.store.checks import outcomes as check_outcomes
 from farm.store.checks import reference_runs
 from farm.store.devices import capacity as device_capacity
-from farm.store.devices import devices, pending_cleanups
+from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.hosts import hosts
 from farm.store.jobs import attempts, jobs, queues
@@ -29,7 +29,7 @@ from farm.store.operations import alarms as alarm_store
 from farm.store.operations import event_history, heartbeats
 from farm.store.results import detail as measurement_detail
 from farm.store.results import evidence as evidence_store
-from farm.store.results import measurements, placements, provenance, recurrence
+from farm.store.results import measurements, placements, provenance, recurrence, report_context
 from farm.store.upkeep import device_actions
 from tests.support.database.sample_rows import DIGEST, NOW
 
@@ -75,10 +75,6 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: devices.list_devices(c, host_id=HOST),
         "uq_device_actions_one_open_per_kind",
     ),
-    "phones of a host that are not cleaned up": (
-        lambda c: pending_cleanups.uncleaned_devices(c, HOST),
-        "ix_devices_host_id",
-    ),
     "CPUs that errands wait for": (device_actions.cpus_to_keep_idle, "uq_device_actions_one_open_per_kind"),
     "where series ran last": (
         lambda c: placements.last_placements(c, [DIGEST]),
@@ -119,7 +115,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     "CPUs on which something runs": (device_capacity.busy_cpus, "uq_attempts_one_live_per_cpu"),
     "the tries of a job": (lambda c: attempts.past_attempts(c, JOB), "ix_attempts_job_id"),
     "the last endings on a device": (
-        lambda c: check_outcomes.outcomes_since_check(c, PHONE, 5),
+        lambda c: report_context.recent_endings(c, PHONE, 5),
         "attempts_1 (device_id=?)",
     ),
     "the reports of an attempt": (
@@ -145,7 +141,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "uq_attempts_one_live_per_device",
     ),
     "a phone's last checks": (lambda c: check_outcomes.last_checks(c, PHONE), "ix_jobs_checks"),
-    "a phone's newest check": (lambda c: check_outcomes.last_check_id(c, PHONE), "ix_jobs_checks"),
+    "a phone's newest check": (lambda c: report_context.last_check_id(c, PHONE), "ix_jobs_checks"),
     "the golden runs of a kind": (
         lambda c: reference_runs.runs_of_kind(c, "Pixel 8", DIGEST, before=NOW),
         "ix_reference_runs_reference_key",

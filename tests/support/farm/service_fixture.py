@@ -18,19 +18,20 @@ from farm.core.devices.device import DeviceFacts, Presence
 from farm.core.errors import Blame, FarmError
 from farm.core.jobs.attempt import AttemptState
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
+from farm.core.results.report import IncomingReport
 from farm.core.runs.evidence import Evidence, ExitRecord, RunError
 from farm.core.runs.plan import RunPlan
 from farm.database.engine import Database, sqlite_url
 from farm.services.access.enrollment import create_join_token, enroll
-from farm.services.agents.exchange import exchange
+from farm.services.agents.loop_call import answer_call
 from farm.services.agents.sessions import open_session
 from farm.services.files.builtin_programs import register_builtin_programs
 from farm.services.files.registration import register_artifact, register_variant
 from farm.services.matrices.submit import submit_matrix
 from farm.services.matrices.views import matrix_view
 from farm.services.periodic.reaper import reap
-from farm.services.results.evaluation import ReceivedReport
 from farm.services.results.latest_speedups import list_latest_speedups
+from farm.services.results.preparse import parse_reports
 from farm.services.results.settle import settle, settle_batch
 from farm.services.results.speedups import list_speedups
 from farm.wire.agents.protocol import (
@@ -191,7 +192,7 @@ class HostRig:
             attempts=tuple(attempts),
         )
         now = self.farm.clock.now()
-        return self.farm.write(exchange, self.host_id, self.session_id, said, now=now).answer
+        return self.farm.write(answer_call, self.host_id, self.session_id, said, now=now).answer
 
     def report(self, attempt_id: AttemptId, evidence: Evidence) -> ReportAnswer:
         """Report an attempt."""
@@ -203,11 +204,11 @@ class HostRig:
     def report_together(self, reports: Sequence[tuple[AttemptId, bytes]]) -> list[ReportAnswer | FarmError]:
         """Report attempts whose reports the farm is given at once."""
         now = self.farm.clock.now()
-        arrived = [
-            ReceivedReport(host_id=self.host_id, attempt_id=attempt_id, body=body, at=now)
+        incoming = [
+            IncomingReport(host_id=self.host_id, attempt_id=attempt_id, body=body, at=now)
             for attempt_id, body in reports
         ]
-        return self.farm.write(settle_batch, arrived)
+        return self.farm.write(settle_batch, self.farm.read(parse_reports, incoming))
 
     def clean(self, assignment: Assignment) -> None:
         """Clean the phone up after an attempt; the farm learns of it at the next exchange."""

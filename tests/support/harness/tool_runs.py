@@ -13,7 +13,8 @@ from farm.core.models.variant import Format, Manifest, Precision, Recipe
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.plan import RunPlan, fill_argv
-from farm.harness.base.adapter import Harness, RunRequest, flag_defaults
+from farm.harness.base.adapter import Harness, RunRequest
+from farm.harness.base.options import flag_defaults
 
 
 def plan_of(

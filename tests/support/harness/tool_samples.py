@@ -13,7 +13,8 @@ from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan
-from farm.harness.base.adapter import Harness, RunRequest, flag_defaults
+from farm.harness.base.adapter import Harness, RunRequest
+from farm.harness.base.options import flag_defaults
 from farm.harness.registry import get_harness
 from tests.support.harness import run_samples as sample
 

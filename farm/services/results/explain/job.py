@@ -6,13 +6,13 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, JobId
 from farm.core.devices.condition import Gates
 from farm.core.errors import NotFound
+from farm.core.jobs.job import Job
 from farm.core.runs.measurement import Quality
 from farm.services.devices.software_updates import builds_of
 from farm.services.matrices.views import job_view
 from farm.services.results.explain.cell import positions_in_blocks, used_rounds
 from farm.services.results.explain.side import evidence_of, explain_device, explain_side, run_view
 from farm.store.jobs import attempts, jobs
-from farm.store.jobs.jobs import Job
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.results import provenance

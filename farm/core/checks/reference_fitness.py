@@ -1,0 +1,52 @@
+"""Whether a golden run says anything of a phone, and which runs it is compared with."""
+
+from datetime import datetime
+
+from farm.core.base.ids import DeviceId
+from farm.core.devices.condition import Condition, Gates, closed_gates
+from farm.core.devices.device import DeviceFacts
+
+#: What a phone must be like for its golden run to be judged, and to teach. Full storage slows nothing.
+FITNESS = Gates(max_skin_c=38.0, min_battery_pct=20, max_battery_c=40.0, min_storage_bytes=0)
+#: Of a golden run that is not bound to cores.
+ANY_CORES = "any"
+
+
+def unfit_reasons(
+    before: Condition | None, after: Condition | None, facts: DeviceFacts | None
+) -> tuple[str, ...]:
+    """Why a golden run says nothing; empty when it does. What the phone does not report is no reason."""
+    looks = {"before": before, "after": after}
+    said = [
+        f"{when}: {reason}"
+        for when, look in looks.items()
+        if look is not None
+        for reason in (*closed_gates(look, FITNESS), *_busy(look, facts))
+    ]
+    if before is not None and after is not None and before.plugged != after.plugged:
+        said.append(f"its charger changed from {before.plugged} to {after.plugged}")
+    return tuple(said)
+
+
+def reference_key(facts: DeviceFacts, host: str, cores: str) -> str:
+    """Phones of one key are compared: of one model, chip and build. Virtual phones are their host's CPU.
+
+    So are `cores`, that a run was bound to: a phone that switches its fastest off now and then is not slow.
+    """
+    chip, build = facts.soc or "unknown chip", facts.build_fingerprint or "unknown build"
+    kind = f"virtual phone on {host}" if facts.virtual else f"{facts.device_model} / {chip} / {build}"
+    return kind if cores == ANY_CORES else f"{kind} / {cores}"
+
+
+def own_band_key(kind: str, device_id: DeviceId, accepted_at: datetime) -> str:
+    """The band of a phone whose level an operator accepted: it is its own kind since then."""
+    return f"{kind} / {device_id} since {accepted_at:%Y-%m-%dT%H:%M:%S.%f}"
+
+
+def _busy(look: Condition, facts: DeviceFacts | None) -> list[str]:
+    """A virtual phone shares its cores with all that its machine does; Android's load counts waiting, too."""
+    if facts is None or not facts.virtual or look.load_1m is None or not facts.cores:
+        return []
+    if look.load_1m <= facts.cores:
+        return []
+    return [f"a load of {look.load_1m:.1f} on {facts.cores} cores"]

@@ -1,0 +1,56 @@
+"""What matrices may ask of a harness: its flags, its backends, and which files it runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from farm.core.base.setting_values import SettingValue
+from farm.core.models.variant import Manifest
+from farm.core.programs.definition import Definition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One setting a harness knows, its type's example being the default."""
+
+    default: SettingValue
+    help: str
+    minimum: int | None = None
+
+
+class HarnessOptions(Protocol):
+    """The part of an adapter that a matrix is checked against. Pure: the same arguments, the same answer."""
+
+    name: str
+    flags: Mapping[str, Flag]
+    #: Whether a run needs a model file; where not, matrices of it have no variant axes.
+    needs_model: bool
+    #: Every backend the tool has a word for; `unsupported` says which of them cannot be measured.
+    backends: Sequence[str]
+
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Why this harness cannot run the variant, or without one, on the backend; None when it can."""
+
+
+class GenericOptions:
+    """What a program that brings its own definition offers."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.name: str = definition.name
+        self.flags: Mapping[str, Flag] = {
+            name: Flag(default=flag.default, help=flag.help, minimum=flag.minimum)
+            for name, flag in definition.flags.items()
+        }
+        self.needs_model: bool = definition.needs_model
+        self.backends: Sequence[str] = tuple(definition.backends)
+
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Why this harness cannot run on the backend; None when it can."""
+        if backend in self.backends:
+            return None
+        return f"the definition of {self.name} has no backend {backend!r}: it has {', '.join(self.backends)}"
+
+
+def flag_defaults(options: HarnessOptions) -> dict[str, SettingValue]:
+    """Every setting a harness knows, as it is where nobody says otherwise."""
+    return {name: flag.default for name, flag in options.flags.items()}
