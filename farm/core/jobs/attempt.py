@@ -89,8 +89,8 @@ class AttemptOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """An attempt of a job on a device, as it is stored."""
+class AttemptRecord:
+    """An attempt of a job on a device, as it is stored, without its plan."""
 
     attempt_id: AttemptId
     job_id: JobId
@@ -105,9 +105,15 @@ class Attempt:
     blame: Blame | None
     code: str | None
     message: str | None
-    plan: RunPlan
     #: Before the run, in its agent's words.
     waiting_for: str | None
     report_digest: Digest | None
     claimed_at: datetime
     finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt(AttemptRecord):
+    """An attempt, with what its agent is to do."""
+
+    plan: RunPlan

@@ -11,7 +11,7 @@ from farm.core.checks.incident import WINDOW, DeviceFailure, Incident, correlate
 from farm.core.devices.device import Health
 from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import Blame
-from farm.core.jobs.attempt import Attempt, AttemptOutcome
+from farm.core.jobs.attempt import AttemptOutcome, AttemptRecord
 from farm.core.jobs.job import Job, JobEvent, JobKind, advance
 from farm.core.jobs.poison_job import DEVICE_GONE_CODES, POISON_JOB, poisoned_devices
 from farm.core.jobs.retry import CHRONIC_AFTER, MAX_BLOCKS, may_retry
@@ -146,7 +146,7 @@ def _forgiven(
     ]
 
 
-def hosts_doing(incidents: Collection[Incident], attempt: Attempt) -> bool:
+def hosts_doing(incidents: Collection[Incident], attempt: AttemptRecord) -> bool:
     """Tell whether an attempt that ends through its device was under way when an incident hit the device."""
     return any(
         incident.host_id == attempt.host_id
@@ -162,7 +162,7 @@ def _hits(incident: Incident, device_id: DeviceId) -> bool:
 
 def device_health(
     known: HealthContext,
-    attempt: Attempt,
+    attempt: AttemptRecord,
     job: Job,
     outcome: AttemptOutcome,
     ends: Sequence[RowEffect],

@@ -8,7 +8,7 @@ from farm.core.checks.incident import Incident
 from farm.core.checks.reference_run import ReferenceRun
 from farm.core.devices.device import Health
 from farm.core.errors import FarmError
-from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptOutcome
+from farm.core.jobs.attempt import AttemptEvent, AttemptOutcome, AttemptRecord
 from farm.core.jobs.job import Job
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
 from farm.core.results.new_measurement import NewMeasurement
@@ -31,7 +31,7 @@ class EndAttempt:
     """Finish an attempt that is where `attempt` says."""
 
     at: datetime
-    attempt: Attempt
+    attempt: AttemptRecord
     #: SETTLED or CANCELLED.
     event: AttemptEvent
     outcome: AttemptOutcome

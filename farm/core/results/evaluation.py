@@ -8,7 +8,13 @@ from farm.core.base.ids import AttemptId, Digest
 from farm.core.checks.incident import HOST_INCIDENT, Incident, may_be_host_caused
 from farm.core.errors import Blame, FarmBusy, FarmError, Forbidden, NotFound, ReportConflict
 from farm.core.errors.requests import CREDENTIAL_IN_USE_HINT
-from farm.core.jobs.attempt import LIVE_STATES, Attempt, AttemptEvent, AttemptOutcome, AttemptState
+from farm.core.jobs.attempt import (
+    LIVE_STATES,
+    AttemptEvent,
+    AttemptOutcome,
+    AttemptRecord,
+    AttemptState,
+)
 from farm.core.jobs.job import Job, JobKind, JobState
 from farm.core.jobs.poison_job import DeviceLoss
 from farm.core.jobs.retry import MOVED, FinishedAttempt
@@ -123,7 +129,7 @@ def stored_answer_to(report: ParsedReport, found: ReportContext | None) -> Settl
     return None
 
 
-def stored_answer(attempt: Attempt) -> SettlementAnswer:
+def stored_answer(attempt: AttemptRecord) -> SettlementAnswer:
     """Return what became of an attempt, for a report that changes nothing."""
     return SettlementAnswer(
         attempt_id=attempt.attempt_id,
@@ -240,7 +246,7 @@ def _job_ends(
 
 
 def _spared(
-    attempt: Attempt, outcome: AttemptOutcome, known: ConsequenceContext, *, now: datetime
+    attempt: AttemptRecord, outcome: AttemptOutcome, known: ConsequenceContext, *, now: datetime
 ) -> tuple[AttemptOutcome, tuple[Incident, ...], tuple[RowEffect, ...]]:
     """Return an outcome with the host to blame for what the device could not help; its incidents; effects."""
     incidents = () if known.health is None else known.health.incidents
@@ -275,7 +281,7 @@ def _keep(report: ParsedReport, found: ReportContext) -> tuple[RowEffect, ...]:
     return kept, NotifyHosts(hosts=hosts)
 
 
-def _end_attempt(report: ParsedReport, attempt: Attempt, outcome: AttemptOutcome) -> EndAttempt:
+def _end_attempt(report: ParsedReport, attempt: AttemptRecord, outcome: AttemptOutcome) -> EndAttempt:
     return EndAttempt(
         at=report.incoming.at,
         attempt=attempt,
@@ -291,7 +297,7 @@ def _ends(effects: Sequence[RowEffect], job: Job) -> bool:
     return any(isinstance(each, EndJob) and each.job.job_id == job.job_id for each in effects)
 
 
-def _answer_to(attempt: Attempt, outcome: AttemptOutcome) -> SettlementAnswer:
+def _answer_to(attempt: AttemptRecord, outcome: AttemptOutcome) -> SettlementAnswer:
     return SettlementAnswer(
         attempt_id=attempt.attempt_id, counted=True, outcome=outcome.outcome, message=outcome.message
     )

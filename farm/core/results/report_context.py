@@ -9,7 +9,7 @@ from farm.core.checks.health import HealthChange, PastOutcome
 from farm.core.checks.incident import DeviceFailure, Incident
 from farm.core.checks.reference_range import ReferenceSample
 from farm.core.checks.reference_run import ReferenceRun
-from farm.core.jobs.attempt import Attempt
+from farm.core.jobs.attempt import AttemptRecord
 from farm.core.jobs.job import Job
 from farm.core.jobs.poison_job import DeviceLoss
 from farm.core.jobs.retry import FinishedAttempt
@@ -21,7 +21,7 @@ from farm.core.runs.measurement import Quality
 class ReportContext:
     """An attempt, its job, and the reports of it that came already, counted or not, expired or not."""
 
-    attempt: Attempt
+    attempt: AttemptRecord
     job: Job
     report_digests: frozenset[Digest]
 

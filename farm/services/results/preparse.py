@@ -12,7 +12,7 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import digest_of
+from farm.core.base.ids import AttemptId, digest_of
 from farm.core.base.setting_values import non_default_settings
 from farm.core.checks.reference_fitness import own_band_key, reference_key, unfit_reasons
 from farm.core.checks.reference_run import ReferenceRun, ReferenceVerdict
@@ -35,7 +35,7 @@ from farm.harness.base.options import flag_defaults
 from farm.services.files.adapters import adapter_of
 from farm.store.devices.devices import Device, get_device
 from farm.store.jobs.context import JobContext, job_contexts
-from farm.store.results.report_context import report_contexts
+from farm.store.results.reported_runs import find_planned
 from farm.wire.agents.protocol import Report
 from farm.wire.storable_text import make_storable
 
@@ -67,31 +67,37 @@ def parse_reports(connection: Connection, reports: Sequence[IncomingReport]) -> 
 
 def report_subjects(connection: Connection, reports: Sequence[IncomingReport]) -> list[ReportSubject | None]:
     """Read what reports are of; None where one will be refused, or came before, and so is not parsed."""
-    contexts = report_contexts(connection, {report.attempt_id for report in reports})
+    by_id = {
+        run[0].attempt_id: run for run in find_planned(connection, {each.attempt_id for each in reports})
+    }
     wanted = {
-        report.attempt_id: found
+        (report.host_id, report.attempt_id): by_id[report.attempt_id]
         for report in reports
-        if (found := contexts.get(report.attempt_id)) is not None
-        and found.attempt.host_id == report.host_id
-        and found.attempt.report_digest is None
+        if report.attempt_id in by_id
+        and by_id[report.attempt_id][0].host_id == report.host_id
+        and by_id[report.attempt_id][0].report_digest is None
     }
-    work_by_job = job_contexts(connection, [found.job for found in wanted.values()])
-    subject_by_attempt = {
-        attempt_id: ReportSubject(
-            attempt=found.attempt,
-            job=found.job,
-            work=work_by_job.get(found.job.job_id),
-            device=get_device(connection, found.attempt.device_id)
-            if found.job.kind is JobKind.CHECK
-            else None,
-        )
-        for attempt_id, found in wanted.items()
-    }
+    subjects = subjects_of(connection, list(wanted.values()))
     return [
-        subject if subject is not None and subject.attempt.host_id == report.host_id else None
+        subjects[report.attempt_id] if (report.host_id, report.attempt_id) in wanted else None
         for report in reports
-        for subject in [subject_by_attempt.get(report.attempt_id)]
     ]
+
+
+def subjects_of(
+    connection: Connection, runs: Sequence[tuple[Attempt, Job]]
+) -> dict[AttemptId, ReportSubject]:
+    """Read what the reports of attempts are parsed by."""
+    work_by_job = job_contexts(connection, [job for _, job in runs])
+    return {
+        attempt.attempt_id: ReportSubject(
+            attempt=attempt,
+            job=job,
+            work=work_by_job.get(job.job_id),
+            device=get_device(connection, attempt.device_id) if job.kind is JobKind.CHECK else None,
+        )
+        for attempt, job in runs
+    }
 
 
 def parse(report: IncomingReport, subject: ReportSubject | None) -> ParsedReport:

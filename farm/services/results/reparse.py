@@ -17,11 +17,16 @@ from farm.core.jobs.attempt import Attempt
 from farm.core.operations.event import EventSubject, WorkEvent
 from farm.core.results.new_measurement import NewMeasurement
 from farm.core.results.reparse import ReparseChange, ReparseKind, reparse_change_text
-from farm.core.results.report_context import ReportContext
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Outcome, Reading, RunFailure
 from farm.services.files.adapters import adapter_of
-from farm.services.results.preparse import evidence_in, measurement_of, read_evidence
-from farm.store.jobs.context import JobContext, job_contexts
+from farm.services.results.preparse import (
+    ReportSubject,
+    evidence_in,
+    measurement_of,
+    read_evidence,
+    subjects_of,
+)
+from farm.store.jobs.context import JobContext
 from farm.store.operations.events import record_event
 from farm.store.results.measurements import add_measurements, stored_values
 from farm.store.results.placements import current_placements
@@ -34,7 +39,7 @@ from farm.store.results.reparse import (
     supersede,
     withdraw,
 )
-from farm.store.results.report_context import report_contexts
+from farm.store.results.reported_runs import find_planned
 
 _MAX_VALUE_CHARS = 60
 _MAX_DIFFERENCES = 4
@@ -72,19 +77,18 @@ def scan_attempts(
 ) -> ReparseScan:
     """What the present adapters read otherwise in the next `limit` attempts. Changes nothing."""
     attempt_ids = attempts_to_reparse(connection, selection, after=after, limit=limit)
-    contexts = report_contexts(connection, attempt_ids)
-    work_by_job = job_contexts(connection, [context.job for context in contexts.values()])
+    subjects = subjects_of(connection, find_planned(connection, attempt_ids))
     readings = readings_by_attempt(connection, attempt_ids)
-    work = {each: work_by_job[contexts[each].job.job_id] for each in attempt_ids}
+    work = {each: work for each in attempt_ids if (work := subjects[each].work) is not None}
     stale = [each for each in attempt_ids if _is_stale(work[each], readings.get(each))]
     reports = counted_reports(connection, stale)
-    shown = _CurrentPlacements(connection, [contexts[each].attempt for each in stale])
+    shown = _CurrentPlacements(connection, [subjects[each].attempt for each in stale])
     found: list[PendingReparse] = []
     for each in stale:
         if each not in reports:
             continue
-        context = shown.present(contexts[each])
-        compared = _compare(context, work[each], reports[each], readings.get(each), now)
+        subject = shown.present(subjects[each])
+        compared = _compare(subject, work[each], reports[each], readings.get(each), now)
         if compared is not None:
             found.append(compared)
             shown.note(compared)
@@ -119,14 +123,14 @@ class _CurrentPlacements:
         rests_on = {each.plan.shown.attempt_id for each in attempts if each.plan.shown is not None}
         self._placement_by_attempt = current_placements(connection, rests_on)
 
-    def present(self, context: ReportContext) -> ReportContext:
+    def present(self, subject: ReportSubject) -> ReportSubject:
         """The attempt with what counts now in its plan."""
-        plan = context.attempt.plan
+        plan = subject.attempt.plan
         if plan.shown is None or plan.shown.attempt_id not in self._placement_by_attempt:
-            return context
+            return subject
         placement = self._placement_by_attempt[plan.shown.attempt_id]
         shown = None if placement is None else replace(plan.shown, placement=placement)
-        return replace(context, attempt=replace(context.attempt, plan=replace(plan, shown=shown)))
+        return replace(subject, attempt=replace(subject.attempt, plan=replace(plan, shown=shown)))
 
     def note(self, found: PendingReparse) -> None:
         """What this piece is about to change."""
@@ -145,50 +149,50 @@ def _is_stale(work: JobContext, readings: Sequence[Mapping[str, Any]] | None) ->
 
 
 def _compare(
-    context: ReportContext,
+    subject: ReportSubject,
     work: JobContext,
     report: bytes,
     readings: Sequence[Mapping[str, Any]] | None,
     now: datetime,
 ) -> PendingReparse | None:
     """None where it is read alike."""
-    attempt, job = context.attempt, context.job
+    attempt, job = subject.attempt, subject.job
     evidence = evidence_in(report, attempt)
     reading = read_evidence(work, attempt, evidence)
     stored = next((row for row in readings or () if row["accepted"]), None)
     if isinstance(reading, RunFailure):
-        return _unparsed(context, work, reading, stored)
+        return _unparsed(subject, work, reading, stored)
     assert isinstance(reading, Reading)
     measured = measurement_of(job, work, attempt, evidence, reading, now=now)
     if stored is None:
         kept = replace(measured, accepted=False, measured_at=attempt.finished_at or now)
         what = f"it ended as {job.outcome}, and {_value_text(stored_values(measured))} can be read"
-        return _pending_reparse(ReparseKind.READABLE, context, work, None, kept, what)
+        return _pending_reparse(ReparseKind.READABLE, subject, work, None, kept, what)
     changed = changed_columns(stored, measured)
     if not changed:
         return None
     new = replace(measured, measured_at=stored["measured_at"])
     return _pending_reparse(
-        ReparseKind.CHANGED, context, work, stored, new, _difference_text(stored, stored_values(new), changed)
+        ReparseKind.CHANGED, subject, work, stored, new, _difference_text(stored, stored_values(new), changed)
     )
 
 
 def _unparsed(
-    context: ReportContext, work: JobContext, failure: RunFailure, stored: Mapping[str, Any] | None
+    subject: ReportSubject, work: JobContext, failure: RunFailure, stored: Mapping[str, Any] | None
 ) -> PendingReparse | None:
     """What could not be read before either is no news."""
     if failure.code == _FAILED_ADAPTER:
-        return _pending_reparse(ReparseKind.BROKEN, context, work, stored, None, failure.message)
+        return _pending_reparse(ReparseKind.BROKEN, subject, work, stored, None, failure.message)
     if stored is None or failure.outcome is Outcome.INCONCLUSIVE:
         return None
     return _pending_reparse(
-        ReparseKind.WITHDRAWN, context, work, stored, None, f"{failure.message} ({failure.code})"
+        ReparseKind.WITHDRAWN, subject, work, stored, None, f"{failure.message} ({failure.code})"
     )
 
 
 def _pending_reparse(
     kind: ReparseKind,
-    context: ReportContext,
+    subject: ReportSubject,
     work: JobContext,
     stored: Mapping[str, Any] | None,
     measured: NewMeasurement | None,
@@ -196,8 +200,8 @@ def _pending_reparse(
 ) -> PendingReparse:
     reparse_change = ReparseChange(
         kind=kind,
-        attempt_id=context.attempt.attempt_id,
-        job_id=context.job.job_id,
+        attempt_id=subject.attempt.attempt_id,
+        job_id=subject.job.job_id,
         matrix_id=work.terms.matrix_id,
         harness=work.terms.harness,
         from_version=None if stored is None else stored["parser_version"],

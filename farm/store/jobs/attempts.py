@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, DeviceId, FactsId, HostId, JobId, SessionId
 from farm.core.errors import Blame
-from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptState, advance
+from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptRecord, AttemptState, advance
 from farm.core.jobs.job import JobState
 from farm.core.jobs.retry import FinishedAttempt
 from farm.core.operations.event import EventSubject, WorkEvent
@@ -37,27 +37,36 @@ class NewAttempt:
     plan: RunPlan
 
 
-def _attempt(row: sa.Row[Any]) -> Attempt:
-    return Attempt(
-        attempt_id=row.attempt_id,
-        job_id=row.job_id,
-        device_id=row.device_id,
-        host_id=row.host_id,
-        session_id=row.session_id,
-        facts_id=row.facts_id,
-        fence=row.fence,
-        cpu_domain=row.cpu_domain,
-        state=AttemptState(row.state),
-        outcome=None if row.outcome is None else Outcome(row.outcome),
-        blame=_blame(row.blame),
-        code=row.code,
-        message=row.message,
-        plan=_PLAN.validate_python(row.plan),
-        waiting_for=row.waiting_for,
-        report_digest=row.report_digest,
-        claimed_at=row.claimed_at,
-        finished_at=row.finished_at,
-    )
+def attempt_of(row: sa.Row[Any]) -> Attempt:
+    """Return an attempt from all columns of its row."""
+    return Attempt(**_record_values(row), plan=_PLAN.validate_python(row.plan))
+
+
+def record_of(row: sa.Row[Any]) -> AttemptRecord:
+    """Return an attempt without its plan from the columns of its row."""
+    return AttemptRecord(**_record_values(row))
+
+
+def _record_values(row: sa.Row[Any]) -> dict[str, Any]:
+    return {
+        "attempt_id": row.attempt_id,
+        "job_id": row.job_id,
+        "device_id": row.device_id,
+        "host_id": row.host_id,
+        "session_id": row.session_id,
+        "facts_id": row.facts_id,
+        "fence": row.fence,
+        "cpu_domain": row.cpu_domain,
+        "state": AttemptState(row.state),
+        "outcome": None if row.outcome is None else Outcome(row.outcome),
+        "blame": _blame(row.blame),
+        "code": row.code,
+        "message": row.message,
+        "waiting_for": row.waiting_for,
+        "report_digest": row.report_digest,
+        "claimed_at": row.claimed_at,
+        "finished_at": row.finished_at,
+    }
 
 
 def _blame(word: str | None) -> Blame | None:
@@ -120,7 +129,7 @@ def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | Non
 def find_attempts(connection: Connection, attempt_ids: Collection[AttemptId]) -> dict[AttemptId, Attempt]:
     """Several at once; ids that nothing has are missing."""
     rows = connection.execute(_by_ids_query(), {"attempt_ids": list(attempt_ids)})
-    return {row.attempt_id: _attempt(row) for row in rows}
+    return {row.attempt_id: attempt_of(row) for row in rows}
 
 
 @cache
@@ -132,7 +141,7 @@ def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | 
     """The attempt that has a device now."""
     query = sa.select(attempts).where(is_live(attempts), attempts.c.device_id == device_id)
     row = connection.execute(query).one_or_none()
-    return None if row is None else _attempt(row)
+    return None if row is None else attempt_of(row)
 
 
 def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt]:
@@ -180,7 +189,7 @@ def unstarted_attempts(connection: Connection, *, claimed_before: datetime) -> l
 
 def _oldest_first(connection: Connection, query: sa.Select[Any], **parameters: object) -> list[Attempt]:
     # Sorted here: for an ORDER BY, SQLite would walk the whole table instead of the index of live rows.
-    rows = [_attempt(row) for row in connection.execute(query, parameters)]
+    rows = [attempt_of(row) for row in connection.execute(query, parameters)]
     return sorted(rows, key=lambda attempt: attempt.attempt_id)
 
 

@@ -13,7 +13,7 @@ from farm.core.checks.reference_run import ReferenceRun
 from farm.core.devices.device import Admin, Presence
 from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import Blame
-from farm.core.jobs.attempt import Attempt
+from farm.core.jobs.attempt import AttemptRecord
 from farm.core.jobs.job import Job, JobKind
 from farm.core.jobs.poison_job import DeviceLoss, poisoned_devices
 from farm.core.operations.alarm import QUIET_AFTER_ACKNOWLEDGED, AlarmKind, AlarmSubject
@@ -37,17 +37,18 @@ from farm.database.tables import attempts, devices, jobs, word
 from farm.store.checks.failures import disconnects_since, failures_since, health_changes_since
 from farm.store.checks.incidents import incidents_since, open_incidents
 from farm.store.checks.reference_runs import find_reference_run, own_fit_runs, own_runs, runs_of_kind
-from farm.store.jobs.attempts import find_attempts, past_attempts
+from farm.store.jobs.attempts import past_attempts
 from farm.store.jobs.jobs import find_jobs, is_block_repeated
 from farm.store.matrices.equivalent_cells import equivalents_of_cell, losses_of_cell, queued_jobs_of_cells
 from farm.store.operations.alarms import cleared_since
 from farm.store.results.evidence import digests_by_attempt
 from farm.store.results.measurements import accepted_qualities
 from farm.store.results.placements import last_placements
+from farm.store.results.reported_runs import find_records
 
 
 def load(connection: Connection, reports: Sequence[ParsedReport]) -> SettlementContext:
-    """Read what the next reports are settled by. Three statements, where all of them are of good runs."""
+    """Read what the next reports are settled by. Two statements, where all of them are of good runs."""
     contexts = report_contexts(connection, {each.incoming.attempt_id for each in reports})
     alone = with_consequences(reports, contexts)
     placed = {
@@ -66,24 +67,19 @@ def load(connection: Connection, reports: Sequence[ParsedReport]) -> SettlementC
 def report_contexts(
     connection: Connection, attempt_ids: Collection[AttemptId]
 ) -> dict[AttemptId, ReportContext]:
-    """Read attempts with their jobs and reports; those that nobody made are missing. Three statements."""
-    attempt_by_id = find_attempts(connection, attempt_ids)
-    if not attempt_by_id:
-        return {}
-    job_by_id = find_jobs(connection, {attempt.job_id for attempt in attempt_by_id.values()})
-    digests = digests_by_attempt(connection, attempt_by_id)
+    """Read attempts with their jobs and reports; those that nobody made are missing. Two statements."""
+    runs = find_records(connection, attempt_ids)
+    digests = digests_by_attempt(connection, attempt_ids) if runs else {}
     return {
-        attempt_id: ReportContext(
-            attempt=attempt,
-            job=job_by_id[attempt.job_id],
-            report_digests=frozenset(digests.get(attempt_id, ())),
+        attempt.attempt_id: ReportContext(
+            attempt=attempt, job=job, report_digests=frozenset(digests.get(attempt.attempt_id, ()))
         )
-        for attempt_id, attempt in attempt_by_id.items()
+        for attempt, job in runs
     }
 
 
 def job_context(
-    connection: Connection, job: Job, *, ending: Attempt | None = None, loss: DeviceLoss | None = None
+    connection: Connection, job: Job, *, ending: AttemptRecord | None = None, loss: DeviceLoss | None = None
 ) -> JobContext:
     """Read what decides whether a job is tried again.
 
@@ -169,7 +165,7 @@ def _block_context(connection: Connection, reading: ReportReading, job: Job) -> 
     )
 
 
-def _health_context(connection: Connection, attempt: Attempt) -> HealthContext:
+def _health_context(connection: Connection, attempt: AttemptRecord) -> HealthContext:
     endings = recent_endings(connection, attempt.device_id, RECENT_ATTEMPTS, without=attempt.attempt_id)
     hosts = {attempt.host_id, *(ending.host_id for ending in endings)}
     since = min([attempt.claimed_at, *(ending.claimed_at for ending in endings)])
