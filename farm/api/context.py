@@ -19,7 +19,7 @@ from farm.config import FarmConfig
 from farm.core.base.ids import HostId, SessionId
 from farm.core.errors import AuthError
 from farm.core.operations.role import Caller, Role
-from farm.core.results.report import ParsedReport
+from farm.core.results.settle.report import ParsedReport
 from farm.database.clock_skew import ClockCheck
 from farm.database.engine import Database
 from farm.database.group_commit import GroupCommit

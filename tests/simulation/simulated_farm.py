@@ -15,7 +15,7 @@ from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.core.base.ids import AttemptId, HostId, SessionId
 from farm.core.errors import FarmBusy, FarmError, FarmUnreachable
-from farm.core.results.report import IncomingReport
+from farm.core.results.settle.report import IncomingReport
 from farm.database.clock_skew import ClockCheck
 from farm.database.engine import Database
 from farm.database.notifications import ALL_HOSTS, HostNotification

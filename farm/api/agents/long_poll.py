@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 
 from farm.api.context import Context
-from farm.services.agents.answer import CallAnswer, no_news
+from farm.services.agents.exchange.answer import CallAnswer, no_news
+from farm.services.agents.exchange.loop_call import answer_again, answer_call
 from farm.services.agents.heartbeats import ExchangeCall
-from farm.services.agents.loop_call import answer_again, answer_call
 from farm.wire.agents.protocol import ExchangeAnswer
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import structlog
 
 from farm.core.errors import FarmBusy
-from farm.core.results.report import IncomingReport, ParsedReport
+from farm.core.results.settle.report import IncomingReport, ParsedReport
 from farm.database.engine import Database
 from farm.services.results.preparse import LARGE_BYTES, parse, parse_reports, report_subjects
 

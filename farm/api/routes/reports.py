@@ -7,7 +7,7 @@ from farm.api.http.problems import problem_of
 from farm.api.http.request_bodies import receive_body
 from farm.core.base.ids import AttemptId, HostId
 from farm.core.errors import Forbidden, InputTooLarge
-from farm.core.results.report import IncomingReport
+from farm.core.results.settle.report import IncomingReport
 from farm.services.access.refused_requests import record_refusal
 from farm.wire.agents.protocol import ReportAnswer
 from farm.wire.agents.report_batch import ReportOutcome, ReportOutcomes, unpack_reports

@@ -6,7 +6,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import Digest, HostId
 from farm.core.errors import Forbidden
-from farm.services.agents.answer import upcoming_files
+from farm.services.agents.exchange.answer import upcoming_files
 from farm.store.hosts import hosts
 from farm.store.jobs import attempts
 

@@ -9,9 +9,9 @@ from farm.core.devices.host_state import SessionState
 from farm.core.jobs.attempt import Attempt, AttemptState
 from farm.database.notifications import notify_hosts
 from farm.services.access.enrollment import check_wire_version
-from farm.services.agents.apply import apply
+from farm.services.agents.exchange.apply import apply
+from farm.services.agents.exchange.reconcile import progress, raised_fences
 from farm.services.agents.orphaned_runs import orphaned_runs
-from farm.services.agents.reconcile import progress, raised_fences
 from farm.services.jobs.termination import finish_cancelled_attempt, lose_attempt, return_attempt
 from farm.store.devices import devices
 from farm.store.hosts import hosts

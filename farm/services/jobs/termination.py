@@ -10,11 +10,11 @@ from farm.core.jobs.deferral import JOB_DEFERRED
 from farm.core.jobs.job import Job, JobEvent
 from farm.core.jobs.poison_job import poisoned_devices
 from farm.core.jobs.retry import MAX_RETURNS
-from farm.core.results.consequences import end_of_job, job_ends, poison_job_ends
+from farm.core.results.settle.consequences import end_of_job, job_ends, poison_job_ends
 from farm.core.runs.measurement import Outcome
 from farm.store.jobs import attempts, jobs
-from farm.store.results.consequences import write_consequences
-from farm.store.results.report_context import job_context
+from farm.store.results.settle.consequences import write_consequences
+from farm.store.results.settle.report_context import job_context
 
 
 def return_attempt(

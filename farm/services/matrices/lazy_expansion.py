@@ -16,8 +16,8 @@ from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.jobs.fair_share import round_virtual_time
 from farm.core.jobs.poison_job import poisoned_devices
 from farm.core.matrices.job_template import DeviceExpansion, JobTemplate
-from farm.core.results.consequences import poison_outcome
-from farm.core.results.effects import EndJob
+from farm.core.results.settle.consequences import poison_outcome
+from farm.core.results.settle.effects import EndJob
 from farm.database.notifications import notify_hosts_of_devices
 from farm.store.devices import workload as device_workload
 from farm.store.jobs import jobs
@@ -25,7 +25,7 @@ from farm.store.jobs.jobs import NewJob
 from farm.store.matrices import equivalent_cells, lazy_expansion, matrices
 from farm.store.matrices.lazy_expansion import ExpansionBatch
 from farm.store.matrices.matrices import NewCell
-from farm.store.results.effects import write
+from farm.store.results.settle.effects import write
 
 #: A matrix of no more jobs is queued as it is submitted.
 INLINE_JOBS = 2000

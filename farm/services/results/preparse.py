@@ -1,7 +1,7 @@
 """Parse reports before the transaction that settles them: nobody else waits for what adapters do.
 
 Plan and program, by which a report is parsed, never change; what it means for the farm is decided later, by
-`farm.core.results.evaluation`.
+`farm.core.results.settle.evaluation`.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from farm.core.devices.device import DeviceFacts
 from farm.core.errors import Blame, InvalidInput
 from farm.core.jobs.attempt import Attempt, AttemptOutcome
 from farm.core.jobs.job import Job, JobKind
-from farm.core.results.new_measurement import NewMeasurement, NewSeries
-from farm.core.results.report import IncomingReport, ParsedReport, ReportReading
 from farm.core.results.series import series_digest
+from farm.core.results.settle.new_measurement import NewMeasurement, NewSeries
+from farm.core.results.settle.report import IncomingReport, ParsedReport, ReportReading
 from farm.core.runs.corroboration import corroborate
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
@@ -35,7 +35,7 @@ from farm.harness.base.options import flag_defaults
 from farm.services.files.adapters import adapter_of
 from farm.store.devices.devices import Device, get_device
 from farm.store.jobs.context import JobContext, job_contexts
-from farm.store.results.reported_runs import find_planned
+from farm.store.results.settle.reported_runs import find_planned
 from farm.wire.agents.protocol import Report
 from farm.wire.storable_text import make_storable
 

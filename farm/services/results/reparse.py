@@ -15,8 +15,8 @@ from farm.core.base.ids import AttemptId
 from farm.core.base.units import duration_text
 from farm.core.jobs.attempt import Attempt
 from farm.core.operations.event import EventSubject, WorkEvent
-from farm.core.results.new_measurement import NewMeasurement
 from farm.core.results.reparse import ReparseChange, ReparseKind, reparse_change_text
+from farm.core.results.settle.new_measurement import NewMeasurement
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Outcome, Reading, RunFailure
 from farm.services.files.adapters import adapter_of
 from farm.services.results.preparse import (
@@ -39,7 +39,7 @@ from farm.store.results.reparse import (
     supersede,
     withdraw,
 )
-from farm.store.results.reported_runs import find_planned
+from farm.store.results.settle.reported_runs import find_planned
 
 _MAX_VALUE_CHARS = 60
 _MAX_DIFFERENCES = 4

@@ -15,9 +15,9 @@ from farm.core.base.ids import AttemptId, HostId
 from farm.core.errors import FarmError
 from farm.core.matrices.matrix import shuffle_round
 from farm.core.operations.event import EventSubject, WorkEvent
-from farm.core.results.effects import Effect, RepeatBlock, RowEffect
-from farm.core.results.evaluation import evaluate
-from farm.core.results.report import IncomingReport, ParsedReport
+from farm.core.results.settle.effects import Effect, RepeatBlock, RowEffect
+from farm.core.results.settle.evaluation import evaluate
+from farm.core.results.settle.report import IncomingReport, ParsedReport
 from farm.database.notifications import notify_no_other_hosts
 from farm.services.matrices.lazy_expansion import expand_rounds
 from farm.services.results.preparse import parse_reports
@@ -27,8 +27,8 @@ from farm.store.jobs.jobs import NewJob
 from farm.store.matrices import matrices
 from farm.store.matrices.equivalent_cells import poison_cells
 from farm.store.operations.events import record_event
-from farm.store.results.effects import write
-from farm.store.results.report_context import load
+from farm.store.results.settle.effects import write
+from farm.store.results.settle.report_context import load
 from farm.wire.agents.protocol import ReportAnswer
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from farm.core.base.ids import AttemptId, CellId, Digest, FactsId, JobId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel, control_level
 from farm.core.models.variant import Recipe
-from farm.core.results.new_measurement import NewMeasurement, NewSeries
+from farm.core.results.settle.new_measurement import NewMeasurement, NewSeries
 from farm.core.runs.measurement import Quality, SampleKind
 from farm.core.runs.samples import encode_samples
 from farm.database.bulk import is_among

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Recipe
-from farm.core.results.placement_change import LastPlacement
+from farm.core.results.settle.placement_change import LastPlacement
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Quality
 from farm.core.runs.placement import Placement
 from farm.core.runs.plan import EarlierPlacement

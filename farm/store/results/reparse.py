@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, MatrixId
 from farm.core.jobs.job import JobKind, JobState
-from farm.core.results.new_measurement import NewMeasurement
+from farm.core.results.settle.new_measurement import NewMeasurement
 from farm.core.runs.measurement import Outcome, Quality
 from farm.database.tables import attempts, jobs, matrices, measurements, word
 from farm.store.results.measurements import stored_values

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.core.jobs.attempt import AttemptState
-from farm.services.agents.loop_call import answer_call
+from farm.services.agents.exchange.loop_call import answer_call
 from farm.wire.agents.protocol import AttemptReport, Exchange, ExchangeAnswer
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase
 

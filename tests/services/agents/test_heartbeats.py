@@ -12,8 +12,8 @@ from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Health, Presence
 from farm.core.errors import FarmBusy
 from farm.core.upkeep.device_action import DeviceActionKind
+from farm.services.agents.exchange.loop_call import answer_call
 from farm.services.agents.heartbeats import ExchangeCall, find_still_idle, record_idle_heartbeats
-from farm.services.agents.loop_call import answer_call
 from farm.services.hosts.admin import retire_host
 from farm.services.upkeep.device_actions import request_device_action
 from farm.store.devices.fencing_tokens import raise_fence_to

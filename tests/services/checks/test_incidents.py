@@ -9,7 +9,7 @@ from farm.core.checks.incident import MAX_DURATION, QUIET_AFTER, WINDOW
 from farm.core.devices.device import Presence
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
-from farm.services.agents.loop_call import answer_call
+from farm.services.agents.exchange.loop_call import answer_call
 from farm.services.devices.admin import retire
 from farm.store.jobs import jobs
 from farm.wire.agents.protocol import Assignment, Exchange

@@ -8,7 +8,7 @@ from farm.core.base.ids import JobId
 from farm.core.checks.incident import find_usb_full_cause
 from farm.core.jobs.timeouts import DEFAULT_TIMEOUTS
 from farm.core.operations.alarm import AlarmRules
-from farm.services.agents.loop_call import answer_call
+from farm.services.agents.exchange.loop_call import answer_call
 from farm.services.hosts.admin import retire_host
 from farm.services.hosts.views import list_host_views
 from farm.services.jobs.pending_reasons import job_waiting

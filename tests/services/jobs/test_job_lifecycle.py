@@ -8,7 +8,7 @@ from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.deferral import LONGEST_PAUSE
 from farm.core.jobs.retry import MAX_RETURNS
 from farm.core.runs.verdict import Verdict
-from farm.services.agents.loop_call import answer_call
+from farm.services.agents.exchange.loop_call import answer_call
 from farm.wire.agents.protocol import Assignment, Exchange
 from tests.support.farm.service_fixture import (
     FarmRig,

@@ -9,7 +9,7 @@ from farm.core.devices.host_state import HostEvent
 from farm.core.errors import NotFound, SelectorEmpty
 from farm.core.jobs.attempt import AttemptState
 from farm.core.upkeep.device_action import DeviceActionKind
-from farm.services.agents.loop_call import answer_call
+from farm.services.agents.exchange.loop_call import answer_call
 from farm.services.devices.admin import cancel_jobs_of_retired, change_admin, retire
 from farm.services.devices.reservations import reserve
 from farm.services.hosts.admin import change_host, limit_host

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from farm.core.base.ids import AttemptId, HostId
-from farm.core.results.report import IncomingReport
+from farm.core.results.settle.report import IncomingReport
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.database.notifications import HostNotification
 from farm.services.devices.reservations import reserve

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from farm.core.base.ids import MatrixId
-from farm.core.results.placement_change import place_in_words
+from farm.core.results.settle.placement_change import place_in_words
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
 from farm.services.results.placements import list_placements
 from farm.wire.agents.protocol import Assignment

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.api.agents.report_parser_pool import ReportParserPool
 from farm.core.errors import FarmBusy, FarmError, InvalidInput
-from farm.core.results.report import IncomingReport, ParsedReport, ReportReading
+from farm.core.results.settle.report import IncomingReport, ParsedReport, ReportReading
 from farm.core.runs.measurement import Outcome
 from farm.services.results.preparse import LARGE_BYTES
 from farm.services.results.settle import settle, settle_batch

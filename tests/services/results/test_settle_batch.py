@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from farm.core.base.ids import AttemptId
 from farm.core.errors import FarmBusy, FarmError, Forbidden, InvalidInput, NotFound, ReportConflict
 from farm.core.jobs.attempt import AttemptEvent, AttemptOutcome
-from farm.core.results.effects import EndAttempt, EndJob
+from farm.core.results.settle.effects import EndAttempt, EndJob
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome
 from farm.services.matrices.cancel import cancel_matrix

@@ -16,7 +16,7 @@ from farm.core.devices.device import Presence
 from farm.core.errors import Blame, ReportConflict, SessionFenced
 from farm.core.jobs.attempt import LIVE_STATES, AttemptState
 from farm.core.runs.evidence import Evidence
-from farm.services.agents.loop_call import answer_call
+from farm.services.agents.exchange.loop_call import answer_call
 from farm.services.matrices.cancel import cancel_matrix
 from farm.wire.agents.protocol import (
     Assignment,

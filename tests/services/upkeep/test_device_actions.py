@@ -9,8 +9,8 @@ from farm.core.devices.device import Presence
 from farm.core.errors import Conflict, NotFound
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.core.upkeep.device_settings import SettingRestore, SettingResult, SettingState
-from farm.services.agents.answer import CallAnswer
-from farm.services.agents.loop_call import answer_call
+from farm.services.agents.exchange.answer import CallAnswer
+from farm.services.agents.exchange.loop_call import answer_call
 from farm.services.checks.device_detail import device_detail
 from farm.services.devices.reservations import reserve
 from farm.services.upkeep.device_actions import (

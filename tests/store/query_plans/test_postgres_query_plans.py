@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId
 from farm.core.jobs.attempt import Attempt
 from farm.database.engine import Database
-from farm.services.agents.loop_call import answer_call
+from farm.services.agents.exchange.loop_call import answer_call
 from farm.services.results.settle import settle
 from farm.store.devices import capacity as device_capacity
 from farm.store.devices import devices

@@ -29,7 +29,8 @@ from farm.store.operations import alarms as alarm_store
 from farm.store.operations import event_history, heartbeats
 from farm.store.results import detail as measurement_detail
 from farm.store.results import evidence as evidence_store
-from farm.store.results import measurements, placements, provenance, recurrence, report_context
+from farm.store.results import measurements, placements, provenance, recurrence
+from farm.store.results.settle import report_context
 from farm.store.upkeep import device_actions
 from tests.support.database.sample_rows import DIGEST, NOW
 

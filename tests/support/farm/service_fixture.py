@@ -18,12 +18,12 @@ from farm.core.devices.device import DeviceFacts, Presence
 from farm.core.errors import Blame, FarmError
 from farm.core.jobs.attempt import AttemptState
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
-from farm.core.results.report import IncomingReport
+from farm.core.results.settle.report import IncomingReport
 from farm.core.runs.evidence import Evidence, ExitRecord, RunError
 from farm.core.runs.plan import RunPlan
 from farm.database.engine import Database, sqlite_url
 from farm.services.access.enrollment import create_join_token, enroll
-from farm.services.agents.loop_call import answer_call
+from farm.services.agents.exchange.loop_call import answer_call
 from farm.services.agents.sessions import open_session
 from farm.services.files.builtin_programs import register_builtin_programs
 from farm.services.files.registration import register_artifact, register_variant

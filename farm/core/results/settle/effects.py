@@ -11,7 +11,7 @@ from farm.core.errors import FarmError
 from farm.core.jobs.attempt import AttemptEvent, AttemptOutcome, AttemptRecord
 from farm.core.jobs.job import Job
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
-from farm.core.results.new_measurement import NewMeasurement
+from farm.core.results.settle.new_measurement import NewMeasurement
 from farm.core.runs.measurement import Outcome
 
 

@@ -17,11 +17,11 @@ from farm.core.jobs.attempt import AttemptRecord
 from farm.core.jobs.job import Job, JobKind
 from farm.core.jobs.poison_job import DeviceLoss, poisoned_devices
 from farm.core.operations.alarm import QUIET_AFTER_ACKNOWLEDGED, AlarmKind, AlarmSubject
-from farm.core.results.check_outcome import LAST_RUNS
-from farm.core.results.consequences import may_be_repeated
-from farm.core.results.evaluation import with_consequences
-from farm.core.results.report import ParsedReport, ReportReading
-from farm.core.results.report_context import (
+from farm.core.results.settle.check_outcome import LAST_RUNS
+from farm.core.results.settle.consequences import may_be_repeated
+from farm.core.results.settle.evaluation import with_consequences
+from farm.core.results.settle.report import ParsedReport, ReportReading
+from farm.core.results.settle.report_context import (
     BlockContext,
     CheckContext,
     ConsequenceContext,
@@ -44,7 +44,7 @@ from farm.store.operations.alarms import cleared_since
 from farm.store.results.evidence import digests_by_attempt
 from farm.store.results.measurements import accepted_qualities
 from farm.store.results.placements import last_placements
-from farm.store.results.reported_runs import find_records
+from farm.store.results.settle.reported_runs import find_records
 
 
 def load(connection: Connection, reports: Sequence[ParsedReport]) -> SettlementContext:

@@ -15,7 +15,7 @@ from farm.core.jobs.attempt import AttemptOutcome, AttemptRecord
 from farm.core.jobs.job import Job, JobEvent, JobKind, advance
 from farm.core.jobs.poison_job import DEVICE_GONE_CODES, POISON_JOB, poisoned_devices
 from farm.core.jobs.retry import CHRONIC_AFTER, MAX_BLOCKS, may_retry
-from farm.core.results.effects import (
+from farm.core.results.settle.effects import (
     ChangeHealth,
     Consequence,
     EndJob,
@@ -27,8 +27,8 @@ from farm.core.results.effects import (
     RowEffect,
     WidenIncident,
 )
-from farm.core.results.new_measurement import NewMeasurement
-from farm.core.results.report_context import BlockContext, HealthContext, HostContext, JobContext
+from farm.core.results.settle.new_measurement import NewMeasurement
+from farm.core.results.settle.report_context import BlockContext, HealthContext, HostContext, JobContext
 from farm.core.runs.measurement import Outcome, Quality
 
 #: Another try can cure these; what fell back once will fall back again.

@@ -6,8 +6,8 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId, SessionId
 from farm.core.jobs.timeouts import DEFAULT_TIMEOUTS, AgentTimeouts
-from farm.services.agents.answer import AtWork, CallAnswer, answer
-from farm.services.agents.exchange import Applied, current_session, exchange
+from farm.services.agents.exchange.answer import AtWork, CallAnswer, answer
+from farm.services.agents.exchange.exchange import Applied, current_session, exchange
 from farm.services.agents.orphaned_runs import orphaned_runs
 from farm.services.jobs.claim import claim_jobs
 from farm.store.devices import devices

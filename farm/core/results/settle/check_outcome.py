@@ -20,8 +20,8 @@ from farm.core.errors import Blame
 from farm.core.jobs.attempt import AttemptOutcome
 from farm.core.jobs.job import Job
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
-from farm.core.results.effects import ChangeHealth, ClearAlarm, KeepReferenceRun, RaiseAlarm, RowEffect
-from farm.core.results.report_context import CheckContext, ReferenceContext
+from farm.core.results.settle.effects import ChangeHealth, ClearAlarm, KeepReferenceRun, RaiseAlarm, RowEffect
+from farm.core.results.settle.report_context import CheckContext, ReferenceContext
 from farm.core.runs.measurement import Outcome
 
 #: More than a device can be unfit in a row.

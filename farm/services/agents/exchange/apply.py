@@ -10,12 +10,12 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import HostId
 from farm.core.operations.alarm import AlarmSubject
 from farm.core.operations.event import EventSubject
-from farm.core.results.consequences import host_trouble
+from farm.core.results.settle.consequences import host_trouble
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.core.upkeep.device_settings import DeviceSettingsRecord, keep_originals
 from farm.services.access.refused_requests import record_refused_claim
-from farm.services.agents import effects as to
-from farm.services.agents.effects import Effect
+from farm.services.agents.exchange import effects as to
+from farm.services.agents.exchange.effects import Effect
 from farm.services.jobs.termination import finish_cancelled_attempt, lose_attempt, return_attempt
 from farm.services.operations.alarms import clear_alarm, is_acknowledged, raise_alarm
 from farm.store.checks import incidents
@@ -25,8 +25,8 @@ from farm.store.devices import reports as device_reports
 from farm.store.devices import transitions as device_transitions
 from farm.store.jobs import attempts, jobs
 from farm.store.operations.events import record_event
-from farm.store.results.consequences import write_consequences
-from farm.store.results.report_context import host_context
+from farm.store.results.settle.consequences import write_consequences
+from farm.store.results.settle.report_context import host_context
 from farm.store.upkeep import device_actions, device_settings
 
 

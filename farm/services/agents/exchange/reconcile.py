@@ -10,7 +10,7 @@ from farm.core.devices.host_state import IncidentKind
 from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptState, advance
 from farm.core.jobs.deferral import JOB_DEFERRED
 from farm.core.jobs.retry import MOVED
-from farm.services.agents.device_changes import (
+from farm.services.agents.exchange.device_changes import (
     HIGHER_FENCE,
     follow_up,
     record_facts,
@@ -18,7 +18,7 @@ from farm.services.agents.device_changes import (
     seen_as,
     stays,
 )
-from farm.services.agents.effects import (
+from farm.services.agents.exchange.effects import (
     AddDevice,
     AdvanceAttempt,
     CancelAttempt,
@@ -34,7 +34,7 @@ from farm.services.agents.effects import (
     RecordWaiting,
     ReturnAttempt,
 )
-from farm.services.agents.snapshot import FleetSnapshot
+from farm.services.agents.exchange.snapshot import FleetSnapshot
 from farm.store.devices.devices import Device
 from farm.store.devices.reports import DeviceStatusUpdate
 from farm.store.upkeep.device_actions import DeviceActionId

@@ -13,7 +13,7 @@ from farm.core.jobs.attempt import AttemptRecord
 from farm.core.jobs.job import Job
 from farm.core.jobs.poison_job import DeviceLoss
 from farm.core.jobs.retry import FinishedAttempt
-from farm.core.results.placement_change import LastPlacement
+from farm.core.results.settle.placement_change import LastPlacement
 from farm.core.runs.measurement import Quality
 
 

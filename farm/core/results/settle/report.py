@@ -7,7 +7,7 @@ from farm.core.base.ids import AttemptId, Digest, HostId
 from farm.core.checks.reference_run import ReferenceRun
 from farm.core.errors import InvalidInput
 from farm.core.jobs.attempt import AttemptOutcome
-from farm.core.results.new_measurement import NewMeasurement
+from farm.core.results.settle.new_measurement import NewMeasurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from farm.core.errors import FarmBusy
 from farm.core.jobs.attempt import advance
 from farm.core.jobs.job import JobEvent, JobState
 from farm.core.operations.event import DeviceEvent, EventSubject
-from farm.core.results.effects import (
+from farm.core.results.settle.effects import (
     AddMeasurement,
     BulkEffect,
     ChangeHealth,
@@ -37,9 +37,9 @@ from farm.database.tables.columns import BigId
 from farm.store.checks.reference_runs import add_reference_run
 from farm.store.operations import alarms as alarm_store
 from farm.store.operations.events import NewEvent, record_event, record_events
-from farm.store.results.consequences import write_consequences
 from farm.store.results.evidence import NewReport, add_reports
 from farm.store.results.measurements import add_measurements
+from farm.store.results.settle.consequences import write_consequences
 
 
 def write(connection: Connection, effects: Iterable[RowEffect]) -> None:

@@ -17,7 +17,7 @@ from farm.core.jobs.attempt import AttemptState
 from farm.core.operations.alarm import AlarmKind
 from farm.core.operations.event import DeviceEvent
 from farm.core.upkeep.recovery import FailureMode, Recovery
-from farm.services.agents.effects import (
+from farm.services.agents.exchange.effects import (
     ClearAlarm,
     Effect,
     MoveHealth,
@@ -29,7 +29,7 @@ from farm.services.agents.effects import (
     RecordFacts,
     RefuseDevice,
 )
-from farm.services.agents.snapshot import FleetSnapshot, is_usable
+from farm.services.agents.exchange.snapshot import FleetSnapshot, is_usable
 from farm.store.devices.devices import Device
 from farm.store.devices.reports import DeviceStatusUpdate
 from farm.wire.agents.protocol import DeviceReport

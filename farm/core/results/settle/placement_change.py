@@ -5,8 +5,8 @@ from datetime import datetime
 
 from farm.core.base.ids import SeriesId
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
-from farm.core.results.effects import ClearAlarm, RaiseAlarm, RecordPlacementChange, RowEffect
-from farm.core.results.new_measurement import NewMeasurement
+from farm.core.results.settle.effects import ClearAlarm, RaiseAlarm, RecordPlacementChange, RowEffect
+from farm.core.results.settle.new_measurement import NewMeasurement
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR
 from farm.core.runs.placement import Placement, placement_text
 

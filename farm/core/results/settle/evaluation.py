@@ -8,18 +8,12 @@ from farm.core.base.ids import AttemptId, Digest
 from farm.core.checks.incident import HOST_INCIDENT, Incident, may_be_host_caused
 from farm.core.errors import Blame, FarmBusy, FarmError, Forbidden, NotFound, ReportConflict
 from farm.core.errors.requests import CREDENTIAL_IN_USE_HINT
-from farm.core.jobs.attempt import (
-    LIVE_STATES,
-    AttemptEvent,
-    AttemptOutcome,
-    AttemptRecord,
-    AttemptState,
-)
+from farm.core.jobs.attempt import LIVE_STATES, AttemptEvent, AttemptOutcome, AttemptRecord, AttemptState
 from farm.core.jobs.job import Job, JobKind, JobState
 from farm.core.jobs.poison_job import DeviceLoss
 from farm.core.jobs.retry import MOVED, FinishedAttempt
-from farm.core.results.check_outcome import end_of_check, reference_outcome
-from farm.core.results.consequences import (
+from farm.core.results.settle.check_outcome import end_of_check, reference_outcome
+from farm.core.results.settle.consequences import (
     check_after_loss,
     device_health,
     end_of_job,
@@ -28,7 +22,7 @@ from farm.core.results.consequences import (
     may_be_repeated,
     repeated_block,
 )
-from farm.core.results.effects import (
+from farm.core.results.settle.effects import (
     AddMeasurement,
     Effect,
     EndAttempt,
@@ -39,10 +33,15 @@ from farm.core.results.effects import (
     Settlement,
     SettlementAnswer,
 )
-from farm.core.results.new_measurement import NewMeasurement
-from farm.core.results.placement_change import placement_effects
-from farm.core.results.report import ParsedReport, ReportReading
-from farm.core.results.report_context import ConsequenceContext, JobContext, ReportContext, SettlementContext
+from farm.core.results.settle.new_measurement import NewMeasurement
+from farm.core.results.settle.placement_change import placement_effects
+from farm.core.results.settle.report import ParsedReport, ReportReading
+from farm.core.results.settle.report_context import (
+    ConsequenceContext,
+    JobContext,
+    ReportContext,
+    SettlementContext,
+)
 from farm.core.runs.measurement import Outcome
 
 

@@ -6,7 +6,7 @@ from typing import assert_never
 from sqlalchemy.engine import Connection
 
 from farm.core.jobs.job import JobEvent
-from farm.core.results.effects import (
+from farm.core.results.settle.effects import (
     ChangeHealth,
     Consequence,
     EndJob,

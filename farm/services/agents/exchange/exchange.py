@@ -10,10 +10,10 @@ from farm.core.base.ids import DeviceId, HostId, SessionId
 from farm.core.devices.host_state import SessionState
 from farm.core.errors import Forbidden, SessionFenced
 from farm.core.errors.requests import CREDENTIAL_IN_USE_HINT
-from farm.services.agents.apply import apply
-from farm.services.agents.effects import AdvanceAttempt, Effect, RecordSeen, RecordWaiting
-from farm.services.agents.reconcile import facts_wanted, reconcile, reconcile_attempts
-from farm.services.agents.snapshot import load
+from farm.services.agents.exchange.apply import apply
+from farm.services.agents.exchange.effects import AdvanceAttempt, Effect, RecordSeen, RecordWaiting
+from farm.services.agents.exchange.reconcile import facts_wanted, reconcile, reconcile_attempts
+from farm.services.agents.exchange.snapshot import load
 from farm.store.devices.devices import Device
 from farm.store.hosts import hosts
 from farm.store.hosts.hosts import Session

@@ -1,0 +1,1 @@
+"""What a report means: pure functions of what was read before."""

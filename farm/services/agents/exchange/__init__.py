@@ -1,0 +1,1 @@
+"""One exchange with an agent: read a snapshot, decide, apply the effects, answer."""

@@ -1,0 +1,1 @@
+"""What settling reads and writes."""
