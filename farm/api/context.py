@@ -10,9 +10,9 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
-from farm.api.agents.heartbeat_batch import HeartbeatBatch
-from farm.api.agents.report_parser_pool import ReportParserPool
-from farm.api.http.refusal_log import RefusalLog
+from farm.api.state.heartbeat_batch import HeartbeatBatch
+from farm.api.state.refusal_log import RefusalLog
+from farm.api.state.report_parser_pool import ReportParserPool
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig

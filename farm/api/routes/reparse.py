@@ -10,8 +10,8 @@ from farm.core.base.ids import AttemptId
 from farm.core.errors import InvalidInput
 from farm.core.results.reparse import ReparseChange
 from farm.services.files.programs import harness_view
-from farm.services.matrices.views import get_matrix
 from farm.services.results.reparse import ReparseScan, apply_changes, scan_attempts
+from farm.store.matrices.matrices import get_matrix
 from farm.store.results.reparse import ReparseSelection
 from farm.wire.documents.results.reparse import ReparseChangeView, ReparsePage, ReparseRequest
 

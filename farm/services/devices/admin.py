@@ -6,13 +6,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
+from farm.core.checks.check_schedule import is_due
 from farm.core.devices.admin import TARGET_BY_EVENT, AdminEvent, advance
-from farm.core.devices.device import Admin, Presence
+from farm.core.devices.device import Admin, Health, Presence
 from farm.core.errors import Conflict, InvalidInput
 from farm.core.jobs.job import JobState
 from farm.core.operations.event import EventSubject, WorkEvent
-from farm.services.checks.checks import queue_check_if_needed
 from farm.services.devices.views import device_named, device_view
+from farm.store.checks.outcomes import last_checks
 from farm.store.devices import devices
 from farm.store.devices import transitions as device_transitions
 from farm.store.devices import workload as device_workload
@@ -50,7 +51,7 @@ def change_admin(
     after = devices.get_device(connection, device.device_id)
     if after.presence is Presence.ONLINE:
         # As one that comes back: somebody may have seen to it meanwhile.
-        queue_check_if_needed(connection, after, arrived=True, now=now)
+        _queue_check_if_needed(connection, after, arrived=True, now=now)
     return device_change(connection, after, f"{after.name} is {after.admin} now")
 
 
@@ -219,3 +220,19 @@ def _quoted(label: str | None) -> str:
 
 def _listed(tags: list[str]) -> str:
     return f"the tags {', '.join(tags)}" if tags else "no tags"
+
+
+def _queue_check_if_needed(connection: Connection, device: Device, *, arrived: bool, now: datetime) -> None:
+    """Queue a check of an online phone whose health only a check can tell.
+
+    A phone that failed its check is checked again when it comes back: somebody may have seen to it. Others
+    are checked again some time after a check that ended without an answer; the more in a row, the later.
+
+    Args:
+        device: the phone, online now.
+        arrived: it was not online before.
+    """
+    if device.admin is not Admin.ACTIVE or device.health is Health.GOOD:
+        return
+    if is_due(device.health, last_checks(connection, device.device_id), arrived=arrived, now=now):
+        jobs.add_check(connection, device.device_id, now=now, cause=f"its health is {device.health}")

@@ -10,7 +10,7 @@ from farm.blobs.disk import DiskBlobs
 from farm.core.base.ids import Digest, digest_of
 from farm.core.programs.bundle import single_file
 from farm.database.engine import Database
-from farm.services.checks.checks import check_payload, check_program
+from farm.services.files.check_files import check_payload, check_program
 from farm.services.files.registration import register_artifact
 from farm.store.files.programs import list_programs, program_digest, put_program
 

@@ -16,9 +16,9 @@ from farm.core.jobs.job import Job
 from farm.core.runs.plan import RunPlan
 from farm.harness.base import device_check
 from farm.harness.base.adapter import RunRequest
-from farm.services.checks.checks import check_files
 from farm.services.devices.views import Load, load_of
 from farm.services.files.adapters import adapter_of
+from farm.services.files.check_files import check_files
 from farm.services.jobs.deferral import due_jobs
 from farm.services.jobs.diagnostic_passes import with_due_passes
 from farm.store.devices import devices

@@ -25,7 +25,6 @@ from farm.core.operations.event import EventSubject
 from farm.services.devices.blocked_since import blocked_since
 from farm.services.devices.views import Load, load_of
 from farm.services.jobs.deferral import find_deferral
-from farm.services.matrices.views import get_matrix
 from farm.store.checks import incidents
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
@@ -34,6 +33,7 @@ from farm.store.jobs import attempts, jobs
 from farm.store.jobs import positions as queue_positions
 from farm.store.jobs.positions import OpenJobs
 from farm.store.matrices import lazy_expansion
+from farm.store.matrices.matrices import get_matrix
 from farm.store.operations.event_history import last_events
 from farm.wire.documents.matrices.pending import (
     DevicePendingView,

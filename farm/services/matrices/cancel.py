@@ -11,11 +11,10 @@ from farm.core.errors import NotFound
 from farm.core.jobs.job import JobState
 from farm.core.operations.event import EventSubject, WorkEvent
 from farm.services.devices.views import device_named
-from farm.services.matrices.views import get_matrix
 from farm.store.jobs import counts as job_counts
 from farm.store.jobs import jobs
 from farm.store.matrices import lazy_expansion
-from farm.store.matrices.matrices import Matrix
+from farm.store.matrices.matrices import Matrix, get_matrix
 from farm.store.operations.events import record_event
 from farm.wire.documents.matrices.plans import CancellationView
 

@@ -17,9 +17,8 @@ from farm.core.models.variant import variant_name
 from farm.core.runs.measurement import Quality
 from farm.services.matrices.expansion import MatrixExpansion, expand_matrix
 from farm.services.matrices.submit import PreparedMatrix, prepare_expanded, queue_matrix
-from farm.services.matrices.views import get_matrix
 from farm.store.matrices import lazy_expansion, matrices
-from farm.store.matrices.matrices import CellRow, Matrix
+from farm.store.matrices.matrices import CellRow, Matrix, get_matrix
 from farm.store.results import measurements
 from farm.wire.documents.matrices.matrix import matrix_spec
 

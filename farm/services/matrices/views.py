@@ -8,7 +8,6 @@ from statistics import median
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, MatrixId
-from farm.core.errors import NotFound
 from farm.core.jobs.job import Job, JobState
 from farm.core.runs.measurement import Outcome, Quality
 from farm.services.matrices.progress import Eta, device_progress, eta_of, etas, work_by_device
@@ -17,7 +16,7 @@ from farm.store.jobs import pages as job_pages
 from farm.store.jobs.counts import Tally
 from farm.store.matrices import lazy_expansion, matrices, rejections
 from farm.store.matrices.lazy_expansion import RemainingJobs
-from farm.store.matrices.matrices import CellRow, Matrix
+from farm.store.matrices.matrices import CellRow, Matrix, get_matrix
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
 from farm.wire.documents.matrices.matrices import (
@@ -32,18 +31,6 @@ from farm.wire.documents.matrices.matrices import (
 _CANCELLED_BY_PERSON = "by a person"
 #: Of cells that are shown together there are so many at most, with so many jobs.
 _PAGE_CELLS, _PAGE_JOBS = 2000, 50_000
-
-
-def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
-    """A matrix by its id.
-
-    Raises:
-        NotFound: there is none.
-    """
-    matrix = matrices.find_matrix(connection, matrix_id)
-    if matrix is None:
-        raise NotFound(f"there is no matrix {matrix_id}", hint="`farm matrix list` shows them all")
-    return matrix
 
 
 def list_matrix_summaries(connection: Connection, *, now: datetime) -> list[MatrixSummary]:

@@ -13,11 +13,11 @@ from farm.core.results.cell_summary import summarize_cell
 from farm.core.runs.measurement import Metric, Quality
 from farm.services.devices.software_updates import builds_of
 from farm.services.files.adapters import adapter_of
-from farm.services.matrices.views import first_page_size, get_matrix
+from farm.services.matrices.views import first_page_size
 from farm.store.devices import devices
 from farm.store.files import programs
 from farm.store.matrices import matrices
-from farm.store.matrices.matrices import CellRow
+from farm.store.matrices.matrices import CellRow, get_matrix
 from farm.store.results.summaries import MeasurementSummary, list_summaries
 from farm.wire.documents.results.results import MAX_RESULTS_PAGE, CellSummaryView, MetricView, ResultView
 

@@ -5,7 +5,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import MatrixId
 from farm.core.runs.placement import placement_text
 from farm.services.devices.views import device_named
-from farm.services.matrices.views import get_matrix
+from farm.store.matrices.matrices import get_matrix
 from farm.store.results.placements import PlacedSeries, placed_series
 from farm.wire.documents.results.placements import SeriesPlacementView
 

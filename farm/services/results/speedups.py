@@ -17,12 +17,12 @@ from farm.core.results.speedup import Speedup, speedup
 from farm.services.devices.software_updates import builds_of
 from farm.services.devices.views import device_named
 from farm.services.files.adapters import default_of_flags
-from farm.services.matrices.views import first_page_size, get_matrix
+from farm.services.matrices.views import first_page_size
 from farm.store.devices import devices
 from farm.store.files import variants as variant_store
 from farm.store.matrices import matrices
 from farm.store.matrices.comparison_pages import CandidateFilter, page_of_candidates
-from farm.store.matrices.matrices import CellRow, Matrix
+from farm.store.matrices.matrices import CellRow, Matrix, get_matrix
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
 from farm.wire.documents.matrices.matrices import SpeedupView

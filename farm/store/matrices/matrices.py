@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.idempotency_key import IdempotencyKey
 from farm.core.base.ids import CellId, DeviceId, MatrixId, VariantId
 from farm.core.base.setting_values import SettingValue
+from farm.core.errors import NotFound
 from farm.database.bulk import insert_rows, is_among
 from farm.database.tables import cells, matrices, variants
 
@@ -119,8 +120,15 @@ def cell_ids(connection: Connection, matrix_id: MatrixId, indexes: Collection[in
 
 
 def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
-    """A matrix that exists: cells and jobs refer to it by a foreign key."""
-    return _matrix(connection.execute(sa.select(matrices).where(matrices.c.matrix_id == matrix_id)).one())
+    """Return a matrix by its id.
+
+    Raises:
+        NotFound: there is none.
+    """
+    matrix = find_matrix(connection, matrix_id)
+    if matrix is None:
+        raise NotFound(f"there is no matrix {matrix_id}", hint="`farm matrix list` shows them all")
+    return matrix
 
 
 def find_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix | None:

@@ -16,7 +16,7 @@ from farm.core.checks.reference_run import ReferenceVerdict, assess_reference_ru
 from farm.core.devices.condition import Gates, closed_gates
 from farm.core.runs.evidence import Evidence
 from farm.harness.base.device_check import reference_time
-from farm.services.checks.checks import check_payload, check_program
+from farm.services.files.check_files import check_payload, check_program
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2031, 2, 3, tzinfo=UTC)

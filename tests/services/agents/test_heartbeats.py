@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from farm.api.agents.heartbeat_batch import HeartbeatBatch
+from farm.api.state.heartbeat_batch import HeartbeatBatch
 from farm.core.base.ids import DeviceId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Health, Presence

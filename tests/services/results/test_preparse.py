@@ -9,7 +9,7 @@ from types import NoneType
 import pytest
 from sqlalchemy.engine import Connection
 
-from farm.api.agents.report_parser_pool import ReportParserPool
+from farm.api.state.report_parser_pool import ReportParserPool
 from farm.core.errors import FarmBusy, FarmError, InvalidInput
 from farm.core.results.settle.report import IncomingReport, ParsedReport, ReportReading
 from farm.core.runs.measurement import Outcome

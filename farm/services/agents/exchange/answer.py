@@ -13,7 +13,7 @@ from farm.core.jobs.attempt import Attempt, AttemptState
 from farm.core.jobs.timeouts import DEFAULT_TIMEOUTS, AgentTimeouts
 from farm.core.upkeep.device_action import DeviceActionKind, obstacle
 from farm.core.upkeep.device_settings import SettingRestore, settings_to_restore
-from farm.services.checks.checks import check_files
+from farm.services.files.check_files import check_files
 from farm.store.devices import capacity as device_capacity
 from farm.store.devices.devices import Device
 from farm.store.jobs.queues import next_job_files
