@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-MAX_LINES = 300
+#: One subject, one file: what is longer holds two.
+MAX_LINES = 400
 NOT_A_SUBJECT = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 
 
@@ -35,7 +36,7 @@ def test_a_module_is_named_by_its_subject() -> None:
     assert offenders == []
 
 
-def test_a_file_of_code_has_one_subject_and_so_few_lines() -> None:
+def test_a_file_of_code_has_at_most_400_lines() -> None:
     lengths = {name_of(path): len(path.read_text().splitlines()) for path in sources("farm", "agents")}
     assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
@@ -51,12 +52,13 @@ def without_docstring(tree: ast.Module) -> Iterator[str]:
             yield node.name
 
 
-def test_everything_public_says_what_it_is() -> None:
-    silent = {
-        name_of(path): list(without_docstring(ast.parse(path.read_text())))
+def test_every_public_name_has_a_docstring() -> None:
+    offenders = [
+        f"{name_of(path)}: {name}"
         for path in sources("farm", "agents")
-    }
-    assert {name: nodes for name, nodes in silent.items() if nodes} == {}
+        for name in without_docstring(ast.parse(path.read_text()))
+    ]
+    assert offenders == []
 
 
 def test_torch_is_asked_for_in_the_makefile_only() -> None:

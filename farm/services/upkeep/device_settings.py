@@ -73,5 +73,5 @@ def provision_where_wanted(connection: Connection, device: Device, host_id: Host
             by=f"agent:{host_id}",
             now=now,
             actor=f"agent:{host_id}",
-            reason="its host sets up phones by itself (FARM_AGENT_SET_UP_PHONES)",
+            reason="its host sets up phones by itself (FARM_AGENT_PROVISION_DEVICES)",
         )
