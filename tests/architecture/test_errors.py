@@ -23,13 +23,21 @@ DRAWN = re.compile(r"^([│├└─ ]*)(\w+) *(?:blame (\w+)|([\w.]+))?$", re.M
 
 def drawn() -> list[tuple[int, str, str | None, str | None]]:
     """The tree at the top of the module: depth, name, blame and code as drawn."""
-    found = DRAWN.findall((errors.__doc__ or "").partition("\n\n")[2].partition("\n\n")[0])
-    return [(len(lead) // 4, name, blame or None, code or None) for lead, name, blame, code in found]
+    lines = DRAWN.findall((errors.__doc__ or "").partition("\n\n")[2].partition("\n\n")[0])
+    return [(len(lead) // 4, name, blame or None, code or None) for lead, name, blame, code in lines]
+
+
+def drawn_paths() -> Iterator[tuple[str, ...]]:
+    """Yield the path from the root to each class as drawn; the order of siblings is free."""
+    path: list[str] = []
+    for depth, name, _, _ in drawn():
+        path = [*path[:depth], name]
+        yield tuple(path)
 
 
 def test_the_tree_is_drawn_as_it_is() -> None:
-    real = [(len(kind.__mro__) - len(FarmError.__mro__), kind.__name__) for kind in ALL]
-    assert [(depth, name) for depth, name, _, _ in drawn()] == real
+    lineages = [[parent.__name__ for parent in kind.__mro__ if issubclass(parent, FarmError)] for kind in ALL]
+    assert sorted(drawn_paths()) == sorted(tuple(reversed(lineage)) for lineage in lineages)
 
 
 def test_the_codes_and_blames_are_drawn_as_they_are() -> None:

@@ -7,14 +7,14 @@ FarmError
 │   ├── VariantInvalid           variant.invalid
 │   ├── HarnessInvalid           harness.invalid
 │   ├── ArtifactMissing          artifact.missing
-│   ├── InputTooLarge                 input.too_large
-│   ├── InputTooSlow                  input.too_slow
-│   └── WireVersionUnsupported      wire.version
+│   ├── InputTooLarge            input.too_large
+│   ├── InputTooSlow             input.too_slow
+│   └── WireVersionUnsupported   wire.version
 ├── DigestMismatch               artifact.digest_mismatch
 ├── NotFound                     not_found
 │   └── ArtifactExpired          artifact.expired
 ├── Conflict                     conflict
-│   ├── IdempotencyKeyReused            request.reused
+│   ├── IdempotencyKeyReused     request.reused
 │   ├── ReportConflict           report.conflict
 │   ├── UploadInterrupted        artifact.upload_interrupted
 │   └── SessionFenced            session.fenced
@@ -36,7 +36,7 @@ FarmError
 ├── HostError                    blame host
 │   ├── AdbServerDown            host.adb_server_down
 │   └── HostDiskFull             host.disk_full
-└── FarmFault                  blame farm
+└── FarmFault                    blame farm
     ├── FarmUnreachable          farm.unreachable
     ├── FarmDiskFull             farm.disk_full
     └── FarmBusy                 farm.busy

@@ -1,0 +1,21 @@
+"""The paths that matter most stay short: how much code each entry point leads to."""
+
+from tests.architecture.structure.reach import reach
+
+#: Entry point: at most so many modules, and so many lines of the definitions used in them.
+BUDGETS: dict[str, tuple[int, int]] = {
+    "farm.services.results.settle:settle_batch": (108, 5600),
+    "farm.services.agents.exchange:exchange": (115, 5600),
+    "farm.services.jobs.claim:claim_jobs": (66, 2650),
+    "farm.services.matrices.submit:submit_matrix": (75, 3900),
+}
+
+
+def test_no_entry_point_leads_to_more_than_its_budget() -> None:
+    reached = {entry: reach(entry) for entry in BUDGETS}
+    over = {
+        entry: (len(measured.modules), measured.lines)
+        for entry, measured in reached.items()
+        if len(measured.modules) > BUDGETS[entry][0] or measured.lines > BUDGETS[entry][1]
+    }
+    assert over == {}
