@@ -189,29 +189,29 @@ async def _run_tasks(host: AgentRuntime, credential: Credential) -> None:
 
 async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
     """Put the parts together and set them going; what was in hand is known before any phone is looked at."""
-    config, clock, random, hand = host.config, host.clock, host.random, ActiveAttempts()
-    pressure = Backpressure(hand.changed)
-    usb_capacity = UsbCapacity(hand.changed, lasts_s=config.usb_full_s)
+    config, clock, random, active = host.config, host.clock, host.random, ActiveAttempts()
+    pressure = Backpressure(active.changed)
+    usb_capacity = UsbCapacity(active.changed, lasts_s=config.usb_full_s)
     adb = AdbClient(host.server.port, host.server.host)
     key, names = partial(find_key_fingerprint, host.server), config.device_names
-    watch = DeviceMonitor(
-        adb=adb, hand=hand, clock=clock, random=random, tasks=tasks, find_key=key, names=names
+    monitor = DeviceMonitor(
+        adb=adb, active=active, clock=clock, random=random, tasks=tasks, find_key=key, names=names
     )
-    blobs = ArtifactCache(
+    artifacts = ArtifactCache(
         config.data_dir / "cache",
         host.api,
         clock,
         limit_bytes=config.cache_limit_bytes,
-        in_hand=hand.digests,
+        needed_digests=active.digests,
     )
     prefetch = ArtifactPrefetcher(
-        blobs=blobs, is_disturbing=lambda: bool(watch.measured_cpu_domains()), tasks=tasks
+        artifacts=artifacts, is_disturbing=lambda: bool(monitor.measured_cpu_domains()), tasks=tasks
     )
     attempts = AttemptController(
-        hand=hand,
+        active=active,
         runner=AttemptRunner(
-            phones=watch,
-            blobs=blobs,
+            monitor=monitor,
+            artifacts=artifacts,
             clock=clock,
             random=random,
             device_cache_limit_bytes=config.device_cache_limit_bytes,
@@ -225,20 +225,27 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
         tasks=tasks,
         is_more=lambda: prefetch.is_more,
     )
-    lease = LeaseMonitor(hand=hand, phones=watch.observations, stop=attempts.cut_short, clock=clock)
+    lease = LeaseMonitor(active=active, devices=monitor.observations, stop=attempts.interrupt, clock=clock)
     rules, boot_id = recovery_rules(config), host_boot_id()
-    memory = RecoveryStateStore(config.data_dir, host.disk, clock, host_boot_id=boot_id)
+    state_store = RecoveryStateStore(config.data_dir, host.disk, clock, host_boot_id=boot_id)
     ladder = RecoveryLadder(
-        adb=adb, watch=watch, hand=hand, clock=clock, tasks=tasks, memory=memory, rules=rules, config=config
+        adb=adb,
+        monitor=monitor,
+        active=active,
+        clock=clock,
+        tasks=tasks,
+        state_store=state_store,
+        rules=rules,
+        config=config,
     )
     exchange = ExchangeLoop(
         api=host.api,
         attempts=attempts,
-        device_actions=DeviceActionRunner(hand=hand, phones=watch, tasks=tasks),
-        hand=hand,
-        phones=ladder.observations,
+        device_actions=DeviceActionRunner(active=active, monitor=monitor, tasks=tasks),
+        active=active,
+        devices=ladder.observations,
         record_permission=ladder.record_permission,
-        look_again=watch.reprobe,
+        reprobe=monitor.reprobe,
         prefetch=prefetch.prefetch,
         pressure=pressure,
         usb_capacity=usb_capacity,
@@ -252,29 +259,29 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
         ready=host.ready,
         wants_provisioning=config.provision_devices,
     )
-    keeper = AdbSupervisor(
-        server=host.server, adb=adb, watch=watch, pressure=pressure, clock=clock, random=random
+    adb_supervisor = AdbSupervisor(
+        server=host.server, adb=adb, monitor=monitor, pressure=pressure, clock=clock, random=random
     )
     await attempts.recover()
-    await ladder.recall()
+    await ladder.load()
     tasks.create_task(watch_disk(host.spool, host.disk, pressure), name="watch disk")
     tasks.create_task(watch_usb_capacity(config, usb_capacity, clock), name="watch usb controllers")
-    tasks.create_task(keeper.track(), name="track phones")
-    tasks.create_task(keeper.ping(), name="ping adb")
+    tasks.create_task(adb_supervisor.track(), name="track phones")
+    tasks.create_task(adb_supervisor.ping(), name="ping adb")
     if config.adb_usb and config.adb_server is None:
-        foreign = OtherServerMonitor(ours=adb, port=default_adb_port(os.environ), watch=watch)
-        tasks.create_task(foreign.run(), name="foreign adb servers")
+        other_servers = OtherServerMonitor(ours=adb, port=default_adb_port(os.environ), monitor=monitor)
+        tasks.create_task(other_servers.run(), name="foreign adb servers")
     for address in config.adb_connect:
-        tasks.create_task(keeper.keep_connected(address), name=f"connect {address}")
-    charging = BatteryCare(
+        tasks.create_task(adb_supervisor.keep_connected(address), name=f"connect {address}")
+    battery_care = BatteryCare(
         adb=adb,
-        watch=watch,
-        hand=hand,
+        monitor=monitor,
+        active=active,
         window=config.charge_window,
         power=config.power_command,
         folder=config.data_dir,
     )
-    tasks.create_task(charging.run(), name="charging")
+    tasks.create_task(battery_care.run(), name="charging")
     tasks.create_task(ladder.run(), name="recovery")
     tasks.create_task(exchange.run(), name="exchange")
     tasks.create_task(lease.run(), name="lease")

@@ -67,7 +67,7 @@ class AdbClient:
             async with asyncio.timeout(deadline_s), self._query("host:devices") as socket:
                 return state_by_serial((await socket.read_block()).decode(errors="replace"))
 
-    async def listed(self, deadline_s: float = SERVER_DEADLINE_S) -> tuple[AdbDeviceRow, ...]:
+    async def list_transports(self, deadline_s: float = SERVER_DEADLINE_S) -> tuple[AdbDeviceRow, ...]:
         """Every phone with where it is plugged in, now. Raises as `devices`."""
         with _translate_server_errors(self.address):
             async with asyncio.timeout(deadline_s), self._query("host:devices-l") as socket:

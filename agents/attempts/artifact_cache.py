@@ -49,7 +49,7 @@ class ArtifactCache:
         clock: Clock,
         *,
         limit_bytes: int,
-        in_hand: Callable[[], Iterable[Digest]] = tuple,
+        needed_digests: Callable[[], Iterable[Digest]] = tuple,
     ) -> None:
         """Open a folder; what an earlier life did not finish fetching is removed.
 
@@ -66,7 +66,7 @@ class ArtifactCache:
         self._api = api
         self._clock = clock
         self._limit_bytes = limit_bytes
-        self._in_hand = in_hand
+        self._needed_digests = needed_digests
         self._expected: frozenset[Digest] = frozenset()
         self._last_use_s = max((file.used_s for file in self._cached()), default=0.0)
         self._verified: set[Digest] = set()
@@ -174,7 +174,7 @@ class ArtifactCache:
         return freed_bytes
 
     def _needed(self) -> frozenset[Digest]:
-        return self._expected.union(self._in_hand())
+        return self._expected.union(self._needed_digests())
 
     def _cached(self) -> list[_CachedArtifact]:
         files = [(path, path.stat()) for path in self._folder.iterdir() if is_digest(path.name)]

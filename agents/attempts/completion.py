@@ -42,11 +42,11 @@ class RunCompletion:
     """Brings runs of one agent to their end."""
 
     clock: Clock
-    patience: TransportRetry
+    retry: TransportRetry
     wait_margin_s: float = WAIT_MARGIN_S
     away_s: float = AWAY_S
 
-    async def finished(self, entry: JournalRecord, phone: OnlineDevice, draft: Evidence) -> Evidence:
+    async def complete(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> Evidence:
         """The draft with what the run left, once it has ended.
 
         Raises:
@@ -56,18 +56,18 @@ class RunCompletion:
             AdbServerDown: our server was away too long.
         """
         try:
-            return await self._finished(entry, phone, draft)
+            return await self._complete(record, device, draft)
         except DeviceOffline as error:
             raise DeviceLost(
-                f"{entry.device_id} went away during run {entry.fence} and did not come back within "
+                f"{record.device_id} went away during run {record.fence} and did not come back within "
                 f"{self.away_s:g} s: {error.message}"
             ) from error
 
-    async def _finished(self, entry: JournalRecord, phone: OnlineDevice, draft: Evidence) -> Evidence:
+    async def _complete(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> Evidence:
         try:
-            waited = await self._end(entry, phone, draft)
+            waited = await self._end(record, device, draft)
         except RunLost as error:
-            raise await self._cause(error, phone, draft) from error
+            raise await self._cause(error, device, draft) from error
         said: ShellResult | None = waited.said
         finished_at = self.clock.now()
 
@@ -76,17 +76,17 @@ class RunCompletion:
             nonlocal said
             found, said = said, None
             return await collect_run(
-                phone.device,
-                phone.facts.work_root,
-                entry.fence,
-                limit_bytes=entry.plan.output_limit_bytes,
+                device.adb,
+                device.facts.work_root,
+                record.fence,
+                limit_bytes=record.plan.output_limit_bytes,
                 now=finished_at,
                 said=found,
             )
 
         ended_s = self.clock.monotonic()
-        collected = await self.patience.call(collect, away_s=self.away_s)
-        phone.memory.record_after_run(collected.after, ended_s)
+        collected = await self.retry.call(collect, away_s=self.away_s)
+        device.memory.record_after_run(collected.after, ended_s)
         return replace(
             draft,
             exit=collected.exit,
@@ -97,24 +97,24 @@ class RunCompletion:
             after=collected.after,
             finished_at=finished_at,
             away_s=round(waited.away_s, 1),
-            controls=_controls(phone, draft, collected),
+            controls=_controls(device, draft, collected),
         )
 
-    async def _cause(self, error: RunLost, phone: OnlineDevice, draft: Evidence) -> DeviceError:
+    async def _cause(self, error: RunLost, device: OnlineDevice, draft: Evidence) -> DeviceError:
         """Who ended a run that left no record."""
-        device, before = phone.device, draft.before
-        boot_id = await self.patience.call(lambda: read_boot_id(device), away_s=self.away_s)
+        adb, before = device.adb, draft.before
+        boot_id = await self.retry.call(lambda: read_boot_id(adb), away_s=self.away_s)
         return attribute_lost_run(error, before.boot_id if before else None, boot_id)
 
-    async def _end(self, entry: JournalRecord, phone: OnlineDevice, draft: Evidence) -> RunWait:
+    async def _end(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> RunWait:
         """Wait until the run has ended; what the phone says of it, and of itself."""
-        device, work_root, fence = phone.device, phone.facts.work_root, entry.fence
+        adb, work_root, fence = device.adb, device.facts.work_root, record.fence
         try:
             return await wait_run(
-                device,
+                adb,
                 work_root,
                 fence,
-                deadline_s=entry.plan.timeout_s + self.wait_margin_s,
+                deadline_s=record.plan.timeout_s + self.wait_margin_s,
                 grace_s=self.away_s,
                 then=collect_command(
                     work_root,
@@ -123,18 +123,18 @@ class RunCompletion:
                 ),
             )
         except DeviceTimeout as error:
-            if await run_status(device, work_root, fence) is not RunStatus.FINISHED:
+            if await run_status(adb, work_root, fence) is not RunStatus.FINISHED:
                 raise
             # A phone that does not say how it is spoils no finished run.
             log.warning("condition_unread", code=error.code, reason=error.message)
-        said = await device.shell(
+        said = await adb.shell(
             collect_command(work_root, fence, with_condition=False, with_controls=True),
             deadline_s=_PROBE_DEADLINE_S,
         )
         return RunWait(said=said, away_s=0.0)
 
 
-def _controls(phone: OnlineDevice, draft: Evidence, collected: CollectedRun) -> tuple[ControlState, ...]:
+def _controls(device: OnlineDevice, draft: Evidence, collected: CollectedRun) -> tuple[ControlState, ...]:
     """What was set, as it was read back around the run.
 
     Raises:
@@ -150,7 +150,7 @@ def _controls(phone: OnlineDevice, draft: Evidence, collected: CollectedRun) -> 
         if state.name == CORES and state.actual_before != state.asked:
             held = state.actual_before or "none that it tells"
             raise ControlImpossible(
-                f"{phone.device.serial} binds no run to cores {state.asked}: it is bound to {held}"
+                f"{device.adb.serial} binds no run to cores {state.asked}: it is bound to {held}"
             )
     return tuple(states)
 

@@ -26,47 +26,47 @@ class _PassCommand:
     env: Mapping[str, str]
 
 
-def should_run_passes(entry: JournalRecord, evidence: Evidence) -> bool:
+def should_run_passes(record: JournalRecord, evidence: Evidence) -> bool:
     """Only after a run that ended well: another one has nothing to be explained."""
     ended = evidence.exit
     is_well = evidence.trouble is None and ended is not None and ended.code == 0 and not ended.timed_out
-    return is_well and len(evidence.passes) < len(entry.plan.passes)
+    return is_well and len(evidence.passes) < len(record.plan.passes)
 
 
-def mark_passes_interrupted(entry: JournalRecord, evidence: Evidence) -> Evidence:
+def mark_passes_interrupted(record: JournalRecord, evidence: Evidence) -> Evidence:
     """What an earlier life had of a run that had ended, when it was killed in a pass."""
-    missing = entry.plan.passes[len(evidence.passes) :][:1]
+    missing = record.plan.passes[len(evidence.passes) :][:1]
     error = HostError("the agent was restarted during the pass")
     lost = tuple(PassEvidence(name=each.name, trouble=_run_error(error)) for each in missing)
     return replace(evidence, passes=(*evidence.passes, *lost))
 
 
-async def run_passes(entry: JournalRecord, phone: OnlineDevice, evidence: Evidence) -> Evidence:
+async def run_passes(record: JournalRecord, device: OnlineDevice, evidence: Evidence) -> Evidence:
     """The evidence with what came of each pass of the plan, in order; never raises for a phone's doing.
 
     Call it once the run's own evidence is safe. After a pass in which the phone went away there is no other.
     """
     done: list[PassEvidence] = []
-    for each in entry.plan.passes:
-        found = await _run_pass(entry, phone, each)
+    for each in record.plan.passes:
+        found = await _run_pass(record, device, each)
         done.append(found)
         if found.trouble is not None:
             log.warning("pass_failed", name=each.name, code=found.trouble.code, reason=found.trouble.message)
             break
     # The phone is not as it was right after the run.
-    phone.memory.forget_after_run()
+    device.memory.forget_after_run()
     return replace(evidence, passes=tuple(done))
 
 
-async def _run_pass(entry: JournalRecord, phone: OnlineDevice, wanted: DiagnosticPass) -> PassEvidence:
+async def _run_pass(record: JournalRecord, device: OnlineDevice, wanted: DiagnosticPass) -> PassEvidence:
     part = f"pass.{wanted.name}"
-    device, work_root, fence = phone.device, phone.facts.work_root, entry.fence
+    adb, work_root, fence = device.adb, device.facts.work_root, record.fence
     argv: tuple[str, ...] = ()
     try:
-        call = _pass_command(entry, phone, wanted)
+        call = _pass_command(record, device, wanted)
         argv = call.argv
         await start_part(
-            device,
+            adb,
             work_root,
             fence,
             part,
@@ -75,8 +75,8 @@ async def _run_pass(entry: JournalRecord, phone: OnlineDevice, wanted: Diagnosti
             properties=wanted.properties,
             timeout_s=wanted.timeout_s,
         )
-        await wait_part(device, work_root, fence, part, timeout_s=wanted.timeout_s + _MARGIN_S)
-        left = await collect_part(device, work_root, fence, part, log_filters=wanted.log_filters)
+        await wait_part(adb, work_root, fence, part, timeout_s=wanted.timeout_s + _MARGIN_S)
+        left = await collect_part(adb, work_root, fence, part, log_filters=wanted.log_filters)
     except FarmError as error:
         return PassEvidence(name=wanted.name, argv=argv, trouble=_run_error(error))
     return PassEvidence(
@@ -90,10 +90,10 @@ async def _run_pass(entry: JournalRecord, phone: OnlineDevice, wanted: Diagnosti
     )
 
 
-def _pass_command(entry: JournalRecord, phone: OnlineDevice, wanted: DiagnosticPass) -> _PassCommand:
-    work_root = phone.facts.work_root
-    paths = {file.name: cache_path(work_root, file.digest) for file in entry.plan.files}
-    values = placeholder_values(work=run_folder(work_root, entry.fence), path_by_name=paths)
+def _pass_command(record: JournalRecord, device: OnlineDevice, wanted: DiagnosticPass) -> _PassCommand:
+    work_root = device.facts.work_root
+    paths = {file.name: cache_path(work_root, file.digest) for file in record.plan.files}
+    values = placeholder_values(work=run_folder(work_root, record.fence), path_by_name=paths)
     try:
         return _PassCommand(
             argv=tuple(Template(word).substitute(values) for word in wanted.argv),

@@ -29,7 +29,7 @@ class AttemptDecision:
 
 
 def reconcile(
-    sent: SentExchange, answer: ExchangeAnswer, in_hand: StartBlockers, *, now_s: float
+    sent: SentExchange, answer: ExchangeAnswer, start_blockers: StartBlockers, *, now_s: float
 ) -> AttemptDecision:
     """Compare the full list in the answer with what the exchange said was in hand.
 
@@ -42,14 +42,14 @@ def reconcile(
     unwanted = [report for report in sent.exchange.attempts if report.attempt_id not in wanted]
     in_time = now_s - sent.at_s <= answer.start_within_s
     return AttemptDecision(
-        start=startable_assignments(answer.assignments, in_hand) if in_time else (),
+        start=startable_assignments(answer.assignments, start_blockers) if in_time else (),
         stop=tuple(report.attempt_id for report in unwanted if _is_stoppable(report.phase)),
         forget=tuple(report.attempt_id for report in unwanted if report.phase is AttemptState.RETURNED),
     )
 
 
 def startable_assignments(
-    assignments: Sequence[Assignment], in_hand: StartBlockers
+    assignments: Sequence[Assignment], start_blockers: StartBlockers
 ) -> tuple[Assignment, ...]:
     """The assignments that can begin: with a plan, on a free device, with a fence higher than any before.
 
@@ -59,9 +59,9 @@ def startable_assignments(
     found: dict[DeviceId, Assignment] = {}
     for assignment in sorted(assignments, key=lambda each: each.fence, reverse=True):
         device = assignment.device_id
-        if assignment.plan is None or device in in_hand.busy or device in found:
+        if assignment.plan is None or device in start_blockers.busy or device in found:
             continue
-        if assignment.fence > in_hand.fence_by_device.get(device, 0):
+        if assignment.fence > start_blockers.fence_by_device.get(device, 0):
             found[device] = assignment
     return tuple(found.values())
 

@@ -13,7 +13,7 @@ from farm.wire.agents.protocol import AttemptReport
 class ActiveAttempt:
     """One attempt in hand; let go when its phone is clean *and* the farm knows how it ended."""
 
-    entry: JournalRecord
+    record: JournalRecord
     task: asyncio.Task[None] | None = None
     #: What keeps its run from beginning, in words.
     waiting_for: str | None = None
@@ -48,12 +48,12 @@ class ActiveAttempts:
     #: Set when the farm should hear of something at once.
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def take(self, entry: JournalRecord) -> ActiveAttempt:
+    def add(self, record: JournalRecord) -> ActiveAttempt:
         """Hold one more attempt."""
-        held = ActiveAttempt(entry=entry)
-        self.attempt_by_id[entry.attempt_id] = held
-        self.record_fence(entry.device_id, entry.fence)
-        return held
+        attempt = ActiveAttempt(record=record)
+        self.attempt_by_id[record.attempt_id] = attempt
+        self.record_fence(record.device_id, record.fence)
+        return attempt
 
     def record_fence(self, device_id: DeviceId, fence: int) -> None:
         """A fence was given: whatever the farm's database says, none up to it is good for a new run."""
@@ -82,7 +82,7 @@ class ActiveAttempts:
 
     def holds(self, device_id: DeviceId) -> bool:
         """Whether an attempt on the phone is in hand, its clean-up included."""
-        return any(held.entry.device_id == device_id for held in self.attempt_by_id.values())
+        return any(attempt.record.device_id == device_id for attempt in self.attempt_by_id.values())
 
     def is_busy(self, device_id: DeviceId) -> bool:
         """Whether nothing else may be begun on the phone."""
@@ -90,40 +90,40 @@ class ActiveAttempts:
 
     def digests(self) -> set[Digest]:
         """The files that attempts in hand need on this host, or may need once more."""
-        return {file.digest for held in self.attempt_by_id.values() for file in held.entry.plan.files}
+        return {file.digest for attempt in self.attempt_by_id.values() for file in attempt.record.plan.files}
 
     def measuring(self) -> set[DeviceId]:
         """The phones that must be left in peace."""
         return {
-            held.entry.device_id
-            for held in self.attempt_by_id.values()
-            if held.entry.phase is AttemptState.MEASURING
+            attempt.record.device_id
+            for attempt in self.attempt_by_id.values()
+            if attempt.record.phase is AttemptState.MEASURING
         }
 
     def has_pending_news(self) -> bool:
         """Whether there will be something new to say of an attempt in a moment."""
         settled = (AttemptState.MEASURING, AttemptState.RETURNED)
-        return any(held.entry.phase not in settled for held in self.attempt_by_id.values())
+        return any(attempt.record.phase not in settled for attempt in self.attempt_by_id.values())
 
     def reports(self) -> tuple[AttemptReport, ...]:
         """What the farm is told of attempts; not those it has given up already."""
         return tuple(
             AttemptReport(
-                attempt_id=held.entry.attempt_id,
-                device_id=held.entry.device_id,
-                fence=held.entry.fence,
-                phase=held.entry.phase,
-                reason=held.entry.reason,
-                waiting_for=held.waiting_for if held.entry.phase is AttemptState.PREPARING else None,
+                attempt_id=attempt.record.attempt_id,
+                device_id=attempt.record.device_id,
+                fence=attempt.record.fence,
+                phase=attempt.record.phase,
+                reason=attempt.record.reason,
+                waiting_for=attempt.waiting_for if attempt.record.phase is AttemptState.PREPARING else None,
             )
-            for held in self.attempt_by_id.values()
-            if not held.stopping and not held.acknowledged
+            for attempt in self.attempt_by_id.values()
+            if not attempt.stopping and not attempt.acknowledged
         )
 
-    def in_hand(self) -> StartBlockers:
+    def start_blockers(self) -> StartBlockers:
         """What keeps assignments from being started."""
         return StartBlockers(
-            busy=frozenset(held.entry.device_id for held in self.attempt_by_id.values())
+            busy=frozenset(attempt.record.device_id for attempt in self.attempt_by_id.values())
             | self.on_device_action,
             fence_by_device=dict(self.fence_by_device),
         )

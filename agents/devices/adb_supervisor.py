@@ -38,7 +38,7 @@ class AdbSupervisor:
         *,
         server: SelectedServer,
         adb: AdbClient,
-        watch: DeviceMonitor,
+        monitor: DeviceMonitor,
         pressure: Backpressure,
         clock: Clock,
         random: Random,
@@ -47,12 +47,12 @@ class AdbSupervisor:
         """Nothing is asked yet; `ping_s` is how long the server may take to answer, and the time between."""
         self._server = server
         self._adb = adb
-        self._watch = watch
+        self._monitor = monitor
         self._pressure = pressure
         self._clock = clock
         self._random = random
         self._ping_s = ping_s
-        self._trouble: str | None = None
+        self._problem: str | None = None
         self._restarted_s: list[float] = []
         self._relisted = asyncio.Event()
         self._listening: asyncio.Timeout | None = None
@@ -68,7 +68,7 @@ class AdbSupervisor:
             except TimeoutError:
                 # `ping` has said why.
                 pass
-            self._watch.record_server_down()
+            self._monitor.record_server_down()
             await asyncio.sleep(backoff.next_s())
             await self._restart()
 
@@ -76,10 +76,10 @@ class AdbSupervisor:
         try:
             async with asyncio.timeout(None) as self._listening:
                 async for state_by_serial in self._adb.track_devices():
-                    found = await self._placed(state_by_serial)
+                    found = await self._by_port(state_by_serial)
                     backoff.reset()
                     self._record_server_fault(None)
-                    self._note(found)
+                    self._apply_listing(found)
         finally:
             self._listening = None
 
@@ -88,7 +88,7 @@ class AdbSupervisor:
         missed = 0
         while True:
             await asyncio.sleep(self._ping_s)
-            self._record_server_fault(self._trouble)
+            self._record_server_fault(self._problem)
             try:
                 await self._adb.version(self._ping_s)
             except AdbServerDown:
@@ -129,15 +129,15 @@ class AdbSupervisor:
     async def _is_listed(self, address: str) -> bool:
         return address in await self._adb.devices()
 
-    async def _placed(self, state_by_serial: dict[str, str]) -> dict[str, str]:
+    async def _by_port(self, state_by_serial: dict[str, str]) -> dict[str, str]:
         """The listing by ports where these have names: only the long one tells them."""
-        names = self._watch.names
+        names = self._monitor.names
         if not any(place.startswith(USB_PREFIX) for place in names):
             return state_by_serial
-        return states_by_port(await self._adb.listed(), names)
+        return states_by_port(await self._adb.list_transports(), names)
 
-    def _note(self, state_by_serial: dict[str, str]) -> None:
-        self._watch.apply_listing(state_by_serial)
+    def _apply_listing(self, state_by_serial: dict[str, str]) -> None:
+        self._monitor.apply_listing(state_by_serial)
         self._relisted.set()
         self._relisted = asyncio.Event()
 
@@ -152,12 +152,12 @@ class AdbSupervisor:
         self._restarted_s.append(self._clock.monotonic())
         log.info("adb_server_started", port=self._server.port)
 
-    def _record_server_fault(self, trouble: str | None) -> None:
+    def _record_server_fault(self, problem: str | None) -> None:
         """Keep new work from this host while the server is in trouble, and while it was all too lately."""
-        self._trouble = trouble
+        self._problem = problem
         self._restarted_s = recent_restarts(self._restarted_s, self._clock.monotonic())
         is_loop = len(self._restarted_s) > MAX_RESTARTS
-        self._pressure.note("adb", trouble or (_CRASH_LOOP if is_loop else None))
+        self._pressure.record("adb", problem or (_CRASH_LOOP if is_loop else None))
 
 
 def recent_restarts(restarted_s: Iterable[float], now_s: float) -> list[float]:

@@ -25,7 +25,7 @@ class Backpressure:
         self._changed = changed
         self._reason_by_subject: dict[str, str] = {}
 
-    def note(self, subject: str, reason: str | None) -> None:
+    def record(self, subject: str, reason: str | None) -> None:
         """Say what is wrong with the disk, say; None when all is well."""
         if reason == self._reason_by_subject.get(subject):
             return
@@ -46,5 +46,5 @@ class Backpressure:
 async def watch_disk(spool: Spool, disk: DiskThread, pressure: Backpressure) -> NoReturn:
     """Look now and then whether there is room for evidence."""
     while True:
-        pressure.note("disk", await disk.call(spool.shortage))
+        pressure.record("disk", await disk.call(spool.shortage))
         await asyncio.sleep(DISK_S)

@@ -32,7 +32,7 @@ _SERVER_DOWN = "adb server down"
 class OnlineDevice:
     """A phone that can be used now."""
 
-    device: AdbDevice
+    adb: AdbDevice
     facts: DeviceFacts
     boot_id: str | None
     memory: DeviceStateCache
@@ -48,7 +48,7 @@ class TransportTask:
     changes: int = 0
     activity: asyncio.Event = field(default_factory=asyncio.Event)
     #: As long as it is online without a break: a phone that was away may come back another.
-    phone: OnlineDevice | None = None
+    device: OnlineDevice | None = None
 
 
 class DeviceMonitor:
@@ -61,47 +61,47 @@ class DeviceMonitor:
         self,
         *,
         adb: AdbClient,
-        hand: ActiveAttempts,
+        active: ActiveAttempts,
         clock: Clock,
         random: Random,
         tasks: asyncio.TaskGroup,
         find_key: Callable[[], str | None] = lambda: None,
         names: Mapping[str, str] | None = None,
-        look_s: float = CONDITION_INTERVAL_S,
+        interval_s: float = CONDITION_INTERVAL_S,
     ) -> None:
         """`find_key` gives the fingerprint that phones show when they ask their owners about us.
 
         `names` are those of phones that go by where they are plugged in, by what adb calls the place.
         """
-        self._look_s = look_s
+        self._interval_s = interval_s
         self.names = names or {}
         self._find_key = find_key
         self._adb = adb
-        self._hand = hand
+        self._active = active
         self._random = random
-        self._admission = DeviceReadiness(adb=adb, hand=hand, clock=clock)
+        self._readiness = DeviceReadiness(adb=adb, active=active, clock=clock)
         self._clock = clock
         self._tasks = tasks
         self._transport_by_serial: dict[str, TransportTask] = {}
         self._arrival = asyncio.Event()
         self._conflicts: Mapping[DeviceId, tuple[str, ...]] = {}
-        self._held_elsewhere: tuple[TransportObservation, ...] = ()
+        self._claimed_elsewhere: tuple[TransportObservation, ...] = ()
 
     def observations(self) -> dict[DeviceId, TransportObservation]:
         """Every phone adb lists, with the transport to use."""
         # Where our server lists such a phone too, and cannot use it, the other says more of why.
-        found = select_transports([*self._held_elsewhere, *self.transports()])
-        for identity, reason in self._hand.unclean_by_device.items():
+        found = select_transports([*self._claimed_elsewhere, *self.transports()])
+        for identity, reason in self._active.unclean_by_device.items():
             if identity in found and found[identity].presence is Presence.ONLINE:
                 found[identity] = replace(found[identity], detail=reason)
-        for identity, note in self._hand.charging_by_device.items():
+        for identity, note in self._active.charging_by_device.items():
             if identity in found and (condition := found[identity].condition) is not None:
                 found[identity] = replace(found[identity], condition=replace(condition, charging_note=note))
         return found
 
     def record_unclean(self, identity: DeviceId, reason: str) -> None:
         """Show, with an online phone, why it cannot be cleaned; until it is clean."""
-        self._hand.record_unclean(identity, reason)
+        self._active.record_unclean(identity, reason)
 
     def find(self, identity: DeviceId) -> OnlineDevice | None:
         """A phone that is online."""
@@ -109,20 +109,20 @@ class DeviceMonitor:
         if observation is None or observation.presence is not Presence.ONLINE or observation.facts is None:
             return None
         transport = self._transport_by_serial[observation.serial]
-        if transport.phone is None:
-            transport.phone = OnlineDevice(
-                device=self._adb.device(observation.serial),
+        if transport.device is None:
+            transport.device = OnlineDevice(
+                adb=self._adb.device(observation.serial),
                 facts=observation.facts,
                 boot_id=observation.boot_id,
                 memory=DeviceStateCache(),
             )
-        return transport.phone
+        return transport.device
 
     async def wait(self, identity: DeviceId) -> OnlineDevice:
         """The phone as soon as it is online, however long that takes."""
-        while (phone := self.find(identity)) is None:
+        while (device := self.find(identity)) is None:
             await self._arrival.wait()
-        return phone
+        return device
 
     def reprobe(self, identity: DeviceId) -> None:
         """Have an online phone probed anew: it may be hung, or has something left of a run."""
@@ -161,7 +161,7 @@ class DeviceMonitor:
     def record_claimed(self, serials: Iterable[str], detail: str) -> None:
         """Show phones that another adb server holds, for the given reason, in place of those noted before."""
         before = self._presences()
-        self._held_elsewhere = tuple(
+        self._claimed_elsewhere = tuple(
             TransportObservation(serial=serial, presence=Presence.OFFLINE, detail=detail)
             for serial in sorted(serials)
         )
@@ -183,7 +183,7 @@ class DeviceMonitor:
             seen = TransportObservation(serial=serial, presence=Presence.ABSENT, name=self.names.get(serial))
             transport = TransportTask(observation=seen)
             self._transport_by_serial[serial] = transport
-            self._tasks.create_task(self._look_after(transport), name=f"watch {serial}")
+            self._tasks.create_task(self._probe_repeatedly(transport), name=f"watch {serial}")
         return transport
 
     def _apply_state(self, transport: TransportTask, state: str) -> None:
@@ -192,7 +192,7 @@ class DeviceMonitor:
         before = self._presences()
         transport.state = state
         transport.changes += 1
-        transport.phone = None
+        transport.device = None
         transport.activity.set()
         now = presence(state or None)
         detail = f"adb says: {state}"
@@ -205,7 +205,7 @@ class DeviceMonitor:
         )
         self._log_changes(before)
 
-    async def _look_after(self, transport: TransportTask) -> None:
+    async def _probe_repeatedly(self, transport: TransportTask) -> None:
         """Probe the phone whenever its transport changed, and with back-off while it does not answer."""
         backoff = Backoff(self._random, cap_s=60.0)
         while True:
@@ -214,30 +214,30 @@ class DeviceMonitor:
                 await transport.activity.wait()
                 continue
             changes = transport.changes
-            observation = await self._admission.look(transport.observation)
+            observation = await self._readiness.check(transport.observation)
             if transport.changes == changes:
-                self._see(transport, observation)
-                await self._stay(transport, backoff)
+                self._apply_observation(transport, observation)
+                await self._await_next_probe(transport, backoff)
             # However often it comes and goes, and whatever it says, it is asked once in a second at most.
             await asyncio.sleep(1.0)
 
-    async def _stay(self, transport: TransportTask, backoff: Backoff) -> None:
+    async def _await_next_probe(self, transport: TransportTask, backoff: Backoff) -> None:
         """Wait until the phone must be probed again; have a look at a healthy one now and then."""
         if transport.observation.presence is not Presence.ONLINE:
             await _wait_for_activity(transport, backoff.next_s())
             return
         backoff.reset()
-        while not await _wait_for_activity(transport, self._look_s):
-            if self._may_look(transport.observation):
-                condition = await self._admission.condition(transport.observation)
+        while not await _wait_for_activity(transport, self._interval_s):
+            if self._may_read_condition(transport.observation):
+                condition = await self._readiness.condition(transport.observation)
                 if condition is None or condition.boot_id != transport.observation.boot_id:
                     return
                 transport.observation = replace(transport.observation, condition=condition)
 
-    def _may_look(self, observation: TransportObservation) -> bool:
+    def _may_read_condition(self, observation: TransportObservation) -> bool:
         """Whether a look disturbs nobody: nothing runs here, nor is measured on the same CPU."""
         identity = device_id(observation)
-        if identity is None or self._hand.holds(identity):
+        if identity is None or self._active.holds(identity):
             return False
         domain = observation.facts.cpu_domain if observation.facts else None
         return domain is None or domain not in self.measured_cpu_domains()
@@ -245,13 +245,13 @@ class DeviceMonitor:
     def measured_cpu_domains(self) -> set[str]:
         """The CPUs that are being measured and have other users on this host."""
         known = self.observations()
-        facts = [known[identity].facts for identity in self._hand.measuring() if identity in known]
+        facts = [known[identity].facts for identity in self._active.measuring() if identity in known]
         return {each.cpu_domain for each in facts if each is not None and each.cpu_domain is not None}
 
-    def _see(self, transport: TransportTask, observation: TransportObservation) -> None:
+    def _apply_observation(self, transport: TransportTask, observation: TransportObservation) -> None:
         before = self._presences()
         transport.observation = observation
-        transport.phone = None
+        transport.device = None
         self._log_changes(before)
 
     def _presences(self) -> dict[DeviceId, Presence]:
@@ -264,7 +264,7 @@ class DeviceMonitor:
             if now is not before.get(identity, Presence.ABSENT):
                 detail = after[identity].detail if identity in after else None
                 log.info("presence_changed", device_id=identity, presence=now, detail=detail)
-                self._hand.changed.set()
+                self._active.changed.set()
         self._log_conflicts()
         self._arrival.set()
         self._arrival = asyncio.Event()

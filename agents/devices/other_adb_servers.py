@@ -45,25 +45,25 @@ class OtherServerMonitor:
     """Asks the server that this machine's adb commands use, where there is one; never starts it."""
 
     def __init__(
-        self, *, ours: AdbClient, port: int, watch: DeviceMonitor, every_s: float = CHECK_INTERVAL_S
+        self, *, ours: AdbClient, port: int, monitor: DeviceMonitor, interval_s: float = CHECK_INTERVAL_S
     ) -> None:
         self._ours = ours
         self._port = port
-        self._watch = watch
-        self._every_s = every_s
-        self._held: frozenset[str] = frozenset()
+        self._monitor = monitor
+        self._interval_s = interval_s
+        self._claimed: frozenset[str] = frozenset()
 
     async def run(self) -> NoReturn:
         """Look again and again; what is found is logged when it changes."""
         while True:
-            held = await self._look()
-            if held != self._held:
-                self._held = held
-                log.warning("phones_held_by_other_server", port=self._port, serials=sorted(held))
-                self._watch.record_claimed(held, claimed_device_hint(self._port))
-            await asyncio.sleep(self._every_s)
+            claimed = await self._check()
+            if claimed != self._claimed:
+                self._claimed = claimed
+                log.warning("phones_held_by_other_server", port=self._port, serials=sorted(claimed))
+                self._monitor.record_claimed(claimed, claimed_device_hint(self._port))
+            await asyncio.sleep(self._interval_s)
 
-    async def _look(self) -> frozenset[str]:
+    async def _check(self) -> frozenset[str]:
         if self._ours.port == self._port:
             return frozenset()
         try:
@@ -73,4 +73,4 @@ class OtherServerMonitor:
         try:
             return find_claimed_devices(await self._ours.devices(), theirs)
         except AdbServerDown:
-            return self._held
+            return self._claimed

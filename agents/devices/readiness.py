@@ -26,15 +26,15 @@ log = structlog.get_logger(__name__)
 class DeviceReadiness:
     """Looks at phones that have just come, or come back."""
 
-    def __init__(self, *, adb: AdbClient, hand: ActiveAttempts, clock: Clock) -> None:
+    def __init__(self, *, adb: AdbClient, active: ActiveAttempts, clock: Clock) -> None:
         self._adb = adb
-        self._hand = hand
+        self._active = active
         self._clock = clock
 
-    async def look(self, observation: TransportObservation) -> TransportObservation:
+    async def check(self, observation: TransportObservation) -> TransportObservation:
         """Probe a phone end to end, read what it is, clean up what nobody has in hand; never raises."""
         try:
-            return await self._look(observation)
+            return await self._check(observation)
         except FarmError as error:
             log.debug("phone_not_admitted", serial=observation.serial, code=error.code, reason=error.message)
             return replace(observation, presence=Presence.OFFLINE, detail=error.message)
@@ -53,20 +53,20 @@ class DeviceReadiness:
             log.debug("condition_unread", serial=observation.serial, code=error.code, reason=error.message)
             return None
 
-    async def _look(self, observation: TransportObservation) -> TransportObservation:
+    async def _check(self, observation: TransportObservation) -> TransportObservation:
         device = self._adb.device(observation.serial)
         found = await probe(device)
         if found is not Presence.ONLINE:
             detail = "Android is not up yet" if found is Presence.BOOTING else "its shell does not answer"
             return replace(observation, presence=found, detail=detail)
-        if observation.facts is not None and device_id(observation) in self._hand.measuring():
+        if observation.facts is not None and device_id(observation) in self._active.measuring():
             # It was away for a moment; whatever else there is to ask disturbs the run.
             return replace(observation, presence=Presence.ONLINE, detail=None)
-        known = await self._known(device, observation)
+        known = await self._read_state(device, observation)
         await self._clean(device, known)
         return replace(known, presence=Presence.ONLINE, detail=None)
 
-    async def _known(self, device: AdbDevice, observation: TransportObservation) -> TransportObservation:
+    async def _read_state(self, device: AdbDevice, observation: TransportObservation) -> TransportObservation:
         """Its facts, read once for each boot, and its condition."""
         if observation.facts is not None:
             condition = await read_condition(device, observation.facts.work_root, self._clock.now())
@@ -81,14 +81,14 @@ class DeviceReadiness:
     async def _clean(self, device: AdbDevice, observation: TransportObservation) -> None:
         """Remove what earlier lives, or other hosts, left; not where an attempt in hand sees to it."""
         identity = device_id(observation)
-        if identity is None or observation.facts is None or self._hand.holds(identity):
+        if identity is None or observation.facts is None or self._active.holds(identity):
             return
         work_root = observation.facts.work_root
         known, wanted = (
             await read_fence(device, work_root),
-            self._hand.fence_to_clean_by_device.get(identity, 0),
+            self._active.fence_to_clean_by_device.get(identity, 0),
         )
-        self._hand.record_fence(identity, known)
+        self._active.record_fence(identity, known)
         # The phone never heard of an attempt that ended before its run began.
         fence = max(known, wanted)
         is_at_work = fence > wanted and await run_status(device, work_root, fence) is RunStatus.RUNNING
@@ -102,4 +102,4 @@ class DeviceReadiness:
             await clean_run(device, work_root, fence)
         if not is_at_work:
             await restore_screen_state(device, work_root)
-        self._hand.record_cleaned(identity, fence)
+        self._active.record_cleaned(identity, fence)

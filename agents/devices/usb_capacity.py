@@ -34,7 +34,7 @@ class UsbCapacity:
         self._said_by_controller: dict[str, str] = {}
         self._seen_s: dict[str, float] = {}
 
-    def note(self, refusals: Iterable[tuple[str, UsbRefusal]], *, now_s: float, is_first: bool) -> None:
+    def record(self, refusals: Iterable[tuple[str, UsbRefusal]], *, now_s: float, is_first: bool) -> None:
         """Apply what the log says of controllers; what is old enough by now is forgotten.
 
         Args:
@@ -76,10 +76,10 @@ async def watch_usb_capacity(
     if kernel_log is None:
         log.info("kernel_log_unreadable", hint="farm doctor --agent says what would allow it")
         return
-    await _watch(kernel_log, room, clock, devices)
+    await _monitor(kernel_log, room, clock, devices)
 
 
-async def _watch(kernel_log: KernelLog, room: UsbCapacity, clock: Clock, devices: Path) -> NoReturn:
+async def _monitor(kernel_log: KernelLog, room: UsbCapacity, clock: Clock, devices: Path) -> NoReturn:
     is_first, told = True, ""
     while True:
         text, was_read = "", True
@@ -92,7 +92,7 @@ async def _watch(kernel_log: KernelLog, room: UsbCapacity, clock: Clock, devices
                 log.warning("kernel_log_not_read", source=kernel_log.name, reason=str(error))
                 told = str(error)
         refusals = list(name_controllers(usb_refusals(text), devices))
-        room.note(refusals, now_s=clock.monotonic(), is_first=is_first)
+        room.record(refusals, now_s=clock.monotonic(), is_first=is_first)
         is_first = is_first and not was_read
         await asyncio.sleep(kernel_log.every_s)
 

@@ -66,8 +66,8 @@ async def _servers(config: AgentConfig) -> list[Diagnostic]:
         own = None
     ours = None if own is None else await adb.probe_server("127.0.0.1", own.port)
     usual = await adb.probe_server("127.0.0.1", default_adb_port(os.environ))
-    phones = usb.read_usb_devices()
+    devices = usb.read_usb_devices()
     return [
         adb.check_default_server(usual, ours),
-        *usb.check_usb(phones, None if own is None else own.pid),
+        *usb.check_usb(devices, None if own is None else own.pid),
     ]

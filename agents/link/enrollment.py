@@ -128,12 +128,12 @@ def archive_previous_enrollment(journal: AttemptJournal, spool: Spool, clock: Cl
 
     The numbers of attempts mean something else to another farm. Evidence is kept, as a refused report is.
     """
-    waiting, entries = spool.pending(), journal.entries()
+    waiting, records = spool.pending(), journal.records()
     for attempt_id in waiting:
         spool.refuse(attempt_id, clock.now())
-    for entry in entries:
-        journal.remove(entry.attempt_id)
-    return len({*waiting, *(entry.attempt_id for entry in entries)})
+    for record in records:
+        journal.remove(record.attempt_id)
+    return len({*waiting, *(record.attempt_id for record in records)})
 
 
 async def _enroll_host(config: AgentConfig, api: FarmApi) -> Credential:

@@ -43,7 +43,7 @@ class Lease:
 
 
 def overdue_attempts(
-    entries: Iterable[JournalRecord],
+    records: Iterable[JournalRecord],
     device_by_id: Mapping[DeviceId, TransportObservation],
     lease: Lease,
     *,
@@ -56,8 +56,12 @@ def overdue_attempts(
     """
     if now_s < lease.stop_at_s:
         return []
-    shared = {device_id for device_id, phone in device_by_id.items() if phone.is_reachable_elsewhere}
-    return [entry.attempt_id for entry in entries if entry.device_id in shared and entry.phase in _UNDER_WAY]
+    shared = {
+        device_id for device_id, observation in device_by_id.items() if observation.is_reachable_elsewhere
+    }
+    return [
+        record.attempt_id for record in records if record.device_id in shared and record.phase in _UNDER_WAY
+    ]
 
 
 class LeaseMonitor:
@@ -66,18 +70,18 @@ class LeaseMonitor:
     def __init__(
         self,
         *,
-        hand: ActiveAttempts,
-        phones: Callable[[], Mapping[DeviceId, TransportObservation]],
+        active: ActiveAttempts,
+        devices: Callable[[], Mapping[DeviceId, TransportObservation]],
         stop: Callable[[AttemptId, LeaseEndedError], None],
         clock: Clock,
     ) -> None:
-        self._hand = hand
-        self._phones = phones
+        self._active = active
+        self._devices = devices
         self._stop = stop
         self._clock = clock
         self._lease: Lease | None = None
 
-    def note(self, asked_at_s: float, lost_after_s: float | None) -> None:
+    def record(self, asked_at_s: float, lost_after_s: float | None) -> None:
         """The farm answered what went out then; a farm that says nothing of leases is never waited out."""
         if lost_after_s is not None:
             self._lease = Lease(asked_at_s=asked_at_s, lost_after_s=lost_after_s)
@@ -85,15 +89,15 @@ class LeaseMonitor:
     async def run(self) -> NoReturn:
         """Look every second."""
         while True:
-            self.look()
+            self.run_once()
             await asyncio.sleep(TICK_S)
 
-    def look(self) -> None:
+    def run_once(self) -> None:
         """Stop what is overdue."""
         if (lease := self._lease) is None:
             return
         now_s = self._clock.monotonic()
-        entries = [held.entry for held in self._hand.attempt_by_id.values() if not held.stopping]
-        for attempt_id in overdue_attempts(entries, self._phones(), lease, now_s=now_s):
+        records = [held.record for held in self._active.attempt_by_id.values() if not held.stopping]
+        for attempt_id in overdue_attempts(records, self._devices(), lease, now_s=now_s):
             silent_s = now_s - lease.asked_at_s
             self._stop(attempt_id, LeaseEndedError(f"the farm has not answered for {silent_s:.0f} s"))

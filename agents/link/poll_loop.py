@@ -50,9 +50,9 @@ class ExchangeLoop:
         api: FarmApi,
         attempts: AttemptController,
         device_actions: DeviceActionRunner,
-        hand: ActiveAttempts,
-        phones: Callable[[], Mapping[DeviceId, TransportObservation]],
-        look_again: Callable[[DeviceId], None],
+        active: ActiveAttempts,
+        devices: Callable[[], Mapping[DeviceId, TransportObservation]],
+        reprobe: Callable[[DeviceId], None],
         record_permission: Callable[[Collection[DeviceId], float], None],
         prefetch: Callable[[Iterable[Digest]], None],
         pressure: Backpressure,
@@ -68,14 +68,14 @@ class ExchangeLoop:
         wants_provisioning: bool = False,
     ) -> None:
         """`wants_provisioning`: the farm is to set up phones that nobody looked at yet."""
-        self._wants_setup = wants_provisioning
+        self._wants_provisioning = wants_provisioning
         self._api = api
         self._attempts = attempts
-        self._errands = device_actions
-        self._hand = hand
-        self._phones = phones
-        self._look_again = look_again
-        self._note_leave = record_permission
+        self._device_actions = device_actions
+        self._active = active
+        self._devices = devices
+        self._reprobe = reprobe
+        self._record_permission = record_permission
         self._prefetch = prefetch
         self._pressure = pressure
         self._usb_capacity = usb_capacity
@@ -125,7 +125,7 @@ class ExchangeLoop:
                 boot_id=self._boot_id,
                 agent_version=self._agent_version,
                 adb_port=self._adb_port(),
-                attempts=self._hand.reports(),
+                attempts=self._active.reports(),
             )
             try:
                 return await self._api.open_session(opening)
@@ -153,26 +153,26 @@ class ExchangeLoop:
             dropped = dropped + 1 if answer is None else 0
             if answer is not None:
                 self._report_ready_once()
-                self._lease.note(sent.at_s, answer.lost_after_s)
+                self._lease.record(sent.at_s, answer.lost_after_s)
                 delivered = update_delivered(delivered, sent.exchange.devices, answer.facts_wanted)
                 await self._act(sent, answer)
 
     def _compose(self, seq: int, wait_s: float, delivered: Mapping[DeviceId, DeliveredState]) -> SentExchange:
-        self._hand.changed.clear()
+        self._active.changed.clear()
         exchange = Exchange(
             seq=seq,
             wait_s=wait_s,
             database_epoch=self._database_epoch,
             devices=device_reports(
-                self._phones(),
-                self._hand.cleaned_fence_by_device,
+                self._devices(),
+                self._active.cleaned_fence_by_device,
                 delivered,
-                known_fence_by_id=self._hand.fence_by_device,
-                wants_provisioning=self._wants_setup,
+                known_fence_by_id=self._active.fence_by_device,
+                wants_provisioning=self._wants_provisioning,
             ),
-            attempts=self._hand.reports(),
-            device_actions=self._errands.reports(),
-            device_actions_in_progress=self._errands.in_hand(),
+            attempts=self._active.reports(),
+            device_actions=self._device_actions.reports(),
+            device_actions_in_progress=self._device_actions.in_progress(),
             pressure=self._pressure.reason,
             full_controllers=self._usb_capacity.full,
         )
@@ -188,7 +188,7 @@ class ExchangeLoop:
         if exchange.wait_s == 0.0:
             return await self._api.exchange(session.session_id, exchange)
         call = asyncio.create_task(self._api.exchange(session.session_id, exchange))
-        change = asyncio.create_task(self._hand.changed.wait())
+        change = asyncio.create_task(self._active.changed.wait())
         try:
             await asyncio.wait((call, change), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -203,14 +203,14 @@ class ExchangeLoop:
 
     async def _act(self, sent: SentExchange, answer: ExchangeAnswer) -> None:
         now_s = self._clock.monotonic()
-        decision = reconcile(sent, answer, self._hand.in_hand(), now_s=now_s)
+        decision = reconcile(sent, answer, self._active.start_blockers(), now_s=now_s)
         self._attempts.apply(decision)
         if answer.seq == sent.exchange.seq:
-            self._errands.apply(sent.exchange.device_actions, answer.device_actions)
-        for phone in answer.clean_ups:
-            if self._hand.request_cleanup(phone.device_id, phone.fence):
-                self._look_again(phone.device_id)
-        self._note_leave(answer.may_recover, sent.at_s)
+            self._device_actions.apply(sent.exchange.device_actions, answer.device_actions)
+        for clean_up in answer.clean_ups:
+            if self._active.request_cleanup(clean_up.device_id, clean_up.fence):
+                self._reprobe(clean_up.device_id)
+        self._record_permission(answer.may_recover, sent.at_s)
         self._prefetch(answer.prefetch)
         # A farm that answers at once with nothing new must not be asked as fast as we can.
         await self._pause(MIN_INTERVAL_S - (now_s - sent.at_s) if decision == AttemptDecision() else 0.0)
@@ -218,5 +218,5 @@ class ExchangeLoop:
     async def _pause(self, seconds: float) -> None:
         """Wait before the next call, until something changed here; longer where that is about to happen."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(seconds, SOON_S if self._hand.has_pending_news() else 0.0)):
-                await self._hand.changed.wait()
+            async with asyncio.timeout(max(seconds, SOON_S if self._active.has_pending_news() else 0.0)):
+                await self._active.changed.wait()

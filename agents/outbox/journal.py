@@ -78,14 +78,14 @@ class AttemptJournal:
         sweep_temporaries(folder)
         self._folder = folder
 
-    def entries(self) -> list[JournalRecord]:
+    def records(self) -> list[JournalRecord]:
         """All attempts in hand, oldest fence first; a file that cannot be read is put aside."""
         found = [self._read(path) for path in self._folder.glob("*.json")]
-        return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.fence)
+        return sorted((record for record in found if record is not None), key=lambda record: record.fence)
 
-    def write(self, entry: JournalRecord) -> None:
+    def write(self, record: JournalRecord) -> None:
         """Record an attempt as it stands; raises HostDiskFull."""
-        write_file_durably(self._path(entry.attempt_id), _RECORD.dump_json(entry))
+        write_file_durably(self._path(record.attempt_id), _RECORD.dump_json(record))
 
     def remove(self, attempt_id: AttemptId) -> None:
         """Forget an attempt for good."""

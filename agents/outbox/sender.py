@@ -44,7 +44,7 @@ class ReportSender:
         self._waiting: dict[AttemptId, asyncio.Future[_Answer]] = {}
         self._takes_several = True
 
-    async def sent(self, attempt_id: AttemptId) -> _Answer:
+    async def send_report(self, attempt_id: AttemptId) -> _Answer:
         """The farm's answer to a report; None when none waits on the disk.
 
         Raises:
@@ -171,7 +171,7 @@ class ReportDelivery:
     async def _deliver_once(self, attempt_id: AttemptId) -> None:
         """Raises FarmError while it waits: the farm could not be told, or it cannot be put aside."""
         try:
-            answer = await self._sending.sent(attempt_id)
+            answer = await self._sending.send_report(attempt_id)
         except FarmError as error:
             if not is_final(error):
                 raise

@@ -31,12 +31,14 @@ class SentArchive:
         self._folder = folder
         self._keep = keep
         self._limit_bytes = limit_bytes
-        self._kept = sorted(_archived_report(path) for path in folder.glob("*.json") if path.stem.isdigit())
-        self._size_bytes = sum(each.size_bytes for each in self._kept)
+        self._archived = sorted(
+            _archived_report(path) for path in folder.glob("*.json") if path.stem.isdigit()
+        )
+        self._size_bytes = sum(each.size_bytes for each in self._archived)
 
     def ids(self) -> list[AttemptId]:
         """Whose reports are kept, the oldest first."""
-        return [each.attempt_id for each in self._kept]
+        return [each.attempt_id for each in self._archived]
 
     def put(self, source: Path, attempt_id: AttemptId, now: datetime) -> None:
         """Move a report here; one that is not there is fine.
@@ -54,11 +56,11 @@ class SentArchive:
                 os.utime(source, (now.timestamp(), now.timestamp()))
                 source.replace(target)
             added = _archived_report(target)
-            insort(self._kept, added)
+            insort(self._archived, added)
             self._size_bytes += added.size_bytes
         self._trim(now)
 
-    def take_back(self, attempt_id: AttemptId, target: Path) -> bool:
+    def restore(self, attempt_id: AttemptId, target: Path) -> bool:
         """Move a report away from here, for good; False when it is not here.
 
         Raises:
@@ -74,23 +76,25 @@ class SentArchive:
         sync_folder(self._folder)
         return True
 
-    def drop_oldest(self) -> bool:
+    def remove_oldest(self) -> bool:
         """Remove one report, to make room; False when there is none."""
-        if not self._kept:
+        if not self._archived:
             return False
-        oldest = self._kept.pop(0)
+        oldest = self._archived.pop(0)
         self._size_bytes -= oldest.size_bytes
         self._path(oldest.attempt_id).unlink(missing_ok=True)
         return True
 
     def _trim(self, now: datetime) -> None:
         oldest_kept_s = (now - self._keep).timestamp()
-        while self._kept and (self._size_bytes > self._limit_bytes or self._kept[0].since_s < oldest_kept_s):
-            self.drop_oldest()
+        while self._archived and (
+            self._size_bytes > self._limit_bytes or self._archived[0].since_s < oldest_kept_s
+        ):
+            self.remove_oldest()
 
     def _forget(self, attempt_id: AttemptId) -> None:
-        for each in [each for each in self._kept if each.attempt_id == attempt_id]:
-            self._kept.remove(each)
+        for each in [each for each in self._archived if each.attempt_id == attempt_id]:
+            self._archived.remove(each)
             self._size_bytes -= each.size_bytes
 
     def _path(self, attempt_id: AttemptId) -> Path:

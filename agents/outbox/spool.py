@@ -50,9 +50,11 @@ class Spool:
         """
         while not self._path(attempt_id).exists():
             try:
-                self._noting(partial(write_file_durably, self._path(attempt_id), body), len(body))
+                self._write_with_reserve(partial(write_file_durably, self._path(attempt_id), body), len(body))
             except HostDiskFull:
-                if not (self._acknowledged.drop_oldest() or self._refused.drop_oldest() or self._release()):
+                if not (
+                    self._acknowledged.remove_oldest() or self._refused.remove_oldest() or self._release()
+                ):
                     raise
 
     def find(self, attempt_id: AttemptId) -> bytes | None:
@@ -73,7 +75,7 @@ class Spool:
         Raises:
             HostDiskFull: even a name takes more room than there is; it waits still.
         """
-        self._moved(partial(self._acknowledged.put, self._path(attempt_id), attempt_id, now))
+        self._move_report(partial(self._acknowledged.put, self._path(attempt_id), attempt_id, now))
 
     def acknowledged(self) -> list[AttemptId]:
         """Attempts whose reports the farm had, and that are still kept; the oldest first."""
@@ -85,11 +87,11 @@ class Spool:
         Raises:
             HostDiskFull: even a name takes more room than there is; it is kept still.
         """
-        return self._moved(partial(self._acknowledged.take_back, attempt_id, self._path(attempt_id)))
+        return self._move_report(partial(self._acknowledged.restore, attempt_id, self._path(attempt_id)))
 
     def refuse(self, attempt_id: AttemptId, now: datetime) -> None:
         """The farm will never take it: put it aside, for a person to look at; raises like `acknowledge`."""
-        self._moved(partial(self._refused.put, self._path(attempt_id), attempt_id, now))
+        self._move_report(partial(self._refused.put, self._path(attempt_id), attempt_id, now))
 
     def shortage(self) -> str | None:
         """Why nothing new should begin here, in words; None while there is room beside the reserve."""
@@ -98,16 +100,16 @@ class Spool:
             "the agent's disk takes no further file" if self._is_full else None
         )
 
-    def _moved(self, move: Callable[[], T]) -> T:
+    def _move_report(self, move: Callable[[], T]) -> T:
         """Carry out a rename, which may need a little room; no report is worth less than that."""
         try:
-            return self._noting(move)
+            return self._write_with_reserve(move)
         except HostDiskFull:
             if not self._release():
                 raise
-            return self._noting(move)
+            return self._write_with_reserve(move)
 
-    def _noting(self, write: Callable[[], T], size_bytes: int = 0) -> T:
+    def _write_with_reserve(self, write: Callable[[], T], size_bytes: int = 0) -> T:
         try:
             done = write()
         except HostDiskFull:

@@ -55,16 +55,16 @@ class BatteryCare:
         self,
         *,
         adb: AdbClient,
-        watch: DeviceMonitor,
-        hand: ActiveAttempts,
+        monitor: DeviceMonitor,
+        active: ActiveAttempts,
         window: ChargeWindow | None,
         power: Sequence[str] | None,
         folder: Path,
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._adb = adb
-        self._watch = watch
-        self._hand = hand
+        self._monitor = monitor
+        self._active = active
         self._window = window
         self._power = power
         self._ports_file = folder / PORTS_FILE
@@ -82,87 +82,87 @@ class BatteryCare:
         self._left = await restore_ports(self._ports_file, self._power)
         try:
             while True:
-                await self.look()
+                await self.run_once()
                 await asyncio.sleep(self._interval_s)
         finally:
             await self._release_all()
 
-    async def look(self) -> None:
+    async def run_once(self) -> None:
         """See to every phone once; a slow one holds up no other."""
-        here = self._watch.observations()
+        here = self._monitor.observations()
         at_hand = [
             identity
             for identity, observation in here.items()
-            if observation.presence is Presence.ONLINE and identity not in self._hand.measuring()
+            if observation.presence is Presence.ONLINE and identity not in self._active.measuring()
         ]
         gone = [identity for identity, held in self._held.items() if held.port and identity not in here]
         await asyncio.gather(*map(self._care_for, at_hand), *map(self._restore_port, gone))
 
     async def _care_for(self, identity: DeviceId) -> None:
-        phone = self._watch.find(identity)
-        if phone is None or identity in self._hand.on_device_action:
+        device = self._monitor.find(identity)
+        if device is None or identity in self._active.on_device_action:
             return
         try:
-            if identity not in self._met or self._met[identity] != phone.boot_id:
-                await self._undo_leftovers(identity, phone)
-            await self._decide(identity, phone)
+            if identity not in self._met or self._met[identity] != device.boot_id:
+                await self._undo_leftovers(identity, device)
+            await self._decide(identity, device)
         except FarmError as error:
             log.info("charging_not_seen_to", device_id=identity, code=error.code, reason=error.message)
 
-    async def _undo_leftovers(self, identity: DeviceId, phone: OnlineDevice) -> None:
+    async def _undo_leftovers(self, identity: DeviceId, device: OnlineDevice) -> None:
         """Undo what an earlier life, or we before the phone went away, may have left."""
-        if not await resume_charging(phone.device, phone.facts.work_root):
+        if not await resume_charging(device.adb, device.facts.work_root):
             raise HostError(f"{identity} does not go on charging")
         if (held := self._held.get(identity)) is None or held.port is None:
             self._held.pop(identity, None)
-        self._met[identity] = phone.boot_id
+        self._met[identity] = device.boot_id
 
-    async def _decide(self, identity: DeviceId, phone: OnlineDevice) -> None:
-        condition = self._watch.observations()[identity].condition
+    async def _decide(self, identity: DeviceId, device: OnlineDevice) -> None:
+        condition = self._monitor.observations()[identity].condition
         level = condition.battery_level_pct if condition else None
         is_held = identity in self._held
         charge = should_charge(self._window, level, is_held=is_held, gates=self._gates(identity))
         if charge and is_held:
-            await self._let_go(identity)
-            self._note(identity, f"charges again since {level} %")
-        elif not charge and not is_held and not self._hand.is_busy(identity):
+            await self._release(identity)
+            self._record(identity, f"charges again since {level} %")
+        elif not charge and not is_held and not self._active.is_busy(identity):
             # Nothing may begin on a phone that is about to lose its charger.
-            self._hand.on_device_action.add(identity)
+            self._active.on_device_action.add(identity)
             try:
-                await self._hold(identity, phone, level)
+                await self._pause(identity, device, level)
             finally:
-                self._hand.on_device_action.discard(identity)
-                self._hand.changed.set()
+                self._active.on_device_action.discard(identity)
+                self._active.changed.set()
 
-    async def _hold(self, identity: DeviceId, phone: OnlineDevice, level_pct: int | None) -> None:
+    async def _pause(self, identity: DeviceId, device: OnlineDevice, level_pct: int | None) -> None:
         assert self._window is not None
         until = f"kept from charging at {level_pct} %, until {self._window.low_pct} %"
-        serial = phone.device.serial
-        path = await self._pause_by_root(identity, phone, self._window) if phone.facts.root else None
+        serial = device.adb.serial
+        path = await self._pause_by_root(identity, device, self._window) if device.facts.root else None
         if path is not None:
-            self._note(identity, f"{until}, by {path}")
+            self._record(identity, f"{until}, by {path}")
         elif self._power is None or not is_usb(serial):
-            self._note(identity, _CANNOT_PAUSE)
+            self._record(identity, _CANNOT_PAUSE)
         elif identity in self._unholdable:
-            self._note(identity, _PORT_CUTS_DATA)
+            self._record(identity, _PORT_CUTS_DATA)
         else:
-            port = UsbPort(serial=serial, usb_path=find_port(serial, await self._adb.listed()))
+            port = UsbPort(serial=serial, usb_path=find_port(serial, await self._adb.list_transports()))
             self._held[identity] = _PausedCharging(serial=serial, port=port)
             await self._save_ports()
             try:
                 await switch_power(self._power, port, "off")
             except FarmError:
                 # It may be off nevertheless; tried again at the next look.
-                await self._let_go(identity)
+                await self._release(identity)
                 raise
-            self._note(identity, f"{until}, by the power of its port")
+            self._record(identity, f"{until}, by the power of its port")
 
     async def _pause_by_root(
-        self, identity: DeviceId, phone: OnlineDevice, window: ChargeWindow
+        self, identity: DeviceId, device: OnlineDevice, window: ChargeWindow
     ) -> str | None:
         # Before it is: whoever ends us meanwhile lets go of it, too.
-        self._held[identity] = _PausedCharging(serial=phone.device.serial)
-        path = await pause_charging(phone.device, phone.facts.work_root, window)
+        self._held[identity] = _PausedCharging(serial=device.adb.serial)
+        path = await pause_charging(device.adb, device.facts.work_root, window)
         if path is None:
             del self._held[identity]
         return path
@@ -171,16 +171,16 @@ class BatteryCare:
         """A port that takes the phone's data along is no way to hold it."""
         self._unholdable.add(identity)
         try:
-            await self._let_go(identity)
-            self._note(identity, _PORT_CUTS_DATA)
+            await self._release(identity)
+            self._record(identity, _PORT_CUTS_DATA)
         except FarmError as error:
             log.warning("port_stays_off", device_id=identity, code=error.code, reason=error.message)
 
-    async def _let_go(self, identity: DeviceId) -> None:
-        held, phone = self._held[identity], self._watch.find(identity)
+    async def _release(self, identity: DeviceId) -> None:
+        held, device = self._held[identity], self._monitor.find(identity)
         if held.port is not None and self._power is not None:
             await switch_power(self._power, held.port, "on")
-        elif phone is not None and not await resume_charging(phone.device, phone.facts.work_root):
+        elif device is not None and not await resume_charging(device.adb, device.facts.work_root):
             raise HostError(f"{identity} does not go on charging")
         del self._held[identity]
         await self._save_ports()
@@ -188,7 +188,7 @@ class BatteryCare:
     async def _release_all(self) -> None:
         try:
             async with asyncio.timeout(_RESTORE_S):
-                found = await asyncio.gather(*map(self._let_go, list(self._held)), return_exceptions=True)
+                found = await asyncio.gather(*map(self._release, list(self._held)), return_exceptions=True)
         except TimeoutError:
             log.warning("charging_not_restored", devices=sorted(self._held))
             return
@@ -204,11 +204,11 @@ class BatteryCare:
 
     def _gates(self, identity: DeviceId) -> Gates | None:
         """Of a run that is about to begin there."""
-        entries = (held.entry for held in self._hand.attempt_by_id.values())
-        return next((entry.plan.gates for entry in entries if entry.device_id == identity), None)
+        records = (held.record for held in self._active.attempt_by_id.values())
+        return next((record.plan.gates for record in records if record.device_id == identity), None)
 
-    def _note(self, identity: DeviceId, words: str) -> None:
-        if self._hand.charging_by_device.get(identity) != words:
+    def _record(self, identity: DeviceId, words: str) -> None:
+        if self._active.charging_by_device.get(identity) != words:
             log.info("charging_changed", device_id=identity, note=words)
-            self._hand.charging_by_device[identity] = words
-            self._hand.changed.set()
+            self._active.charging_by_device[identity] = words
+            self._active.changed.set()

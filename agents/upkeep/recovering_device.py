@@ -50,7 +50,7 @@ class RecoveringDevice:
         at_s = self.restarted_at_s
         return self.episode is not None and at_s is not None and now_s - at_s < rules.restart_s
 
-    def shown(self) -> Recovery | None:
+    def reported(self) -> Recovery | None:
         """What is told of it; None while nothing was done, nor is to be."""
         if self.episode is None or not (self.tries or self.next):
             return None

@@ -29,14 +29,14 @@ class RecoveryActions:
         self,
         *,
         adb: AdbClient,
-        watch: DeviceMonitor,
-        hand: ActiveAttempts,
+        monitor: DeviceMonitor,
+        active: ActiveAttempts,
         config: AgentConfig,
         off_s: float = POWER_OFF_S,
     ) -> None:
         self._adb = adb
-        self._watch = watch
-        self._hand = hand
+        self._monitor = monitor
+        self._active = active
         self._power = config.power_command
         self._ports_file = config.data_dir / PORTS_FILE
         self._off_s = off_s
@@ -56,7 +56,7 @@ class RecoveryActions:
         device = self._adb.device(observation.serial)
         match step:
             case RecoveryStep.REPROBE:
-                self._watch.probe_again(identity)
+                self._monitor.probe_again(identity)
                 return "asked anew"
             case RecoveryStep.RECONNECT:
                 await device.reconnect(_DEADLINE_S)
@@ -74,14 +74,14 @@ class RecoveryActions:
                 assert_never(step)
 
     async def _clean(self, identity: DeviceId, observation: TransportObservation) -> str:
-        facts, fence = observation.facts, self._hand.fence_by_device.get(identity, 0)
+        facts, fence = observation.facts, self._active.fence_by_device.get(identity, 0)
         if facts is None or fence == 0:
             return "nothing of ours is known to be there"
         await clean_run(self._adb.device(observation.serial), facts.work_root, fence)
         return f"ended what was left up to run {fence}"
 
     async def _power_cycle(self, port: UsbPort) -> str:
-        listed = await self._adb.listed()
+        listed = await self._adb.list_transports()
         if port.usb_path and any(
             each.usb_path == port.usb_path
             and port.serial not in (each.serial, f"{USB_PREFIX}{each.usb_path}")

@@ -61,34 +61,34 @@ class RecoveryLadder:
         self,
         *,
         adb: AdbClient,
-        watch: DeviceMonitor,
-        hand: ActiveAttempts,
+        monitor: DeviceMonitor,
+        active: ActiveAttempts,
         clock: Clock,
         tasks: asyncio.TaskGroup,
-        memory: RecoveryStateStore,
+        state_store: RecoveryStateStore,
         rules: RecoveryRules,
         config: AgentConfig,
         off_s: float = POWER_OFF_S,
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._adb = adb
-        self._watch = watch
-        self._hand = hand
+        self._monitor = monitor
+        self._active = active
         self._clock = clock
         self._tasks = tasks
-        self._memory = memory
+        self._state_store = state_store
         self._rules = rules
         self._power = config.power_command
-        self._steps = RecoveryActions(adb=adb, watch=watch, hand=hand, config=config, off_s=off_s)
+        self._steps = RecoveryActions(adb=adb, monitor=monitor, active=active, config=config, off_s=off_s)
         self._interval_s = interval_s
-        self._patient_by_id: dict[DeviceId, RecoveringDevice] = {}
+        self._recovering_by_id: dict[DeviceId, RecoveringDevice] = {}
 
-    async def recall(self) -> None:
+    async def load(self) -> None:
         """Take up what an earlier life was at; before anything else."""
         now_s, now = self._clock.monotonic(), self._clock.now()
-        for kept in await self._memory.recall():
+        for kept in await self._state_store.load():
             recovering_device = restore_recovery(kept, self._rules, now_s=now_s, now=now)
-            self._patient_by_id[kept.device_id] = recovering_device
+            self._recovering_by_id[kept.device_id] = recovering_device
             log.info("recovery_recalled", device_id=kept.device_id, steps=len(recovering_device.tries))
 
     async def run(self) -> NoReturn:
@@ -96,18 +96,18 @@ class RecoveryLadder:
         await self._steps.restore_left_port()
         while True:
             await self._record_ports()
-            self.look()
+            self.run_once()
             try:
-                await self._keep()
+                await self._save()
             except (HostDiskFull, OSError) as error:
                 log.debug("climbs_not_kept", reason=str(error))
             await asyncio.sleep(self._interval_s)
 
     def observations(self) -> dict[DeviceId, TransportObservation]:
         """The watch's phones with what is done for them; those too that are gone and are to be had back."""
-        found, unnamed = self._watch.observations(), self._unidentified()
-        for identity, recovering_device in self._patient_by_id.items():
-            if (recovery := recovering_device.shown()) is None:
+        found, unnamed = self._monitor.observations(), self._unidentified()
+        for identity, recovering_device in self._recovering_by_id.items():
+            if (recovery := recovering_device.reported()) is None:
                 continue
             serial = recovering_device.observation.serial
             gone = TransportObservation(
@@ -119,44 +119,44 @@ class RecoveryLadder:
 
     def record_permission(self, allowed: Collection[DeviceId], sent_at_s: float) -> None:
         """What the farm allowed in its answer to an exchange that was sent then."""
-        for identity, recovering_device in self._patient_by_id.items():
+        for identity, recovering_device in self._recovering_by_id.items():
             recovering_device.permission_at_s = sent_at_s if identity in allowed else None
 
-    def look(self) -> None:
+    def run_once(self) -> None:
         """See how each phone is, and begin what is due."""
         now_s = self._clock.monotonic()
-        if self._watch.is_server_down:
+        if self._monitor.is_server_down:
             # Not the phones' doing: their time begins anew.
-            for recovering_device in self._patient_by_id.values():
+            for recovering_device in self._recovering_by_id.values():
                 recovering_device.episode = recovering_device.episode and replace(
                     recovering_device.episode, since_s=now_s
                 )
             return
-        found = self._watch.recoverable_devices()
+        found = self._monitor.recoverable_devices()
         for identity, observation in found.items():
-            self._patient_by_id.setdefault(
+            self._recovering_by_id.setdefault(
                 identity, RecoveringDevice(observation=observation)
             ).observation = observation
-        listed, unnamed = self._watch.observations(), self._unidentified()
-        for identity, recovering_device in self._patient_by_id.items():
+        listed, unnamed = self._monitor.observations(), self._unidentified()
+        for identity, recovering_device in self._recovering_by_id.items():
             if identity in listed and identity not in found:
                 continue
             seen = found.get(identity) or unnamed.get(recovering_device.observation.serial)
             if seen is not None:
-                self._see(identity, recovering_device, seen.presence, now_s)
+                self._observe(identity, recovering_device, seen.presence, now_s)
             elif now_s >= recovering_device.restart_deadline_s:
-                self._see(identity, recovering_device, Presence.ABSENT, now_s)
+                self._observe(identity, recovering_device, Presence.ABSENT, now_s)
 
     def _unidentified(self) -> dict[str, TransportObservation]:
         """Phones on TCP that did not answer in this life; where one is known from another, it is that."""
-        return {each.serial: each for each in self._watch.transports() if device_id(each) is None}
+        return {each.serial: each for each in self._monitor.transports() if device_id(each) is None}
 
-    def _see(
+    def _observe(
         self, identity: DeviceId, recovering_device: RecoveringDevice, presence: Presence, now_s: float
     ) -> None:
-        what = failure_mode(presence, is_unclean=identity in self._hand.unclean_by_device)
+        what = failure_mode(presence, is_unclean=identity in self._active.unclean_by_device)
         if what is None:
-            self._is_over(identity, recovering_device, presence)
+            self._end_recovery(identity, recovering_device, presence)
             return
         recovering_device.episode = observe(recovering_device.episode, what, now_s=now_s)
         if recovering_device.failed_at_s is not None:
@@ -175,23 +175,26 @@ class RecoveryLadder:
             next_step(recovering_device.episode, rules, now_s=now_s),
         )
         if recovering_device.next is not before:
-            self._hand.changed.set()
+            self._active.changed.set()
         if (
             recovering_device.next is not None
             and recovering_device.now is None
-            and self._may(identity, recovering_device, now_s)
+            and self._is_allowed(identity, recovering_device, now_s)
         ):
             recovering_device.now, recovering_device.step_running_since_s = recovering_device.next, now_s
             self._tasks.create_task(
-                self._take(identity, recovering_device, recovering_device.next), name=f"recover {identity}"
+                self._take_step(identity, recovering_device, recovering_device.next),
+                name=f"recover {identity}",
             )
 
-    def _is_over(self, identity: DeviceId, recovering_device: RecoveringDevice, presence: Presence) -> None:
-        if recovering_device.shown() is not None:
+    def _end_recovery(
+        self, identity: DeviceId, recovering_device: RecoveringDevice, presence: Presence
+    ) -> None:
+        if recovering_device.reported() is not None:
             log.info(
                 "recovery_over", device_id=identity, presence=presence, steps=len(recovering_device.tries)
             )
-            self._hand.changed.set()
+            self._active.changed.set()
         recovering_device.episode = recovering_device.next = recovering_device.failed_at_s = None
         recovering_device.tries.clear()
         if presence is Presence.ONLINE:
@@ -204,8 +207,8 @@ class RecoveryLadder:
         is_early = at_s is not None and is_other_climb and now_s - at_s < self._rules.cooldown_s
         return replace(self._rules, may_reboot=False, may_switch_power=False) if is_early else self._rules
 
-    def _may(self, identity: DeviceId, recovering_device: RecoveringDevice, now_s: float) -> bool:
-        if identity in self._hand.on_device_action:
+    def _is_allowed(self, identity: DeviceId, recovering_device: RecoveringDevice, now_s: float) -> bool:
+        if identity in self._active.on_device_action:
             return False
         if recovering_device.next in HARMLESS:
             return True
@@ -214,22 +217,22 @@ class RecoveryLadder:
             or now_s - recovering_device.permission_at_s > PERMISSION_S
         ):
             return False
-        held = self._hand.attempt_by_id.values()
-        if any(each.entry.device_id == identity and not each.acknowledged for each in held):
+        attempts = self._active.attempt_by_id.values()
+        if any(each.record.device_id == identity and not each.acknowledged for each in attempts):
             return False
-        away = [each for each in self._patient_by_id.values() if each.is_restarting(self._rules, now_s)]
+        away = [each for each in self._recovering_by_id.values() if each.is_restarting(self._rules, now_s)]
         return recovering_device.next not in RESTARTS or len(away) < self._rules.max_concurrent_restarts
 
-    async def _take(
+    async def _take_step(
         self, identity: DeviceId, recovering_device: RecoveringDevice, step: RecoveryStep
     ) -> None:
         is_disturbing = step not in HARMLESS
         if is_disturbing:
             # Nothing may begin there meanwhile.
-            self._hand.on_device_action.add(identity)
+            self._active.on_device_action.add(identity)
         try:
             if step in RESTARTS:
-                await self._keep()
+                await self._save()
             said = await self._steps.take(
                 step, identity, recovering_device.observation, recovering_device.usb_path or None
             )
@@ -244,10 +247,10 @@ class RecoveryLadder:
         finally:
             recovering_device.now = None
             if is_disturbing:
-                self._hand.on_device_action.discard(identity)
-        self._note(identity, recovering_device, step, said)
+                self._active.on_device_action.discard(identity)
+        self._record_step(identity, recovering_device, step, said)
 
-    def _note(
+    def _record_step(
         self, identity: DeviceId, recovering_device: RecoveringDevice, step: RecoveryStep, said: str
     ) -> None:
         now_s = self._clock.monotonic()
@@ -258,23 +261,23 @@ class RecoveryLadder:
             recovering_device.failures, recovering_device.failed_at_s = recovering_device.failures + 1, now_s
         if recovering_device.episode is not None:
             recovering_device.episode = record_step(recovering_device.episode, step, now_s=now_s)
-        self._hand.changed.set()
+        self._active.changed.set()
 
-    async def _keep(self) -> None:
-        recovering_devices, now_s = self._patient_by_id, self._clock.monotonic()
-        await self._memory.keep(tuple(saved_recoveries(recovering_devices, self._rules, now_s)))
+    async def _save(self) -> None:
+        recovering_devices, now_s = self._recovering_by_id, self._clock.monotonic()
+        await self._state_store.save(tuple(saved_recoveries(recovering_devices, self._rules, now_s)))
 
     async def _record_ports(self) -> None:
         """Where phones are plugged in, while adb still lists them."""
         new = {
             recovering_device.observation.serial: recovering_device
-            for recovering_device in self._patient_by_id.values()
+            for recovering_device in self._recovering_by_id.values()
             if recovering_device.usb_path is None and is_usb(recovering_device.observation.serial)
         }
-        if self._power is None or not new or self._watch.is_server_down:
+        if self._power is None or not new or self._monitor.is_server_down:
             return
         try:
-            listed = await self._adb.listed()
+            listed = await self._adb.list_transports()
         except FarmError as error:
             log.debug("ports_unknown", reason=error.message)
             return

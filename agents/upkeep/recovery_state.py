@@ -67,7 +67,7 @@ class RecoveryStateStore:
         self._host_boot_id = host_boot_id
         self._on_disk: tuple[SavedRecovery, ...] = ()
 
-    async def recall(self) -> tuple[SavedRecovery, ...]:
+    async def load(self) -> tuple[SavedRecovery, ...]:
         """What an earlier life wrote down, on the clock of this one; nothing where that cannot be read."""
         raw = await self._disk.call(find_file, self._path)
         if raw is None:
@@ -83,7 +83,7 @@ class RecoveryStateStore:
         behind_s = 0.0 if self._is_of_this_boot(kept) else self._clock_offset_s(kept)
         return tuple(_shift_recovery(each, behind_s) for each in kept.episodes)
 
-    async def keep(self, episodes: Sequence[SavedRecovery]) -> None:
+    async def save(self, episodes: Sequence[SavedRecovery]) -> None:
         """Have these on disk on return; writes only where they are others.
 
         Raises:

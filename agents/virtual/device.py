@@ -119,18 +119,18 @@ class VirtualDevice:
         finally:
             (self._state / RECORD).unlink(missing_ok=True)
             self._awake.set()
-            await self._cut_off()
+            await self._disconnect()
             self._lock.close()
 
     async def _tick(self) -> None:
         self._watch.look()
         await self._apply_restarts()
         now_s = asyncio.get_running_loop().time()
-        faults = self._battery.shown(self._faults.current(), now_s)
+        faults = self._battery.with_battery(self._faults.current(), now_s)
         if faults != self._shown:
             await self._show(faults)
         if faults.vanish or is_flapped_off(faults.flap_s, now_s):
-            await self._cut_off()
+            await self._disconnect()
         elif self._server is None and now_s >= self._back_at_s:
             await self._listen(self._port)
 
@@ -146,12 +146,12 @@ class VirtualDevice:
         elif self._faults.take("reboots"):
             await self._reboot(faults.reboot_s)
         elif self._faults.take("adbd_restarts"):
-            await self._cut_off()
+            await self._disconnect()
             if faults.adbd_takes_runs:
                 await asyncio.to_thread(kill_processes, self._setup.serial, self._state)
 
     async def _reboot(self, away_s: float) -> None:
-        await self._cut_off()
+        await self._disconnect()
         await asyncio.to_thread(kill_processes, self._setup.serial, self._state)
         self._boots.begin_next_boot()
         self._watch.reboot(self._boots.boot_id)
@@ -224,7 +224,7 @@ class VirtualDevice:
             return failing_shell(request)
         return dripping_shell(request) if faults.drips else shell_service(self._shell, request)
 
-    async def _cut_off(self) -> None:
+    async def _disconnect(self) -> None:
         server, self._server = self._server, None
         if server is not None:
             server.close()

@@ -86,9 +86,9 @@ def _check_storage(storage_mib: int, folder: Path) -> int:
 def stop_devices(folder: Path) -> None:
     """End all phones of the folder; blocks until they are gone. Detached runs on them live on."""
     for record in sorted(folder.glob(f"*/{RECORD}")):
-        phone = find_device(record.parent)
-        if phone is not None:
-            end_process(phone.pid, partial(_is_device, record.parent), deadline_s=STOP_DEADLINE_S)
+        device = find_device(record.parent)
+        if device is not None:
+            end_process(device.pid, partial(_is_device, record.parent), deadline_s=STOP_DEADLINE_S)
 
 
 def find_device(state: Path) -> VirtualDeviceHandle | None:
@@ -104,16 +104,16 @@ def find_device(state: Path) -> VirtualDeviceHandle | None:
 
 
 def _is_device(state: Path, pid: int) -> bool:
-    phone = find_device(state)
-    return phone is not None and phone.pid == pid
+    device = find_device(state)
+    return device is not None and device.pid == pid
 
 
 def _start(state: Path, options: Sequence[str]) -> None:
     state.mkdir(exist_ok=True)
     rotate_if_over(state / LOG, LOG_LIMIT_BYTES)
-    phone = [sys.executable, "-m", "agents.virtual", "--state", str(state), "--serial", state.name]
+    device = [sys.executable, "-m", "agents.virtual", "--state", str(state), "--serial", state.name]
     subprocess.run(
-        ["/bin/sh", "-c", _DETACH, "sh", *phone, *options],
+        ["/bin/sh", "-c", _DETACH, "sh", *device, *options],
         env={**os.environ, "LOG": str(state / LOG)},
         # Where `agents` is found, installed or not.
         cwd=Path(agents.__file__).parent.parent,
@@ -123,11 +123,11 @@ def _start(state: Path, options: Sequence[str]) -> None:
 
 
 def _await_device(state: Path, deadline: float) -> VirtualDeviceHandle:
-    while (phone := find_device(state)) is None:
+    while (device := find_device(state)) is None:
         if time.monotonic() > deadline:
             raise HostError(f"virtual phone {state.name} does not start", hint=f"see {state / LOG}")
         time.sleep(POLL_S)
-    return phone
+    return device
 
 
 def _suffix(folder: Path) -> str:

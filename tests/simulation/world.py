@@ -171,11 +171,11 @@ class SimulatedWorld:
             if agent.life is not None and (pending := agent.life.spool.pending()):
                 found.append(f"{agent.host_id} has reports of {pending} (I12)")
             # What was begun on a phone that is elsewhere now waits for its return.
-            held = agent.life.hand.attempt_by_id if agent.life is not None else {}
+            held = agent.life.active.attempt_by_id if agent.life is not None else {}
             found += [
                 f"{agent.host_id} has {attempt_id} in hand"
                 for attempt_id, each in held.items()
-                if agent.index in self.phones[each.entry.device_id].links
+                if agent.index in self.phones[each.record.device_id].links
             ]
         return found
 

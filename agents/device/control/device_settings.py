@@ -43,12 +43,12 @@ async def apply_settings(device: AdbDevice, *, on_network: bool) -> tuple[Settin
 
 
 async def restore_settings(
-    device: AdbDevice, put_back: Sequence[SettingRestore]
+    device: AdbDevice, to_restore: Sequence[SettingRestore]
 ) -> tuple[SettingResult, ...]:
     """Put settings back to what they were, and look. Raises as `check_settings`."""
     before = await _values(device)
-    await _write(device, [(each.name, each.value) for each in put_back])
-    return results_of_restore(before, put_back, await _values(device))
+    await _write(device, [(each.name, each.value) for each in to_restore])
+    return results_of_restore(before, to_restore, await _values(device))
 
 
 async def _values(device: AdbDevice) -> dict[str, str]:

@@ -8,7 +8,7 @@ from shlex import quote
 from agents.adb.client import AdbDevice
 from agents.adb.shell_v2 import ShellResult
 from agents.device.paths import run_folder
-from agents.device.run.cpu_affinity import FILE as CORES_FILE
+from agents.device.run.cpu_affinity import CORES_FILE
 from agents.device.state.conditions import condition, condition_commands
 from farm.core.devices.condition import Condition
 from farm.core.errors import DeviceError

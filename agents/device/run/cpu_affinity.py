@@ -9,7 +9,7 @@ from farm.core.devices.hardware import Cluster
 from farm.core.errors import ControlImpossible
 
 #: In the run's folder: the cores that the kernel says it is bound to.
-FILE = "cores"
+CORES_FILE = "cores"
 #: Of a run that could not be bound, and did not begin.
 AFFINITY_FAILED = 125
 
@@ -43,11 +43,11 @@ def affinity_script(cores: Sequence[int]) -> list[str]:
     if not cores:
         return []
     wanted = core_text(cores)
-    told = f'[ "$key" != Cpus_allowed_list: ] || echo "$held" >{FILE}'
+    told = f'[ "$key" != Cpus_allowed_list: ] || echo "$held" >{CORES_FILE}'
     return [
         f"taskset -p {core_mask(cores)} $$ >/dev/null 2>&1",
         f"while read -r key held; do {told}; done </proc/$$/status",
-        f"read -r held <{FILE} && [ \"$held\" = '{wanted}' ] || exit {AFFINITY_FAILED}",
+        f"read -r held <{CORES_FILE} && [ \"$held\" = '{wanted}' ] || exit {AFFINITY_FAILED}",
     ]
 
 

@@ -43,8 +43,8 @@ class DeviceStateCache:
     #: Held while the screen's setting is changed.
     screen: asyncio.Lock = field(default_factory=asyncio.Lock)
     _fence_by_digest: dict[Digest, int] = field(default_factory=dict)
-    _look: Preflight | None = None
-    _looked_at_s: float = 0.0
+    _preflight: Preflight | None = None
+    _preflight_at_s: float = 0.0
     #: The phone right after the last run.
     _after: Condition | None = None
     _after_at_s: float = 0.0
@@ -60,13 +60,13 @@ class DeviceStateCache:
             if state:
                 self.verified_by_digest[digest] = VerifiedFile(state=state, at_s=at_s)
 
-    def holds(self, files: Iterable[PlanFile], look: Preflight, now_s: float) -> bool:
+    def holds_files(self, files: Iterable[PlanFile], preflight: Preflight, now_s: float) -> bool:
         """Whether every file is on the phone as it was when its digest was computed, not long ago."""
-        return all(self._holds(file, look, now_s) for file in files)
+        return all(self._holds(file, preflight, now_s) for file in files)
 
-    def store_preflight(self, look: Preflight, at_s: float) -> None:
+    def store_preflight(self, preflight: Preflight, at_s: float) -> None:
         """Keep a look for the run that comes next."""
-        self._look, self._looked_at_s = look, at_s
+        self._preflight, self._preflight_at_s = preflight, at_s
 
     def record_after_run(self, condition: Condition | None, at_s: float) -> None:
         """Keep what the phone was like right after a run, until that has been cleaned up."""
@@ -100,20 +100,20 @@ class DeviceStateCache:
 
     def find_preflight(self, now_s: float) -> Preflight | None:
         """The look that was kept, while it is worth anything."""
-        return self._look if now_s - self._looked_at_s <= PREFLIGHT_MAX_AGE_S else None
+        return self._preflight if now_s - self._preflight_at_s <= PREFLIGHT_MAX_AGE_S else None
 
     def take_preflight(self, now_s: float) -> Preflight | None:
         """The same, once."""
-        look, self._look = self.find_preflight(now_s), None
-        return look
+        preflight, self._preflight = self.find_preflight(now_s), None
+        return preflight
 
     def forget(self) -> None:
         """Something went wrong on the phone: believe nothing."""
         self.verified_by_digest.clear()
-        self.lasting_controls, self._look, self._after = None, None, None
+        self.lasting_controls, self._preflight, self._after = None, None, None
 
-    def _holds(self, file: PlanFile, look: Preflight, now_s: float) -> bool:
-        known, state = self.verified_by_digest.get(file.digest), look.state_by_digest.get(file.digest)
+    def _holds(self, file: PlanFile, preflight: Preflight, now_s: float) -> bool:
+        known, state = self.verified_by_digest.get(file.digest), preflight.state_by_digest.get(file.digest)
         if known is None or state != known.state or now_s - known.at_s > VERIFIED_FOR_S:
             return False
         return is_executable(state) or not file.executable

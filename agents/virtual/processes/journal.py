@@ -1,7 +1,7 @@
 """The journal of a virtual phone: which runs were alive when, on a clock that no one sets.
 
 A run is any process with BENCHFARM_RUN=FENCE in the environment it was started with. The file has one JSON
-object a line: `phone` (the phone started), `seen` (a process of a run is alive at `at_ns`), `gone` (it was
+object a line: `device` (the phone started), `seen` (a process of a run is alive at `at_ns`), `gone` (it was
 alive at `last_seen_ns`, and is not now). Times are CLOCK_BOOTTIME in nanoseconds, comparable within one
 `boot_id`. Resolution is one look, `agents.virtual.device.TICK_S`: spans are cut short by up to that at either
 end, never drawn out, so that an overlap found here is one that was.

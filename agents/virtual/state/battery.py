@@ -23,7 +23,7 @@ class SimulatedBattery:
         self._level_pct = 0.0
         self._at_s = 0.0
 
-    def shown(self, faults: Faults, now_s: float) -> Faults:
+    def with_battery(self, faults: Faults, now_s: float) -> Faults:
         """Faults as the phone is to show them: with the level it has by now, and whether it charges."""
         self._set_rooted(faults.rooted)
         if faults.battery_level_pct is None:

@@ -38,8 +38,8 @@ def exec_device(state: Path, size_mib: int, arguments: Sequence[str]) -> None:
     """
     data = state.resolve() / "data"
     data.mkdir(parents=True, exist_ok=True)
-    phone = [sys.executable, "-m", "agents.virtual", *arguments]
-    command = _mount_command(data, size_mib, phone)
+    device = [sys.executable, "-m", "agents.virtual", *arguments]
+    command = _mount_command(data, size_mib, device)
     os.execvp(command[0], command)
 
 

@@ -130,10 +130,10 @@ class AdbConnection:
         match packet.command:
             case PacketCommand.CNXN:
                 self._hello = packet
-                await self._let_in(packet, is_known=not self._keys.asks())
+                await self._authorize(packet, is_known=not self._keys.asks())
             case PacketCommand.AUTH if self._hello and packet.arg0 == AuthType.SIGNATURE:
                 is_known = self._keys.accept(self._token, packet.payload)
-                await self._let_in(self._hello, is_known=is_known)
+                await self._authorize(self._hello, is_known=is_known)
             case PacketCommand.OPEN if self._is_open:
                 await self._open(packet.arg0, packet.payload)
             case PacketCommand.OKAY if stream := self._stream_by_id.get(packet.arg1):
@@ -146,7 +146,7 @@ class AdbConnection:
                 # Late packets of closed streams, and what we never offered.
                 pass
 
-    async def _let_in(self, hello: Packet, *, is_known: bool) -> None:
+    async def _authorize(self, hello: Packet, *, is_known: bool) -> None:
         """Greet a host that is known; have another one try its next key."""
         if is_known:
             await self._greet(hello)
