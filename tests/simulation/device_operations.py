@@ -42,7 +42,7 @@ class AdbSide:
         *,
         host: int,
         phones: Mapping[str, ModelPhone],
-        hand: ActiveAttempts,
+        active: ActiveAttempts,
         clock: Clock,
         random: Random,
         gate: Callable[[], "object"],
@@ -50,7 +50,7 @@ class AdbSide:
     ) -> None:
         self._host = host
         self._phones = phones
-        self._active = hand
+        self._active = active
         self._clock = clock
         self._random = random
         self._gate = gate
