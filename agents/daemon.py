@@ -1,4 +1,4 @@
-"""The composition root of the agent: one life, from the host's lock to the last task."""
+"""The composition root of the agent: one run, from the host's lock to the last task."""
 
 import argparse
 import asyncio
@@ -68,7 +68,7 @@ _EXIT_BY_BLAME = {Blame.USER: 2, Blame.VARIANT: 3, Blame.DEVICE: 4, Blame.HOST: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRuntime:
-    """What one life of the agent has at hand, all of it given back at its end."""
+    """The resources of one run of the agent, all released at its end."""
 
     config: AgentConfig
     clock: Clock
@@ -84,7 +84,7 @@ class AgentRuntime:
 async def run_agent(
     config: AgentConfig, clock: Clock, *, ready: ReadyCallback = lambda: None, random: Random | None = None
 ) -> None:
-    """Look after this host's phones until cancelled. Runs on phones go on without us, for the next life.
+    """Manage this host's phones until cancelled. Runs on phones continue for the next start of the agent.
 
     Args:
         config: settings; the data folder is made when missing.
@@ -114,7 +114,7 @@ async def run_agent(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """`farm-agent`: run one agent in this process; always leaves by SystemExit."""
+    """Run one agent in this process (`farm-agent`); always leaves by SystemExit."""
     arguments = argument_parser().parse_args(argv)
     configure_logging()
     given = {name: value for name, value in vars(arguments).items() if value is not None}
@@ -158,7 +158,7 @@ async def _open_runtime(
 
 
 async def _enroll_with_retry(host: AgentRuntime) -> Credential:
-    """Enroll, however long the farm is away; what is left of another enrolment is put aside."""
+    """Enroll, retrying while the farm is unreachable; archive the state of a previous enrolment."""
     backoff = Backoff(host.random, first_s=0.25, cap_s=10.0)
     began_s = host.clock.monotonic()
     while True:
@@ -188,7 +188,7 @@ async def _run_tasks(host: AgentRuntime, credential: Credential) -> None:
 
 
 async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
-    """Put the parts together and set them going; what was in hand is known before any phone is looked at."""
+    """Build the components and start their tasks; recover attempts before any phone is probed."""
     config, clock, random, active = host.config, host.clock, host.random, ActiveAttempts()
     pressure = Backpressure(active.changed)
     usb_capacity = UsbCapacity(active.changed, lasts_s=config.usb_full_s)
@@ -316,7 +316,7 @@ if __name__ == "__main__":
 
 
 def argument_parser() -> argparse.ArgumentParser:
-    """What may be said there; every flag is a setting, too."""
+    """Return the parser of the command line; every flag is also a setting."""
     parser = argparse.ArgumentParser(
         prog="farm-agent",
         description="Look after the phones of this machine for a farm. Settings come from FARM_AGENT_*.",

@@ -1,4 +1,4 @@
-"""The farm as the agent sees it: typed calls, each with one deadline, and errors of the tree."""
+"""The farm's HTTP API for agents: typed calls with one deadline each, and errors of the tree."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -37,7 +37,7 @@ _TRANSIENT_STATUSES = frozenset({202, 408, 416, 425, 429})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobBody:
-    """An artifact's bytes on their way."""
+    """The body of an artifact download."""
 
     #: Where they begin.
     offset_bytes: int
@@ -45,10 +45,10 @@ class BlobBody:
 
 
 class FarmApi:
-    """The agent's side of the farm.
+    """A client of the farm's agent API.
 
-    Every call raises FarmUnreachable when nobody answers in time, AuthError for a credential that is not
-    accepted, FarmFault for what may pass, and otherwise the error the farm names.
+    Every call raises FarmUnreachable when the farm does not answer in time, AuthError for a rejected
+    credential, FarmFault for transient failures, and otherwise the error that the farm reports.
     """
 
     def __init__(self, http: httpx.AsyncClient) -> None:
@@ -59,19 +59,19 @@ class FarmApi:
         self._http.headers["Authorization"] = f"Bearer {credential.get_secret_value()}"
 
     async def enroll(self, enrollment: Enrollment) -> EnrollmentAnswer:
-        """Trade a join token for a credential."""
+        """Exchange a join token for a credential."""
         body = enrollment.model_dump(mode="json")
         body["join_token"] = enrollment.join_token.get_secret_value()
         return await self._request_model(EnrollmentAnswer, "/agent/enroll", json=body)
 
     async def open_session(self, opening: SessionOpening) -> SessionAnswer:
-        """Begin a session; older ones of this host are fenced."""
+        """Open a session; older sessions of this host are fenced."""
         return await self._request_model(
             SessionAnswer, "/agent/sessions", json=opening.model_dump(mode="json")
         )
 
     async def exchange(self, session_id: SessionId, exchange: Exchange) -> ExchangeAnswer:
-        """The loop call; may take `wait_s` longer than others."""
+        """Send one exchange; it may take `wait_s` longer than other calls."""
         return await self._request_model(
             ExchangeAnswer,
             f"/agent/sessions/{session_id}/exchange",
@@ -80,12 +80,12 @@ class FarmApi:
         )
 
     async def report(self, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
-        """Send evidence, exactly the bytes of the spool."""
+        """Send evidence: exactly the bytes in the spool."""
         path = f"/agent/attempts/{attempt_id}/report"
         return await self._request_model(ReportAnswer, path, content=body, deadline_s=REPORT_DEADLINE_S)
 
     async def reports(self, bodies: Mapping[AttemptId, bytes]) -> dict[AttemptId, ReportAnswer | FarmError]:
-        """Send several in one call; for each its answer, or what `report` would have raised."""
+        """Send several reports in one call; return for each its answer, or the error `report` would raise."""
         outcomes = await self._request_model(
             ReportOutcomes,
             "/agent/attempts/reports",
@@ -98,7 +98,7 @@ class FarmApi:
 
     @asynccontextmanager
     async def blob(self, digest: Digest, *, offset_bytes: int = 0) -> AsyncIterator[BlobBody]:
-        """An artifact's bytes as they come in, from an offset on where the farm can. Nobody verified them."""
+        """Stream an artifact's bytes, from an offset where the farm supports it; they are not verified."""
         headers = {"Range": f"bytes={offset_bytes}-"} if offset_bytes else {}
         with _transport_errors():
             async with self._http.stream("GET", f"{_ROOT}/blobs/{digest}", headers=headers) as response:
@@ -132,7 +132,7 @@ class FarmApi:
 
 
 def farm_client(farm_url: str) -> httpx.AsyncClient:
-    """An HTTP client for one farm. The caller closes it."""
+    """Create an HTTP client for one farm. The caller closes it."""
     return httpx.AsyncClient(
         base_url=farm_url,
         # Single reads and writes; whole calls have deadlines of their own.
@@ -144,7 +144,7 @@ def farm_client(farm_url: str) -> httpx.AsyncClient:
 
 @contextmanager
 def _transport_errors() -> Iterator[None]:
-    """The edge: whatever keeps bytes from travelling is FarmUnreachable."""
+    """Translate every transport failure into FarmUnreachable."""
     try:
         yield
     except (httpx.TransportError, httpx.StreamError, TimeoutError) as error:
@@ -161,9 +161,10 @@ def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
 
 
 def _response_error(response: httpx.Response) -> FarmError:
-    """The error of a response that is not 200.
+    """Return the error of a response that is not 200.
 
-    Only a problem document is the farm's own word; the rest was said by something in between, and may pass.
+    Only a problem document comes from the farm itself; any other response comes from a proxy and may be
+    transient.
     """
     status = response.status_code
     try:

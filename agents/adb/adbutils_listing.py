@@ -1,8 +1,7 @@
-"""The only use of adbutils beyond its binary: attaching a TCP phone, and the long listing.
+"""The only use of adbutils beyond its binary: connecting a TCP device, and the long listing.
 
-adbutils starts an adb server by itself when none answers, with the first adb on PATH and on the
-environment's port. So the server is asked first, and the composition root calls
-`agents.adb.server.forbid_adbutils_servers`.
+adbutils starts an adb server when none answers, with the first adb on PATH and on the environment's port. So
+the server is checked first, and the composition root calls `agents.adb.server.forbid_adbutils_servers`.
 """
 
 import asyncio
@@ -41,7 +40,8 @@ class ListingRow:
 async def connect(
     port: int, address: str, *, host: str = LOOPBACK, deadline_s: float = CONNECT_DEADLINE_S
 ) -> None:
-    """Have the server on `port` attach the phone at `address` (host:port); a row it has is left alone.
+    """Have the server on `port` connect to the device at `address` (host:port); an existing row is left
+    alone.
 
     Raises:
         DeviceOffline: the server cannot reach it, or the phone asks for authorization first.
@@ -57,13 +57,13 @@ async def connect(
 async def list_devices(
     port: int, *, host: str = LOOPBACK, deadline_s: float = LIST_DEADLINE_S
 ) -> list[ListingRow]:
-    """Every phone the server has a row for. Raises as `connect` does, but DeviceOffline."""
+    """Return every device the server has a row for. Raises as `connect` does, but not DeviceOffline."""
     rows = await _ask(host, port, deadline_s, lambda client: client.list(extended=True))
     return [ListingRow(serial=row.serial, state=row.state, tags=dict(row.tags)) for row in rows]
 
 
 async def _ask(host: str, port: int, deadline_s: float, call: Callable[[adbutils.AdbClient], Value]) -> Value:
-    """The edge to adbutils. A thread that outlives its deadline ends by the socket's own time-out."""
+    """Call adbutils. A thread that outlives its deadline ends by the socket's own time-out."""
     await AdbClient(port, host).version()
     client = adbutils.AdbClient(host, port, socket_timeout=deadline_s)
     try:

@@ -1,4 +1,4 @@
-"""An adb server of the operator's, used as it is: never started, ended or restarted by us."""
+"""An adb server of the operator: used as it is, never started, stopped or restarted by the agent."""
 
 from types import TracebackType
 from typing import Self
@@ -15,7 +15,7 @@ PROTOCOL_VERSION = 41
 
 
 class ExternalServer:
-    """Stands where a server of our own would; it may go away, and is waited for."""
+    """A stand-in for a server of our own; it may go away, and is waited for."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host = host
@@ -24,12 +24,12 @@ class ExternalServer:
 
     @property
     def public_key(self) -> None:
-        """The operator's, wherever that is."""
+        """Return None: the key is the operator's."""
         return
 
     @property
     def pid(self) -> None:
-        """Not ours to know: it may be on another machine."""
+        """Return None: the server may be on another machine."""
         return
 
     async def __aenter__(self) -> Self:
@@ -45,7 +45,7 @@ class ExternalServer:
         pass
 
     async def start(self) -> None:
-        """Look whether it answers, and say once when its version is not ours.
+        """Check whether it answers, and log once when its version is not ours.
 
         Raises:
             AdbServerDown: it does not.
@@ -59,11 +59,11 @@ class ExternalServer:
         self._version = version
 
     async def stop(self) -> None:
-        """Leave it alone."""
+        """Do nothing."""
 
 
 def version_hint(version: int) -> str:
-    """What to mind on a server of another version than ours."""
+    """Return the hint for a server of another version than ours."""
     return (
         f"the shared adb server speaks version {version}, the agent's adb {PROTOCOL_VERSION}: the agent can "
         "use it, but an adb command of another version than the server's ends that server"

@@ -1,4 +1,4 @@
-"""The adb server we own: a child on a private port, found again when the agent before us was killed."""
+"""The agent's adb server: a child on a private port, found again after a kill of the agent."""
 
 import asyncio
 import json
@@ -35,23 +35,23 @@ _ADB_VARIABLE_PREFIXES = ("ADB_", "ANDROID_ADB_", "ANDROID_SERIAL", "ADBUTILS_")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRecord:
-    """A server that was started, as written down for the agent after us."""
+    """A started server, as recorded for the next agent process."""
 
     pid: int
     port: int
 
 
 class AdbServer:
-    """Runs adb's server and ends it; one folder has one server, on the same port again where it can be.
+    """An adb server of our own; one folder has one server, on the same port again where possible.
 
-    A server in the record that still runs is ended by `start`: its owner, an agent before us, is gone. So two
-    live agents never share a folder.
+    `start` ends a recorded server that still runs: its owner, an earlier agent, is gone. So two live agents
+    never share a folder.
     """
 
     def __init__(
         self, folder: Path, *, usb: bool = True, vendor_keys: str | None = None, adb: Path | None = None
     ) -> None:
-        """Nothing is started yet.
+        """Start nothing yet.
 
         Args:
             folder: for the record, log and temporary files; without USB for the key too. Made when missing.
@@ -68,27 +68,27 @@ class AdbServer:
 
     @property
     def host(self) -> str:
-        """Loopback."""
+        """Return the loopback address."""
         return LOOPBACK
 
     @property
     def port(self) -> int:
-        """Where it listens; 0 before the first start."""
+        """Return the server's port; 0 before the first start."""
         return self._port
 
     @property
     def public_key(self) -> Path:
-        """The key that a phone which knows none of ours is asked to allow: never a further one."""
+        """Return the path of the key that unknown devices are asked to allow; never an additional one."""
         environment = server_environment(os.environ, self._folder, self._usb, self._vendor_keys)
         return Path(environment["HOME"]) / ".android" / "adbkey.pub"
 
     @property
     def pid(self) -> int | None:
-        """Its process; None when it does not run."""
+        """Return the server's pid; None when it does not run."""
         return self._process.pid if self._process is not None and self.alive() else None
 
     def alive(self) -> bool:
-        """Whether the process runs; a wedged one does: ask `AdbClient.version` too."""
+        """Return whether the process runs; a wedged one does: ask `AdbClient.version` too."""
         return self._process is not None and self._process.returncode is None
 
     async def __aenter__(self) -> Self:
@@ -101,7 +101,7 @@ class AdbServer:
         await self.stop()
 
     async def start(self) -> None:
-        """End what an earlier life left, start the server and wait until it answers.
+        """End a server of an earlier process, start ours and wait until it answers.
 
         Raises:
             AdbServerDown: it does not come up; its log is named.
@@ -120,7 +120,7 @@ class AdbServer:
         raise AdbServerDown(f"adb's server does not start: see {self._log}")
 
     async def stop(self) -> None:
-        """End the server by its pid, by force when it does not go; nothing happens when it does not run."""
+        """Stop the server by its pid, by force if needed; does nothing when it does not run."""
         process, self._process = self._process, None
         if process is not None:
             await _terminate(process)
@@ -176,7 +176,7 @@ class AdbServer:
             draft.unlink(missing_ok=True)
 
     async def _end_orphaned_server(self) -> int:
-        """End the recorded server if it still runs; gives its port, 0 when there is no record."""
+        """End the recorded server if it still runs; return its port, 0 without a record."""
         record = find_record(self._folder)
         if record is None:
             return 0
@@ -190,7 +190,7 @@ class AdbServer:
 
 
 def find_record(folder: Path) -> ServerRecord | None:
-    """What is written down of the folder's server; None when nothing readable is."""
+    """Return the recorded server of the folder; None without a readable record."""
     try:
         fields = json.loads((folder / _RECORD).read_text())
         return ServerRecord(pid=int(fields["pid"]), port=int(fields["port"]))
@@ -199,19 +199,19 @@ def find_record(folder: Path) -> ServerRecord | None:
 
 
 def is_our_server(arguments: list[str], port: int) -> bool:
-    """Whether a command line is that of an adb server of ours on the port; pids are used again by others."""
+    """Return whether a command line is that of our adb server on the port: pids are reused."""
     return arguments[1:] == ["-P", str(port), "server", "nodaemon"]
 
 
 def key_home(folder: Path) -> Path:
-    """Where a server without USB keeps its key."""
+    """Return the home folder of a server without USB, which holds its key."""
     return folder / "home"
 
 
 def server_environment(
     outer: Mapping[str, str], folder: Path, usb: bool, vendor_keys: str | None
 ) -> dict[str, str]:
-    """The environment of the server: ours, with every adb setting of the operator's replaced."""
+    """Return the server's environment: ours, with every adb setting of the operator replaced."""
     kept = {name: value for name, value in outer.items() if not name.startswith(_ADB_VARIABLE_PREFIXES)}
     settings = {"ADB_MDNS": "0", "ADB_EMU": "0", "ADB_REJECT_KILL_SERVER": "1", "TMPDIR": str(folder / "tmp")}
     if not usb:
@@ -223,7 +223,7 @@ def server_environment(
 
 
 def bundled_adb() -> Path:
-    """The binary inside adbutils. `adbutils.adb_path()` alone prefers any adb on PATH, of any version."""
+    """Return the adb binary inside adbutils. `adbutils.adb_path()` alone prefers any adb on PATH."""
     binary = Path(adbutils.__file__).parent / "binaries" / "adb"
     return binary if binary.exists() else Path(adbutils.adb_path())
 
@@ -231,8 +231,8 @@ def bundled_adb() -> Path:
 def forbid_adbutils_servers(environment: MutableMapping[str, str]) -> None:
     """Keep adbutils from starting servers; call it once in the composition root, with `os.environ`.
 
-    adbutils runs `ADB start-server` on the environment's port when nobody answers on the client's. Given a
-    binary that does nothing instead, it fails as it should. `bundled_adb` does not look at the environment.
+    adbutils runs `ADB start-server` on the environment's port when the client's server does not answer. Given
+    a binary that does nothing, it fails as it should. `bundled_adb` ignores the environment.
     """
     environment["ADBUTILS_ADB_PATH"] = shutil.which("false") or "/bin/false"
 

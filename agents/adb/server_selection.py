@@ -1,4 +1,4 @@
-"""Which adb server an agent uses: one of its own, or the operator's."""
+"""Selection of the adb server: one of the agent's own, or the operator's."""
 
 import os
 
@@ -14,7 +14,7 @@ SelectedServer = AdbServer | ExternalServer
 
 
 def select_server(config: AgentConfig) -> SelectedServer:
-    """The server that the settings name; nothing is started yet.
+    """Return the server that the settings name; nothing is started yet.
 
     Raises:
         InvalidInput: the key that phones are to be shown cannot be read.
@@ -29,10 +29,10 @@ def select_server(config: AgentConfig) -> SelectedServer:
 
 
 def find_key_fingerprint(server: SelectedServer) -> str | None:
-    """The fingerprint that a phone shows when it asks its owner about us; None where nobody knows it."""
+    """Return the fingerprint that a device shows when it asks for approval; None when unknown."""
     return find_fingerprint(server.public_key) if server.public_key is not None else None
 
 
 def find_local_port(server: SelectedServer) -> int | None:
-    """Where people on this machine reach the server, too; None when it is on another one."""
+    """Return the server's port for users of this machine; None when it is on another one."""
     return server.port if is_loopback(server.host) else None

@@ -1,4 +1,4 @@
-"""The host's cache of artifacts: fetched from the farm once, verified, pushed to any number of phones."""
+"""The host's cache of artifacts: downloaded from the farm once, verified, pushed to any number of phones."""
 
 import asyncio
 import hashlib
@@ -36,10 +36,10 @@ class _CachedArtifact:
 
 
 class ArtifactCache:
-    """Files named by their digest, within a limit: the least recently used go first.
+    """Artifacts named by digest, within a size limit; the least recently used are removed first.
 
-    Invariant: a file that `fetch` names had that digest when this process last looked, and stays while an
-    attempt in hand needs it.
+    Invariant: a file that `fetch` returns had that digest when this process last verified it, and stays while
+    an active attempt needs it.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ArtifactCache:
         limit_bytes: int,
         needed_digests: Callable[[], Iterable[Digest]] = tuple,
     ) -> None:
-        """Open a folder; what an earlier life did not finish fetching is removed.
+        """Open a folder; unfinished downloads of an earlier run are removed.
 
         Args:
             folder: made when missing.
@@ -73,15 +73,15 @@ class ArtifactCache:
         self._lock_by_digest: defaultdict[Digest, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def invalidate(self, digests: Iterable[Digest]) -> None:
-        """Have files looked at again before `fetch` names them: one of them was found damaged."""
+        """Have `fetch` verify these files again: one of them was corrupt."""
         self._verified.difference_update(digests)
 
     def pin(self, digests: Iterable[Digest]) -> None:
-        """Keep these as if they were in hand, until others are expected: jobs that come next need them."""
+        """Keep these files as if active attempts needed them, until the next call: jobs that come next do."""
         self._expected = frozenset(digests)
 
     async def fetch(self, digest: Digest) -> Path:
-        """The path of an artifact's bytes on this host; callers that ask at once share one download.
+        """Return the path of an artifact on this host; concurrent callers share one download.
 
         Raises:
             FarmFault: the farm does not answer, sends other bytes, or has lost what its plan names.
@@ -101,7 +101,7 @@ class ArtifactCache:
         return path.exists() and (digest in self._verified or file_digest(path) == digest)
 
     async def _download_with_room(self, path: Path, digest: Digest) -> None:
-        """A disk that is fuller than the limit foresees is relieved of all that nobody needs, once."""
+        """Download; when the disk is full, remove everything that is not needed and try once more."""
         try:
             await self._download(path, digest)
         except HostDiskFull:
@@ -110,7 +110,7 @@ class ArtifactCache:
             await self._download(path, digest)
 
     async def _download(self, path: Path, digest: Digest) -> None:
-        """Fetch a file; what a broken line leaves of it stays, and the next call goes on from there."""
+        """Download a file; a partial download is kept and resumed by the next call."""
         part = path.with_name(path.name + TEMPORARY_SUFFIX)
         keep = False
         try:
@@ -150,12 +150,12 @@ class ArtifactCache:
         return running.hexdigest()
 
     def _next_use_s(self) -> float:
-        """Later than any use before, also of an earlier life, wherever the clock went meanwhile."""
+        """Return a time later than every use before, earlier runs included, whatever the clock did."""
         self._last_use_s = max(self._clock.now().timestamp(), self._last_use_s + _TICK_S)
         return self._last_use_s
 
     async def _trim(self, limit_bytes: int) -> int:
-        """Remove what nobody needs, least recently used first, until the rest is within a limit; how much."""
+        """Remove unneeded files, least recently used first, down to the limit; return the bytes freed."""
         cached = sorted(await run_in_io_pool(self._cached), key=lambda file: file.used_s)
         excess_bytes = sum(file.size_bytes for file in cached) - limit_bytes
         freed_bytes = 0
@@ -185,13 +185,13 @@ class ArtifactCache:
 
 
 def file_digest(path: Path) -> Digest:
-    """SHA-256 of a file's bytes."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as stream:
         return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
 
 
 def _truncate_to(stream: BinaryIO, size_bytes: int, running: "hashlib._Hash") -> None:
-    """Keep the first bytes of a file, to go on after them, and count them in its digest."""
+    """Truncate a partial download, and add the bytes that stay to its digest."""
     stream.truncate(size_bytes)
     stream.seek(0)
     while chunk := stream.read(1024 * 1024):

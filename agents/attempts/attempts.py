@@ -1,4 +1,4 @@
-"""Carries attempts from the farm's assignment to its acknowledgement, across lives of the agent."""
+"""The controller of attempts: from assignment to acknowledgement, across restarts of the agent."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -30,9 +30,9 @@ _STOPPABLE = (*_UNSTARTED, AttemptState.MEASURING)
 
 
 class AttemptController:
-    """Does what the farm decides about attempts, each in a task of its own.
+    """Carries out the farm's decisions about attempts, each attempt in a task of its own.
 
-    Invariant: an attempt leaves the journal only when its phone is clean and the farm knows how it ended.
+    Invariant: an attempt leaves the journal only when its device is clean and the farm knows its outcome.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class AttemptController:
         tasks: asyncio.TaskGroup,
         is_more: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`is_more` tells whether the farm has more for phones of this host, as far as it said."""
+        """Start nothing yet; `is_more` tells whether the farm has more work for this host's devices."""
         self._active = active
         self._runner = runner
         self._delivery = delivery
@@ -60,7 +60,7 @@ class AttemptController:
         self._is_more = is_more
 
     async def recover(self) -> None:
-        """Take up what an earlier life left; runs on phones wait until the farm says what becomes of them."""
+        """Recover the attempts of an earlier run; runs on devices wait until the farm decides about them."""
         spooled = set(await self._disk.call(self._spool.pending))
         for record in await self._disk.call(self._journal.records):
             await self._recover_record(record, is_spooled=record.attempt_id in spooled)
@@ -69,7 +69,7 @@ class AttemptController:
             self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
 
     async def resend(self) -> int:
-        """Report once more whatever was acknowledged and is still kept; how many attempts that are."""
+        """Send every acknowledged report that is still kept again; return their number."""
         kept = await self._disk.call(self._spool.acknowledged)
         for attempt_id in kept:
             if await self._disk.call(self._spool.resend, attempt_id):
@@ -77,7 +77,7 @@ class AttemptController:
         return len(kept)
 
     async def resend_requested(self, attempt_ids: Sequence[AttemptId], *, within_s: float) -> None:
-        """Report those once more that were acknowledged and are still kept; waits so long for the answers."""
+        """Send these acknowledged reports again if they are kept; wait up to `within_s` for the answers."""
         sending = [
             self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
             for attempt_id in attempt_ids
@@ -87,7 +87,7 @@ class AttemptController:
             await asyncio.wait(sending, timeout=within_s)
 
     def apply_orders(self, orders: Sequence[AttemptOrder]) -> None:
-        """Apply what the farm decided when the session was opened."""
+        """Apply the farm's orders at the start of a session."""
         for order in orders:
             attempt = self._active.attempt_by_id.get(order.attempt_id)
             if attempt is None:
@@ -101,7 +101,7 @@ class AttemptController:
                 self._acknowledge(attempt)
 
     def apply(self, decision: AttemptDecision) -> None:
-        """Do what an answer of the farm means."""
+        """Apply the decision about one answer of the farm."""
         for assignment in decision.start:
             self._start(assignment)
         for attempt_id in decision.stop:
@@ -114,7 +114,7 @@ class AttemptController:
                 self._acknowledge(attempt)
 
     def interrupt(self, attempt_id: AttemptId, error: FarmError) -> None:
-        """Stop an attempt that the farm may still want, and tell it why when it can be told."""
+        """Stop an attempt that the farm may still want; report the reason when the farm is reachable."""
         attempt = self._active.attempt_by_id.get(attempt_id)
         if attempt is None or attempt.stopping or attempt.record.phase not in _STOPPABLE:
             return
@@ -176,7 +176,7 @@ class AttemptController:
         self._tasks.create_task(self._send(attempt), name=f"deliver {attempt.record.attempt_id}")
 
     async def _execute(self, attempt: ActiveAttempt, *, adopt: bool = False) -> None:
-        """From plan to evidence, or to a give-back; then the phone is cleaned up."""
+        """Run the plan to its evidence, or return the attempt; then clean the device up."""
         record = attempt.record
         with structlog.contextvars.bound_contextvars(
             attempt_id=record.attempt_id, job_id=record.job_id, device_id=record.device_id, fence=record.fence
@@ -214,7 +214,7 @@ class AttemptController:
             self._active.changed.set()
 
     async def _spool_evidence(self, attempt: ActiveAttempt, evidence: Evidence) -> None:
-        """Have the evidence on disk, however long the disk is full."""
+        """Write the evidence to disk, retrying while the disk is full."""
         backoff = Backoff(self._random)
         while True:
             try:
@@ -249,7 +249,7 @@ class AttemptController:
         await self._clear(attempt)
 
     async def _clear(self, attempt: ActiveAttempt) -> None:
-        """Leave nothing of the attempt on its phone, whenever that can be reached again."""
+        """Clean the device up after the attempt, as soon as it can be reached."""
         device_id, fence, is_more = attempt.record.device_id, attempt.record.fence, self._is_more()
         await self._runner.clear(device_id, fence, stay_awake=is_more)
         attempt.cleaned = True
@@ -271,7 +271,7 @@ class AttemptController:
 
 
 def _summary(evidence: Evidence) -> dict[str, object]:
-    """The fields of the one line that an attempt leaves in the log."""
+    """Return the fields of the attempt's one log line."""
     ended, trouble = evidence.exit, evidence.trouble
     return {
         "exit_code": ended.code if ended else None,

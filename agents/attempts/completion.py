@@ -1,4 +1,4 @@
-"""How a run ends: it is waited for in silence, then what it left is brought back."""
+"""The end of a run: a silent wait, then the collection of its results."""
 
 from dataclasses import dataclass, replace
 
@@ -39,7 +39,7 @@ _PROBE_DEADLINE_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCompletion:
-    """Brings runs of one agent to their end."""
+    """Waits for runs of one agent to end, and collects what they left."""
 
     clock: Clock
     retry: TransportRetry
@@ -47,7 +47,7 @@ class RunCompletion:
     away_s: float = AWAY_S
 
     async def complete(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> Evidence:
-        """The draft with what the run left, once it has ended.
+        """Return the draft with the run's results, once it has ended.
 
         Raises:
             DeviceLost: the phone stayed away too long.
@@ -101,13 +101,13 @@ class RunCompletion:
         )
 
     async def _cause(self, error: RunLost, device: OnlineDevice, draft: Evidence) -> DeviceError:
-        """Who ended a run that left no record."""
+        """Return the error that explains a run which left no record."""
         adb, before = device.adb, draft.before
         boot_id = await self.retry.call(lambda: read_boot_id(adb), away_s=self.away_s)
         return attribute_lost_run(error, before.boot_id if before else None, boot_id)
 
     async def _end(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> RunWait:
-        """Wait until the run has ended; what the phone says of it, and of itself."""
+        """Wait until the run has ended; return what the device printed at its end."""
         adb, work_root, fence = device.adb, device.facts.work_root, record.fence
         try:
             return await wait_run(
@@ -135,7 +135,7 @@ class RunCompletion:
 
 
 def _controls(device: OnlineDevice, draft: Evidence, collected: CollectedRun) -> tuple[ControlState, ...]:
-    """What was set, as it was read back around the run.
+    """Return the controls of the run with their values read back around it.
 
     Raises:
         ControlImpossible: the run could not be bound to its cores, and did not begin.
@@ -156,9 +156,10 @@ def _controls(device: OnlineDevice, draft: Evidence, collected: CollectedRun) ->
 
 
 def attribute_lost_run(gone: RunLost, boot_id_before: str | None, boot_id: str | None) -> DeviceError:
-    """What happened to a run that left no record, by the phone's boots and whether it was away.
+    """Return the cause of a run that left no record, by the device's boot ids and its absence.
 
-    In the same boot, a run that goes with the connection went with adbd: init ends what that had started.
+    In the same boot, a run that is lost together with the connection ended with adbd: init kills what adbd
+    had started.
     """
     if None not in (boot_id_before, boot_id) and boot_id != boot_id_before:
         return DeviceRebooted(f"{gone.message}: the phone restarted during it")

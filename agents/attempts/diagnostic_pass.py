@@ -1,4 +1,4 @@
-"""Uncounted passes after a run: what they bring is kept, what goes wrong in one costs the run nothing."""
+"""Uncounted diagnostic passes after a run; a failed pass never fails the run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,14 +27,14 @@ class _PassCommand:
 
 
 def should_run_passes(record: JournalRecord, evidence: Evidence) -> bool:
-    """Only after a run that ended well: another one has nothing to be explained."""
+    """Return whether passes are due: only after a run that succeeded."""
     ended = evidence.exit
     is_well = evidence.trouble is None and ended is not None and ended.code == 0 and not ended.timed_out
     return is_well and len(evidence.passes) < len(record.plan.passes)
 
 
 def mark_passes_interrupted(record: JournalRecord, evidence: Evidence) -> Evidence:
-    """What an earlier life had of a run that had ended, when it was killed in a pass."""
+    """Return the evidence of a run whose next pass was interrupted by a restart of the agent."""
     missing = record.plan.passes[len(evidence.passes) :][:1]
     error = HostError("the agent was restarted during the pass")
     lost = tuple(PassEvidence(name=each.name, trouble=_run_error(error)) for each in missing)
@@ -42,9 +42,10 @@ def mark_passes_interrupted(record: JournalRecord, evidence: Evidence) -> Eviden
 
 
 async def run_passes(record: JournalRecord, device: OnlineDevice, evidence: Evidence) -> Evidence:
-    """The evidence with what came of each pass of the plan, in order; never raises for a phone's doing.
+    """Run the plan's passes in order and return the evidence with their results; never raises for a device
+    error.
 
-    Call it once the run's own evidence is safe. After a pass in which the phone went away there is no other.
+    Call it once the run's own evidence is safe. After a pass in which the device went away no other is run.
     """
     done: list[PassEvidence] = []
     for each in record.plan.passes:

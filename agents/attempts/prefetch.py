@@ -1,4 +1,4 @@
-"""Fetches what will be needed soon while phones are busy with something else."""
+"""Prefetch of artifacts while devices are busy."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -13,12 +13,12 @@ log = structlog.get_logger(__name__)
 
 
 class ArtifactPrefetcher:
-    """Brings artifacts into the host's cache, one at a time, never while that disturbs a measurement."""
+    """Downloads artifacts into the host's cache, one at a time, never while that disturbs a measurement."""
 
     def __init__(
         self, *, artifacts: ArtifactCache, is_disturbing: Callable[[], bool], tasks: asyncio.TaskGroup
     ) -> None:
-        """`is_disturbing` tells whether something is measured on this host's own CPU."""
+        """Start nothing yet; `is_disturbing` tells whether a measurement runs on this host's own CPU."""
         self._artifacts = artifacts
         self._is_disturbing = is_disturbing
         self._tasks = tasks
@@ -27,7 +27,7 @@ class ArtifactPrefetcher:
         self.is_more = False
 
     def prefetch(self, digests: Iterable[Digest]) -> None:
-        """Keep these, and fetch them unless a fetch is under way; every answer names them anew."""
+        """Pin these artifacts, and fetch them unless a fetch is running; every answer repeats the list."""
         digests = tuple(digests)
         self._artifacts.pin(digests)
         self.is_more = bool(digests)

@@ -1,4 +1,4 @@
-"""Makes a phone ready for a run: its files there and right, its screen on, its gates open."""
+"""The preparation of a device for a run: files verified, screen set, gates open."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ FARM_AWAY_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedDevice:
-    """How a phone is before a run."""
+    """The state of a device before a run."""
 
     path_by_name: dict[str, str]
     pushed_bytes: int
@@ -67,7 +67,7 @@ class PreparedDevice:
 
 
 class DevicePreparation:
-    """Prepares phones with as few questions as will do: one, where all that is needed is there and known."""
+    """Prepares devices with as few adb calls as possible: one where all that is needed is known."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class DevicePreparation:
     async def prepare(
         self, device: OnlineDevice, plan: RunPlan, fence: int, tell: WaitCallback = ignore_wait
     ) -> PreparedDevice:
-        """See to everything that a run needs; its gates are waited for.
+        """Prepare everything that a run needs; wait for its gates.
 
         Raises:
             FarmError: as `ensure_cached` does, or the farm does not give out a file.
@@ -131,7 +131,7 @@ class DevicePreparation:
         return found if found.shut else await self._apply_controls(device, plan, fence, found)
 
     def find_prepared(self, device: OnlineDevice, plan: RunPlan, fence: int) -> PreparedDevice | None:
-        """A phone that is known to be ready as it is; None where it has to be asked, or given something."""
+        """Return a device that is known to be ready; None where it must be asked, or files are missing."""
         memory = device.memory
         if (
             memory.lasting_controls != _lasting_controls(plan.controls)
@@ -148,10 +148,10 @@ class DevicePreparation:
         return _prepared_device(device, plan, fence, preflight.condition)
 
     async def preflight_next(self, device: OnlineDevice, is_free: Callable[[], bool]) -> None:
-        """Look at a phone that has just become free, for the run that is about to come.
+        """Take a preflight of a device that has just become free, for the next run.
 
-        A run that comes meanwhile waits for that; one that was quicker looks for itself, and we do not; nor
-        where the clean-up has told all there is to know.
+        A run that starts meanwhile waits for it. Nothing is done where a run was quicker, or the clean-up has
+        already reported the state.
 
         Raises:
             DeviceError: the phone went away, or was too slow.
@@ -161,7 +161,7 @@ class DevicePreparation:
                 device.memory.store_preflight(await self._read_preflight(device), self._clock.monotonic())
 
     async def restore_screen(self, device: OnlineDevice) -> None:
-        """Put the screen back as it was found.
+        """Restore the screen to its previous state.
 
         Raises:
             DeviceError: the phone went away, or was too slow.
@@ -183,7 +183,7 @@ class DevicePreparation:
     async def _apply_controls(
         self, device: OnlineDevice, plan: RunPlan, fence: int, ready: PreparedDevice
     ) -> PreparedDevice:
-        """Set what needs root, last of all; a phone that does not keep to it is not ready.
+        """Set the controls that need root, last of all; a device that deviates from them is not ready.
 
         Raises:
             ControlImpossible: it has nothing of that kind, which waiting does not change.
@@ -203,14 +203,14 @@ class DevicePreparation:
         return await read_preflight(device.adb, device.facts.work_root, self._clock.now())
 
     def _has_all_files(self, device: OnlineDevice, plan: RunPlan, preflight: Preflight) -> bool:
-        """Whether every file is there and right, and there is the room that the gates want."""
+        """Return whether every file is present and verified, and the free storage meets the gate."""
         free_bytes = preflight.condition.storage_free_bytes
         is_short = free_bytes is not None and free_bytes < plan.gates.min_storage_bytes
         files = (*plan.files, supervisor_file())
         return not is_short and device.memory.holds_files(files, preflight, self._clock.monotonic())
 
     async def _ensure_files(self, device: OnlineDevice, plan: RunPlan, fence: int) -> int:
-        """Have all digests computed on the phone, and push what is missing; gives the bytes pushed."""
+        """Verify all digests on the device, and push missing files; return the bytes pushed."""
         adb, work_root = device.adb, device.facts.work_root
         began_s = self._clock.monotonic()
         supervisor = await ensure_supervisor(adb, work_root)
@@ -228,14 +228,14 @@ class DevicePreparation:
         return cached.pushed_bytes
 
     async def _mark_used(self, device: OnlineDevice) -> None:
-        """Write down on the phone by which runs files were used since they were last looked at."""
+        """Record on the device which runs used which files since the last call."""
         folder = quote(cache_folder(device.facts.work_root))
         for fence, digests in device.memory.take_recorded_uses().items():
             command = f"cd {folder} && set -- {' '.join(digests)} && {touch_used(_ALL_OF_THEM, fence)}"
             await device.adb.shell(command, deadline_s=SHELL_DEADLINE_S)
 
     async def _push_missing(self, device: OnlineDevice, files: Sequence[PlanFile], fence: int) -> CacheResult:
-        """The plan's files on the phone; a copy that was damaged on this host is fetched anew, once."""
+        """Put the plan's files into the device's cache; a corrupt local copy is downloaded again, once."""
         adb, work_root = device.adb, device.facts.work_root
         try:
             return await ensure_cached(adb, work_root, files, self._local_path, fence=fence)
@@ -251,7 +251,7 @@ class DevicePreparation:
 
 
 def _prepared_device(device: OnlineDevice, plan: RunPlan, fence: int, condition: Condition) -> PreparedDevice:
-    """A phone that needs nothing more for the run."""
+    """Return a device that needs nothing more for the run."""
     device.memory.record_use(plan.files, fence)
     paths = _path_by_name(device, plan)
     return PreparedDevice(
@@ -274,7 +274,7 @@ def _needs_waking(condition: Condition, controls: Controls) -> bool:
 
 
 def _lasting_controls(controls: Controls) -> tuple[bool, Screen]:
-    """What of them holds over several runs."""
+    """Return the controls that stay set over several runs."""
     return controls.stay_awake, controls.screen
 
 

@@ -1,4 +1,4 @@
-"""One attempt, from its plan to its evidence."""
+"""The runner of one attempt, from its plan to its evidence."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -56,13 +56,13 @@ MAX_CLEANUP_TRIES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeferredRun:
-    """Nothing ran, and the job may well run later."""
+    """The outcome of a run that did not begin and may succeed later."""
 
     reason: str
 
 
 class AttemptRunner:
-    """Carries out plans on the phones of this host; any number at once, one for each phone."""
+    """Runs plans on the devices of this host; any number at once, one per device."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class AttemptRunner:
     async def run(
         self, record: JournalRecord, advance: PhaseCallback, adopt: bool, tell: WaitCallback = ignore_wait
     ) -> Evidence | DeferredRun:
-        """Carry the plan out, or take over a run of an earlier life; errors become evidence.
+        """Run the plan, or adopt a run of an earlier agent process; errors become evidence.
 
         Args:
             entry: the attempt as the journal has it.
@@ -126,15 +126,15 @@ class AttemptRunner:
             return self._failed_evidence(draft, HostError(f"the agent failed: {error!r}"))
 
     def interrupted_evidence(self, record: JournalRecord, error: FarmError) -> Evidence:
-        """What is reported of a run that is stopped before its end."""
+        """Return the evidence of a run that is stopped before its end."""
         return self._failed_evidence(record.draft, error)
 
     async def clear(self, device_id: DeviceId, fence: int, *, stay_awake: bool = False) -> None:
-        """End and remove everything of runs up to `fence` on the phone, as soon as it can be reached.
+        """End and remove everything of runs up to `fence` on the device, as soon as it can be reached.
 
-        However an attempt ends, or is left by an earlier life, it comes here: so the screen is put back here,
-        unless it is to stay awake for the next run. A caller that wants this calls `await_next_run`
-        afterwards; what such a run has to know of the device comes with the clean-up.
+        Every attempt ends here, whatever its outcome: so the screen is restored here, unless it is to stay
+        awake for the next run. A caller that wants this calls `await_next_run` afterwards; the preflight of
+        the next run comes with the clean-up.
         """
         backoff, withstood = Backoff(self._random, cap_s=60.0), 0
         while True:
@@ -163,7 +163,7 @@ class AttemptRunner:
             await asyncio.sleep(backoff.next_s())
 
     async def await_next_run(self, device_id: DeviceId, is_free: Callable[[], bool]) -> None:
-        """Have a look at a phone that has just become free; let it sleep when nothing comes for a while."""
+        """Take a preflight of a device that became free; restore its screen when no run comes."""
         if (device := self._monitor.find(device_id)) is None:
             return
         try:
@@ -209,7 +209,7 @@ class AttemptRunner:
     async def _run_passes(
         self, record: JournalRecord, device: OnlineDevice, evidence: Evidence, advance: PhaseCallback
     ) -> Evidence:
-        """With the plan's uncounted passes, once the run's own evidence is on disk."""
+        """Run the plan's uncounted passes, once the run's own evidence is on disk."""
         if not should_run_passes(record, evidence):
             return evidence
         try:
@@ -237,7 +237,7 @@ class AttemptRunner:
         return await self._run_passes(record, device, ended, advance)
 
     async def _start_recorded(self, record: JournalRecord, device: OnlineDevice) -> None:
-        """Start a run that an earlier life had only just noted; one that it did start is left as it is."""
+        """Start a run that an earlier process had only recorded; a run that was started is left as it is."""
         before, plan, work_root = record.draft.before, record.plan, device.facts.work_root
         if before is None or before.boot_id is None or before.boot_id != device.boot_id:
             raise _lost_run_error(record, device)
@@ -292,7 +292,7 @@ class AttemptRunner:
 
 
 def _lost_run_error(record: JournalRecord, device: OnlineDevice) -> FarmError:
-    """Who is to blame for a run of an earlier life that the phone knows nothing of."""
+    """Return the error for a run of an earlier process that the device does not know."""
     before = record.draft.before
     if before is not None and before.boot_id is not None and before.boot_id != device.boot_id:
         return DeviceRebooted(f"{device.adb.serial} restarted during run {record.fence}")

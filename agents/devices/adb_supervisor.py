@@ -1,4 +1,4 @@
-"""Keeps adb going: our server alive, TCP phones connected, its listing read."""
+"""Supervision of adb: the server kept alive, TCP devices kept connected, its listing followed."""
 
 import asyncio
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ _CRASH_LOOP = (
 
 
 class AdbSupervisor:
-    """Looks after one adb server; runs on phones do not notice when it is restarted."""
+    """Supervises one adb server; runs on devices are not affected by its restarts."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class AdbSupervisor:
         random: Random,
         ping_s: float = PING_S,
     ) -> None:
-        """Nothing is asked yet; `ping_s` is how long the server may take to answer, and the time between."""
+        """Start nothing yet; `ping_s` is the server's time to answer, and the interval between pings."""
         self._server = server
         self._adb = adb
         self._monitor = monitor
@@ -58,7 +58,7 @@ class AdbSupervisor:
         self._listening: asyncio.Timeout | None = None
 
     async def track(self) -> NoReturn:
-        """Hand every listing on; restart the server when it is gone."""
+        """Apply every listing; restart the server when it is gone."""
         backoff = Backoff(self._random, first_s=0.25, cap_s=30.0)
         while True:
             try:
@@ -84,7 +84,7 @@ class AdbSupervisor:
             self._listening = None
 
     async def ping(self) -> NoReturn:
-        """End a server that is there and does not answer, so that `track` starts another."""
+        """Stop a server that runs but does not answer, so that `track` starts another."""
         missed = 0
         while True:
             await asyncio.sleep(self._ping_s)
@@ -103,12 +103,12 @@ class AdbSupervisor:
                 self._stop_listening()
 
     def _stop_listening(self) -> None:
-        """A server that is not ours to end stays, and its silence would be taken for news of no change."""
+        """Stop reading the listing: a server that is not ours to stop stays, and its silence is no news."""
         if self._listening is not None:
             self._listening.reschedule(asyncio.get_running_loop().time())
 
     async def keep_connected(self, address: str) -> NoReturn:
-        """Attach a TCP phone, again whenever adb drops its row. A row that is offline recovers by itself."""
+        """Keep a TCP device connected: connect again whenever adb drops it. An offline row recovers alone."""
         backoff = Backoff(self._random, first_s=1.0, cap_s=30.0)
         told: str | None = None
         while True:
@@ -130,7 +130,7 @@ class AdbSupervisor:
         return address in await self._adb.devices()
 
     async def _by_port(self, state_by_serial: dict[str, str]) -> dict[str, str]:
-        """The listing by ports where these have names: only the long one tells them."""
+        """Return the listing by port where ports have names: only the long listing has them."""
         names = self._monitor.names
         if not any(place.startswith(USB_PREFIX) for place in names):
             return state_by_serial
@@ -153,7 +153,7 @@ class AdbSupervisor:
         log.info("adb_server_started", port=self._server.port)
 
     def _record_server_fault(self, problem: str | None) -> None:
-        """Keep new work from this host while the server is in trouble, and while it was all too lately."""
+        """Apply backpressure while the server has a problem, or was restarted too often."""
         self._problem = problem
         self._restarted_s = recent_restarts(self._restarted_s, self._clock.monotonic())
         is_loop = len(self._restarted_s) > MAX_RESTARTS
@@ -161,7 +161,7 @@ class AdbSupervisor:
 
 
 def recent_restarts(restarted_s: Iterable[float], now_s: float) -> list[float]:
-    """The restarts that still count."""
+    """Return the restarts within the window."""
     return [at_s for at_s in restarted_s if now_s - at_s <= RESTART_WINDOW_S]
 
 

@@ -1,4 +1,4 @@
-"""Watches every phone of this host: probes it, reads what it is, and says when it can be used."""
+"""The monitor of this host's devices: it probes them, reads their facts, and tells when they can be used."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -30,7 +30,7 @@ _SERVER_DOWN = "adb server down"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlineDevice:
-    """A phone that can be used now."""
+    """A device that can be used now."""
 
     adb: AdbDevice
     facts: DeviceFacts
@@ -40,7 +40,7 @@ class OnlineDevice:
 
 @dataclass(slots=True, kw_only=True)
 class TransportTask:
-    """One row of adb's listing, with the task that looks after it."""
+    """One row of adb's listing, with the task that probes it."""
 
     observation: TransportObservation
     #: adb's word for its state, and how often that changed: a blip must not be missed.
@@ -52,9 +52,9 @@ class TransportTask:
 
 
 class DeviceMonitor:
-    """All transports adb lists, each looked after in a task of its own: a bad phone holds up no other.
+    """All transports that adb lists, each probed by a task of its own: a bad device delays no other.
 
-    Invariant: a phone is probed again after each change of its transport, before it counts as online.
+    Invariant: a device is probed again after each change of its transport, before it counts as online.
     """
 
     def __init__(
@@ -69,9 +69,10 @@ class DeviceMonitor:
         names: Mapping[str, str] | None = None,
         interval_s: float = CONDITION_INTERVAL_S,
     ) -> None:
-        """`find_key` gives the fingerprint that phones show when they ask their owners about us.
+        """Monitor nothing yet; `find_key` returns the fingerprint that devices show when they ask for
+        approval.
 
-        `names` are those of phones that go by where they are plugged in, by what adb calls the place.
+        `names` are the names of devices by port or address, keyed by what adb calls the place.
         """
         self._interval_s = interval_s
         self.names = names or {}
@@ -88,7 +89,7 @@ class DeviceMonitor:
         self._claimed_elsewhere: tuple[TransportObservation, ...] = ()
 
     def observations(self) -> dict[DeviceId, TransportObservation]:
-        """Every phone adb lists, with the transport to use."""
+        """Return every device that adb lists, with the transport to use."""
         # Where our server lists such a phone too, and cannot use it, the other says more of why.
         found = select_transports([*self._claimed_elsewhere, *self.transports()])
         for identity, reason in self._active.unclean_by_device.items():
@@ -100,11 +101,11 @@ class DeviceMonitor:
         return found
 
     def record_unclean(self, identity: DeviceId, reason: str) -> None:
-        """Show, with an online phone, why it cannot be cleaned; until it is clean."""
+        """Show why an online device cannot be cleaned; until it is clean."""
         self._active.record_unclean(identity, reason)
 
     def find(self, identity: DeviceId) -> OnlineDevice | None:
-        """A phone that is online."""
+        """Return a device that is online; None when it is not."""
         observation = self.observations().get(identity)
         if observation is None or observation.presence is not Presence.ONLINE or observation.facts is None:
             return None
@@ -119,30 +120,30 @@ class DeviceMonitor:
         return transport.device
 
     async def wait(self, identity: DeviceId) -> OnlineDevice:
-        """The phone as soon as it is online, however long that takes."""
+        """Return the device as soon as it is online, however long that takes."""
         while (device := self.find(identity)) is None:
             await self._arrival.wait()
         return device
 
     def reprobe(self, identity: DeviceId) -> None:
-        """Have an online phone probed anew: it may be hung, or has something left of a run."""
+        """Have an online device probed again: it may hang, or hold something of a run."""
         observation = self.observations().get(identity)
         if observation is not None and observation.presence is Presence.ONLINE:
             self._transport_by_serial[observation.serial].activity.set()
 
     def probe_again(self, identity: DeviceId) -> None:
-        """Have a phone probed now that adb lists as there, and that may be waiting for its turn."""
+        """Have a listed device probed now, whatever its back-off."""
         observation = self.observations().get(identity)
         if observation is not None and observation.serial in self._transport_by_serial:
             self._transport_by_serial[observation.serial].activity.set()
 
     @property
     def is_server_down(self) -> bool:
-        """Whether nothing is known of any phone, because adb's server is away."""
+        """Return whether no device's state is known, because adb's server is down."""
         return any(each.state == _SERVER_DOWN for each in self._transport_by_serial.values())
 
     def recoverable_devices(self) -> dict[DeviceId, TransportObservation]:
-        """The phones whose state is their own: not those that another server holds, or two claim to be."""
+        """Return the devices whose state is their own: not claimed by another server, nor a duplicate."""
         ours = {serial for serial, each in self._transport_by_serial.items() if each.state}
         return {
             identity: observation
@@ -151,7 +152,7 @@ class DeviceMonitor:
         }
 
     def apply_listing(self, state_by_serial: Mapping[str, str]) -> None:
-        """Apply a listing of adb: complete, so what it leaves out is gone."""
+        """Apply a complete listing of adb: a missing row is gone."""
         for serial, state in state_by_serial.items():
             self._apply_state(self._transport(serial), state)
         for serial in self._transport_by_serial.keys() - state_by_serial.keys():
@@ -159,7 +160,7 @@ class DeviceMonitor:
             self._apply_state(self._transport_by_serial[serial], "")
 
     def record_claimed(self, serials: Iterable[str], detail: str) -> None:
-        """Show phones that another adb server holds, for the given reason, in place of those noted before."""
+        """Show the devices that another adb server claims, in place of those recorded before."""
         before = self._presences()
         self._claimed_elsewhere = tuple(
             TransportObservation(serial=serial, presence=Presence.OFFLINE, detail=detail)
@@ -168,13 +169,13 @@ class DeviceMonitor:
         self._log_changes(before)
 
     def record_server_down(self) -> None:
-        """Nothing is known of any phone until adb's server is back."""
+        """Mark all devices as unknown until adb's server is back."""
         for transport in self._transport_by_serial.values():
             if transport.state:
                 self._apply_state(transport, _SERVER_DOWN)
 
     def transports(self) -> list[TransportObservation]:
-        """Every row of adb's listing, phones on two of them twice."""
+        """Return every row of adb's listing; a device on two transports appears twice."""
         return [each.observation for each in self._transport_by_serial.values() if each.state]
 
     def _transport(self, serial: str) -> TransportTask:
@@ -206,7 +207,7 @@ class DeviceMonitor:
         self._log_changes(before)
 
     async def _probe_repeatedly(self, transport: TransportTask) -> None:
-        """Probe the phone whenever its transport changed, and with back-off while it does not answer."""
+        """Probe the device whenever its transport changes, and with back-off while it does not answer."""
         backoff = Backoff(self._random, cap_s=60.0)
         while True:
             transport.activity.clear()
@@ -222,7 +223,7 @@ class DeviceMonitor:
             await asyncio.sleep(1.0)
 
     async def _await_next_probe(self, transport: TransportTask, backoff: Backoff) -> None:
-        """Wait until the phone must be probed again; have a look at a healthy one now and then."""
+        """Wait until the device must be probed again; read the condition of a healthy one periodically."""
         if transport.observation.presence is not Presence.ONLINE:
             await _wait_for_activity(transport, backoff.next_s())
             return
@@ -235,7 +236,7 @@ class DeviceMonitor:
                 transport.observation = replace(transport.observation, condition=condition)
 
     def _may_read_condition(self, observation: TransportObservation) -> bool:
-        """Whether a look disturbs nobody: nothing runs here, nor is measured on the same CPU."""
+        """Return whether reading the condition disturbs no run, here or on the same CPU."""
         identity = device_id(observation)
         if identity is None or self._active.holds(identity):
             return False
@@ -243,7 +244,7 @@ class DeviceMonitor:
         return domain is None or domain not in self.measured_cpu_domains()
 
     def measured_cpu_domains(self) -> set[str]:
-        """The CPUs that are being measured and have other users on this host."""
+        """Return the CPUs that are being measured and shared with others on this host."""
         known = self.observations()
         facts = [known[identity].facts for identity in self._active.measuring() if identity in known]
         return {each.cpu_domain for each in facts if each is not None and each.cpu_domain is not None}

@@ -1,4 +1,4 @@
-"""Phones on USB that another adb server of this machine holds: noticed, and explained."""
+"""Detection of USB devices that another adb server on this machine claims."""
 
 import asyncio
 from collections.abc import Mapping
@@ -19,22 +19,23 @@ _REACHABLE = "device"
 
 
 def default_adb_port(environment: Mapping[str, str]) -> int:
-    """Where adb commands of this environment expect a server, and start one."""
+    """Return the port on which adb commands of this environment expect a server."""
     port = environment.get("ANDROID_ADB_SERVER_PORT", "")
     return int(port) if port.isdecimal() and 0 < int(port) < 65536 else DEFAULT_ADB_PORT
 
 
 def find_claimed_devices(ours: Mapping[str, str], theirs: Mapping[str, str]) -> frozenset[str]:
-    """The phones on USB that another server lists and ours cannot use, by two listings of adb.
+    """Return the USB devices that another server lists and ours cannot use.
 
-    A USB phone is claimed by one server only. On TCP it takes any number, and emulators attach themselves.
+    A USB device is claimed by one server only. A TCP device accepts any number, and emulators attach
+    themselves.
     """
     on_usb = (serial for serial in theirs if ":" not in serial and not serial.startswith("emulator-"))
     return frozenset(serial for serial in on_usb if ours.get(serial) != _REACHABLE)
 
 
 def claimed_device_hint(port: int) -> str:
-    """What is the matter with such a phone, and what helps."""
+    """Return the explanation and the remedy for such a device."""
     return (
         f"another adb server on this machine (port {port}) holds it: end that one "
         f"(adb -P {port} kill-server), or share it (FARM_AGENT_ADB_SERVER=127.0.0.1:{port})"
@@ -42,7 +43,7 @@ def claimed_device_hint(port: int) -> str:
 
 
 class OtherServerMonitor:
-    """Asks the server that this machine's adb commands use, where there is one; never starts it."""
+    """Polls the server that this machine's adb commands use, if one runs; never starts it."""
 
     def __init__(
         self, *, ours: AdbClient, port: int, monitor: DeviceMonitor, interval_s: float = CHECK_INTERVAL_S
@@ -54,7 +55,7 @@ class OtherServerMonitor:
         self._claimed: frozenset[str] = frozenset()
 
     async def run(self) -> NoReturn:
-        """Look again and again; what is found is logged when it changes."""
+        """Check periodically; log the result when it changes."""
         while True:
             claimed = await self._check()
             if claimed != self._claimed:

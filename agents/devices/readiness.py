@@ -1,4 +1,4 @@
-"""What has to be known of a phone, and gone from it, before it counts as online."""
+"""Readiness checks of a device before it counts as online."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 class DeviceReadiness:
-    """Looks at phones that have just come, or come back."""
+    """Checks devices that have just been connected."""
 
     def __init__(self, *, adb: AdbClient, active: ActiveAttempts, clock: Clock) -> None:
         self._adb = adb
@@ -32,7 +32,7 @@ class DeviceReadiness:
         self._clock = clock
 
     async def check(self, observation: TransportObservation) -> TransportObservation:
-        """Probe a phone end to end, read what it is, clean up what nobody has in hand; never raises."""
+        """Probe a device end to end, read its state, clean up after inactive runs; never raises."""
         try:
             return await self._check(observation)
         except FarmError as error:
@@ -43,7 +43,7 @@ class DeviceReadiness:
             return replace(observation, presence=Presence.OFFLINE, detail=f"the agent failed: {error!r}")
 
     async def condition(self, observation: TransportObservation) -> Condition | None:
-        """What an online phone is like now; None when it does not say."""
+        """Return the condition of an online device; None when it does not answer."""
         if observation.facts is None:
             return None
         device = self._adb.device(observation.serial)
@@ -67,7 +67,7 @@ class DeviceReadiness:
         return replace(known, presence=Presence.ONLINE, detail=None)
 
     async def _read_state(self, device: AdbDevice, observation: TransportObservation) -> TransportObservation:
-        """Its facts, read once for each boot, and its condition."""
+        """Read its facts, once per boot, and its condition."""
         if observation.facts is not None:
             condition = await read_condition(device, observation.facts.work_root, self._clock.now())
             if condition.boot_id == observation.boot_id:
@@ -79,7 +79,7 @@ class DeviceReadiness:
         return replace(observation, facts=facts, condition=condition, boot_id=condition.boot_id, mark=mark)
 
     async def _clean(self, device: AdbDevice, observation: TransportObservation) -> None:
-        """Remove what earlier lives, or other hosts, left; not where an attempt in hand sees to it."""
+        """Remove what earlier processes or other hosts left; an active attempt cleans up itself."""
         identity = device_id(observation)
         if identity is None or observation.facts is None or self._active.holds(identity):
             return

@@ -1,4 +1,4 @@
-"""Which USB controllers of this machine have no room for one more device: what the farm is told."""
+"""USB controllers of this host without capacity for one more device."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -21,21 +21,21 @@ _ROOT_HUB = "usb{}"
 
 
 class UsbCapacity:
-    """Full controllers by name, in memory. What runs on phones that are there goes on: nothing is stopped.
+    """Full controllers by name, in memory. Runs on connected devices continue.
 
-    Invariant: what the kernel said first of a controller is what is told for as long as it lasts, so that the
-    farm has one incident of it.
+    Invariant: the first kernel message about a controller is reported as long as it is full, so that the farm
+    has one incident of it.
     """
 
     def __init__(self, changed: asyncio.Event, *, lasts_s: float) -> None:
-        """`changed` is set when the farm should hear; `lasts_s` after its last line none counts as full."""
+        """Start empty; `changed` is set on news; a message makes a controller full for `lasts_s`."""
         self._changed = changed
         self._lasts_s = lasts_s
         self._said_by_controller: dict[str, str] = {}
         self._seen_s: dict[str, float] = {}
 
     def record(self, refusals: Iterable[tuple[str, UsbRefusal]], *, now_s: float, is_first: bool) -> None:
-        """Apply what the log says of controllers; what is old enough by now is forgotten.
+        """Record the log's refusals by controller; forget those that are too old.
 
         Args:
             refusals: with the name of the controller.
@@ -54,7 +54,7 @@ class UsbCapacity:
 
     @property
     def full(self) -> tuple[FullController, ...]:
-        """The full ones, by name."""
+        """Return the full controllers, by name."""
         found = sorted(self._said_by_controller.items())[:MAX_CONTROLLERS]
         return tuple(FullController(controller=controller, said=said) for controller, said in found)
 
@@ -69,7 +69,7 @@ class UsbCapacity:
 async def watch_usb_capacity(
     config: AgentConfig, room: UsbCapacity, clock: Clock, devices: Path = USB_DEVICES
 ) -> None:
-    """Look at the kernel's log now and then, for ever; ends where there is none to look at."""
+    """Poll the kernel log for ever; return at once where there is none to read."""
     if not wants_kernel_log(config):
         return
     kernel_log = await asyncio.to_thread(find_kernel_log, config)
@@ -100,12 +100,12 @@ async def _monitor(kernel_log: KernelLog, room: UsbCapacity, clock: Clock, devic
 def name_controllers(
     refusals: Iterable[UsbRefusal], devices: Path = USB_DEVICES
 ) -> Iterator[tuple[str, UsbRefusal]]:
-    """Each with the name of its controller: of the one that has the bus, where the line names a port."""
+    """Yield each refusal with the name of its controller: that of the bus, where the line names a port."""
     for refusal in refusals:
         yield refusal.controller or _controller(refusal.bus, devices), refusal
 
 
 def _controller(bus: int | None, devices: Path) -> str:
-    """The name of a bus's controller; the bus's own where the kernel shows it no more."""
+    """Return the name of a bus's controller; the root hub's name where the kernel no longer shows it."""
     hub = _ROOT_HUB.format(bus)
     return (devices / hub).resolve().parent.name if (devices / hub).exists() else hub

@@ -1,4 +1,4 @@
-"""adb on this machine: the program, the keys, and the servers."""
+"""Checks of adb on this machine: the program, the keys, and the servers."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ _DEADLINE_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdbVersionProbe:
-    """What `adb version` came to."""
+    """The result of `adb version`."""
 
     binary: Path
     #: The first line it prints; None when it does not run.
@@ -29,7 +29,7 @@ class AdbVersionProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyProbe:
-    """A private key that phones may know."""
+    """A private key that devices may know."""
 
     path: Path
     is_there: bool
@@ -38,7 +38,7 @@ class KeyProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerProbe:
-    """An adb server, or what stands in its place."""
+    """An adb server, or what listens in its place."""
 
     address: str
     #: None when nothing, or something else, answers there.
@@ -65,7 +65,7 @@ def probe_adb_version(binary: Path) -> AdbVersionProbe:
 
 
 def check_adb_version(answer: AdbVersionProbe) -> Diagnostic:
-    """Whether the agent can start a server."""
+    """Check whether the agent can start a server."""
     if answer.version is None:
         return problem(
             "adb",
@@ -76,12 +76,12 @@ def check_adb_version(answer: AdbVersionProbe) -> Diagnostic:
 
 
 def probe_key(path: Path) -> KeyProbe:
-    """Look at a key; nothing of it is read."""
+    """Probe a key file without reading it."""
     return KeyProbe(path=path, is_there=path.exists(), is_readable=os.access(path, os.R_OK))
 
 
 def check_keys(own: KeyProbe, shared: KeyProbe | None) -> list[Diagnostic]:
-    """Which keys phones are shown: the operator's, and one that a lab shares over its hosts."""
+    """Check the keys that devices are shown: the operator's, and one shared by a lab's hosts."""
     found: list[Diagnostic] = []
     if not own.is_there:
         hint = "unlock each phone and accept it, or share a key that the phones know: FARM_AGENT_ADB_KEY"
@@ -100,7 +100,7 @@ def check_keys(own: KeyProbe, shared: KeyProbe | None) -> list[Diagnostic]:
 
 
 async def probe_server(host: str, port: int, *, is_here: bool = True) -> ServerProbe:
-    """Ask a server; none is started."""
+    """Query a server; none is started."""
     client = AdbClient(port, host)
     process = find_listener(port) if is_here else None
     try:
@@ -111,7 +111,7 @@ async def probe_server(host: str, port: int, *, is_here: bool = True) -> ServerP
 
 
 def check_external_server(server: ServerProbe) -> Diagnostic:
-    """Whether the server can be used that FARM_AGENT_ADB_SERVER names."""
+    """Check whether the server that FARM_AGENT_ADB_SERVER names can be used."""
     if server.version is None:
         return problem(
             "adb server",
@@ -124,7 +124,7 @@ def check_external_server(server: ServerProbe) -> Diagnostic:
 
 
 def check_default_server(usual: ServerProbe, ours: ServerProbe | None) -> Diagnostic:
-    """Whether the server that adb commands use has phones that the agent should have."""
+    """Check whether the server that adb commands use claims devices that the agent should have."""
     if usual.version is None:
         return ok("adb server", f"none but the agent's is in the way ({usual.address} is silent)")
     held = find_claimed_devices(ours.state_by_serial if ours else {}, usual.state_by_serial)

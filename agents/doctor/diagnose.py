@@ -1,4 +1,4 @@
-"""Everything an agent needs of its machine, looked over."""
+"""The diagnosis of everything an agent needs on its machine."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ from farm.core.operations.diagnostic import Diagnostic
 
 
 async def diagnose_agent(config: AgentConfig, *, has_farm: bool = True) -> list[Diagnostic]:
-    """Look this machine over with an agent's settings; starts nothing, changes nothing.
+    """Diagnose this machine with an agent's settings; starts nothing, changes nothing.
 
     Args:
         config: the agent's.

@@ -1,4 +1,4 @@
-"""The way from here to the farm."""
+"""Checks of the connection to the farm."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _HOW_TO_JOIN = "`farm token create` on the farm's machine, `farm agent join URL`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FarmProbe:
-    """What came of asking the farm whether it is well, and whether it knows us."""
+    """The results of a health request and an authenticated request to the farm."""
 
     url: str
     #: Why nothing answered; None when something did.
@@ -34,14 +34,14 @@ class FarmProbe:
 
 
 def report_not_enrolled(host: str) -> Diagnostic:
-    """What there is to say of a host without a credential."""
+    """Return the diagnostic of a host without a credential."""
     return warning("farm", f"{host} has not joined a farm yet", _HOW_TO_JOIN)
 
 
 async def probe_farm(
     url: str, credential: SecretStr, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> FarmProbe:
-    """Ask the farm; nothing is changed there."""
+    """Query the farm; nothing is changed there."""
     try:
         async with farm_client(url) as http:
             answer = await http.get("/api/v1/health")
@@ -59,7 +59,7 @@ async def probe_farm(
 
 
 def check_farm_connectivity(link: FarmProbe) -> list[Diagnostic]:
-    """Whether the agent can work for that farm."""
+    """Check whether the agent can work for that farm."""
     if link.error is not None:
         hint = (
             "is the farm up, with --agents-on for other machines, and does a firewall let this one through?"

@@ -1,4 +1,4 @@
-"""What an agent's data folder tells of it, whether the agent runs or not."""
+"""The status of an agent, read from its data folder, whether it runs or not."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from agents.link.enrollment import find_credential
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStatus:
-    """One attempt in hand."""
+    """One active attempt."""
 
     attempt_id: int
     device_id: str
@@ -22,7 +22,7 @@ class AttemptStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStatus:
-    """One agent, as it is now."""
+    """The status of one agent."""
 
     host: str
     farm_url: str
@@ -38,7 +38,7 @@ class AgentStatus:
 
 
 def agent_status(config: AgentConfig) -> AgentStatus:
-    """Look; nothing is asked of farm, adb or phones."""
+    """Read the status; neither farm, adb nor devices are called."""
     folder = config.data_dir
     # Journal and Spool tidy their folders up, which is for the agent alone to do.
     held = (_attempt_status(path) for path in (folder / "attempts").glob("*.json"))

@@ -1,4 +1,4 @@
-"""Phones on USB as the kernel sees them, whatever adb does."""
+"""USB devices as the kernel sees them, independent of adb."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -30,13 +30,13 @@ class UsbDevice:
 def read_usb_devices(
     sys: Path = Path("/sys"), dev: Path = Path("/dev"), proc: Path = PROC
 ) -> list[UsbDevice]:
-    """Every USB device with an adb interface."""
+    """Return every USB device with an adb interface."""
     folders = {interface.parent / interface.name.partition(":")[0] for interface in _adb_interfaces(sys)}
     return [_usb_device(folder, dev, proc) for folder in sorted(folders)]
 
 
 def check_usb(devices: Sequence[UsbDevice], own_server_pid: int | None) -> list[Diagnostic]:
-    """Which phones can be used by the agent of this machine, and what keeps it from the others."""
+    """Check which devices the agent of this machine can use, and what keeps it from the others."""
     if not devices:
         return [ok(_SUBJECT, "no phone on USB offers adb")]
     return [_check(device, own_server_pid) for device in devices]

@@ -1,4 +1,4 @@
-"""The agent's settings: `FARM_AGENT_*` in the environment, what joining kept, or built by who embeds it."""
+"""The agent's settings: `FARM_AGENT_*` environment variables, settings saved at enrolment, or arguments."""
 
 import socket
 from pathlib import Path
@@ -20,7 +20,7 @@ SAVED_SETTINGS_FILE = "settings.json"
 
 
 class AgentConfig(BaseSettings):
-    """All an agent is told before it meets its farm. Every interval is the farm's to dictate."""
+    """The agent's local settings. Intervals and time-outs of the protocol are set by the farm."""
 
     model_config = SettingsConfigDict(env_prefix="FARM_AGENT_", frozen=True, extra="ignore")
 
@@ -112,7 +112,7 @@ class AgentConfig(BaseSettings):
         return value.rstrip("/")
 
     def join_token_value(self) -> SecretStr | None:
-        """The join token, from the environment or from its file; None when there is neither."""
+        """Return the join token from the environment or its file; None without either."""
         if self.join_token is not None:
             return self.join_token
         if self.join_token_file is None or not self.join_token_file.exists():
@@ -121,7 +121,7 @@ class AgentConfig(BaseSettings):
 
 
 class SavedSettings(BaseModel):
-    """What joining a farm keeps for every later run."""
+    """The settings that `farm agent join` saves for later runs."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -130,7 +130,7 @@ class SavedSettings(BaseModel):
 
 
 def find_saved_settings(data_dir: Path) -> SavedSettings | None:
-    """What an earlier `farm agent join` kept; None when there is nothing, or nonsense.
+    """Return the settings that `farm agent join` saved; None when missing or invalid.
 
     Raises:
         InvalidInput: it is another user's.
@@ -143,7 +143,7 @@ def find_saved_settings(data_dir: Path) -> SavedSettings | None:
 
 
 def agent_config(**given: Any) -> AgentConfig:
-    """The settings in force: what is given, before FARM_AGENT_*, before what joining kept, before defaults.
+    """Return the effective settings: arguments, then FARM_AGENT_*, then saved settings, then defaults.
 
     Raises:
         ValidationError: one of them cannot be.

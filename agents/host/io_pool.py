@@ -1,6 +1,7 @@
-"""Threads for files of any size: hashed, pushed, fetched.
+"""Thread pool for file operations of any size: hashing, pushing, downloading.
 
-They are not those of the event loop, in which names of hosts are looked up: a beat must not wait for a disk.
+It is separate from the event loop's default pool, which resolves host names: a heartbeat must not wait for a
+disk.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ THREADS = 8
 
 
 async def run_in_io_pool(action: Callable[[*Arguments], Value], *arguments: *Arguments) -> Value:
-    """Run a blocking call on a file; raises what it raises."""
+    """Run a blocking file operation in the pool; raises what it raises."""
     return await asyncio.get_running_loop().run_in_executor(_pool(), action, *arguments)
 
 

@@ -1,4 +1,4 @@
-"""The kernel log of this machine, read now and then: nobody waits for it, and each line is given once."""
+"""The kernel log of this host, polled without blocking; each line is returned once."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ _JOURNALCTL = ("journalctl", "--dmesg", "--quiet", "--no-pager", "--output=short
 
 
 class KernelLog(Protocol):
-    """Where lines of the kernel come from."""
+    """A source of kernel log lines."""
 
     #: For people.
     name: str
@@ -31,7 +31,7 @@ class KernelLog(Protocol):
     every_s: float
 
     def read(self) -> str:
-        """What was added since the last look; at the first look what is kept of before. Blocks shortly.
+        """Return the lines added since the last read; the first read returns older ones. May block briefly.
 
         Raises:
             OSError: it cannot be read.
@@ -39,7 +39,7 @@ class KernelLog(Protocol):
 
 
 class KmsgLog:
-    """The kernel's own buffer, which keeps some thousands of lines."""
+    """The kernel's ring buffer, which holds some thousands of lines."""
 
     every_s = 5.0
 
@@ -71,7 +71,7 @@ class KmsgLog:
 
 
 class LogFile:
-    """A file that somebody has the kernel's lines written to, such as /var/log/kern.log."""
+    """A file to which the kernel log is written, such as /var/log/kern.log."""
 
     every_s = 5.0
 
@@ -99,7 +99,7 @@ class LogFile:
 
 
 class JournaldLog:
-    """What journald keeps of it: a program of its own has to be run for each look."""
+    """The kernel log in journald; each read runs journalctl."""
 
     name = "journalctl --dmesg"
     every_s = 60.0
@@ -115,9 +115,9 @@ class JournaldLog:
 
 
 def find_kernel_log(config: AgentConfig) -> KernelLog | None:
-    """The log that an agent with these settings reads; None when it may read none.
+    """Return the log that an agent with these settings reads; None when it can read none.
 
-    An agent without phones on USB of this machine reads one only where its settings name one.
+    An agent without phones on local USB reads a log only when its settings name one.
     """
     if config.kernel_log is not None:
         return _open_log(config.kernel_log)
@@ -129,7 +129,7 @@ def find_kernel_log(config: AgentConfig) -> KernelLog | None:
 
 
 def wants_kernel_log(config: AgentConfig) -> bool:
-    """Whether what the kernel of this machine says concerns the agent's phones."""
+    """Return whether the kernel log of this host concerns the agent's phones."""
     if config.kernel_log is not None:
         return True
     server = config.adb_server

@@ -1,4 +1,4 @@
-"""Repeats what did not work because something was away for a moment."""
+"""Retry of calls that fail because a device or a server is away for a moment."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ DEVICE_AWAY: tuple[type[FarmError], ...] = (DeviceOffline, DeviceProtocol, AdbSe
 
 
 class TransportRetry:
-    """Waits a little longer after each failure, up to 5 s."""
+    """Retries with increasing delays, up to 5 s."""
 
     def __init__(self, clock: Clock, random: Random) -> None:
         self._clock = clock
@@ -29,7 +29,7 @@ class TransportRetry:
         away_s: float,
         away: tuple[type[FarmError], ...] = DEVICE_AWAY,
     ) -> Value:
-        """The value of a call that may be repeated.
+        """Return the value of a call that may be repeated.
 
         Args:
             call: what is wanted.

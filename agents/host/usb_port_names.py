@@ -1,4 +1,4 @@
-"""Phones that go by where they are plugged in, because their serial numbers do not tell them apart."""
+"""Names for devices by USB port or address, for devices without unique serial numbers."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ _USB_PATH = re.compile(r"\d{1,4}-\d{1,4}(?:\.\d{1,4}){0,8}", re.ASCII)
 
 
 def device_names(text: str) -> dict[str, str]:
-    """Names by what adb calls a place, from `1-4.2=left,10.0.0.5:5555=right`.
+    """Parse names by port or address from `1-4.2=left,10.0.0.5:5555=right`.
 
     Raises:
         ValueError: it is no such list, or names a place or a phone twice.
@@ -29,12 +29,12 @@ def device_names(text: str) -> dict[str, str]:
 
 
 def states_by_port(rows: Iterable[AdbDeviceRow], names: Mapping[str, str]) -> dict[str, str]:
-    """State words by what adb is to be asked with: the port where that has a name, or else the serial."""
+    """Return adb states by the name adb is called with: a named port, or else the serial."""
     return states((_port_or_serial(row, names), row.state) for row in rows)
 
 
 def find_port(name: str, rows: Iterable[AdbDeviceRow]) -> str | None:
-    """Where a phone is plugged in, `1-4.2`, by what adb is asked with; None where adb does not tell."""
+    """Return the USB path of a device, such as `1-4.2`; None when adb does not report it."""
     if name.startswith(USB_PREFIX):
         return name.removeprefix(USB_PREFIX)
     return next((row.usb_path for row in rows if row.serial == name), None)

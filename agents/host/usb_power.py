@@ -1,4 +1,4 @@
-"""The operator's command that switches the power of a phone's port, such as uhubctl."""
+"""The operator's command that switches the power of a USB port, such as uhubctl."""
 
 import asyncio
 import shlex
@@ -13,7 +13,7 @@ PLACEHOLDERS = ("serial", "usb_path", "action")
 
 
 def power_command(text: str) -> tuple[str, ...]:
-    """The words of a command, which is run without a shell.
+    """Parse a command line, which is run without a shell.
 
     Raises:
         ValueError: it is empty, names something else, or does not say what is to be done.
@@ -32,7 +32,7 @@ def power_command(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsbPort:
-    """Where a phone is plugged in."""
+    """The USB port of a device."""
 
     serial: str
     #: `1-2.3`; None where adb does not tell.
@@ -40,7 +40,7 @@ class UsbPort:
 
 
 async def switch_power(command: Sequence[str], port: UsbPort, action: str) -> None:
-    """Run the command for one phone and wait for its end.
+    """Run the command for one device and wait for its end.
 
     Raises:
         HostError: it cannot be run, fails, takes too long, or wants a USB path that adb does not tell.

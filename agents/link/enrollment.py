@@ -1,4 +1,4 @@
-"""Joining a farm: a join token becomes a credential, which is kept with what every later run needs."""
+"""Enrolment: exchange of a join token for a credential, saved with the settings of later runs."""
 
 import json
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _HINT = (
 
 
 class Credential(BaseModel):
-    """Who this host is to its farm."""
+    """The identity of this host to its farm."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,7 +35,7 @@ class Credential(BaseModel):
 
 
 async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
-    """Trade the join token for a credential and keep that.
+    """Exchange the join token for a credential and save it.
 
     Raises:
         AuthError: there is no token, or the farm does not take it.
@@ -50,13 +50,13 @@ async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
 
 
 def check_can_enroll(config: AgentConfig) -> None:
-    """Raises AuthError where there is neither credential nor join token, before anything is started."""
+    """Raise AuthError where there is neither credential nor join token, before anything is started."""
     if find_credential(config.data_dir) is None:
         _join_token(config)
 
 
 def find_credential(data_dir: Path) -> Credential | None:
-    """The credential of an earlier enrolment.
+    """Return the credential of an earlier enrolment; None without one.
 
     Raises:
         InvalidInput: there is one, of another user.
@@ -83,7 +83,7 @@ def _save_credential(data_dir: Path, answer: EnrollmentAnswer) -> Credential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrollmentResult:
-    """How joining ended."""
+    """The result of joining a farm."""
 
     host_id: HostId
     farm_url: str
@@ -94,7 +94,7 @@ class EnrollmentResult:
 
 
 async def join(config: AgentConfig, clock: Clock) -> EnrollmentResult:
-    """Enroll this host and keep credential, farm and name in the data folder, for its owner alone.
+    """Enroll this host; save credential, farm and name in the data folder, readable by its owner only.
 
     Raises:
         AgentRunningError: an agent works in the data folder, and would go on with the old credential.
@@ -124,9 +124,9 @@ async def join(config: AgentConfig, clock: Clock) -> EnrollmentResult:
 
 
 def archive_previous_enrollment(journal: AttemptJournal, spool: Spool, clock: Clock) -> int:
-    """Take what is left of another enrolment out of the way; gives how many attempts that were.
+    """Archive the attempts of a previous enrolment; return their number.
 
-    The numbers of attempts mean something else to another farm. Evidence is kept, as a refused report is.
+    Attempt ids mean something else to another farm. Evidence is kept as a refused report.
     """
     waiting, records = spool.pending(), journal.records()
     for attempt_id in waiting:

@@ -1,4 +1,4 @@
-"""How long attempts may go on without the farm on phones that other hosts can reach, too."""
+"""The lease on devices that other hosts can reach: how long attempts may run without the farm."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ _UNDER_WAY = (AttemptState.CLAIMED, AttemptState.PREPARING, AttemptState.MEASURI
 
 
 class LeaseEndedError(HostError):
-    """The farm was not heard of for so long that it may have given the phone to another host."""
+    """The farm was unreachable so long that it may have given the device to another host."""
 
     code = "host.lease_ended"
     default_hint = "look for what kept this host from reaching the farm"
@@ -30,7 +30,7 @@ class LeaseEndedError(HostError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """What the last answer of the farm is worth, on the agent's monotonic clock."""
+    """The validity of the farm's last answer, on the agent's monotonic clock."""
 
     #: When the exchange went out that was answered: the farm counts from later.
     asked_at_s: float
@@ -38,7 +38,7 @@ class Lease:
 
     @property
     def stop_at_s(self) -> float:
-        """When to stop, to have stopped before the farm could think that nobody does."""
+        """Return when to stop, early enough to be done before the farm gives the device away."""
         return self.asked_at_s + self.lost_after_s - min(STOP_S, self.lost_after_s * _STOP_SHARE)
 
 
@@ -49,10 +49,10 @@ def overdue_attempts(
     *,
     now_s: float,
 ) -> list[AttemptId]:
-    """Attempts that must stop by themselves: on phones that other hosts can reach.
+    """Return the attempts that must stop without an order: those on devices that other hosts can reach.
 
-    A phone on USB, or on this machine's loopback, is ours alone: what runs there goes on, however long the
-    farm is away.
+    A device on USB, or on this host's loopback, cannot be reached by others: its runs continue however long
+    the farm is unreachable.
     """
     if now_s < lease.stop_at_s:
         return []
@@ -65,7 +65,7 @@ def overdue_attempts(
 
 
 class LeaseMonitor:
-    """Stops what must not go on. Before the first answer nothing is known of a lease, nor stopped."""
+    """Stops attempts whose lease has ended. Before the first answer there is no lease."""
 
     def __init__(
         self,
@@ -82,18 +82,18 @@ class LeaseMonitor:
         self._lease: Lease | None = None
 
     def record(self, asked_at_s: float, lost_after_s: float | None) -> None:
-        """The farm answered what went out then; a farm that says nothing of leases is never waited out."""
+        """Record the answer to an exchange; a farm that sends no lease is never waited out."""
         if lost_after_s is not None:
             self._lease = Lease(asked_at_s=asked_at_s, lost_after_s=lost_after_s)
 
     async def run(self) -> NoReturn:
-        """Look every second."""
+        """Check every second."""
         while True:
             self.run_once()
             await asyncio.sleep(TICK_S)
 
     def run_once(self) -> None:
-        """Stop what is overdue."""
+        """Stop overdue attempts."""
         if (lease := self._lease) is None:
             return
         now_s = self._clock.monotonic()

@@ -1,4 +1,4 @@
-"""The one loop call: tell the farm what is, do what it answers."""
+"""The poll loop: report the state of this host to the farm, and apply its answers."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -38,10 +38,10 @@ MAX_DROPPED_CALLS = 4
 
 
 class ExchangeLoop:
-    """Calls the farm for ever, in session after session.
+    """Calls the farm in a loop, in session after session.
 
-    A held call is dropped as soon as there is something to say (a run ended, a phone came): the next one goes
-    out at once, and its full list heals whatever the dropped answer said. So no time is lost between jobs.
+    A pending call is dropped as soon as there is news (a run ended, a device came): the next one is sent at
+    once, and its full list replaces what the dropped answer said. So no time is lost between jobs.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ExchangeLoop:
         ready: Callable[[], None],
         wants_provisioning: bool = False,
     ) -> None:
-        """`wants_provisioning`: the farm is to set up phones that nobody looked at yet."""
+        """Start nothing yet; `wants_provisioning` asks the farm to provision new devices."""
         self._wants_provisioning = wants_provisioning
         self._api = api
         self._attempts = attempts
@@ -181,9 +181,9 @@ class ExchangeLoop:
     async def _exchange_unless_changed(
         self, session: SessionAnswer, exchange: Exchange
     ) -> ExchangeAnswer | None:
-        """The answer; None when something changed here first, and the call was dropped.
+        """Return the answer; None when something changed here first and the call was dropped.
 
-        A call that the farm is not to hold is waited for.
+        A call without a wait is never dropped.
         """
         if exchange.wait_s == 0.0:
             return await self._api.exchange(session.session_id, exchange)
@@ -216,7 +216,7 @@ class ExchangeLoop:
         await self._pause(MIN_INTERVAL_S - (now_s - sent.at_s) if decision == AttemptDecision() else 0.0)
 
     async def _pause(self, seconds: float) -> None:
-        """Wait before the next call, until something changed here; longer where that is about to happen."""
+        """Wait before the next call, until something changes; longer where a change is about to come."""
         with suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, SOON_S if self._active.has_pending_news() else 0.0)):
                 await self._active.changed.wait()

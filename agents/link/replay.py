@@ -1,4 +1,4 @@
-"""Reports that the farm took, and that its database may have forgotten, are sent once more."""
+"""Replay of acknowledged reports to a farm whose database was restored."""
 
 from pathlib import Path
 
@@ -19,9 +19,9 @@ _REPLAY_TIMEOUT_S = 20.0
 
 
 class ReportReplay:
-    """Compares what the farm says of its database with what the agent knew.
+    """Compares the epoch of the farm's database with the last one this agent reported to.
 
-    Invariant: another epoch is noted only after everything that was kept waits to be sent again.
+    Invariant: a new epoch is recorded only after every kept report is queued again.
     """
 
     def __init__(self, attempts: AttemptController, data_dir: Path, disk: DiskThread) -> None:
@@ -30,9 +30,10 @@ class ReportReplay:
         self._disk = disk
 
     async def apply_session(self, session: SessionAnswer) -> None:
-        """Send what the farm asks for, and wait for that; send all that is kept when its history is another.
+        """Send the reports the farm requests and wait for them; resend all that are kept after a new epoch.
 
-        Those it does not know are refused and kept aside: what they report was forgotten, and is run again.
+        The farm refuses reports of attempts it does not know; these are kept as refused, and the jobs run
+        again.
         """
         if session.reports_wanted:
             await self._attempts.resend_requested(session.reports_wanted, within_s=_REPLAY_TIMEOUT_S)

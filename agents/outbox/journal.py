@@ -1,4 +1,4 @@
-"""What the agent has in hand, on disk, so that its next life can go on where this one was killed."""
+"""The journal of active attempts on disk, from which a restarted agent continues."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -37,9 +37,9 @@ AttemptPhase = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalRecord:
-    """One attempt in hand.
+    """One active attempt.
 
-    Invariant: `measuring` is on disk before anything of the run starts on the phone, so that an entry in an
+    Invariant: `measuring` is on disk before anything of the run starts on the device, so a record in an
     earlier phase means that nothing ran.
     """
 
@@ -59,7 +59,7 @@ _RECORD = TypeAdapter(JournalRecord)
 
 
 def new_journal_record(assignment: Assignment, plan: RunPlan) -> JournalRecord:
-    """An attempt as the farm hands it out."""
+    """Return the record of a new assignment."""
     return JournalRecord(
         attempt_id=assignment.attempt_id,
         job_id=assignment.job_id,
@@ -79,16 +79,16 @@ class AttemptJournal:
         self._folder = folder
 
     def records(self) -> list[JournalRecord]:
-        """All attempts in hand, oldest fence first; a file that cannot be read is put aside."""
+        """Return all active attempts, lowest fence first; an unreadable file is quarantined."""
         found = [self._read(path) for path in self._folder.glob("*.json")]
         return sorted((record for record in found if record is not None), key=lambda record: record.fence)
 
     def write(self, record: JournalRecord) -> None:
-        """Record an attempt as it stands; raises HostDiskFull."""
+        """Write a record; raises HostDiskFull."""
         write_file_durably(self._path(record.attempt_id), _RECORD.dump_json(record))
 
     def remove(self, attempt_id: AttemptId) -> None:
-        """Forget an attempt for good."""
+        """Remove an attempt permanently."""
         remove_durably(self._path(attempt_id))
 
     def _path(self, attempt_id: AttemptId) -> Path:
@@ -107,7 +107,7 @@ class AttemptJournal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartBlockers:
-    """What keeps an assignment from being started: its device is still held, or its fence is old."""
+    """The devices and fences that keep assignments from being started."""
 
     #: Devices with an attempt in hand, clean-up after it included, or with an errand.
     busy: frozenset[DeviceId]

@@ -1,4 +1,4 @@
-"""Carries waiting reports to the farm: those that wait for their turn at the same time, in one call."""
+"""Delivery of reports to the farm; reports that wait at the same time share one call."""
 
 import asyncio
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ _Answer = ReportAnswer | None
 
 
 class ReportSender:
-    """Sends each report that is asked for, and tells each asker what the farm said to theirs.
+    """Sends reports in batches, and returns the farm's answer for each one.
 
-    A farm that refuses a call with several for good, because it is of an earlier release, is sent one report
-    a call from then on: what it says of a call with several is never taken for what it says of a report.
+    A farm of an earlier release that rejects batches is sent one report per call from then on: the rejection
+    of a batch is never taken for the rejection of a report.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ReportSender:
         self._takes_several = True
 
     async def send_report(self, attempt_id: AttemptId) -> _Answer:
-        """The farm's answer to a report; None when none waits on the disk.
+        """Return the farm's answer to a report; None when none waits on the disk.
 
         Raises:
             FarmError: as `FarmApi.report`.
@@ -59,7 +59,7 @@ class ReportSender:
         return await asyncio.shield(answer)
 
     async def _send_some(self, first: AttemptId) -> None:
-        """Send a report, and of those that wait with it as many as go in one call."""
+        """Send a report, together with as many waiting ones as fit into one call."""
         asked = {first: self._waiting.pop(first)}
         try:
             for bodies in await self._batch_with(first, asked):
@@ -76,7 +76,9 @@ class ReportSender:
     async def _batch_with(
         self, first: AttemptId, asked: dict[AttemptId, asyncio.Future[_Answer]]
     ) -> list[dict[AttemptId, bytes]]:
-        """The bytes of a report and of those that go with it; apart, one that is too large to go along."""
+        """Return batches of bodies: the report with those that fit; one that is too large in a batch of its
+        own.
+        """
         together: dict[AttemptId, bytes] = {}
         left_bytes = MAX_BATCH_BYTES
         taken: AttemptId | None = first
@@ -98,7 +100,7 @@ class ReportSender:
     async def _send_several(
         self, bodies: dict[AttemptId, bytes], asked: dict[AttemptId, asyncio.Future[_Answer]]
     ) -> bool:
-        """False when this farm takes only one report in a call."""
+        """Send a batch; return False when this farm accepts only one report per call."""
         try:
             answers: Mapping[AttemptId, ReportAnswer | FarmError] = await self._api.reports(bodies)
         except FarmError as error:
@@ -128,10 +130,10 @@ def _resolve(asked: asyncio.Future[_Answer], answer: _Answer | FarmError) -> Non
 
 
 def is_final(error: FarmError) -> bool:
-    """Whether the farm said that it will never take what was sent, however often that is.
+    """Return whether the farm permanently rejects what was sent.
 
-    Only a problem document is the farm's own word: a proxy, or whatever else is in between, says the same
-    statuses. A credential that is not accepted can be replaced: what was sent waits for that.
+    Only a problem document comes from the farm: a proxy may return the same status codes. A rejected
+    credential can be replaced, so that reports wait for that.
     """
     is_farms_word = isinstance(error.__cause__, ProblemError)
     is_about_what_was_sent = error.blame is Blame.USER and not error.transient
@@ -151,7 +153,7 @@ class ReportDelivery:
         *,
         at_once: int = MAX_CONCURRENT_CALLS,
     ) -> None:
-        """`at_once`: calls on their way together; what waits for its turn goes along with the next one."""
+        """Create a delivery; `at_once` is the number of concurrent calls."""
         self._spool = spool
         self._disk = disk
         self._clock = clock
@@ -169,7 +171,7 @@ class ReportDelivery:
                 await asyncio.sleep(backoff.next_s())
 
     async def _deliver_once(self, attempt_id: AttemptId) -> None:
-        """Raises FarmError while it waits: the farm could not be told, or it cannot be put aside."""
+        """Raise FarmError while the report waits: the farm is away, or the report cannot be archived."""
         try:
             answer = await self._sending.send_report(attempt_id)
         except FarmError as error:

@@ -1,4 +1,4 @@
-"""Reports that the farm has answered, kept for a while in case they are asked for again."""
+"""The archive of reports that the farm has answered, in case they are requested again."""
 
 import os
 from bisect import insort
@@ -12,7 +12,7 @@ from farm.core.base.ids import AttemptId
 
 @dataclass(frozen=True, slots=True, order=True)
 class _ArchivedReport:
-    """A file of a shelf, by age."""
+    """An archived file, ordered by age."""
 
     since_s: float
     attempt_id: AttemptId
@@ -20,13 +20,14 @@ class _ArchivedReport:
 
 
 class SentArchive:
-    """A folder of reports within a size and an age: the oldest go first. Blocking: for the disk thread.
+    """A folder of reports, limited by size and age; the oldest are removed first. Blocking: for the disk
+    thread.
 
-    Invariant: what is kept is known without looking at the folder, which may hold thousands of files.
+    Invariant: the index is in memory, because the folder may hold thousands of files.
     """
 
     def __init__(self, folder: Path, *, keep: timedelta, limit_bytes: int) -> None:
-        """Open a folder, which is made when missing."""
+        """Open a folder, created if missing."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._keep = keep
@@ -37,13 +38,13 @@ class SentArchive:
         self._size_bytes = sum(each.size_bytes for each in self._archived)
 
     def ids(self) -> list[AttemptId]:
-        """Whose reports are kept, the oldest first."""
+        """Return the attempts whose reports are archived, the oldest first."""
         return [each.attempt_id for each in self._archived]
 
     def put(self, source: Path, attempt_id: AttemptId, now: datetime) -> None:
-        """Move a report here; one that is not there is fine.
+        """Move a report into the archive; a missing one is ignored.
 
-        A power cut may undo that: then the report is sent once more, and answered as before.
+        A power cut may undo the move: then the report is sent again, and answered as before.
 
         Raises:
             HostDiskFull: the folder has no room for its name; it stays where it was.
@@ -61,7 +62,7 @@ class SentArchive:
         self._trim(now)
 
     def restore(self, attempt_id: AttemptId, target: Path) -> bool:
-        """Move a report away from here, for good; False when it is not here.
+        """Move a report out of the archive; return False when it is not archived.
 
         Raises:
             HostDiskFull: there is no room for its name elsewhere; it stays here.
@@ -77,7 +78,7 @@ class SentArchive:
         return True
 
     def remove_oldest(self) -> bool:
-        """Remove one report, to make room; False when there is none."""
+        """Remove the oldest report, to free space; return False when there is none."""
         if not self._archived:
             return False
         oldest = self._archived.pop(0)

@@ -1,4 +1,4 @@
-"""Keeps batteries within their window, where root or a switched port lets us."""
+"""Battery care: batteries kept within their window, by root or by a switched USB port."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ PORTS_FILE = "ports-off.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PausedCharging:
-    """A phone that is kept from charging."""
+    """A device whose charging is paused."""
 
     serial: str
     #: Where the power of its port is off.
@@ -45,10 +45,10 @@ class _PausedCharging:
 
 
 class BatteryCare:
-    """Looks at all phones every now and then; one that is being measured is left in peace.
+    """Checks all devices periodically; one that is being measured is not disturbed.
 
-    Invariant: what is held is written down on the phone, or its port is switched on at our end; so a phone
-    charges again when the agent stops, and where it was killed when the next one meets the phone.
+    Invariant: a pause is recorded on the device, or its port is switched on when we end; so a device charges
+    again when the agent stops, and after a kill when the next agent process sees the device.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class BatteryCare:
         self._unholdable: set[DeviceId] = set()
 
     async def run(self) -> NoReturn:
-        """Look after batteries until cancelled; then have all phones charge again."""
+        """Check batteries until cancelled; then resume the charging of all devices."""
         self._left = await restore_ports(self._ports_file, self._power)
         try:
             while True:
@@ -88,7 +88,7 @@ class BatteryCare:
             await self._release_all()
 
     async def run_once(self) -> None:
-        """See to every phone once; a slow one holds up no other."""
+        """Check every device once; a slow one delays no other."""
         here = self._monitor.observations()
         at_hand = [
             identity
@@ -110,7 +110,7 @@ class BatteryCare:
             log.info("charging_not_seen_to", device_id=identity, code=error.code, reason=error.message)
 
     async def _undo_leftovers(self, identity: DeviceId, device: OnlineDevice) -> None:
-        """Undo what an earlier life, or we before the phone went away, may have left."""
+        """Undo a pause that an earlier process, or a lost connection, may have left."""
         if not await resume_charging(device.adb, device.facts.work_root):
             raise HostError(f"{identity} does not go on charging")
         if (held := self._held.get(identity)) is None or held.port is None:
@@ -168,7 +168,7 @@ class BatteryCare:
         return path
 
     async def _restore_port(self, identity: DeviceId) -> None:
-        """A port that takes the phone's data along is no way to hold it."""
+        """Switch on a port that cuts the device's data as well: it is no way to pause charging."""
         self._unholdable.add(identity)
         try:
             await self._release(identity)
@@ -197,13 +197,13 @@ class BatteryCare:
                 log.warning("charging_not_restored", reason=str(error))
 
     async def _save_ports(self) -> None:
-        """Write down which ports are off, before the first is."""
+        """Record which ports are off, before the first one is."""
         ports = [*self._left, *(held.port for held in self._held.values() if held.port is not None)]
         if ports or self._ports_file.exists():
             await save_ports(self._ports_file, ports)
 
     def _gates(self, identity: DeviceId) -> Gates | None:
-        """Of a run that is about to begin there."""
+        """Return the gates of a run that is about to begin there; None without one."""
         records = (held.record for held in self._active.attempt_by_id.values())
         return next((record.plan.gates for record in records if record.device_id == identity), None)
 

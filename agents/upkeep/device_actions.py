@@ -1,4 +1,4 @@
-"""What operators ask of phones, carried out while no attempt has them."""
+"""Device actions requested by operators, run while no attempt uses the device."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ _REPORT_LIMIT = 2000
 
 
 class DeviceActionRunner:
-    """Does each errand in a task of its own, and reports it until the farm lists it no longer.
+    """Runs each device action in a task of its own, and reports it until the farm no longer lists it.
 
-    Invariant: a phone has an attempt in hand or an errand, never both. Nothing is written down: what an
-    earlier life did not report is done again, which does no harm.
+    Invariant: a device has an active attempt or a device action, never both. Nothing is saved: an action that
+    an earlier process did not report is run again, which does no harm.
     """
 
     def __init__(
@@ -46,15 +46,15 @@ class DeviceActionRunner:
         self._report_by_id: dict[int, DeviceActionReport] = {}
 
     def in_progress(self) -> tuple[int, ...]:
-        """The errands that are being done."""
+        """Return the device actions that are running."""
         return tuple(sorted(self._in_progress))
 
     def reports(self) -> tuple[DeviceActionReport, ...]:
-        """How errands ended, as far as the farm is not known to have heard of it."""
+        """Return the results that the farm has not acknowledged yet."""
         return tuple(self._report_by_id.values())
 
     def apply(self, reported: Sequence[DeviceActionReport], listed: Sequence[DeviceActionOrder]) -> None:
-        """Forget what the farm took note of, and begin what it lists on phones that are free.
+        """Forget the results that the farm has recorded, and start listed actions on free devices.
 
         Args:
             reported: what the exchange said that is answered now.
@@ -133,7 +133,7 @@ class DeviceActionRunner:
 
 
 async def _run_settings_action(device_action: DeviceActionOrder, device: OnlineDevice) -> DeviceActionReport:
-    """Look at the settings of a phone, change them, or put them back."""
+    """Check, change or restore the settings of a device."""
     on_network = not is_usb(device.adb.serial)
     if device_action.kind is DeviceActionKind.RESTORE_SETTINGS:
         found = await restore_settings(device.adb, device_action.put_back)

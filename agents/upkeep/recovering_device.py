@@ -1,4 +1,4 @@
-"""A phone that is not there for work, as the ladder of recovery knows it: in memory, and on disk."""
+"""The recovery state of one device, in memory and as saved."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ INTERRUPTED = "the agent ended meanwhile"
 
 @dataclass(slots=True, kw_only=True)
 class RecoveringDevice:
-    """One phone of this host, since it was first seen by this life or the one before."""
+    """One device of this host, since this process or the one before first saw it."""
 
     observation: TransportObservation
     #: Empty where adb does not tell, None while it was not asked.
@@ -44,14 +44,14 @@ class RecoveringDevice:
     restart_deadline_s: float = 0.0
 
     def is_restarting(self, rules: RecoveryRules, now_s: float) -> bool:
-        """Whether it counts among those that are away because of us."""
+        """Return whether it counts among the devices that are away because of a restart."""
         if self.now in RESTARTS:
             return True
         at_s = self.restarted_at_s
         return self.episode is not None and at_s is not None and now_s - at_s < rules.restart_s
 
     def reported(self) -> Recovery | None:
-        """What is told of it; None while nothing was done, nor is to be."""
+        """Return the recovery to report; None while nothing was done or is due."""
         if self.episode is None or not (self.tries or self.next):
             return None
         return Recovery(
@@ -64,7 +64,7 @@ class RecoveringDevice:
     def find_saved_recovery(
         self, identity: DeviceId, rules: RecoveryRules, now_s: float
     ) -> SavedRecovery | None:
-        """What the next life has to know; None where nothing was done that would hold it back."""
+        """Return the state that the next process needs; None where nothing was done that limits it."""
         begun = self.now if self.now in RESTARTS else None
         restarted_at_s = self.restarted_at_s
         if restarted_at_s is not None and now_s - restarted_at_s >= rules.cooldown_s:
@@ -89,7 +89,7 @@ class RecoveringDevice:
 def restore_recovery(
     kept: SavedRecovery, rules: RecoveryRules, *, now_s: float, now: datetime
 ) -> RecoveringDevice:
-    """The phone in the next life: a restart that was begun counts as one, whatever came of it."""
+    """Return the device in the next process: a restart that was begun counts as one, whatever its result."""
     recovering_device = RecoveringDevice(
         observation=TransportObservation(
             serial=kept.serial, presence=Presence.ABSENT, detail="adb does not list it yet"
@@ -115,7 +115,7 @@ def restore_recovery(
 def saved_recoveries(
     recovering_devices: dict[DeviceId, RecoveringDevice], rules: RecoveryRules, now_s: float
 ) -> Iterator[SavedRecovery]:
-    """What there is to know of all of them."""
+    """Yield the state to save of all devices."""
     for identity, recovering_device in recovering_devices.items():
         if (kept := recovering_device.find_saved_recovery(identity, rules, now_s)) is not None:
             yield kept

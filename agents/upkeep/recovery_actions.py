@@ -1,4 +1,4 @@
-"""The steps of recovery as they are taken on a phone, or on its port."""
+"""The recovery steps as adb calls and power switching."""
 
 import asyncio
 from typing import assert_never
@@ -23,7 +23,7 @@ _DEADLINE_S = 20.0
 
 
 class RecoveryActions:
-    """Takes single steps, each one or two questions to adb."""
+    """Runs single steps, each with one or two adb calls."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class RecoveryActions:
         self._off_s = off_s
 
     async def restore_left_port(self) -> None:
-        """Switch on the port that an earlier life, killed in between, left off."""
+        """Switch on the port that an earlier process, killed in between, left off."""
         await restore_ports(self._ports_file, self._power)
 
     async def take(
         self, step: RecoveryStep, identity: DeviceId, observation: TransportObservation, usb_path: str | None
     ) -> str:
-        """Take one; gives what came of it, in words.
+        """Run one step; return its result as text.
 
         Raises:
             FarmError: it could not be taken.

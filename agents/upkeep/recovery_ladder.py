@@ -1,4 +1,4 @@
-"""Climbs the ladder of recovery with each phone that is not there for work, at that phone's own pace."""
+"""The recovery ladder: steps of increasing severity for each device that cannot be used."""
 
 import asyncio
 from collections.abc import Collection
@@ -44,17 +44,17 @@ PERMISSION_S = 20.0
 
 
 def recovery_rules(config: AgentConfig, rules: RecoveryRules = DEFAULT_RULES) -> RecoveryRules:
-    """What an agent's settings allow."""
+    """Return the rules that an agent's settings allow."""
     paced = scale_waits(rules, config.recovery_timeout_factor)
     return replace(paced, may_reboot=config.reboot, may_switch_power=config.power_command is not None)
 
 
 class RecoveryLadder:
-    """Looks at all phones every second; that alone asks nothing of adb.
+    """Checks all devices every second; the check itself makes no adb call.
 
-    Invariant: a step that may disturb somebody is taken with the farm's fresh leave only, while this host has
-    no run on the phone that its farm has not heard the end of; restarts one phone after the other, and each
-    only once it is on disk, so that a life that ends then and the next do not take one each.
+    Invariant: a step that may disturb somebody is taken only with the farm's fresh permission, while this
+    host has no unfinished run on the device; restarts happen one device at a time, and each only once it is
+    on disk, so that two processes in a row do not restart a device twice.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class RecoveryLadder:
         self._recovering_by_id: dict[DeviceId, RecoveringDevice] = {}
 
     async def load(self) -> None:
-        """Take up what an earlier life was at; before anything else."""
+        """Load the state of an earlier process; call it before anything else."""
         now_s, now = self._clock.monotonic(), self._clock.now()
         for kept in await self._state_store.load():
             recovering_device = restore_recovery(kept, self._rules, now_s=now_s, now=now)
@@ -92,7 +92,7 @@ class RecoveryLadder:
             log.info("recovery_recalled", device_id=kept.device_id, steps=len(recovering_device.tries))
 
     async def run(self) -> NoReturn:
-        """Look after phones until cancelled."""
+        """Recover devices until cancelled."""
         await self._steps.restore_left_port()
         while True:
             await self._record_ports()
@@ -104,7 +104,7 @@ class RecoveryLadder:
             await asyncio.sleep(self._interval_s)
 
     def observations(self) -> dict[DeviceId, TransportObservation]:
-        """The watch's phones with what is done for them; those too that are gone and are to be had back."""
+        """Return the monitor's devices with their recovery; also those that are gone and to be recovered."""
         found, unnamed = self._monitor.observations(), self._unidentified()
         for identity, recovering_device in self._recovering_by_id.items():
             if (recovery := recovering_device.reported()) is None:
@@ -118,12 +118,12 @@ class RecoveryLadder:
         return found
 
     def record_permission(self, allowed: Collection[DeviceId], sent_at_s: float) -> None:
-        """What the farm allowed in its answer to an exchange that was sent then."""
+        """Record the permissions in the answer to an exchange sent at that time."""
         for identity, recovering_device in self._recovering_by_id.items():
             recovering_device.permission_at_s = sent_at_s if identity in allowed else None
 
     def run_once(self) -> None:
-        """See how each phone is, and begin what is due."""
+        """Observe every device, and start the steps that are due."""
         now_s = self._clock.monotonic()
         if self._monitor.is_server_down:
             # Not the phones' doing: their time begins anew.
@@ -148,7 +148,7 @@ class RecoveryLadder:
                 self._observe(identity, recovering_device, Presence.ABSENT, now_s)
 
     def _unidentified(self) -> dict[str, TransportObservation]:
-        """Phones on TCP that did not answer in this life; where one is known from another, it is that."""
+        """Return TCP devices that this process could not identify; an earlier process may know them."""
         return {each.serial: each for each in self._monitor.transports() if device_id(each) is None}
 
     def _observe(
@@ -201,7 +201,7 @@ class RecoveryLadder:
             recovering_device.failures = 0
 
     def _rules_of(self, recovering_device: RecoveringDevice, now_s: float) -> RecoveryRules:
-        """A phone that comes back and goes again is not restarted each time."""
+        """Return the rules for a device; one that fails again soon after a restart is not restarted."""
         at_s, episode = recovering_device.restarted_at_s, recovering_device.episode
         is_other_climb = episode is not None and not RESTARTS & set(episode.taken)
         is_early = at_s is not None and is_other_climb and now_s - at_s < self._rules.cooldown_s
@@ -268,7 +268,7 @@ class RecoveryLadder:
         await self._state_store.save(tuple(saved_recoveries(recovering_devices, self._rules, now_s)))
 
     async def _record_ports(self) -> None:
-        """Where phones are plugged in, while adb still lists them."""
+        """Record the USB ports of devices, while adb still lists them."""
         new = {
             recovering_device.observation.serial: recovering_device
             for recovering_device in self._recovering_by_id.values()

@@ -1,4 +1,4 @@
-"""What was tried with phones that are not there for work, on disk: where an agent's next life goes on."""
+"""The recovery state on disk, from which a restarted agent continues."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,7 +24,7 @@ FILE = "recovery.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRecovery:
-    """One phone as the ladder knows it. Times are seconds on the agent's own clock."""
+    """The recovery state of one device. Times are seconds on the agent's own clock."""
 
     device_id: DeviceId
     #: What adb called it.
@@ -43,7 +43,7 @@ class SavedRecovery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RecoveryStateFile:
-    """The file. The clock of times begins anew with each boot of the host; the wall clock goes on."""
+    """The file. Monotonic times restart with each boot of the host; the wall clock relates them."""
 
     host_boot_id: str
     at: datetime
@@ -55,9 +55,9 @@ _STATE_FILE = TypeAdapter(_RecoveryStateFile)
 
 
 class RecoveryStateStore:
-    """One file, replaced as a whole whenever there is something new to know.
+    """One file, replaced as a whole whenever the state changes.
 
-    Invariant: what is to be kept of a restart is on disk before the phone is told to.
+    Invariant: a restart is on disk before the device is restarted.
     """
 
     def __init__(self, data_dir: Path, disk: DiskThread, clock: Clock, *, host_boot_id: str) -> None:
@@ -68,7 +68,7 @@ class RecoveryStateStore:
         self._on_disk: tuple[SavedRecovery, ...] = ()
 
     async def load(self) -> tuple[SavedRecovery, ...]:
-        """What an earlier life wrote down, on the clock of this one; nothing where that cannot be read."""
+        """Return the saved state, converted to this process's clock; empty where it cannot be read."""
         raw = await self._disk.call(find_file, self._path)
         if raw is None:
             return ()
@@ -84,7 +84,7 @@ class RecoveryStateStore:
         return tuple(_shift_recovery(each, behind_s) for each in kept.episodes)
 
     async def save(self, episodes: Sequence[SavedRecovery]) -> None:
-        """Have these on disk on return; writes only where they are others.
+        """Save the state; writes only when it has changed.
 
         Raises:
             HostDiskFull: what was there before stays.
@@ -106,7 +106,7 @@ class RecoveryStateStore:
         return kept.host_boot_id == self._host_boot_id and kept.at_s <= self._clock.monotonic()
 
     def _clock_offset_s(self, kept: _RecoveryStateFile) -> float:
-        """What to add to times of another boot of this host; a clock that was put back passed no time."""
+        """Return the offset to times of another boot; a clock that was set back counts as no time passed."""
         passed_s = max(0.0, (self._clock.now() - kept.at).total_seconds())
         return self._clock.monotonic() - passed_s - kept.at_s
 

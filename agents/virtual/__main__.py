@@ -1,4 +1,4 @@
-"""Runs one virtual phone: `python -m agents.virtual --state DIR --serial NAME`."""
+"""Run one virtual phone: `python -m agents.virtual --state DIR --serial NAME`."""
 
 import argparse
 import asyncio

@@ -1,7 +1,7 @@
 """A virtual phone: the device side of adb on a loopback port, with a real shell behind it.
 
-It asks for no authorization, as an emulator, unless `agents.virtual.transport.authorization`
-is told to: whoever may connect on this machine's loopback may run commands as the user it runs as.
+It requires no authorization, like an emulator, unless `agents.virtual.transport.authorization` is configured:
+any local process that can connect to loopback may run commands as the user it runs as.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class VirtualDeviceBusy(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualDeviceConfig:
-    """Which phone to be."""
+    """The configuration of one virtual phone."""
 
     state: Path
     serial: str
@@ -76,7 +76,7 @@ class VirtualDevice:
     """Serves one phone from one folder; the folder's lock is held as long as the object lives."""
 
     def __init__(self, setup: VirtualDeviceConfig) -> None:
-        """Lays out the folder; nothing listens yet.
+        """Create the folder; nothing listens yet.
 
         Raises:
             VirtualDeviceBusy: another process has the folder.
@@ -105,7 +105,7 @@ class VirtualDevice:
         self._port = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Be a phone until told to stop; then hang up on running commands and take the record away."""
+        """Serve until `stop` is set; then hang up on running commands and remove the record."""
         self._port = await self._listen(self._setup.port or _recorded_port(self._state))
         (self._state / _PORT).write_text(str(self._port))
         self._watch.resume()
@@ -158,7 +158,7 @@ class VirtualDevice:
         self._back_at_s = asyncio.get_running_loop().time() + away_s
 
     async def _show(self, faults: Faults) -> None:
-        """Be as the faults say from now on."""
+        """Apply these faults from now on."""
         first, before, self._shown = self._shown is None, self._shown or Faults(), faults
         write_dumpsys(self._state, faults)
         write_slowness(self._state, faults)
@@ -251,7 +251,7 @@ class VirtualDevice:
 
 
 def _greeting(faults: Faults) -> tuple[object, ...]:
-    """What a host is told, or not, when it connects."""
+    """Return the faults that change the greeting of a host."""
     return faults.offline, faults.unauthorized, faults.mode, faults.no_stat_v2
 
 
@@ -286,5 +286,5 @@ async def _wait_at_most(event: asyncio.Event, seconds: float) -> None:
 
 
 def find_shell(name: str) -> str | None:
-    """The path of a shell by name or path."""
+    """Return the path of a shell by name or path."""
     return shutil.which(name)

@@ -1,4 +1,4 @@
-"""The virtual phones of one folder: started when missing, found again when alive, ended by pid."""
+"""The virtual phones of one folder: started when missing, found when alive, ended by pid."""
 
 import json
 import os
@@ -33,7 +33,7 @@ _DETACH = '"$@" </dev/null >>"$LOG" 2>&1 &'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualDeviceHandle:
-    """A phone that listens."""
+    """A virtual phone that listens."""
 
     serial: str
     #: host:port, for `adb connect`.
@@ -52,10 +52,10 @@ def start_devices(
     tick_s: float = TICK_S,
     storage_mib: int | None = None,
 ) -> list[VirtualDeviceHandle]:
-    """Have `count` phones listen, those of an earlier life included; blocks until they do.
+    """Start `count` virtual phones, or find those that run already; block until all listen.
 
-    They live on when the caller ends, until `stop_devices`. With `storage_mib` each that is started has that
-    much storage of its own, which nobody else sees.
+    They outlive the caller, until `stop_devices`. With `storage_mib` each started one has that much storage
+    of its own, in a private mount.
 
     Raises:
         HostError: one does not come up, its log is named; or this machine gives no storage of their own.
@@ -84,7 +84,7 @@ def _check_storage(storage_mib: int, folder: Path) -> int:
 
 
 def stop_devices(folder: Path) -> None:
-    """End all phones of the folder; blocks until they are gone. Detached runs on them live on."""
+    """End all virtual phones of the folder; block until they are gone. Detached runs on them continue."""
     for record in sorted(folder.glob(f"*/{RECORD}")):
         device = find_device(record.parent)
         if device is not None:
@@ -92,7 +92,7 @@ def stop_devices(folder: Path) -> None:
 
 
 def find_device(state: Path) -> VirtualDeviceHandle | None:
-    """The live phone of a folder; None when its record is missing, or left by one that was killed."""
+    """Return the live virtual phone of a folder; None without a record, or after a kill."""
     try:
         record = json.loads((state / RECORD).read_text())
         pid, ticks, port, serial = (record[name] for name in ("pid", "ticks", "port", "serial"))
@@ -131,7 +131,7 @@ def _await_device(state: Path, deadline: float) -> VirtualDeviceHandle:
 
 
 def _suffix(folder: Path) -> str:
-    """Four hexadecimal digits that set this folder's phones apart from all others."""
+    """Return four hexadecimal digits that distinguish this folder's phones from all others."""
     path = folder / _SUFFIX
     if not path.exists():
         path.write_text(secrets.token_hex(2))

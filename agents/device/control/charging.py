@@ -1,4 +1,4 @@
-"""Stopping and resuming the charging of a phone whose shell can become root."""
+"""Pausing and resuming the charging of a device whose shell has root."""
 
 from shlex import quote
 
@@ -17,9 +17,9 @@ _SYS = "S=${BENCHFARM_SYS:-/sys}; "
 
 
 async def pause_charging(device: AdbDevice, work_root: str, window: ChargeWindow) -> str | None:
-    """Stop the charging, and read back that it is; gives the file that did it, None where none does.
+    """Pause the charging and verify it; return the sysfs file that did it, None where none does.
 
-    How to go on is written down on the phone first, for whoever comes next.
+    The value that resumes it is recorded on the device first, for any later process.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -41,7 +41,7 @@ async def pause_charging(device: AdbDevice, work_root: str, window: ChargeWindow
 
 
 async def resume_charging(device: AdbDevice, work_root: str) -> bool:
-    """Have a phone charge again that `pause_charging` stopped, in this life or another; whether it does.
+    """Resume the charging that `pause_charging` paused, in this process or another; return whether it did.
 
     Raises:
         DeviceError: the phone went away, or was too slow.

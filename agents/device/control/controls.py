@@ -1,4 +1,4 @@
-"""Sets a phone's clocks and cores for a run, which needs root; whatever ends the run puts them back."""
+"""Clock and core controls of a device for a run, which need root; any end of the run restores them."""
 
 from functools import cache
 from pathlib import Path
@@ -20,10 +20,10 @@ _NO_ROOT = 20
 async def set_controls(
     device: AdbDevice, work_root: str, fence: int, controls: Controls
 ) -> tuple[ControlState, ...]:
-    """Set what needs root, and say how the phone is then.
+    """Set the controls that need root; return the state of the device afterwards.
 
-    What there was before is written down on the phone first: whoever cleans up run `fence` puts it back, and
-    so does the run's supervisor when the run ends.
+    The previous values are recorded on the device first: the clean-up of run `fence` restores them, and so
+    does the run's supervisor when the run ends.
 
     Raises:
         ControlImpossible: the phone has no root, or nothing of that kind that could be set.
@@ -50,7 +50,7 @@ async def set_controls(
 
 
 async def restore_controls(device: AdbDevice, work_root: str) -> None:
-    """Put back what `set_controls` found; nothing where nothing is set.
+    """Restore the values that `set_controls` replaced; does nothing where nothing is set.
 
     Raises:
         DeviceError: the phone went away, was too slow, or has lost its root.

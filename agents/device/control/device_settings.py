@@ -1,4 +1,4 @@
-"""Looking at the settings of a phone on a shelf, and changing them where somebody agreed."""
+"""Checking and changing the Android settings of a device."""
 
 from collections.abc import Iterable, Sequence
 from shlex import quote
@@ -24,7 +24,7 @@ _SWITCH_BY_NAME = {setting.name: setting.switch for setting in DEVICE_SETTINGS i
 
 
 async def check_settings(device: AdbDevice, *, on_network: bool) -> tuple[SettingResult, ...]:
-    """Look, and change nothing.
+    """Check the settings; change nothing.
 
     Raises:
         DeviceError: the phone went away, was too slow, or has no settings.
@@ -33,7 +33,7 @@ async def check_settings(device: AdbDevice, *, on_network: bool) -> tuple[Settin
 
 
 async def apply_settings(device: AdbDevice, *, on_network: bool) -> tuple[SettingResult, ...]:
-    """Look, change what differs, and look again. Raises as `check_settings`."""
+    """Check, change what differs, and check again. Raises as `check_settings`."""
     found = await check_settings(device, on_network=on_network)
     wanted = settings_to_change(found)
     if not wanted:
@@ -45,7 +45,7 @@ async def apply_settings(device: AdbDevice, *, on_network: bool) -> tuple[Settin
 async def restore_settings(
     device: AdbDevice, to_restore: Sequence[SettingRestore]
 ) -> tuple[SettingResult, ...]:
-    """Put settings back to what they were, and look. Raises as `check_settings`."""
+    """Restore settings to their previous values, and check. Raises as `check_settings`."""
     before = await _values(device)
     await _write(device, [(each.name, each.value) for each in to_restore])
     return results_of_restore(before, to_restore, await _values(device))
@@ -65,7 +65,7 @@ async def _values(device: AdbDevice) -> dict[str, str]:
 
 
 async def _write(device: AdbDevice, values: Iterable[tuple[str, str | None]]) -> None:
-    """What a phone does not take shows when it is read back."""
+    """Write settings; a value that the device rejects shows when it is read back."""
     commands = "; ".join(f"{_command(name, value)} >/dev/null 2>&1" for name, value in values)
     await device.shell(commands, deadline_s=_DEADLINE_S)
 

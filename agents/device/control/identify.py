@@ -1,4 +1,4 @@
-"""Showing on a phone what it is called, so that a person in front of a shelf finds it."""
+"""Showing a device's label on its screen, so that an operator finds it in a rack."""
 
 import asyncio
 from shlex import quote
@@ -17,9 +17,10 @@ _SHOWN, _BLINKED = "shown", "blinked"
 
 
 async def identify(device: AdbDevice, label: str, *, show_s: float = SHOW_S) -> str:
-    """Wake the screen and show the label for a while, or blink where the phone posts no notifications.
+    """Wake the screen and show the label for a while, or blink where notifications cannot be posted.
 
-    The notification stays in the phone's shade; the shade is closed again. Returns what was done, in words.
+    The notification stays in the device's shade; the shade is closed again. Returns a description of what was
+    done.
 
     Raises:
         DeviceError: the phone went away, was too slow, or could do neither.

@@ -1,4 +1,4 @@
-"""Room on a phone: where it or the cache's budget is short, files go that the next run does not need."""
+"""Eviction from a device's cache: files that the next run does not need are removed when space is short."""
 
 import re
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _ROW = re.compile(r"(\d{1,12}) (\d{1,18}) ([0-9a-f]{64})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedFile:
-    """One file of the phone's cache."""
+    """One file of the device's cache."""
 
     #: Its time of change, which says in which order files were used.
     modified_s: int
@@ -42,7 +42,7 @@ async def evict_files(
     min_free_bytes: int,
     cache_limit_bytes: int,
 ) -> None:
-    """Remove what a plan does not need until its files fit within both bounds, or nothing is left.
+    """Remove files that a plan does not need, until its files fit within both limits or none is left.
 
     Args:
         device: the phone; nothing of ours runs on it.
@@ -73,7 +73,7 @@ async def evict_files(
 
 
 def cached_files(text: str) -> list[CachedFile]:
-    """What `stat` printed of a cache."""
+    """Parse the output of `stat` on a cache."""
     found = (_ROW.fullmatch(line) for line in lines(text))
     return [
         CachedFile(modified_s=int(match[1]), size_bytes=int(match[2]), digest=Digest(match[3]))
@@ -85,7 +85,7 @@ def cached_files(text: str) -> list[CachedFile]:
 def select_evictions(
     cached: Sequence[CachedFile], needed: Sequence[PlanFile], *, short_bytes: int
 ) -> list[CachedFile]:
-    """What is to go, least recently used first; never the supervisor, which is needed to clean up.
+    """Return the files to remove, least recently used first; never the supervisor, which cleans up.
 
     Args:
         cached: all that is there.

@@ -1,4 +1,4 @@
-"""The phone's cache: files named by their digests, which are computed there."""
+"""The device's cache: files named by their digests, which are computed on the device."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from farm.phone.adb.digests import digest_by_path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheResult:
-    """Where a plan's files are on the phone, and what had to travel there."""
+    """The paths of a plan's files on the device, and the bytes that were pushed."""
 
     path_by_name: dict[str, str]
     #: Bytes sent, repeats included; 0 when all was there.
@@ -28,9 +28,9 @@ class CacheResult:
 async def ensure_cached(
     device: AdbDevice, work_root: str, files: Sequence[PlanFile], local_path: LocalPath, *, fence: int = 0
 ) -> CacheResult:
-    """See that every file is in the phone's cache with the right digest, computed on the phone just now.
+    """Ensure that every file is in the device's cache with the right digest, computed on the device now.
 
-    Call it for one phone at a time: what an earlier call left behind half-pushed is removed.
+    Call it once at a time per device: partial pushes of an earlier call are removed.
 
     Args:
         device: the phone.
@@ -61,7 +61,7 @@ async def ensure_cached(
 async def _verify_cached(
     device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int
 ) -> dict[Digest, str]:
-    """The files that are there and right, and how they are, in one call; left-overs of broken pushes go."""
+    """Return the files that are present and valid, with their state; remove partial pushes. One call."""
     names = " ".join(sorted({file.digest for file in files}))
     programs = " ".join(sorted({file.digest for file in files if file.executable}))
     folder, incoming = quote(cache_folder(work_root)), quote(incoming_folder(work_root))

@@ -1,4 +1,4 @@
-"""Files on their way to a phone: pushed where nobody uses them, named once the phone has their digests."""
+"""Verified pushes: files go to an unused folder, and get their name once the device has their digests."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
@@ -30,7 +30,7 @@ LocalPath = Callable[[Digest], Awaitable[Path]]
 
 
 class LocalCopyCorrupted(HostError):
-    """A file on this host does not have the digest it is kept under."""
+    """A file on this host does not have the digest in its name."""
 
     code = "host.copy_damaged"
     default_hint = "check the disk that holds the agent's data folder"
@@ -39,9 +39,9 @@ class LocalCopyCorrupted(HostError):
 async def push_verified(
     device: AdbDevice, work_root: str, files: Sequence[PlanFile], local_path: LocalPath, fence: int
 ) -> int:
-    """Put files into the phone's cache, each under its name only once the phone computed its digest.
+    """Push files into the device's cache, each named only once the device has computed its digest.
 
-    The folder for what comes in has to be there, and nobody else may be using it. Gives the bytes sent.
+    The incoming folder has to exist, and nobody else may be using it. Returns the bytes sent.
 
     Raises:
         DeviceUnfit, PushFailed, PushCorrupted, LocalCopyCorrupted, DeviceError: as `ensure_cached` does.
@@ -63,7 +63,7 @@ async def push_verified(
 
 
 def check_size(serial: str, file: PlanFile, features: Collection[str]) -> None:
-    """Refuse a file that the phone could not tell the size of.
+    """Reject a file whose size the device could not report.
 
     Raises:
         DeviceUnfit: its adbd knows no sizes of 64 bits.
@@ -76,7 +76,7 @@ def check_size(serial: str, file: PlanFile, features: Collection[str]) -> None:
 
 
 def _batches(files: Sequence[PlanFile]) -> Iterator[list[PlanFile]]:
-    """Files that are verified together; a large one is in a batch of its own, or ends one."""
+    """Yield the files that are verified together; a large one ends its batch."""
     batch: list[PlanFile] = []
     for file in files:
         batch.append(file)
@@ -99,7 +99,7 @@ async def _push(device: AdbDevice, work_root: str, file: PlanFile, source: Path)
 
 
 async def _commit_files(device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int) -> set[str]:
-    """The pushed files that are right, which gives them their names; wrong ones are removed."""
+    """Name the pushed files whose digest is right, and return these; remove the others."""
     names = " ".join(file.digest for file in files)
     programs = " ".join(file.digest for file in files if file.executable)
     set_modes = f"chmod 644 {_ALL_OF_THEM}" + (f"; chmod 755 {programs}" if programs else "")
@@ -122,7 +122,7 @@ async def _commit_files(device: AdbDevice, work_root: str, files: Sequence[PlanF
 async def _corruption_error(
     device: AdbDevice, file: PlanFile, source: Path
 ) -> PushCorrupted | LocalCopyCorrupted:
-    """Who is to blame for a file that never arrived as it was sent."""
+    """Return the error of a file that never arrived intact: the local copy's or the device's."""
     if await run_in_io_pool(_local_digest, source) != file.digest:
         return LocalCopyCorrupted(f"{source} is not {file.digest}")
     return PushCorrupted(f"{device.serial} has other bytes than {file.digest} after {MAX_PUSHES} pushes")

@@ -1,4 +1,4 @@
-"""What a finished run left, brought back in one shell call with what it did to the phone."""
+"""Collection of a finished run's results and of the device's condition, in one shell call."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _READ_BYTES_PER_S = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedRun:
-    """What a finished run left, output up to the limit."""
+    """The results of a finished run, output up to the limit."""
 
     exit: ExitRecord
     stdout: bytes
@@ -46,7 +46,7 @@ class CollectedRun:
 def collect_command(
     work_root: str, fence: int, *, with_condition: bool = True, with_controls: bool = False
 ) -> str:
-    """What the phone's shell is to run when a run has ended; `collect_run` reads what it says."""
+    """Return the command that prints the results of a finished run, for `collect_run`."""
     asked = {
         "exit": 'while read -r line; do echo "$line"; done <exit',
         "sizes": 'echo "$1 $3"',
@@ -71,7 +71,7 @@ async def collect_run(
     now: datetime,
     said: ShellResult | None = None,
 ) -> CollectedRun:
-    """Read what a finished run left; `limit_bytes` for each of stdout and stderr.
+    """Return the results of a finished run; `limit_bytes` for each of stdout and stderr.
 
     Args:
         device: the phone.

@@ -1,4 +1,4 @@
-"""Binds a run to cores before its program begins, so that all of its threads are bound."""
+"""CPU affinity of a run, set before its program begins so that all of its threads inherit it."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +17,7 @@ AFFINITY_FAILED = 125
 def select_cores(
     serial: str, controls: Controls, clusters: Sequence[Cluster], condition: Condition
 ) -> tuple[int, ...]:
-    """The cores that a run is to be bound to; empty for any.
+    """Return the cores to bind a run to; empty for any.
 
     Raises:
         ControlImpossible: the phone has no such cores, or does not say which they are.
@@ -30,15 +30,15 @@ def select_cores(
 
 
 def cores_of_controls(states: Iterable[ControlState]) -> tuple[int, ...]:
-    """The cores that a run's controls name."""
+    """Return the cores that a run's controls name."""
     asked = next((state.asked for state in states if state.name == CORES), "")
     return core_list(asked) or ()
 
 
 def affinity_script(cores: Sequence[int]) -> list[str]:
-    """What a run's shell is to do before it becomes the program; it ends with UNBOUND where that fails.
+    """Return the shell lines that set the affinity; they exit with AFFINITY_FAILED where that fails.
 
-    Toybox, busybox and Debian have the same words for it. What counts is what the kernel says afterwards.
+    Toybox, busybox and Debian accept the same syntax. The result is read back from the kernel.
     """
     if not cores:
         return []
@@ -52,12 +52,12 @@ def affinity_script(cores: Sequence[int]) -> list[str]:
 
 
 def requested_affinity(cores: Sequence[int]) -> ControlState:
-    """What is to be bound, before it is."""
+    """Return the control state of the requested cores."""
     return ControlState(name=CORES, asked=core_text(cores))
 
 
 def actual_affinity(state: ControlState, said: str, online: Sequence[int]) -> ControlState:
-    """The same once the run is over.
+    """Return the control state after the run.
 
     Args:
         state: as `requested_affinity` made it.

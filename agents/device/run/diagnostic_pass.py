@@ -1,4 +1,4 @@
-"""Parts of a run on a phone: commands after it, whose output and log excerpt are brought back."""
+"""Parts of a run on a device: commands after it, whose output and log excerpt are collected."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _COLLECT_DEADLINE_S = 45.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedPart:
-    """What a part of a run left."""
+    """The results of a part of a run."""
 
     exit: ExitRecord
     stdout: str
@@ -46,10 +46,10 @@ async def start_part(
     properties: Mapping[str, str],
     timeout_s: float,
 ) -> None:
-    """Start a further command of a run, in the run's folder; one that was started before is left as it is.
+    """Start a further command of a run, in the run's folder; one that was started before is left running.
 
-    System properties are set by the part itself, and what they were is on the phone before that, from where
-    the supervisor puts it back: when the part ends, or when the run is cleaned up.
+    System properties are set by the part itself. Their previous values are recorded on the device first, from
+    where the supervisor restores them when the part ends or the run is cleaned up.
 
     Raises:
         SessionFenced: the phone has seen a higher fence, or has cleaned this one up.
@@ -69,7 +69,7 @@ async def start_part(
 
 
 async def wait_part(device: AdbDevice, work_root: str, fence: int, part: str, *, timeout_s: float) -> None:
-    """Wait until it has ended.
+    """Wait until the part has ended.
 
     Raises:
         DeviceError: it did not end in time, is gone without a record, or the phone went away.
@@ -84,7 +84,7 @@ async def wait_part(device: AdbDevice, work_root: str, fence: int, part: str, *,
 async def collect_part(
     device: AdbDevice, work_root: str, fence: int, part: str, *, log_filters: Sequence[str]
 ) -> CollectedPart:
-    """What it left, and what the phone's log said from its start on, each up to the limit.
+    """Return the part's output, and the device's log from its start on, each up to the limit.
 
     Raises:
         DeviceError: there is no whole exit record, or the phone went away, or was too slow.
@@ -105,7 +105,7 @@ async def collect_part(
 
 
 def part_folder(work_root: str, fence: int, part: str) -> str:
-    """Below the run's own, so that what removes that removes this."""
+    """Return the part's folder, below the run's own, so that it is removed with it."""
     return f"{run_folder(work_root, fence)}/{part}"
 
 
@@ -117,7 +117,7 @@ def part_script(
     env: Mapping[str, str],
     properties: Mapping[str, str],
 ) -> str:
-    """What the supervisor runs: properties noted and set, the time noted, then the command."""
+    """Return the script of a part: record and set properties, record the time, run the command."""
     record = quote(f"{work_folder(work_root)}/properties")
     since = quote(f"{part_folder(work_root, fence, part)}/since")
     noted = "; ".join(f'echo {quote(name)}="$(getprop {quote(name)})"' for name in properties)
@@ -132,7 +132,7 @@ def part_script(
 
 
 def collect_part_command(folder: str, log_filters: Sequence[str]) -> str:
-    """What the phone's shell is to run when a part has ended."""
+    """Return the command that prints the results of an ended part."""
     filters = " ".join(quote(each) for each in log_filters)
     # By time, since emptying the log would take it from others; logcat ends at once with -d.
     log = f'logcat -d -v threadtime -T "$since" {filters} | head -c {EXCERPT_BYTES}'
@@ -147,7 +147,7 @@ def collect_part_command(folder: str, log_filters: Sequence[str]) -> str:
 
 
 def _section(said: ShellResult, name: str) -> str:
-    """As it was printed, blank lines too; the last one is ours."""
+    """Return a section exactly as printed, blank lines too, without our own last line."""
     _, mark, rest = said.stdout.partition(section_head(name).encode())
     text, _, _ = rest.partition(b"\n@@benchfarm@@ ") if mark else (b"", b"", b"")
     return text.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Around a run: wait until the phone is fit for measuring, keep it awake, let it sleep again."""
+"""Gates and screen state around a run: wait until the device is fit, keep it awake, restore it."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _STAY_ON = "global stay_on_while_plugged_in"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateWait:
-    """How the wait for the gates ended."""
+    """The result of waiting for the gates."""
 
     #: The last look, which the run is started on.
     condition: Condition
@@ -35,7 +35,7 @@ WaitCallback = Callable[[str | None], None]
 
 
 def ignore_wait(_waiting_for: str | None) -> None:
-    """For whom nobody waits."""
+    """Ignore what a run waits for."""
 
 
 async def wait_for_gates(
@@ -48,9 +48,9 @@ async def wait_for_gates(
     tell: WaitCallback = ignore_wait,
     controls: Controls | None = None,
 ) -> GateWait:
-    """Look at the phone every `interval_s` until its gates are open, or `gates.wait_s` are over.
+    """Read the condition every `interval_s` until the gates are open, or `gates.wait_s` have passed.
 
-    With `controls`, what they want of the phone must be so, too.
+    With `controls`, the device must match them, too.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -77,10 +77,10 @@ _READ_SCREEN = (
 
 
 async def keep_device_awake(device: AdbDevice, work_root: str, controls: Controls) -> ScreenState:
-    """Have the phone stay awake while plugged in, and its screen be as it is wanted, where the phone can.
+    """Keep the device awake while plugged in, and set its screen, where the device can.
 
-    What there was before is written down on the phone first, once, so that whoever cleans up puts it back:
-    we, a later life of ours, or another host. What cannot be written down is not changed.
+    The previous state is recorded on the device first, once, so that any clean-up restores it: ours, that of
+    a later process, or another host's. A state that cannot be recorded is not changed.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -102,7 +102,7 @@ async def keep_device_awake(device: AdbDevice, work_root: str, controls: Control
 
 
 async def restore_screen_state(device: AdbDevice, work_root: str) -> None:
-    """Put back what `keep_device_awake` found; nothing when it was not called, or this has been done.
+    """Restore the state that `keep_device_awake` replaced; does nothing when there is no record.
 
     Raises:
         DeviceError: the phone went away, or was too slow.

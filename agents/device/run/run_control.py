@@ -1,4 +1,4 @@
-"""Runs on a phone: started detached, waited for in silence, cleaned up."""
+"""Control of runs on a device: started detached, waited for silently, cleaned up."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ _PROBE_INTERVAL_S = 5.0
 
 
 class RunStatus(StrEnum):
-    """What has become of a run."""
+    """The status of a run on its device."""
 
     RUNNING = "running"
     #: There is an exit record.
@@ -46,7 +46,7 @@ class RunStatus(StrEnum):
 
 
 class RunLost(DeviceError):
-    """A run left neither a process nor an exit record."""
+    """The run left neither a process nor an exit record."""
 
     code = "device.run_gone"
     default_hint = "something on the phone killed its supervisor: `adb logcat -b crash,events` may say what"
@@ -76,11 +76,11 @@ async def start_run(
     cores: Sequence[int] = (),
     checked: bool = False,
 ) -> None:
-    """Start a command, detached; a run that was started before is left as it is.
+    """Start a command, detached; a run that was started before is left running.
 
-    Its current folder is the run's own, in which those of its cached files that have a path are linked. It is
-    killed, with all it started, when `timeout_s` are over, and bound to `cores`, if any. `checked` says that
-    the supervisor was found right on this phone just now.
+    Its current folder is the run's own, with links to its cached files that have a path. It is killed, with
+    all its children, after `timeout_s`, and bound to `cores`, if any. `checked` says that the supervisor was
+    just verified on this device.
 
     Raises:
         SessionFenced: the phone has seen a higher fence, or has cleaned this one up.
@@ -103,10 +103,10 @@ async def start_run(
 
 
 def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str], cores: Sequence[int] = ()) -> str:
-    """What the supervisor runs: the command, in place of the shell that reads this.
+    """Return the script that the supervisor runs: the command, in place of the shell that reads it.
 
-    A connection that breaks while this is sent may leave a part of it on the phone. A shell reads a list in
-    braces to its end before it begins with it, so that a part of a command never runs.
+    A connection that breaks during the transfer may leave a part of the script on the device. A shell reads a
+    list in braces to its end before it runs it, so that a part of a command never runs.
     """
     exports = [f"export {name}={quote(value)}" for name, value in env.items()]
     command = " ".join(quote(word) for word in argv)
@@ -117,9 +117,9 @@ def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str], cores: 
 async def wait_run(
     device: AdbDevice, work_root: str, fence: int, *, deadline_s: float, grace_s: float = 90.0, then: str = ""
 ) -> RunWait:
-    """Wait for the exit record on one silent stream; nothing else talks to the phone meanwhile.
+    """Wait for the exit record on one silent stream; nothing else talks to the device meanwhile.
 
-    A phone that goes away is tried again until it was away for `grace_s`; its run goes on without us.
+    A device that goes away is retried until it was away for `grace_s`; its run continues without us.
 
     Args:
         device: the phone.
@@ -157,14 +157,14 @@ async def wait_run(
 
 @dataclass(slots=True, kw_only=True)
 class _Absence:
-    """How long a phone was away while a run was waited for."""
+    """The time a device was away while a run was waited for."""
 
     since_s: float | None = None
     #: In all, up to when it is asked again.
     total_s: float = 0.0
 
     def lasts_s(self, asked_s: float, failed_s: float) -> float:
-        """It was asked and did not answer: how long the present absence is."""
+        """Record a failed call; return the length of the current absence."""
         was_there = self.since_s is None or failed_s - asked_s > _PROBE_INTERVAL_S
         if self.since_s is None or was_there:
             self.since_s = failed_s
@@ -173,7 +173,7 @@ class _Absence:
 
 
 async def run_status(device: AdbDevice, work_root: str, fence: int) -> RunStatus:
-    """What has become of a run, for an agent that was away itself.
+    """Return the status of a run, for an agent that was away itself.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -188,7 +188,7 @@ async def clean_run(
 ) -> ShellResult:
     """End everything that runs up to `fence` ever started, and remove their folders.
 
-    Returns only when the phone has looked again and found nothing; none of these runs can start any more.
+    Returns only when the device has checked again and found nothing; none of these runs can start any more.
 
     Args:
         device: the phone.

@@ -1,4 +1,4 @@
-"""What a phone is like now, in one shell call."""
+"""The condition of a device, read in one shell call."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -46,7 +46,7 @@ _BUSIEST_NAMED = 3
 
 
 async def read_condition(device: AdbDevice, work_root: str, now: datetime) -> Condition:
-    """Look at the phone once. `now` is what the condition is dated with.
+    """Read the condition once; `now` is its time stamp.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -56,7 +56,7 @@ async def read_condition(device: AdbDevice, work_root: str, now: datetime) -> Co
 
 
 async def read_boot_id(device: AdbDevice) -> str | None:
-    """Which boot this is; None when the phone does not say.
+    """Return the boot id; None when the device does not report it.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -66,7 +66,7 @@ async def read_boot_id(device: AdbDevice) -> str | None:
 
 
 def condition_commands(work_root: str) -> dict[str, str]:
-    """What to ask a phone, by section."""
+    """Return the commands that read the condition, by section."""
     return {
         "thermal": "dumpsys thermalservice",
         "battery": "dumpsys battery",
@@ -83,7 +83,7 @@ def condition_commands(work_root: str) -> dict[str, str]:
 
 
 def condition(said: Mapping[str, str], now: datetime) -> Condition:
-    """What a phone's answers to `condition_commands` mean; `now` is what the condition is dated with."""
+    """Parse the output of `condition_commands`; `now` is the time stamp of the condition."""
     heat, power = thermal(said.get("thermal", "")), battery_status(said.get("battery", ""))
     cpu, busiest = clocks(said.get("clocks", "")), cpu_load(said.get("busiest", "")).users
     return Condition(

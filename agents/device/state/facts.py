@@ -1,4 +1,4 @@
-"""What a phone is: read once, in one shell call, and whether it has what every run needs."""
+"""The facts of a device, read once in one shell call, and the requirements of every run."""
 
 from collections.abc import Mapping
 
@@ -69,7 +69,7 @@ FACTS_COMMAND = section_command(
 
 
 async def read_facts(device: AdbDevice) -> DeviceFacts:
-    """Ask a phone what it is. What it does not say is None; a device side that is not Android says little.
+    """Read the facts of a device. An unknown one is None; a device side that is not Android reports few.
 
     Raises:
         DeviceUnfit: it can run nothing: too old an Android, a tool missing, nowhere to write.
@@ -85,7 +85,7 @@ async def read_facts(device: AdbDevice) -> DeviceFacts:
 
 
 def find_unsupported_reason(said: Mapping[str, str]) -> str | None:
-    """Why the phone can run nothing, by its answers to FACTS_COMMAND; None when it can."""
+    """Return why the device can run nothing, by the output of FACTS_COMMAND; None when it can."""
     level = facts.api_level(properties(said["getprop"]))
     missing = [word for word in said["missing"].split() if word != "checked"]
     if level is not None and level < MIN_API_LEVEL:

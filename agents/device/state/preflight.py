@@ -1,4 +1,4 @@
-"""One look at a phone before a run: what it is like, and what its cache holds, in one shell call."""
+"""The preflight of a run: the device's condition and cached files, read in one shell call."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ STATE_FORMAT = "%i %s %a %y %z %n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preflight:
-    """A phone at one moment."""
+    """The state of a device at one moment."""
 
     condition: Condition
     #: How each file of the cache is; as long as that is the same, nobody has touched the file.
@@ -31,7 +31,7 @@ class Preflight:
 
 
 async def read_preflight(device: AdbDevice, work_root: str, now: datetime) -> Preflight:
-    """Look once. `now` is what the condition is dated with.
+    """Read the preflight once; `now` is the time stamp of the condition.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -46,16 +46,16 @@ async def read_preflight(device: AdbDevice, work_root: str, now: datetime) -> Pr
 
 
 def cached_command(work_root: str) -> str:
-    """What the phone's shell is to run to say how its cached files are; `state_by_digest` reads it."""
+    """Return the command that prints the state of cached files, for `state_by_digest`."""
     return f"cd {quote(cache_folder(work_root))} && stat -c '{STATE_FORMAT}' *"
 
 
 def state_by_digest(text: str) -> dict[Digest, str]:
-    """How files are, by what `stat` printed of a cache; other names are dropped."""
+    """Parse the state of files from the output of `stat` on a cache; other names are dropped."""
     rows = (_ROW.fullmatch(line) for line in lines(text))
     return {Digest(row[2]): row[1] for row in rows if row}
 
 
 def is_executable(state: str) -> bool:
-    """Whether its owner may run a file that is so."""
+    """Return whether a file's state lets its owner run it."""
     return int(state.split(" ")[2], 8) & 0o100 != 0

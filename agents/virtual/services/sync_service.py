@@ -21,7 +21,7 @@ _BATCH_BYTES = MAX_DATA_BYTES - CHUNK_BYTES
 
 
 def sync_service(faults: FaultState) -> Service:
-    """Who serves `sync:`."""
+    """Return the `sync:` service."""
 
     async def serve(stream: ServiceStream) -> None:
         await SyncSession(stream, faults).serve()
@@ -30,7 +30,7 @@ def sync_service(faults: FaultState) -> Service:
 
 
 class SyncSession:
-    """One host's transfers, one after the other."""
+    """The file transfers of one host, one after the other."""
 
     def __init__(self, stream: ServiceStream, faults: FaultState) -> None:
         self._stream = stream
@@ -38,7 +38,7 @@ class SyncSession:
         self._faults = faults
 
     async def serve(self) -> None:
-        """Answer requests until QUIT; one that we never offered ends the stream."""
+        """Answer requests until QUIT; an unknown request ends the stream."""
         while True:
             name, length = await self._read_record()
             if name == b"QUIT":
@@ -156,7 +156,7 @@ def _new_file(target: Path, mode: int) -> BinaryIO:
 
 
 def _apply_push_fault(target: Path, faults: FaultState) -> None:
-    """What flash does to a file whose push is called whole."""
+    """Damage a pushed file as faulty flash does."""
     size_bytes = target.stat().st_size
     if faults.take("power_cut_pushes"):
         target.write_bytes(bytes(size_bytes))

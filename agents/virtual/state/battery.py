@@ -1,4 +1,4 @@
-"""The battery of a virtual phone: it has one while a fault gives it a level, and charges and drains."""
+"""The battery of a virtual phone: present while a fault gives it a level; it charges and drains."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ _ROOTED = "rooted"
 
 
 class SimulatedBattery:
-    """Its level now. Figures of the phone alone: there is nothing to charge."""
+    """The simulated level. It is simulated only: there is no battery to charge."""
 
     def __init__(self, state: Path) -> None:
         self._suspend = state / SYS_FOLDER / _SUSPEND
@@ -24,7 +24,7 @@ class SimulatedBattery:
         self._at_s = 0.0
 
     def with_battery(self, faults: Faults, now_s: float) -> Faults:
-        """Faults as the phone is to show them: with the level it has by now, and whether it charges."""
+        """Return the faults with the battery's current level, and whether it charges."""
         self._set_rooted(faults.rooted)
         if faults.battery_level_pct is None:
             self._told_pct = None

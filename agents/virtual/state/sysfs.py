@@ -1,7 +1,7 @@
 """The part of sysfs that a virtual phone has for itself: `sys` in its folder.
 
-What it says of cores is what this machine says. Its clocks are figures of the phone alone: what is written
-there is kept and read back, and changes nothing of the CPU that everything runs on.
+Its cores are those of this machine. Its clocks are simulated: written values are kept and read back, and
+change nothing of the real CPU.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _LISTS = ("online", "possible", "present")
 
 
 def create_sysfs(state: Path) -> None:
-    """Say which cores the machine has; what was shown before stays."""
+    """Write the machine's cores; existing files are kept."""
     cpu = state / SYS_FOLDER / _CPU
     for name in _LISTS:
         if not (cpu / name).exists():
@@ -26,7 +26,7 @@ def create_sysfs(state: Path) -> None:
 
 
 def set_clusters(state: Path, clusters: Sequence[Cluster], governor: str = "schedutil") -> None:
-    """Have the phone show these cores, each on and with its cluster's clocks, at their own limits.
+    """Show these cores, each online and with its cluster's clocks, at their own limits.
 
     Frequencies must be known.
     """
@@ -43,7 +43,7 @@ def set_clusters(state: Path, clusters: Sequence[Cluster], governor: str = "sche
 
 
 def set_clock_limit(state: Path, policy: str, max_hz: int) -> None:
-    """Have a policy be limited from now on, as heat does on a phone."""
+    """Limit a policy's clock from now on, as heat does on a device."""
     _write(state / SYS_FOLDER / _CPU / "cpufreq" / policy / "scaling_max_freq", str(max_hz // 1000))
 
 

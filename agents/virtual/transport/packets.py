@@ -13,7 +13,7 @@ MAX_DATA_BYTES = 1024 * 1024
 
 
 class PacketCommand(IntEnum):
-    """What a packet is: four letters, little end first."""
+    """The command of a packet: four letters, little-endian."""
 
     CNXN = int.from_bytes(b"CNXN", "little")
     AUTH = int.from_bytes(b"AUTH", "little")
@@ -24,7 +24,7 @@ class PacketCommand(IntEnum):
 
 
 class AuthType(IntEnum):
-    """What an AUTH packet brings: its first argument. A host that has run out of keys sends a public one."""
+    """The first argument of an AUTH packet. A host without further keys sends a public one."""
 
     TOKEN = 1
     SIGNATURE = 2
@@ -32,12 +32,12 @@ class AuthType(IntEnum):
 
 
 class InvalidPacket(Exception):
-    """What arrived is not a packet."""
+    """The received data is not a packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """One packet; `command` is a number, as a peer may send what we do not know."""
+    """One packet; `command` is a number, as a peer may send an unknown one."""
 
     command: int
     arg0: int
