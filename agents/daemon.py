@@ -60,7 +60,7 @@ from farm.logconfig import configure_logging
 log = structlog.get_logger(__name__)
 
 ReadyCallback = Callable[[], None]
-#: After a life of ours whose folder was lost, the farm frees its name within this time.
+#: How long the farm may take to free this host's name after its folder was lost.
 NAME_FREE_S = 60.0
 
 _EXIT_BY_BLAME = {Blame.USER: 2, Blame.VARIANT: 3, Blame.DEVICE: 4, Blame.HOST: 5, Blame.FARM: 6}
@@ -109,7 +109,7 @@ async def run_agent(
             except AuthError:
                 if config.join_token_value() is None:
                     raise
-                # The farm was made anew, say, and its operator gave us a token for it.
+                # The farm may have been created again, and its operator has given us a token for it.
                 await _run_tasks(host, await _enroll_with_retry(host))
 
 
@@ -130,6 +130,27 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run_until_signalled(config: AgentConfig) -> None:
     """Run one agent in this process until SIGINT or SIGTERM; raises as `run_agent` does."""
     asyncio.run(_until_signalled(config))
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; every flag is also a setting."""
+    parser = argparse.ArgumentParser(
+        prog="farm-agent",
+        description="Look after the phones of this machine for a farm. Settings come from FARM_AGENT_*.",
+        epilog="Exit codes: 0 stopped, 2 your input or credential, 5 this host, 6 the farm.",
+    )
+    parser.add_argument("--farm-url", metavar="URL", help="where the farm listens")
+    parser.add_argument("--host", metavar="NAME", help="what the farm calls this machine")
+    parser.add_argument("--data-dir", metavar="FOLDER", help="the agent's own folder")
+    parser.add_argument("--join-token-file", metavar="FILE", help="needed once, to enroll")
+    parser.add_argument("--adb-connect", metavar="HOST:PORT,...", help="phones on TCP, kept connected")
+    parser.add_argument("--no-adb-usb", dest="adb_usb", action="store_false", default=None, help="TCP only")
+    parser.add_argument(
+        "--adb-server", metavar="HOST:PORT", help="an adb server to use instead of an own one"
+    )
+    parser.add_argument("--adb-key", metavar="FILE", help="a private key that phones already know")
+    parser.add_argument("--version", action="version", version=f"farm-agent {__version__}")
+    return parser
 
 
 @asynccontextmanager
@@ -313,24 +334,3 @@ def _exit_with_error(code: int, message: str, hint: str) -> NoReturn:
 
 if __name__ == "__main__":
     main()
-
-
-def argument_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line; every flag is also a setting."""
-    parser = argparse.ArgumentParser(
-        prog="farm-agent",
-        description="Look after the phones of this machine for a farm. Settings come from FARM_AGENT_*.",
-        epilog="Exit codes: 0 stopped, 2 your input or credential, 5 this host, 6 the farm.",
-    )
-    parser.add_argument("--farm-url", metavar="URL", help="where the farm listens")
-    parser.add_argument("--host", metavar="NAME", help="what the farm calls this machine")
-    parser.add_argument("--data-dir", metavar="FOLDER", help="the agent's own folder")
-    parser.add_argument("--join-token-file", metavar="FILE", help="needed once, to enroll")
-    parser.add_argument("--adb-connect", metavar="HOST:PORT,...", help="phones on TCP, kept connected")
-    parser.add_argument("--no-adb-usb", dest="adb_usb", action="store_false", default=None, help="TCP only")
-    parser.add_argument(
-        "--adb-server", metavar="HOST:PORT", help="an adb server to use instead of an own one"
-    )
-    parser.add_argument("--adb-key", metavar="FILE", help="a private key that phones already know")
-    parser.add_argument("--version", action="version", version=f"farm-agent {__version__}")
-    return parser

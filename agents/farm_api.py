@@ -31,7 +31,7 @@ CALL_DEADLINE_S = 30.0
 #: A report holds up to 8 MiB of output.
 REPORT_DEADLINE_S = 120.0
 _ROOT = "/api/v1"
-#: Next to the 5xx: what says nothing final about the request.
+#: Transient statuses besides 5xx.
 _TRANSIENT_STATUSES = frozenset({202, 408, 416, 425, 429})
 
 
@@ -39,7 +39,7 @@ _TRANSIENT_STATUSES = frozenset({202, 408, 416, 425, 429})
 class BlobBody:
     """The body of an artifact download."""
 
-    #: Where they begin.
+    #: The offset of the first byte.
     offset_bytes: int
     chunks: AsyncIterator[bytes]
 
@@ -107,10 +107,10 @@ class FarmApi:
                     await response.aread()
                     refusal = _response_error(response)
                     if response.status_code >= 500:
-                        # Said by a farm, or a proxy before it, that starts anew: what is here stays good.
+                        # From a farm or proxy that is restarting: the partial download stays valid.
                         raise FarmUnreachable(refusal.message) from refusal
                     raise refusal
-                # As they come: what is gathered first is lost when the line breaks.
+                # Not gathered into larger chunks: those would be lost when the connection breaks.
                 chunks = response.aiter_bytes()
                 yield BlobBody(offset_bytes=offset_bytes if is_rest else 0, chunks=chunks)
 
@@ -135,9 +135,9 @@ def farm_client(farm_url: str) -> httpx.AsyncClient:
     """Create an HTTP client for one farm. The caller closes it."""
     return httpx.AsyncClient(
         base_url=farm_url,
-        # Single reads and writes; whole calls have deadlines of their own.
+        # For single reads and writes; calls have deadlines of their own.
         timeout=httpx.Timeout(60.0, connect=5.0, pool=None),
-        # A proxy of the environment cannot reach this machine's own loopback.
+        # A proxy from the environment cannot reach this machine's loopback.
         trust_env=not is_loopback(httpx.URL(farm_url).host),
     )
 

@@ -17,7 +17,7 @@ from agents.adb.client import AdbClient
 from agents.adb.smartsocket import LOOPBACK
 from farm.core.errors import AdbServerDown, DeviceOffline, DeviceTimeout
 
-#: The server waits 10 s for a phone that accepts and says nothing.
+#: The server waits 10 s for a device that accepts and stays silent.
 CONNECT_DEADLINE_S = 15.0
 LIST_DEADLINE_S = 5.0
 THREADS = 4
@@ -31,9 +31,9 @@ class ListingRow:
     """One row of `adb devices -l`."""
 
     serial: str
-    #: adb's word; `farm.phone.adb.state.presence` says what it means.
+    #: adb's state; see `farm.phone.adb.state.presence`.
     state: str
-    #: What adb read off the phone's greeting: product, model, device, transport_id, usb.
+    #: Fields of the device's banner: product, model, device, transport_id, usb.
     tags: dict[str, str]
 
 
@@ -49,7 +49,7 @@ async def connect(
         AdbServerDown: it does not answer.
     """
     answer = await _ask(host, port, deadline_s, lambda client: client.connect(address, timeout=deadline_s))
-    # The protocol has OKAY for every end of a connect, and only the text says which.
+    # The protocol answers every connect with OKAY; only the text tells the result.
     if not answer.startswith(_ATTACHED):
         raise DeviceOffline(f"adb cannot connect to {address}: {answer.strip()}")
 

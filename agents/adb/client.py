@@ -21,9 +21,9 @@ from farm.core.errors import (
 from farm.phone.adb.listing import AdbDeviceRow, adb_device_rows, state_by_serial
 
 OUTPUT_LIMIT_BYTES = 4 * 1024 * 1024
-#: The server answers from memory; it is wedged when it does not within this time.
+#: The server answers from memory; one that takes longer is wedged.
 SERVER_DEADLINE_S = 5.0
-#: How much longer than its deadline a call may take to find out whom to blame; a sound server needs 1 ms.
+#: Extra time of a failed call to determine the blame; a healthy server needs 1 ms.
 BLAME_DEADLINE_S = 1.0
 
 
@@ -200,7 +200,7 @@ class AdbDevice:
     async def reboot(self, deadline_s: float) -> None:
         """Restart the device into Android, from recovery too; return once it has accepted the command."""
         async with self._call("reboot", deadline_s), self._service("reboot:") as socket:
-            # It hangs up as it goes down; who hangs up before may take the order along.
+            # The device hangs up as it goes down; hanging up first might cancel the command.
             with suppress(EOFError, OSError, TimeoutError):
                 async with asyncio.timeout(deadline_s / 2):
                     await socket.read_exactly(1)
@@ -210,7 +210,7 @@ class AdbDevice:
             async with self._client.connection() as socket:
                 await self._reach(socket, f"host-serial:{self.serial}:features")
                 words = (await socket.read_block()).decode(errors="replace").split(",")
-            # A phone still greeting has none yet: that must not be remembered.
+            # A device that is still connecting has none yet: that must not be cached.
             self._features = frozenset(words) - {""} or None
         return self._features or frozenset()
 

@@ -10,7 +10,7 @@ from farm.core.errors import AdbServerDown
 
 log = structlog.get_logger(__name__)
 
-#: What the adb that adbutils ships speaks ("1.0.41"). An adb of another version, run on a server, ends it.
+#: The protocol of the adb bundled with adbutils ("1.0.41"). An adb of another version kills the server.
 PROTOCOL_VERSION = 41
 
 

@@ -24,7 +24,7 @@ from farm.core.errors import AdbServerDown
 
 log = structlog.get_logger(__name__)
 
-#: With USB on, the server looks for phones for about 3 s before it answers.
+#: With USB on, the server searches for devices for about 3 s before it answers.
 START_DEADLINE_S = 20.0
 STOP_DEADLINE_S = 5.0
 POLL_S = 0.01
@@ -125,7 +125,7 @@ class AdbServer:
         if process is not None:
             await _terminate(process)
             record = find_record(self._folder)
-            # While we waited for its end, `start` may have written down another.
+            # While we waited for its end, `start` may have recorded another.
             if record is not None and record.pid == process.pid:
                 (self._folder / _RECORD).unlink(missing_ok=True)
 
@@ -140,7 +140,7 @@ class AdbServer:
             async with asyncio.timeout(START_DEADLINE_S):
                 while self.alive():
                     if await _is_responding(client):
-                        # Something else may have taken the port and answer in our server's stead.
+                        # Another process may have taken the port and answer instead of our server.
                         return self.alive()
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
@@ -170,8 +170,8 @@ class AdbServer:
             draft.write_text(json.dumps({"pid": record.pid, "port": record.port}))
             draft.replace(path)
         except OSError as error:
-            # A full disk must not keep what ran on phones from being brought back. It costs that an agent
-            # after us does not find this server, should we be killed.
+            # A full disk must not keep results of runs from being collected. The price: after a kill of
+            # this agent the next one does not find the server.
             log.warning("adb_server_not_recorded", reason=str(error))
             draft.unlink(missing_ok=True)
 
@@ -215,7 +215,7 @@ def server_environment(
     kept = {name: value for name, value in outer.items() if not name.startswith(_ADB_VARIABLE_PREFIXES)}
     settings = {"ADB_MDNS": "0", "ADB_EMU": "0", "ADB_REJECT_KILL_SERVER": "1", "TMPDIR": str(folder / "tmp")}
     if not usb:
-        # Its key is made below HOME: phones without authorization need none of the operator's.
+        # Its key is created below HOME: devices without authorization do not need the operator's.
         settings |= {"ADB_USB": "0", "HOME": str(key_home(folder))}
     if keys := vendor_keys or outer.get("ADB_VENDOR_KEYS"):
         settings["ADB_VENDOR_KEYS"] = keys
@@ -248,8 +248,8 @@ async def _is_responding(client: AdbClient) -> bool:
 async def _terminate(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         process.terminate()
-        # One that was stopped hears of nothing before it goes on.
-        # Not by the process object, which would look for its end, and take that from asyncio's own watcher.
+        # A stopped process (SIGSTOP) handles no signal before SIGCONT.
+        # Not by the process object, which would reap the process instead of asyncio's child watcher.
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGCONT)
     try:

@@ -9,7 +9,7 @@ from agents.host.config import AgentConfig
 from farm.core.base.address import host_and_port, is_loopback
 from farm.core.errors import InvalidInput
 
-#: Both are started, stopped and asked for their address in the same way.
+#: Both have the same methods to start and stop, and the same address properties.
 SelectedServer = AdbServer | ExternalServer
 
 
@@ -22,7 +22,7 @@ def select_server(config: AgentConfig) -> SelectedServer:
     if config.adb_server is not None:
         return ExternalServer(*host_and_port(config.adb_server))
     if config.adb_key is not None and not os.access(config.adb_key, os.R_OK):
-        # adb would pass it over without a word, and every phone would ask its owner.
+        # adb would ignore it silently, and every device would ask its owner for approval.
         raise InvalidInput(f"the key {config.adb_key} cannot be read", hint="set or unset FARM_AGENT_ADB_KEY")
     keys = str(config.adb_key) if config.adb_key else None
     return AdbServer(config.data_dir / "adb", usb=config.adb_usb, vendor_keys=keys)

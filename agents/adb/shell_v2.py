@@ -29,7 +29,7 @@ class ShellResult:
     exit_code: int
     stdout: bytes
     stderr: bytes
-    #: Bytes of stdout and stderr together that were over the limit.
+    #: Bytes of stdout and stderr together beyond the limit.
     dropped_bytes: int = 0
 
 

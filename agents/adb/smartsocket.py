@@ -1,4 +1,4 @@
-"""One connection to an adb server, speaking its smart-socket protocol (AOSP: docs/dev/services.md)."""
+"""A connection to an adb server with its smart-socket protocol (AOSP: docs/dev/services.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -69,7 +69,7 @@ class SmartSocket:
 
 @asynccontextmanager
 async def smart_socket(port: int, host: str = LOOPBACK) -> AsyncIterator[SmartSocket]:
-    """Connect to the server; closed on leaving, by cancellation too."""
+    """Connect to the server; closed on exit, by cancellation too."""
     reader, writer = await asyncio.open_connection(host, port, limit=READ_BUFFER_BYTES)
     socket = SmartSocket(reader, writer)
     try:

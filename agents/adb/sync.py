@@ -81,7 +81,7 @@ async def send(socket: SmartSocket, source: BinaryIO, remote: str, mode: int) ->
     try:
         sent = await _send_content(socket, source, remote, mode)
     except ConnectionError:
-        # A phone that refuses may close before all is sent; its reason waits to be read.
+        # A device that refuses may close before all is sent; its reason can still be read.
         await _read_status(socket)
         raise
     await _read_status(socket)

@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 #: For one artifact, whatever its size; a slower link needs a bigger host cache, not a longer wait.
 FETCH_DEADLINE_S = 900.0
-#: Between two uses, where the clock stands still or was put back.
+#: Between two uses, where the clock stands still or was set back.
 _TICK_S = 0.001
 
 
@@ -117,7 +117,7 @@ class ArtifactCache:
             async with asyncio.timeout(FETCH_DEADLINE_S):
                 found = await self._receive(part, digest)
         except (NotFound, ArtifactMissing, Forbidden) as error:
-            # The farm named it, so that it is missing is nobody's mistake but the farm's.
+            # The farm's own plan names it: a missing artifact is the farm's fault.
             raise FarmFault(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
         except FarmUnreachable:
             keep = part.stat().st_size > 0
@@ -162,7 +162,7 @@ class ArtifactCache:
         for file in cached:
             if freed_bytes >= excess_bytes:
                 break
-            # Nobody is being given this one now, and nobody will be while it goes.
+            # The lock keeps `fetch` from returning this file while it is removed.
             lock = self._lock_by_digest[file.digest]
             if not lock.locked() and file.digest not in self._needed():
                 async with lock:

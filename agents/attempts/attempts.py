@@ -23,7 +23,7 @@ from farm.wire.agents.protocol import Assignment, AttemptOrder, Report
 
 log = structlog.get_logger(__name__)
 
-#: As the wire has it.
+#: The limit of the wire.
 _REASON_LIMIT = 500
 _UNSTARTED = (AttemptState.CLAIMED, AttemptState.PREPARING)
 _STOPPABLE = (*_UNSTARTED, AttemptState.MEASURING)
@@ -120,7 +120,7 @@ class AttemptController:
             return
         log.warning("attempt_cut_short", attempt_id=attempt_id, code=error.code, reason=error.message)
         began = attempt.record.phase is AttemptState.MEASURING
-        # At once: from here on nothing else ends it, and the farm hears of nothing that is over.
+        # Before any await: from here on nothing else ends it, and it is no longer reported as active.
         attempt.record = replace(
             attempt.record,
             phase=AttemptState.REPORTING if began else AttemptState.RETURNED,
@@ -191,7 +191,7 @@ class AttemptController:
                 await self._return(attempt, outcome.reason)
                 log.info("attempt_returned", reason=outcome.reason)
             else:
-                # From here on an order to stop comes too late: what ran is reported.
+                # From here on an order to stop is too late: the run is reported.
                 attempt.record = replace(attempt.record, phase=AttemptState.REPORTING)
                 await self._spool_evidence(attempt, outcome)
                 self._deliver(attempt)
@@ -201,7 +201,7 @@ class AttemptController:
     async def _advance(self, attempt: ActiveAttempt, phase: AttemptPhase, draft: Evidence) -> None:
         record = replace(attempt.record, phase=phase, draft=draft)
         await self._disk.call(self._journal.write, record)
-        # Only now: what the farm is told of an attempt, the next life knows too.
+        # After the write: a phase that the farm hears of is on disk.
         attempt.record = record
         if phase is AttemptState.MEASURING:
             self._active.changed.set()
@@ -209,7 +209,7 @@ class AttemptController:
     def _record_waiting(self, attempt: ActiveAttempt, waiting_for: str | None) -> None:
         was_waiting = attempt.waiting_for is not None
         attempt.waiting_for = None if waiting_for is None else waiting_for[:_REASON_LIMIT]
-        # How warm it is from one look to the next is no news: that goes with the next call.
+        # Changing temperatures are no news: they go with the next call.
         if was_waiting != (waiting_for is not None):
             self._active.changed.set()
 
@@ -239,7 +239,7 @@ class AttemptController:
         try:
             await self._disk.call(self._journal.write, attempt.record)
         except HostDiskFull as error:
-            # What the journal has instead, an earlier phase or nothing, means as much: nothing ran.
+            # The journal's earlier phase, or no record, means the same: nothing ran.
             log.warning("give_back_not_journaled", reason=error.message, hint=error.hint)
 
     async def _abandon(self, attempt: ActiveAttempt, running: asyncio.Task[None] | None) -> None:
@@ -265,7 +265,7 @@ class AttemptController:
         attempt_id = attempt.record.attempt_id
         await self._disk.call(self._journal.remove, attempt_id)
         self._active.attempt_by_id.pop(attempt_id, None)
-        # Only now: the farm hands the phone out again as soon as it hears that it is clean.
+        # Last: the farm assigns the device again as soon as it hears that it is clean.
         self._active.record_cleaned(attempt.record.device_id, attempt.record.fence)
         self._active.changed.set()
 

@@ -29,11 +29,11 @@ from farm.phone.settings.control_state import with_read_back
 
 log = structlog.get_logger(__name__)
 
-#: Past the plan's own time-out: the supervisor's patience with what does not die, and a slow phone.
+#: Beyond the plan's own time-out: the supervisor's time to kill it, and a slow device.
 WAIT_MARGIN_S = 60.0
-#: A phone that is away may come back within this time before its attempt is called lost (FAULTS 1 to 3).
+#: How long a device may be away before its attempt counts as lost (FAULTS 1 to 3).
 AWAY_S = 90.0
-#: For a phone whose services hang, to say what a run left.
+#: To collect a run from a device whose services hang.
 _PROBE_DEADLINE_S = 30.0
 
 
@@ -72,7 +72,7 @@ class RunCompletion:
         finished_at = self.clock.now()
 
         async def collect() -> CollectedRun:
-            # What came with the end is read once; should that not do, the phone is asked again.
+            # The output at the run's end is used once; if it is incomplete, the device is asked again.
             nonlocal said
             found, said = said, None
             return await collect_run(
@@ -125,7 +125,7 @@ class RunCompletion:
         except DeviceTimeout as error:
             if await run_status(adb, work_root, fence) is not RunStatus.FINISHED:
                 raise
-            # A phone that does not say how it is spoils no finished run.
+            # An unreadable condition does not invalidate a finished run.
             log.warning("condition_unread", code=error.code, reason=error.message)
         said = await adb.shell(
             collect_command(work_root, fence, with_condition=False, with_controls=True),

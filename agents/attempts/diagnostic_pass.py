@@ -16,7 +16,7 @@ from farm.core.runs.plan import DiagnosticPass, placeholder_values
 
 log = structlog.get_logger(__name__)
 
-#: Past a pass's own time-out: the supervisor's patience with what does not die.
+#: Beyond a pass's own time-out: the supervisor's time to kill it.
 _MARGIN_S = 15.0
 
 
@@ -54,7 +54,7 @@ async def run_passes(record: JournalRecord, device: OnlineDevice, evidence: Evid
         if found.trouble is not None:
             log.warning("pass_failed", name=each.name, code=found.trouble.code, reason=found.trouble.message)
             break
-    # The phone is not as it was right after the run.
+    # The state of the device has changed since the run.
     device.memory.forget_after_run()
     return replace(evidence, passes=tuple(done))
 

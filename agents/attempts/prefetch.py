@@ -23,7 +23,7 @@ class ArtifactPrefetcher:
         self._is_disturbing = is_disturbing
         self._tasks = tasks
         self._fetching: asyncio.Task[None] | None = None
-        #: Whether the farm's last answer named any: there is more to do for a phone of this host.
+        #: Whether the farm's last answer named any: there is more work for this host.
         self.is_more = False
 
     def prefetch(self, digests: Iterable[Digest]) -> None:
@@ -41,5 +41,5 @@ class ArtifactPrefetcher:
             try:
                 await self._artifacts.fetch(digest)
             except (FarmError, OSError) as error:
-                # Whoever needs it will ask again, and say what is wrong.
+                # The attempt that needs it fetches it again, and reports the error.
                 log.debug("prefetch_failed", digest=digest, reason=str(error))

@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 
 GATE_INTERVAL_S = 5.0
 _ALL_OF_THEM = '"$@"'
-#: A farm that is away may come back within this time before a job that needs its files is put off.
+#: How long to wait for an unreachable farm before a job that needs its files is deferred.
 FARM_AWAY_S = 60.0
 
 
@@ -57,12 +57,12 @@ class PreparedDevice:
 
     path_by_name: dict[str, str]
     pushed_bytes: int
-    #: The last look, which the run is started on.
+    #: The last condition before the run.
     condition: Condition
     waited_s: float
-    #: Why the run must be put off, for a person; empty when the phone is fit.
+    #: Why the run must be deferred, as text; empty when the device is fit.
     shut: tuple[str, ...]
-    #: What was set for this run, but the cores it is bound to.
+    #: The controls set for this run, except its CPU affinity.
     controls: tuple[ControlState, ...] = ()
 
 
@@ -79,7 +79,7 @@ class DevicePreparation:
         max_pushes: int | None = None,
     ) -> None:
         self._artifacts = artifacts
-        # Dies with the process, and so does all that waits for it.
+        # In memory only: its waiters end with the process, too.
         self._pushing = nullcontext() if max_pushes is None else asyncio.Semaphore(max_pushes)
         self._device_cache_limit_bytes = device_cache_limit_bytes
         self._clock = clock
@@ -103,7 +103,7 @@ class DevicePreparation:
             async with self._pushing:
                 pushed_bytes, is_fit = await self._ensure_files(device, plan, fence), False
         if _needs_waking(preflight.condition, plan.controls):
-            # Somebody has pressed its button since, or changed its settings, or the note had no room.
+            # Its button was pressed since, or its settings were changed, or the record did not fit on its disk.
             await self._keep_awake(device, plan.controls, again=True)
         if is_fit:
             return await self._apply_controls(

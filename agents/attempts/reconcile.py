@@ -22,9 +22,9 @@ class AttemptDecision:
     """The attempts to start, to stop and to forget."""
 
     start: tuple[Assignment, ...] = ()
-    #: The farm no longer wants these: stop them and clean up.
+    #: No longer wanted by the farm: stop them and clean up.
     stop: tuple[AttemptId, ...] = ()
-    #: The farm took note that these were given back.
+    #: Returned, and the farm has recorded it.
     forget: tuple[AttemptId, ...] = ()
 
 

@@ -44,13 +44,13 @@ log = structlog.get_logger(__name__)
 Value = TypeVar("Value")
 PhaseCallback = Callable[[AttemptPhase, Evidence], Awaitable[None]]
 
-#: What keeps a run from being started that would do as well later.
+#: Errors before the start of a run that defer it.
 UNBLAMED_ERRORS = (FarmFault, AdbServerDown, HostDiskFull)
-#: As long as the gates' last look is worth anything.
+#: How long the last condition before a run stays valid.
 START_AWAY_S = 20.0
-#: How long a phone's screen stays on for a next run.
+#: How long a device's screen stays on for a next run.
 STANDBY_S = 10.0
-#: So often in a row something of a run must live on before anybody is called: a phone may be busy writing.
+#: Failed clean-ups in a row before an operator is needed: a device may be busy writing.
 MAX_CLEANUP_TRIES = 3
 
 
@@ -172,7 +172,7 @@ class AttemptRunner:
             if is_free():
                 await self._preparation.restore_screen(device)
         except FarmError as error:
-            # The next look at the phone finds out what is wrong, and whoever cleans up lets it sleep.
+            # The next probe of the device finds the cause, and its clean-up restores the screen.
             log.debug("stand_by_failed", device_id=device_id, code=error.code, reason=error.message)
 
     async def _run(
@@ -250,7 +250,7 @@ class AttemptRunner:
         await self._start(record, device, env)
 
     async def _start(self, record: JournalRecord, device: OnlineDevice, env: Mapping[str, str]) -> None:
-        # Starting is idempotent: what an answer that was lost had started is left as it is.
+        # Starting is idempotent: a run whose start was not acknowledged is left running.
         async def start() -> None:
             argv, plan, work_root = record.draft.argv, record.plan, device.facts.work_root
             checked = supervisor_file().digest in device.memory.verified_by_digest
@@ -267,7 +267,7 @@ class AttemptRunner:
                     checked=checked,
                 )
             except FarmError:
-                # By the time this is tried again the phone may have been away.
+                # The device may have been away before the retry.
                 device.memory.forget()
                 raise
 
@@ -279,7 +279,7 @@ class AttemptRunner:
 
     def _failed_evidence(self, draft: Evidence, error: FarmError) -> Evidence:
         if draft.exit is not None:
-            # The run itself had ended well: only a pass is lost.
+            # The run itself has ended: only a pass is lost.
             return draft
         trouble = RunError(
             code=error.code,

@@ -15,9 +15,9 @@ class ActiveAttempt:
 
     record: JournalRecord
     task: asyncio.Task[None] | None = None
-    #: What keeps its run from beginning, in words.
+    #: What its run waits for, as text.
     waiting_for: str | None = None
-    #: The farm does not want it any more.
+    #: The farm no longer wants it.
     stopping: bool = False
     cleaned: bool = False
     acknowledged: bool = False
@@ -33,19 +33,19 @@ class ActiveAttempts:
     """All active attempts by id. Changed by the event loop's thread only."""
 
     attempt_by_id: dict[AttemptId, ActiveAttempt] = field(default_factory=dict)
-    #: The highest fence that this process had in hand, or that the phone knows.
+    #: The highest fence that this process had, or that the device knows.
     fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
-    #: Everything of runs up to this fence is gone from the phone.
+    #: The device holds nothing of runs up to this fence.
     cleaned_fence_by_device: dict[DeviceId, int] = field(default_factory=dict)
-    #: Why phones that were tried again and again are not clean, in words.
+    #: Why devices could not be cleaned repeatedly, as text.
     unclean_by_device: dict[DeviceId, str] = field(default_factory=dict)
-    #: The farm wants these cleaned up to there: their runs may have been another host's.
+    #: The fence up to which the farm wants a device cleaned; its runs may have been another host's.
     fence_to_clean_by_device: dict[DeviceId, int] = field(default_factory=dict)
-    #: What is so of the charging of phones whose batteries are looked after, in words.
+    #: The state of controlled charging, as text.
     charging_by_device: dict[DeviceId, str] = field(default_factory=dict)
-    #: Phones on which an operator's errand is being done.
+    #: Devices with a running device action.
     on_device_action: set[DeviceId] = field(default_factory=set)
-    #: Set when the farm should hear of something at once.
+    #: Set when the farm should be called at once.
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, record: JournalRecord) -> ActiveAttempt:

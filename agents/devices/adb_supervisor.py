@@ -20,9 +20,9 @@ from farm.core.errors import AdbServerDown, FarmError
 log = structlog.get_logger(__name__)
 
 PING_S = 5.0
-#: Pings without an answer in a row, after which the server counts as wedged.
+#: Unanswered pings in a row after which the server counts as wedged.
 MAX_MISSED_PINGS = 3
-#: A server that was started again more often than this within that time is not to be relied on.
+#: More restarts than this within the window mark the server as unreliable.
 MAX_RESTARTS = 5
 RESTART_WINDOW_S = 600.0
 _CRASH_LOOP = (
@@ -66,7 +66,7 @@ class AdbSupervisor:
             except AdbServerDown as error:
                 log.warning("adb_server_down", reason=error.message)
             except TimeoutError:
-                # `ping` has said why.
+                # `ping` has logged the reason.
                 pass
             self._monitor.record_server_down()
             await asyncio.sleep(backoff.next_s())
@@ -123,7 +123,7 @@ class AdbSupervisor:
                 say = log.debug if error.message == told else log.warning
                 say("phone_not_connected", address=address, code=error.code, reason=error.message)
                 told = error.message
-            # Also after a success: the listing follows within milliseconds, or the row was dropped again.
+            # After a success, too: the listing follows within milliseconds, or the row was dropped again.
             await _wait_within(relisted, backoff.next_s())
 
     async def _is_listed(self, address: str) -> bool:

@@ -10,7 +10,7 @@ from agents.outbox.spool import Spool
 
 log = structlog.get_logger(__name__)
 
-#: Between looks at the disk.
+#: Between checks of the disk.
 DISK_S = 10.0
 
 

@@ -23,21 +23,21 @@ class TransportObservation:
     Invariant: an ONLINE observation has facts and a boot id.
     """
 
-    #: What adb calls it.
+    #: Its name in adb.
     serial: str
     presence: Presence
     detail: str | None = None
-    #: Last known; kept while it is away, so that its phone keeps its identity.
+    #: The last known facts; kept while it is away, so that its device keeps its identity.
     facts: DeviceFacts | None = None
     boot_id: str | None = None
-    #: What `agents.device.state.identity_marker` found there.
+    #: The mark from `agents.device.state.identity_marker`.
     mark: str | None = None
     condition: Condition | None = None
-    #: What is being done to have it back.
+    #: Its recovery, if any.
     recovery: Recovery | None = None
-    #: Who it is by where it is plugged in, whatever it says itself.
+    #: Its name by port or address, which overrides its serial number.
     name: str | None = None
-    #: The transports of all phones that say they are this one, where there are several.
+    #: The transports of all devices that claim this identity, where there are several.
     claimants: tuple[str, ...] = ()
 
     @property

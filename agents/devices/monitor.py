@@ -22,7 +22,7 @@ from farm.phone.adb.state import presence
 
 log = structlog.get_logger(__name__)
 
-#: Between looks at a phone that has nothing to do.
+#: Between readings of an idle device's condition.
 CONDITION_INTERVAL_S = 60.0
 _REACHABLE = "device"
 _SERVER_DOWN = "adb server down"
@@ -43,11 +43,11 @@ class TransportTask:
     """One row of adb's listing, with the task that probes it."""
 
     observation: TransportObservation
-    #: adb's word for its state, and how often that changed: a blip must not be missed.
+    #: adb's state of it, and how often that changed: a short change must not be missed.
     state: str = ""
     changes: int = 0
     activity: asyncio.Event = field(default_factory=asyncio.Event)
-    #: As long as it is online without a break: a phone that was away may come back another.
+    #: Set while it is online without a break: another device may come back in its place.
     device: OnlineDevice | None = None
 
 
@@ -90,7 +90,7 @@ class DeviceMonitor:
 
     def observations(self) -> dict[DeviceId, TransportObservation]:
         """Return every device that adb lists, with the transport to use."""
-        # Where our server lists such a phone too, and cannot use it, the other says more of why.
+        # Where our server lists such a device too, and cannot use it, the other explains why.
         found = select_transports([*self._claimed_elsewhere, *self.transports()])
         for identity, reason in self._active.unclean_by_device.items():
             if identity in found and found[identity].presence is Presence.ONLINE:
@@ -156,7 +156,7 @@ class DeviceMonitor:
         for serial, state in state_by_serial.items():
             self._apply_state(self._transport(serial), state)
         for serial in self._transport_by_serial.keys() - state_by_serial.keys():
-            # Its task stays for the next time: a phone that comes and goes is the same transport.
+            # Its task stays: a device that comes and goes is the same transport.
             self._apply_state(self._transport_by_serial[serial], "")
 
     def record_claimed(self, serials: Iterable[str], detail: str) -> None:
@@ -219,7 +219,7 @@ class DeviceMonitor:
             if transport.changes == changes:
                 self._apply_observation(transport, observation)
                 await self._await_next_probe(transport, backoff)
-            # However often it comes and goes, and whatever it says, it is asked once in a second at most.
+            # However often it comes and goes, it is probed at most once in a second.
             await asyncio.sleep(1.0)
 
     async def _await_next_probe(self, transport: TransportTask, backoff: Backoff) -> None:

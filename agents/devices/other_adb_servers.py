@@ -12,7 +12,7 @@ from farm.core.errors import AdbServerDown
 
 log = structlog.get_logger(__name__)
 
-#: Where adb's server listens unless it is told otherwise.
+#: The default port of adb's server.
 DEFAULT_ADB_PORT = 5037
 CHECK_INTERVAL_S = 60.0
 _REACHABLE = "device"

@@ -60,7 +60,7 @@ class DeviceReadiness:
             detail = "Android is not up yet" if found is Presence.BOOTING else "its shell does not answer"
             return replace(observation, presence=found, detail=detail)
         if observation.facts is not None and device_id(observation) in self._active.measuring():
-            # It was away for a moment; whatever else there is to ask disturbs the run.
+            # It was away for a moment; any other call would disturb the run.
             return replace(observation, presence=Presence.ONLINE, detail=None)
         known = await self._read_state(device, observation)
         await self._clean(device, known)
@@ -74,7 +74,7 @@ class DeviceReadiness:
                 return replace(observation, condition=condition)
         facts = await read_facts(device)
         condition = await read_condition(device, facts.work_root, self._clock.now())
-        # Only on TCP can there be two transports of a kind that are one phone.
+        # Only on TCP can two transports of a kind lead to one device.
         mark = await read_identity_marker(device, facts.work_root) if observation.is_tcp else None
         return replace(observation, facts=facts, condition=condition, boot_id=condition.boot_id, mark=mark)
 
@@ -89,14 +89,14 @@ class DeviceReadiness:
             self._active.fence_to_clean_by_device.get(identity, 0),
         )
         self._active.record_fence(identity, known)
-        # The phone never heard of an attempt that ended before its run began.
+        # The device does not know an attempt that ended before its run began.
         fence = max(known, wanted)
         is_at_work = fence > wanted and await run_status(device, work_root, fence) is RunStatus.RUNNING
         if is_at_work:
-            # On TCP another host may be, with its settings. Where nobody is, the farm asks for the run's end.
+            # It may be another host's run, on TCP, with its settings. If it is nobody's, the farm requests its end.
             fence -= 1
         else:
-            # Of an attempt that ended before its run began, too, whoever's that was.
+            # Also those of an attempt that ended before its run began, on any host.
             await restore_controls(device, work_root)
         if fence > 0:
             await clean_run(device, work_root, fence)

@@ -16,7 +16,7 @@ from farm.wire.agents.protocol import MAX_CONTROLLERS, FullController
 log = structlog.get_logger(__name__)
 
 USB_DEVICES = Path("/sys/bus/usb/devices")
-#: How the kernel's folder of a bus's root hub is called below that of its controller.
+#: The name of a root hub's folder below its controller's.
 _ROOT_HUB = "usb{}"
 
 
@@ -86,7 +86,7 @@ async def _monitor(kernel_log: KernelLog, room: UsbCapacity, clock: Clock, devic
         try:
             text = await asyncio.to_thread(kernel_log.read)
         except OSError as error:
-            # What a file says that comes later is news.
+            # A file that appears later contains new messages.
             was_read = isinstance(error, FileNotFoundError)
             if str(error) != told:
                 log.warning("kernel_log_not_read", source=kernel_log.name, reason=str(error))

@@ -21,9 +21,9 @@ class AdbVersionProbe:
     """The result of `adb version`."""
 
     binary: Path
-    #: The first line it prints; None when it does not run.
+    #: The first line of its output; None when it does not run.
     version: str | None
-    #: Why it does not.
+    #: Why it does not run.
     error: str = ""
 
 
@@ -41,10 +41,10 @@ class ServerProbe:
     """An adb server, or what listens in its place."""
 
     address: str
-    #: None when nothing, or something else, answers there.
+    #: None when no adb server answers there.
     version: int | None = None
     state_by_serial: Mapping[str, str]
-    #: None for one on another machine, or of another user.
+    #: None for a server on another machine, or of another user.
     process: ProcessInfo | None = None
 
 

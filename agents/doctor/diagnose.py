@@ -37,10 +37,10 @@ async def diagnose_agent(config: AgentConfig, *, has_farm: bool = True) -> list[
 
 def _keys(config: AgentConfig) -> list[Diagnostic]:
     if config.adb_server is not None:
-        # Its keys are those of whoever started it.
+        # The keys are those of the server's owner.
         return []
     shared = None if config.adb_key is None else adb.probe_key(config.adb_key)
-    # A server without USB is for phones that ask for none, as virtual ones: it does not touch the operator's.
+    # A server without USB serves devices without authorization, and does not use the operator's key.
     home = Path.home() if config.adb_usb else key_home(config.data_dir / "adb")
     return adb.check_keys(adb.probe_key(home / ".android" / "adbkey"), shared)
 

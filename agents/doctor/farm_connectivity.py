@@ -11,9 +11,9 @@ from pydantic import SecretStr
 from agents.farm_api import farm_client
 from farm.core.operations.diagnostic import Diagnostic, ok, problem, warning
 
-#: HTTP dates are whole seconds, and the answer took a while.
+#: HTTP dates have a resolution of one second, and the request takes time.
 _SKEW_S = 5.0
-#: No artifact: the empty file's digest begins otherwise.
+#: A digest without an artifact: even the empty file's is another.
 _UNKNOWN_BLOB = "/api/v1/blobs/" + "0" * 64
 
 _HOW_TO_JOIN = "`farm token create` on the farm's machine, `farm agent join URL` here"
@@ -24,12 +24,12 @@ class FarmProbe:
     """The results of a health request and an authenticated request to the farm."""
 
     url: str
-    #: Why nothing answered; None when something did.
+    #: The connection error; None when a server answered.
     error: str | None = None
     status: int = 0
     #: The farm's clock minus ours.
     skew_s: float | None = None
-    #: Whether the credential is taken.
+    #: Whether the credential is accepted.
     is_known: bool = True
 
 

@@ -17,7 +17,7 @@ class ProcessInfo:
     command: str
 
 
-#: One that is there, of a user whose processes we may not look into.
+#: A process of a user whose processes we may not inspect.
 UNKNOWN_PROCESS = ProcessInfo(pid=0, command="")
 
 
@@ -58,5 +58,5 @@ def _processes_with_open(targets: set[str], proc: Path) -> Iterator[ProcessInfo]
                 words = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
                 yield ProcessInfo(pid=int(folder.name), command=words.decode(errors="replace").strip())
         except OSError:
-            # It ended, or is another user's.
+            # The process ended, or is another user's.
             continue

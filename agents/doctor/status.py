@@ -33,14 +33,14 @@ class AgentStatus:
     #: Where its adb server listens; None when none runs.
     adb_server: str | None
     attempts: tuple[AttemptStatus, ...]
-    #: Reports that the farm does not have yet.
+    #: Reports that are not delivered yet.
     waiting_reports: int
 
 
 def agent_status(config: AgentConfig) -> AgentStatus:
     """Read the status; neither farm, adb nor devices are called."""
     folder = config.data_dir
-    # Journal and Spool tidy their folders up, which is for the agent alone to do.
+    # Not by AttemptJournal and Spool: they clean their folders up, which only the agent may do.
     held = (_attempt_status(path) for path in (folder / "attempts").glob("*.json"))
     return AgentStatus(
         host=config.host,
@@ -63,7 +63,7 @@ def _attempt_status(path: Path) -> AttemptStatus | None:
             phase=str(fields["phase"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
-        # It ended while we looked, or was left half by a power cut.
+        # It ended meanwhile, or was truncated by a power cut.
         return None
 
 

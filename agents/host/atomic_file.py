@@ -28,7 +28,7 @@ def write_file_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         try:
             _write_synced(temporary, data, mode)
         except OSError:
-            # On a full disk a part of it would only take room.
+            # On a full disk a partial file would only take space.
             temporary.unlink(missing_ok=True)
             raise
         temporary.replace(path)

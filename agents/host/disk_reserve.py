@@ -27,7 +27,7 @@ class DiskReserve:
         """
         if self._is_whole():
             return
-        # Asked first: trying would take all there is from others before it fails.
+        # Checked first: a failing allocation would use up all space first.
         if not self.has_room():
             raise HostDiskFull(f"no room for {self._path}")
         try:
@@ -56,7 +56,7 @@ class DiskReserve:
         return f"the agent's disk has less than {size_text(self._size_bytes)} free" if is_short else None
 
     def has_room(self, beside_bytes: int = 0) -> bool:
-        """Whether what is free holds as much as the reserve, and these bytes. Nothing is taken or let go."""
+        """Return whether the free space exceeds the reserve plus these bytes; nothing is allocated."""
         return shutil.disk_usage(self._path.parent).free >= self._size_bytes + beside_bytes
 
     def _is_whole(self) -> bool:

@@ -13,7 +13,7 @@ from typing import TypeVar, TypeVarTuple
 Arguments = TypeVarTuple("Arguments")
 Value = TypeVar("Value")
 
-#: More only have a disk seek; phones of one host share its USB controllers, too.
+#: More threads only cause disk seeks; devices of one host share its USB controllers, too.
 THREADS = 8
 
 

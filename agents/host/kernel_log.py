@@ -12,22 +12,22 @@ from agents.host.config import AgentConfig
 from farm.core.base.address import host_and_port, is_loopback
 
 KMSG = Path("/dev/kmsg")
-#: Of a plain file or a journal, at the first look.
+#: Read from a plain file or a journal at first.
 _FIRST_BYTES, _FIRST_LINES = 256 * 1024, 2000
-#: One look reads no more; the rest is left to the next.
+#: The most that one read returns; the rest is left to the next.
 _LOOK_BYTES = 4 * 1024 * 1024
 _RECORD_BYTES = 8192
 _JOURNAL_S = 10.0
-#: Members of systemd-journal and adm may read it, others get an empty one.
+#: Members of systemd-journal and adm may read it; others get empty output.
 _JOURNALCTL = ("journalctl", "--dmesg", "--quiet", "--no-pager", "--output=short-monotonic")
 
 
 class KernelLog(Protocol):
     """A source of kernel log lines."""
 
-    #: For people.
+    #: For messages.
     name: str
-    #: Between looks: what is cheap may be looked at often.
+    #: The interval between reads: cheap sources are read often.
     every_s: float
 
     def read(self) -> str:
@@ -56,10 +56,10 @@ class KmsgLog:
             except BlockingIOError:
                 break
             except BrokenPipeError:
-                # What we had not read was overwritten; the next call gives what is left.
+                # Unread records were overwritten; the next call returns the remaining ones.
                 continue
             if not record:
-                # /dev/null, say, by which somebody says that nothing is to be read.
+                # Such as /dev/null, which disables reading.
                 break
             records.append(record)
             length += len(record)
@@ -87,12 +87,12 @@ class LogFile:
             if self._inode is None:
                 self._offset = max(0, found.st_size - _FIRST_BYTES)
             elif found.st_ino != self._inode or found.st_size < self._offset:
-                # It was rotated, or emptied.
+                # It was rotated or truncated.
                 self._offset = 0
             self._inode = found.st_ino
             file.seek(self._offset)
             text = file.read(_LOOK_BYTES)
-        # A look that is full and has no line's end in it, such as a hole, is passed over.
+        # A full read without a line end, such as a hole, is skipped.
         whole = text[: text.rfind(b"\n") + 1] or (text if len(text) == _LOOK_BYTES else b"")
         self._offset += len(whole)
         return whole.decode(errors="replace")
@@ -139,7 +139,7 @@ def wants_kernel_log(config: AgentConfig) -> bool:
 def _open_log(path: Path) -> KernelLog | None:
     try:
         mode = path.stat().st_mode
-        # To open a pipe that nobody writes to would take for ever.
+        # Opening a pipe without a writer would block for ever.
         return KmsgLog(path) if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) else LogFile(path)
     except FileNotFoundError:
         return LogFile(path)

@@ -30,7 +30,7 @@ def stat_fields(pid: int) -> list[str]:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return []
-    # The name in brackets may hold anything, brackets too.
+    # The name in brackets may contain anything, brackets too.
     return stat.rpartition(")")[2].split()
 
 

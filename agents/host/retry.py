@@ -11,7 +11,7 @@ from farm.core.errors import AdbServerDown, DeviceOffline, DeviceProtocol, FarmE
 
 Value = TypeVar("Value")
 
-#: What a phone says, or what is said for it, while it or adb's server is away.
+#: Errors while a device or adb's server is away.
 DEVICE_AWAY: tuple[type[FarmError], ...] = (DeviceOffline, DeviceProtocol, AdbServerDown)
 
 
@@ -36,7 +36,7 @@ class TransportRetry:
             away_s: after this a failure is final.
             away: failures of other kinds are final at once.
         """
-        # A phone is asked once in a second at most, whoever it is that has the patience.
+        # A device is called at most once in a second.
         backoff = Backoff(self._random, first_s=1.0, cap_s=5.0)
         give_up_s = self._clock.monotonic() + away_s
         while True:

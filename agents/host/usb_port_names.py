@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from farm.core.base.address import host_and_port
 from farm.phone.adb.listing import AdbDeviceRow, states
 
-#: adb takes a phone's port for its name, too: `adb -s usb:1-4.2`.
+#: adb accepts a device's USB port as its name: `adb -s usb:1-4.2`.
 USB_PREFIX = "usb:"
 _USB_PATH = re.compile(r"\d{1,4}-\d{1,4}(?:\.\d{1,4}){0,8}", re.ASCII)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from farm.core.errors import HostError
 
 _DEADLINE_S = 30.0
-#: What a command may name; all but `action` are of the phone.
+#: The placeholders of a command; all but `action` describe the device.
 PLACEHOLDERS = ("serial", "usb_path", "action")
 
 
@@ -35,7 +35,7 @@ class UsbPort:
     """The USB port of a device."""
 
     serial: str
-    #: `1-2.3`; None where adb does not tell.
+    #: `1-2.3`; None where adb does not report it.
     usb_path: str | None
 
 

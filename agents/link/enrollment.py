@@ -87,9 +87,9 @@ class EnrollmentResult:
 
     host_id: HostId
     farm_url: str
-    #: The farm and name this folder had before.
+    #: The previous farm and name of this folder.
     replaced: SavedSettings | None
-    #: Attempts of the former enrolment that will never be reported.
+    #: Attempts of the previous enrolment, which will never be reported.
     archived_attempts: int
 
 
@@ -108,7 +108,7 @@ async def join(config: AgentConfig, clock: Clock) -> EnrollmentResult:
         before = find_credential(config.data_dir)
         async with farm_client(config.farm_url) as http:
             api = FarmApi(http)
-            # Only to the farm that it is of: it shows that we are who had the name.
+            # Only to its own farm: it proves that we are the host with that name.
             if before is not None and replaced is not None and replaced.farm_url == config.farm_url:
                 api.use_credential(before.secret)
             credential = await _enroll_host(config, api)

@@ -13,9 +13,9 @@ from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.errors import HostError
 from farm.core.jobs.attempt import AttemptState
 
-#: For stopping runs and cleaning their phones: the supervisor's patience, and a slow phone.
+#: For stopping runs and cleaning up: the supervisor's time to kill them, and a slow device.
 STOP_S = 60.0
-#: Of a short lease at most this share goes into that.
+#: The largest share of a short lease reserved for that.
 _STOP_SHARE = 0.5
 TICK_S = 1.0
 _UNDER_WAY = (AttemptState.CLAIMED, AttemptState.PREPARING, AttemptState.MEASURING)
@@ -32,7 +32,7 @@ class LeaseEndedError(HostError):
 class Lease:
     """The validity of the farm's last answer, on the agent's monotonic clock."""
 
-    #: When the exchange went out that was answered: the farm counts from later.
+    #: When the answered exchange was sent: the farm counts from a later time.
     asked_at_s: float
     lost_after_s: float
 

@@ -26,14 +26,14 @@ from farm.wire.agents.protocol import Exchange, ExchangeAnswer, SessionAnswer, S
 
 log = structlog.get_logger(__name__)
 
-#: How long the farm may hold a call. It ends sooner from our side whenever something changed here.
+#: How long the farm may hold a call. Changes on this host end it sooner.
 WAIT_S = 5.0
-#: Between exchanges when the farm answered at once and there was nothing in it.
+#: Between exchanges when the farm answers at once without news.
 MIN_INTERVAL_S = 1.0
-#: A call that would be dropped this soon is not made: it costs the farm as much as one that is answered.
+#: A call that would be dropped within this time is not made: it costs the farm as much as an answered one.
 SOON_S = 0.2
-#: So many calls in a row may be dropped: phones that come and go faster than the farm answers, as thirty of
-#: them do on a loose hub, must not keep this host from hearing anything.
+#: Dropped calls in a row: devices that come and go faster than the farm answers, such as thirty on a loose
+#: hub, must not keep this host from getting an answer.
 MAX_DROPPED_CALLS = 4
 
 
@@ -113,7 +113,7 @@ class ExchangeLoop:
                     reason=error.message,
                     hint=error.hint,
                 )
-            # Two agents with one credential would fence each other as fast as they can.
+            # Two agents with one credential would fence each other without a pause.
             if self._clock.monotonic() - began_s > 60.0:
                 reopening.reset()
             await asyncio.sleep(reopening.next_s())
@@ -212,7 +212,7 @@ class ExchangeLoop:
                 self._reprobe(clean_up.device_id)
         self._record_permission(answer.may_recover, sent.at_s)
         self._prefetch(answer.prefetch)
-        # A farm that answers at once with nothing new must not be asked as fast as we can.
+        # A farm that answers at once without news must not be polled without a pause.
         await self._pause(MIN_INTERVAL_S - (now_s - sent.at_s) if decision == AttemptDecision() else 0.0)
 
     async def _pause(self, seconds: float) -> None:

@@ -12,9 +12,9 @@ from farm.wire.agents.protocol import SessionAnswer
 
 log = structlog.get_logger(__name__)
 
-#: In the data folder: which history of the farm's database this agent reported to last.
+#: In the data folder: the epoch of the farm's database that this agent reported to last.
 FILE = "database-epoch"
-#: The farm gives no new work before it heard of these; but no work at all would be worse.
+#: The farm assigns no new work before it has these reports; a limit keeps it from blocking all work.
 _REPLAY_TIMEOUT_S = 20.0
 
 
@@ -47,5 +47,5 @@ class ReportReplay:
         try:
             await self._disk.call(write_file_durably, self._path, epoch)
         except HostDiskFull as error:
-            # The next session will have them sent once more, which changes nothing.
+            # The next session sends them again, which changes nothing.
             log.warning("database_epoch_not_kept", reason=error.message)

@@ -24,8 +24,8 @@ from farm.wire.agents.protocol import Assignment
 
 log = structlog.get_logger(__name__)
 
-#: What an attempt in hand can be; how it ends is the farm's to say. `reporting` is never journaled: that its
-#: evidence is in the spool says as much.
+#: Phases of an active attempt; the farm decides its outcome. `reporting` is never journaled: evidence in the
+#: spool means the same.
 AttemptPhase = Literal[
     AttemptState.CLAIMED,
     AttemptState.PREPARING,
@@ -49,9 +49,9 @@ class JournalRecord:
     fence: int
     plan: RunPlan
     phase: AttemptPhase = AttemptState.CLAIMED
-    #: Why it was given back.
+    #: Why it was returned.
     reason: str | None = None
-    #: Evidence as far as it goes.
+    #: The evidence so far.
     draft: Evidence
 
 
@@ -99,7 +99,7 @@ class AttemptJournal:
             return _RECORD.validate_json(path.read_bytes())
         except ValidationError:
             log.exception("journal_entry_unreadable", path=str(path))
-            # Where there is no room for another name it is looked at, and left out, at each start.
+            # Without space for the new name, it is read and skipped at each start.
             with suppress(HostDiskFull), translate_disk_errors(path):
                 path.replace(path.with_suffix(".unreadable"))
             return None
@@ -109,7 +109,7 @@ class AttemptJournal:
 class StartBlockers:
     """The devices and fences that keep assignments from being started."""
 
-    #: Devices with an attempt in hand, clean-up after it included, or with an errand.
+    #: Devices with an active attempt, its clean-up included, or with a device action.
     busy: frozenset[DeviceId]
     #: The highest fence this process knows of each device.
     fence_by_device: Mapping[DeviceId, int]

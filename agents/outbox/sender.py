@@ -19,9 +19,9 @@ from farm.wire.agents.report_batch import MAX_REPORTS
 
 log = structlog.get_logger(__name__)
 
-#: Calls on their way at once: after the farm was away there may be hundreds of reports, of megabytes each.
+#: Concurrent calls: after an outage there may be hundreds of reports, of megabytes each.
 MAX_CONCURRENT_CALLS = 4
-#: Of several in one call; a larger one goes alone.
+#: The size of a batch; a larger report is sent alone.
 MAX_BATCH_BYTES = 4 * 1024 * 1024
 
 _Answer = ReportAnswer | None
@@ -52,10 +52,10 @@ class ReportSender:
         """
         answer = self._waiting.setdefault(attempt_id, asyncio.get_running_loop().create_future())
         async with self._turns:
-            # Unless somebody whose turn came earlier took it along.
+            # Unless an earlier call has sent it along.
             if self._waiting.get(attempt_id) is answer:
                 await self._send_some(attempt_id)
-        # It may be another one's, too: an asker who is stopped takes it from nobody.
+        # Shielded, because other callers may await it too: cancelling one must not cancel the rest.
         return await asyncio.shield(answer)
 
     async def _send_some(self, first: AttemptId) -> None:
@@ -70,7 +70,7 @@ class ReportSender:
         finally:
             for answer in asked.values():
                 if not answer.done():
-                    # Whoever sent it was stopped on the way.
+                    # The sending task was cancelled.
                     _resolve(answer, FarmUnreachable("the report was not sent to its end"))
 
     async def _batch_with(
@@ -123,7 +123,7 @@ class ReportSender:
 def _resolve(asked: asyncio.Future[_Answer], answer: _Answer | FarmError) -> None:
     if isinstance(answer, FarmError):
         asked.set_exception(answer)
-        # Read here: the asker may be gone.
+        # Mark as retrieved: the caller may be gone.
         asked.exception()
     else:
         asked.set_result(answer)

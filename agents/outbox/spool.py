@@ -36,7 +36,7 @@ class Spool:
         )
         sweep_temporaries(folder)
         self._reserve = DiskReserve(folder / "reserve", reserve_bytes)
-        #: Whether what was tried last found no room, though there are bytes.
+        #: Whether the last write failed although bytes are free: out of inodes, or a quota.
         self._is_full = False
 
     def put(self, attempt_id: AttemptId, body: bytes) -> None:
@@ -94,7 +94,7 @@ class Spool:
 
     def shortage(self) -> str | None:
         """Return why no new work should begin here; None while there is space beside the reserve."""
-        # Names, or a quota, may be all used up where bytes are free.
+        # Inodes, or a quota, may be used up while bytes are free.
         return self._reserve.shortage() or (
             "the agent's disk takes no further file" if self._is_full else None
         )
@@ -112,7 +112,7 @@ class Spool:
         try:
             done = write()
         except HostDiskFull:
-            # Where bytes are short, the reserve says so, and for how long.
+            # A lack of bytes is reported by the reserve.
             self._is_full = self._reserve.has_room(size_bytes)
             raise
         self._is_full = False

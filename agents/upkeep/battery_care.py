@@ -25,13 +25,13 @@ from farm.core.upkeep.charging import ChargeWindow, should_charge
 log = structlog.get_logger(__name__)
 
 INTERVAL_S = 20.0
-#: For all phones together, when the agent ends.
+#: For all devices together, when the agent stops.
 _RESTORE_S = 15.0
 _CANNOT_PAUSE = "cannot be kept from charging: no root with a switch we know, and no FARM_AGENT_POWER_COMMAND"
 _PORT_CUTS_DATA = "cannot be kept from charging: with its port's power off it is gone from adb, too"
 
 
-#: In the agent's folder: the ports that are off, for the next life after a kill.
+#: In the agent's folder: the ports that are off, for the next process after a kill.
 PORTS_FILE = "ports-off.json"
 
 
@@ -40,7 +40,7 @@ class _PausedCharging:
     """A device whose charging is paused."""
 
     serial: str
-    #: Where the power of its port is off.
+    #: Set where the power of its port is off.
     port: UsbPort | None = None
 
 
@@ -70,11 +70,11 @@ class BatteryCare:
         self._ports_file = folder / PORTS_FILE
         self._interval_s = interval_s
         self._held: dict[DeviceId, _PausedCharging] = {}
-        #: Of an earlier life, and could not be switched on.
+        #: Ports of an earlier process that could not be switched on.
         self._left: tuple[UsbPort, ...] = ()
-        #: The boots in which phones were met.
+        #: The boot id in which each device was last cleaned of earlier pauses.
         self._met: dict[DeviceId, str | None] = {}
-        #: Phones whose port takes their data along.
+        #: Devices whose port cuts their data as well.
         self._unholdable: set[DeviceId] = set()
 
     async def run(self) -> NoReturn:
@@ -126,7 +126,7 @@ class BatteryCare:
             await self._release(identity)
             self._record(identity, f"charges again since {level} %")
         elif not charge and not is_held and not self._active.is_busy(identity):
-            # Nothing may begin on a phone that is about to lose its charger.
+            # Nothing may begin on a device that is about to lose its charger.
             self._active.on_device_action.add(identity)
             try:
                 await self._pause(identity, device, level)
@@ -152,7 +152,7 @@ class BatteryCare:
             try:
                 await switch_power(self._power, port, "off")
             except FarmError:
-                # It may be off nevertheless; tried again at the next look.
+                # It may be off nevertheless; the next round tries again.
                 await self._release(identity)
                 raise
             self._record(identity, f"{until}, by the power of its port")
@@ -160,7 +160,7 @@ class BatteryCare:
     async def _pause_by_root(
         self, identity: DeviceId, device: OnlineDevice, window: ChargeWindow
     ) -> str | None:
-        # Before it is: whoever ends us meanwhile lets go of it, too.
+        # Before the pause: if we are cancelled meanwhile, it is released, too.
         self._held[identity] = _PausedCharging(serial=device.adb.serial)
         path = await pause_charging(device.adb, device.facts.work_root, window)
         if path is None:

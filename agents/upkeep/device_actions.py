@@ -112,7 +112,7 @@ class DeviceActionRunner:
         try:
             return await self._perform_on(device, device_action)
         finally:
-            # The files that were there may be gone, and the screen is as the errand left it.
+            # Cached files may be gone, and the screen may have changed.
             device.memory.forget()
 
     async def _perform_on(self, device: OnlineDevice, device_action: DeviceActionOrder) -> DeviceActionReport:

@@ -27,20 +27,20 @@ class RecoveringDevice:
     """One device of this host, since this process or the one before first saw it."""
 
     observation: TransportObservation
-    #: Empty where adb does not tell, None while it was not asked.
+    #: Empty where adb does not report it, None while it was not queried.
     usb_path: str | None = None
     episode: RecoveryEpisode | None = None
     tries: list[RecoveryAttempt] = field(default_factory=list)
-    #: What waits for the farm's leave, or for its turn.
+    #: The step that waits for the farm's permission, or for other restarts.
     next: RecoveryStep | None = None
-    #: Being taken, and since when.
+    #: The running step, and since when.
     now: RecoveryStep | None = None
     step_running_since_s: float | None = None
     permission_at_s: float | None = None
     restarted_at_s: float | None = None
     failures: int = 0
     failed_at_s: float | None = None
-    #: Until then it is not missed: adb has yet to find what an earlier life knew.
+    #: Until then it does not count as absent: adb has yet to list devices that an earlier process knew.
     restart_deadline_s: float = 0.0
 
     def is_restarting(self, rules: RecoveryRules, now_s: float) -> bool:
@@ -75,7 +75,7 @@ class RecoveringDevice:
             device_id=identity,
             serial=self.observation.serial,
             usb_path=self.usb_path,
-            # Since when it is so is seen anew, and would have the file written whenever it changes its ways.
+            # The start of the current failure mode is observed again; saving it would rewrite the file often.
             episode=self.episode and replace(self.episode, since_s=0.0),
             tries=tuple(self.tries),
             begun=begun,
@@ -104,7 +104,7 @@ def restore_recovery(
     )
     if kept.begun is not None:
         at_s = now_s if kept.step_started_at_s is None else kept.step_started_at_s
-        # It may have been well again when that was begun.
+        # It may have recovered before the step was begun.
         episode = recovering_device.episode or RecoveryEpisode(failure_mode=FailureMode.ABSENT, since_s=now_s)
         recovering_device.episode = record_step(episode, kept.begun, now_s=at_s)
         recovering_device.restarted_at_s = at_s

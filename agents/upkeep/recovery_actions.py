@@ -16,7 +16,7 @@ from farm.core.base.ids import DeviceId
 from farm.core.errors import HostError
 from farm.core.upkeep.recovery import RecoveryStep
 
-#: A port needs that long to be without power in a phone's eyes.
+#: How long a port must be off for a device to notice.
 POWER_OFF_S = 5.0
 PORTS_FILE = "ports-cycled.json"
 _DEADLINE_S = 20.0

@@ -39,7 +39,7 @@ from farm.core.upkeep.recovery import (
 log = structlog.get_logger(__name__)
 
 INTERVAL_S = 1.0
-#: The farm's leave is as old as its answer; another job may be claimed after that.
+#: How long the farm's permission is valid; another job may be claimed after that.
 PERMISSION_S = 20.0
 
 
@@ -126,7 +126,7 @@ class RecoveryLadder:
         """Observe every device, and start the steps that are due."""
         now_s = self._clock.monotonic()
         if self._monitor.is_server_down:
-            # Not the phones' doing: their time begins anew.
+            # Not the devices' fault: their times restart.
             for recovering_device in self._recovering_by_id.values():
                 recovering_device.episode = recovering_device.episode and replace(
                     recovering_device.episode, since_s=now_s
@@ -228,7 +228,7 @@ class RecoveryLadder:
     ) -> None:
         is_disturbing = step not in HARMLESS
         if is_disturbing:
-            # Nothing may begin there meanwhile.
+            # Nothing else may begin on the device meanwhile.
             self._active.on_device_action.add(identity)
         try:
             if step in RESTARTS:

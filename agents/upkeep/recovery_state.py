@@ -27,16 +27,16 @@ class SavedRecovery:
     """The recovery state of one device. Times are seconds on the agent's own clock."""
 
     device_id: DeviceId
-    #: What adb called it.
+    #: Its name in adb.
     serial: str
     usb_path: str | None
     episode: RecoveryEpisode | None
     tries: tuple[RecoveryAttempt, ...]
-    #: Was begun, and its end not told.
+    #: A step that was begun and has no result.
     begun: RecoveryStep | None
     step_started_at_s: float | None
     restarted_at_s: float | None
-    #: How often somebody was called in a row, and when last.
+    #: How often in a row an operator was needed, and when last.
     failures: int
     failed_at_s: float | None
 
@@ -102,7 +102,7 @@ class RecoveryStateStore:
         self._on_disk = wanted
 
     def _is_of_this_boot(self, kept: _RecoveryStateFile) -> bool:
-        # Where a system does not tell one boot from the next, its clock does not run backwards at least.
+        # Without boot ids, a later time on the clock suggests the same boot.
         return kept.host_boot_id == self._host_boot_id and kept.at_s <= self._clock.monotonic()
 
     def _clock_offset_s(self, kept: _RecoveryStateFile) -> float:

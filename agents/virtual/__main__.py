@@ -61,7 +61,7 @@ async def _serve(setup: VirtualDeviceConfig) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    # Commands inherit what is ignored; whoever started us in the background may have had these ignored.
+    # Commands inherit ignored signals; a parent in the background may have ignored these.
     for number in (signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     await VirtualDevice(setup).run(stop)

@@ -45,10 +45,10 @@ from agents.virtual.transport.authorization import AuthorizedKeys
 from agents.virtual.transport.connection import AdbConnection, Service
 from agents.virtual.transport.packets import MAX_DATA_BYTES
 
-#: How often processes and faults are looked at: 0.6 % of one core, with 100 processes on a busy machine.
+#: The interval of process scans and fault checks: 0.6 % of one core, with 100 processes on a busy machine.
 TICK_S = 0.1
 FEATURES = ("shell_v2", "stat_v2")
-#: In a boot loop it can be reached for so long, which is what adb's server needs to notice.
+#: How long it is reachable in a boot loop: adb's server needs that to notice.
 LOOP_UP_S = 4.0
 RECORD = "phone.json"
 _PORT = "port"
@@ -64,10 +64,10 @@ class VirtualDeviceConfig:
 
     state: Path
     serial: str
-    #: 0 takes the port of an earlier life, or any.
+    #: 0 selects the port of an earlier process, or any.
     port: int = 0
     shell: str = "/bin/sh"
-    #: Whether it says so that it shares this machine's CPU, which keeps it from running beside other phones.
+    #: Whether it reports that it shares this machine's CPU, which excludes runs beside other phones.
     shared_cpu: bool = True
     tick_s: float = TICK_S
 
@@ -94,7 +94,7 @@ class VirtualDevice:
         self._shown: Faults | None = None
         self._battery = SimulatedBattery(self._state)
         self._boots = BootCounter(self._state)
-        #: Until then it is rebooting, on the loop's clock; and in a boot loop, when that happens next.
+        #: The end of the current reboot, on the loop's clock; and the next reboot of a boot loop.
         self._back_at_s = self._loops_at_s = 0.0
         self._ordered = asyncio.Event()
         self._watch = RunMonitor(setup.serial, self._state / JOURNAL, boot_id=self._boots.boot_id)
@@ -109,7 +109,7 @@ class VirtualDevice:
         self._port = await self._listen(self._setup.port or _recorded_port(self._state))
         (self._state / _PORT).write_text(str(self._port))
         self._watch.resume()
-        # Before anybody knows that the phone is back: what runs on it was alive at least until then.
+        # Before the phone is announced: processes on it were alive at least until then.
         self._watch.look()
         self._write_record()
         try:
@@ -162,14 +162,14 @@ class VirtualDevice:
         first, before, self._shown = self._shown is None, self._shown or Faults(), faults
         write_dumpsys(self._state, faults)
         write_slowness(self._state, faults)
-        # What was set there otherwise stays.
+        # Properties that were set in another way stay.
         if first or (faults.boot_loop, faults.build) != (before.boot_loop, before.build):
             write_properties(self._state, self._properties, faults)
         if faults.hang or faults.offline:
             self._awake.clear()
         else:
             self._awake.set()
-        # Whoever is connected has been greeted, and would not notice.
+        # Connected hosts were greeted before, and would not notice.
         if _greeting(faults) != _greeting(before):
             await self._drop()
 
@@ -181,7 +181,7 @@ class VirtualDevice:
         except OSError:
             if not port or self._port:
                 raise
-            # The port of an earlier life is another's by now.
+            # The port of an earlier process is in use by another one.
             return await self._listen(0)
         listening: int = self._server.sockets[0].getsockname()[1]
         return listening
@@ -199,7 +199,7 @@ class VirtualDevice:
         )
         self._connections[task] = connection
         try:
-            # asyncio takes a server's cancelled task for a mistake.
+            # asyncio reports a server's cancelled task as an error.
             with suppress(asyncio.CancelledError):
                 await connection.serve()
         finally:
@@ -234,7 +234,7 @@ class VirtualDevice:
         tasks = list(self._connections)
         for task, connection in self._connections.items():
             connection.abort()
-            # What waits for a phone that hangs would not notice.
+            # A task that waits for a hanging phone would not notice.
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 

@@ -19,15 +19,15 @@ from agents.virtual.state.tmpfs_storage import find_mount_error
 from farm.core.errors import HostError
 
 START_DEADLINE_S = 30.0
-#: Python starts a few of them a second.
+#: Starting Python takes a fraction of a second each.
 START_DEADLINE_EACH_S = 1.0
 STOP_DEADLINE_S = 5.0
 POLL_S = 0.02
-#: Looked at when a phone is started: one that is well writes nothing there.
+#: Checked when a phone is started: a sound one writes nothing there.
 LOG_LIMIT_BYTES = 4 * 1024 * 1024
 LOG = "phone.log"
 _SUFFIX = "suffix"
-#: The phone outlives its starter without ever being its zombie: the shell between them ends at once.
+#: The phone outlives its parent without becoming its zombie: the intermediate shell ends at once.
 _DETACH = '"$@" </dev/null >>"$LOG" 2>&1 &'
 
 

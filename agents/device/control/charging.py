@@ -8,7 +8,7 @@ from farm.core.upkeep.charging import ChargeWindow
 from farm.phone.settings.charge_switches import CHARGE_SWITCHES, stop_value
 
 _DEADLINE_S = 20.0
-#: A phone that does not find its su in time has none that may be used.
+#: A su that does not answer in time counts as missing.
 _AS_ROOT = (
     'as_root() { if [ -z "${BENCHFARM_SYS:-}" ] && [ "$(id -u)" = 0 ]; then sh -c "$1"; '
     'else timeout 5 su -c "$1" </dev/null 2>/dev/null || timeout 5 su 0 sh -c "$1" </dev/null; fi; }; '

@@ -12,7 +12,7 @@ from farm.core.errors import ControlImpossible, DeviceProtocol
 from farm.phone.settings.control_state import control_states
 
 _SCRIPT = Path(__file__).with_name("controls.sh")
-#: Magisk may ask on the phone's screen first, and gives up after 10 s.
+#: Magisk may ask on the device's screen first, and gives up after 10 s.
 _DEADLINE_S = 30.0
 _NO_ROOT = 20
 

@@ -17,7 +17,7 @@ from farm.core.upkeep.device_settings import (
 from farm.phone.adb.shell_sections import output_by_section, section_command
 from farm.phone.settings.settings_list import settings_list
 
-#: Each command starts a process of Android's, about 50 ms on a phone and many times that on an old one.
+#: Each command starts an Android process: about 50 ms, and many times that on an old device.
 _DEADLINE_S = 60.0
 _NAMESPACES = ("global", "system", "secure")
 _SWITCH_BY_NAME = {setting.name: setting.switch for setting in DEVICE_SETTINGS if setting.switch}
@@ -55,7 +55,7 @@ async def _values(device: AdbDevice) -> dict[str, str]:
     commands = {namespace: f"settings list {namespace} && echo; echo $?" for namespace in _NAMESPACES}
     result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
     said = output_by_section(result.stdout.decode(errors="replace"))
-    # An empty namespace is answered; a phone without the command answers with an exit code of its own.
+    # An empty namespace is valid output; a device without the command returns an exit code of its own.
     if any(said.get(namespace, "").split()[-1:] != ["0"] for namespace in _NAMESPACES):
         raise DeviceProtocol(f"{device.serial} does not tell its settings")
     found: dict[str, str] = {}

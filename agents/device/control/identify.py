@@ -6,10 +6,10 @@ from shlex import quote
 from agents.adb.client import AdbDevice
 from farm.core.errors import DeviceProtocol
 
-#: How long the label stays in sight.
+#: How long the label is shown.
 SHOW_S = 15.0
 _DEADLINE_S = 30.0
-#: One notification for all labels: the next one takes the place of the last.
+#: One notification for all labels: a new one replaces the last.
 _TAG = "benchfarm"
 _BLINKS = 4
 
@@ -41,7 +41,7 @@ async def identify(device: AdbDevice, label: str, *, show_s: float = SHOW_S) -> 
 
 
 def _command(label: str) -> str:
-    # `post` came with Android 10; its text is one word of the command line.
+    # `post` exists since Android 10; its text is one word of the command line.
     post = f"cmd notification post -S bigtext -t {_TAG} {_TAG} {quote(label)}"
     blink = "input keyevent KEYCODE_SLEEP && sleep 0.7 && input keyevent KEYCODE_WAKEUP && sleep 0.7"
     return (

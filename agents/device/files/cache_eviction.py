@@ -20,7 +20,7 @@ from farm.phone.hardware.storage import storage_free_bytes
 log = structlog.get_logger(__name__)
 
 _DEADLINE_S = 30.0
-#: `stat -c '%Y %s %n'`; names that are no digests are not ours to remove.
+#: `stat -c '%Y %s %n'`; names that are no digests are not ours and stay.
 _ROW = re.compile(r"(\d{1,12}) (\d{1,18}) ([0-9a-f]{64})", re.ASCII)
 
 
@@ -28,7 +28,7 @@ _ROW = re.compile(r"(\d{1,12}) (\d{1,18}) ([0-9a-f]{64})", re.ASCII)
 class CachedFile:
     """One file of the device's cache."""
 
-    #: Its time of change, which says in which order files were used.
+    #: Its mtime, which encodes the order of use.
     modified_s: int
     size_bytes: int
     digest: Digest
@@ -66,7 +66,7 @@ async def evict_files(
     going = select_evictions(cached, files, short_bytes=short_bytes)
     if going:
         log.info("phone_cache_trimmed", serial=device.serial, files=len(going), free_bytes=free_bytes)
-        # By its input: a command line of adb holds a thousand digests.
+        # By standard input: a command line of adb holds only a thousand digests.
         names = "".join(f"{file.digest}\n" for file in going)
         command = f'cd {folder} && while read -r name; do rm -f "$name"; done'
         await device.shell(command, stdin=names.encode(), deadline_s=_DEADLINE_S)

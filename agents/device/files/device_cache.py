@@ -19,9 +19,9 @@ class CacheResult:
     """The paths of a plan's files on the device, and the bytes that were pushed."""
 
     path_by_name: dict[str, str]
-    #: Bytes sent, repeats included; 0 when all was there.
+    #: Bytes sent, repeats included; 0 when all files were present.
     pushed_bytes: int
-    #: How the files were that needed no push when their digests were computed.
+    #: The state of the files that needed no push, when their digests were computed.
     state_by_digest: Mapping[Digest, str]
 
 
@@ -47,7 +47,7 @@ async def ensure_cached(
         DeviceError: the phone went away, or was too slow.
     """
     valid = await _verify_cached(device, work_root, files, fence) if files else {}
-    # Of equal files the executable one comes last, and counts.
+    # Of equal files the executable one comes last, and wins.
     missing = sorted((file for file in files if file.digest not in valid), key=lambda file: file.executable)
     each_once = list({file.digest: file for file in missing}.values())
     pushed_bytes = await push_verified(device, work_root, each_once, local_path, fence)
@@ -67,9 +67,9 @@ async def _verify_cached(
     folder, incoming = quote(cache_folder(work_root)), quote(incoming_folder(work_root))
     command = f"mkdir -p {folder} {incoming} && rm -f {incoming}/* && cd {folder} && "
     command += f"{{ chmod 755 {programs}; }} 2>/dev/null; " if programs else ""
-    # Named once: hundreds of digests again and again would be more than a command line of adb holds.
+    # Named once: repeating hundreds of digests would exceed adb's limit of a command line.
     all_of_them = '"$@"'
-    # How they are is asked before they are read: what changes them meanwhile, or later, shows.
+    # The state is read before the digests: a change during or after the read shows.
     looks = f"{touch_used(all_of_them, fence)}; stat -c '{STATE_FORMAT}' {all_of_them}; "
     looks += f"sha256sum {all_of_them}"
     result = await device.shell(

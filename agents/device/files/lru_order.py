@@ -6,7 +6,7 @@ fences only rise, whichever host the device is attached to.
 
 from datetime import UTC, datetime
 
-#: No fence gets that far: a later time is a clock's (2001 or after), so nobody knows the file's last run.
+#: No fence gets that far: a later time comes from a clock (2001 or later), so the file's last run is unknown.
 _CLOCK_TIMES_S = 10**9
 
 

@@ -14,15 +14,15 @@ from farm.core.base.units import size_text
 from farm.core.errors import DeviceUnfit, HostError, PushCorrupted, PushFailed
 from farm.core.runs.plan import PlanFile
 
-#: How often a file is pushed before the phone is to blame for its digest.
+#: How often a file is pushed before the device is blamed for its digest.
 MAX_PUSHES = 3
 SHELL_DEADLINE_S = 30.0
-#: Slower than any phone reads its flash or takes a push over USB 2.
+#: Slower than any device reads its flash or accepts a push over USB 2.
 BYTES_PER_S = 4 * 1024 * 1024
-#: What is verified in one call: few enough for a command line of adb, and what a phone that goes away costs.
+#: The size of a batch: it fits a command line of adb, and limits what a lost device costs.
 BATCH_FILES = 256
 BATCH_BYTES = 64 * 1024 * 1024
-#: What 32 bits hold, as the older half of adb's file protocol has sizes.
+#: The largest size of adb's older stat, with 32 bits.
 LARGEST_V1_BYTES = 2**32 - 1
 _ALL_OF_THEM = '"$@"'
 

@@ -17,7 +17,7 @@ from farm.phone.adb.decoding import whole_number
 from farm.phone.adb.exit_record import exit_record
 from farm.phone.adb.shell_sections import output_by_section, section_command, section_head
 
-#: A stream up to this size comes with all else; a longer one is read as a file, as far as it is wanted.
+#: A stream up to this size is part of the output; a longer one is read as a file, up to the limit.
 INLINE_BYTES = 256 * 1024
 _CONTROLS = {
     "cores": f'read -r line <{CORES_FILE} && echo "$line"',
@@ -36,9 +36,9 @@ class CollectedRun:
     stderr: bytes
     stdout_dropped_bytes: int
     stderr_dropped_bytes: int
-    #: The phone right after the run; None where that was not asked for.
+    #: The condition right after the run; None where it was not requested.
     after: Condition | None
-    #: What its shell and its supervisor wrote down of what was set for it: cores, and rows of controls.sh.
+    #: Controls recorded by the run's shell and supervisor: cores, and rows of controls.sh.
     cores: str = ""
     held: str = ""
 
@@ -57,7 +57,7 @@ def collect_command(
         f"cd {quote(run_folder(work_root, fence))} && set -- $(wc -c stdout stderr) && {{ "
         f"{section_command(asked)}; "
         f'[ "$1" -gt {INLINE_BYTES} ] || {{ {section_command({"stdout": "cat stdout"})}; }}; '
-        # Mostly there is nothing, and no process is started for it.
+        # Usually it is empty, and no process is started for it.
         f'[ "$3" = 0 ] || [ "$3" -gt {INLINE_BYTES} ] || cat stderr >&2; }}'
     )
 

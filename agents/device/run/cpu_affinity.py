@@ -8,9 +8,9 @@ from farm.core.devices.controls import CORES, Controls, ControlState, requested_
 from farm.core.devices.hardware import Cluster
 from farm.core.errors import ControlImpossible
 
-#: In the run's folder: the cores that the kernel says it is bound to.
+#: In the run's folder: the run's cores as the kernel reports them.
 CORES_FILE = "cores"
-#: Of a run that could not be bound, and did not begin.
+#: The exit code of a run that could not be bound, and did not begin.
 AFFINITY_FAILED = 125
 
 

@@ -16,10 +16,10 @@ from farm.phone.adb.decoding import whole_number
 from farm.phone.adb.exit_record import exit_record
 from farm.phone.adb.shell_sections import output_by_section, section_command, section_head
 
-#: Of each stream and of the log; what a placement shows stands at the beginning.
+#: Of each stream and of the log; the lines about placement are at the beginning.
 EXCERPT_BYTES = 256 * 1024
 _DEADLINE_S = 30.0
-#: For a phone whose log takes its time.
+#: For a device whose log is slow to read.
 _COLLECT_DEADLINE_S = 45.0
 
 
@@ -31,7 +31,7 @@ class CollectedPart:
     stdout: str
     stderr: str
     log: str
-    #: The process that it was; None where the phone does not say.
+    #: Its process id; None where the device does not report it.
     pid: int | None
 
 
@@ -122,19 +122,19 @@ def part_script(
     since = quote(f"{part_folder(work_root, fence, part)}/since")
     noted = "; ".join(f'echo {quote(name)}="$(getprop {quote(name)})"' for name in properties)
     set_all = [f"setprop {quote(name)} {quote(value)}" for name, value in properties.items()]
-    # A record that is there already tells what was before somebody's part that was cut off.
+    # An existing record has the values before an interrupted part: keep it.
     remember = f"[ -s {record} ] || {{ {{ {noted}; }} >{record}.new && mv -f {record}.new {record}; }}"
     lines = [f"{{ {remember}; }} 2>/dev/null || exit 125", *set_all] if properties else []
     lines.append(f"date '+%m-%d %H:%M:%S.000' >{since}")
     command = run_script(run_folder(work_root, fence), argv, env)
-    # In braces, as the command itself is: a part of this that arrives never runs.
+    # In braces, like the command itself: a partly transferred script never runs.
     return "\n".join(["{", *lines, command.rstrip("\n"), "}", ""])
 
 
 def collect_part_command(folder: str, log_filters: Sequence[str]) -> str:
     """Return the command that prints the results of an ended part."""
     filters = " ".join(quote(each) for each in log_filters)
-    # By time, since emptying the log would take it from others; logcat ends at once with -d.
+    # By time, since clearing the log would take it from others; logcat ends at once with -d.
     log = f'logcat -d -v threadtime -T "$since" {filters} | head -c {EXCERPT_BYTES}'
     asked = {
         "exit": "cat exit",

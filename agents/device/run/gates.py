@@ -15,7 +15,7 @@ from farm.core.devices.screen_state import ScreenState
 from farm.phone.condition.screen import screen_state
 
 _DEADLINE_S = 10.0
-#: Android keeps a bit mask of chargers there.
+#: A bit mask of chargers.
 _STAY_ON = "global stay_on_while_plugged_in"
 
 
@@ -23,15 +23,15 @@ _STAY_ON = "global stay_on_while_plugged_in"
 class GateWait:
     """The result of waiting for the gates."""
 
-    #: The last look, which the run is started on.
+    #: The last condition before the run.
     condition: Condition
     waited_s: float
-    #: Why the run must be put off, for a person; empty when the phone is fit.
+    #: Why the run must be deferred, as text; empty when the device is fit.
     shut: tuple[str, ...]
 
 
 WaitCallback = Callable[[str | None], None]
-"""Told in words what a run waits for, and None once it waits no more."""
+"""Called with what a run waits for, as text, and with None once it waits no more."""
 
 
 def ignore_wait(_waiting_for: str | None) -> None:
@@ -68,7 +68,7 @@ async def wait_for_gates(
 
 _WAKE, _SLEEP = "input keyevent KEYCODE_WAKEUP", "input keyevent KEYCODE_SLEEP"
 _KEY_BY_SCREEN = {Screen.ON: _WAKE, Screen.OFF: _SLEEP, Screen.LEAVE: "true"}
-#: Sets `screen` to on, off or -, as farm.phone.condition.screen reads it. A display's own state goes first.
+#: Sets `screen` to on, off or -, as farm.phone.condition.screen reads it. A display's own state has priority.
 _READ_SCREEN = (
     f"case $(dumpsys power | grep -E '{SCREEN_LINES}') in *state=ON*|*state=VR*) screen=on ;; "
     "*state=OFF*|*state=DOZE*) screen=off ;; *akefulness*=Awake*|*akefulness*=Dreaming*) screen=on ;; "
@@ -108,7 +108,7 @@ async def restore_screen_state(device: AdbDevice, work_root: str) -> None:
         DeviceError: the phone went away, or was too slow.
     """
     record = quote(stay_on_record(work_root))
-    # `settings get` says null of what was never set; earlier releases noted no screen.
+    # `settings get` prints null for an unset value; earlier releases recorded no screen.
     put_back = (
         f"back=0; case $before in null) settings delete {_STAY_ON} ;; "
         f"'' | *[!0-9]*) ;; *) settings put {_STAY_ON} $before ;; esac || back=1; "

@@ -22,16 +22,16 @@ from farm.core.errors import AdbServerDown, DeviceError, DeviceOffline, DevicePr
 from farm.core.runs.plan import PlanFile
 
 _DEADLINE_S = 30.0
-#: For what is run right after a run, once it has said something: the run's end is known by then, and a
-#: service of the phone that hangs costs no more than this.
+#: For the follow-up command, after its first output: the run's end is known by then, and a hanging service of
+#: the device costs no more than this.
 FOLLOW_UP_S = 20.0
-#: More than the wait itself, where that is over first.
+#: Beyond the wait itself.
 _FOLLOW_UP_MARGIN_S = 2.0
-#: The script's own patience with what will not die is twice two seconds; scans of a slow phone come on top.
+#: The script waits twice two seconds for processes to die; scans of a slow device take more time.
 _CLEAN_DEADLINE_S = 60.0
-#: Between attempts to reach a phone that went away during its run.
+#: Between attempts to reach a device that went away during its run.
 _RECONNECT_S = 1.0
-#: An answer slower than this means that the phone was there.
+#: A failure slower than this means that the device was there.
 _PROBE_INTERVAL_S = 5.0
 
 
@@ -39,9 +39,9 @@ class RunStatus(StrEnum):
     """The status of a run on its device."""
 
     RUNNING = "running"
-    #: There is an exit record.
+    #: It has an exit record.
     FINISHED = "finished"
-    #: Nothing runs and nothing was recorded: never started, cleaned up, or cut off by a reboot.
+    #: No process and no exit record: never started, cleaned up, or ended by a reboot.
     UNKNOWN = "unknown"
 
 
@@ -50,7 +50,7 @@ class RunLost(DeviceError):
 
     code = "device.run_gone"
     default_hint = "something on the phone killed its supervisor: `adb logcat -b crash,events` may say what"
-    #: Whether the phone was away meanwhile.
+    #: Whether the device was away meanwhile.
     was_away = False
 
 
@@ -58,9 +58,9 @@ class RunLost(DeviceError):
 class RunWait:
     """The end of a run that was waited for."""
 
-    #: What the phone said when it had ended.
+    #: The output at its end.
     said: ShellResult
-    #: How long the phone could not be reached, until it was asked again; the run went on meanwhile.
+    #: How long the device was unreachable; the run continued meanwhile.
     away_s: float
 
 
@@ -160,7 +160,7 @@ class _Absence:
     """The time a device was away while a run was waited for."""
 
     since_s: float | None = None
-    #: In all, up to when it is asked again.
+    #: In total, up to the next retry.
     total_s: float = 0.0
 
     def lasts_s(self, asked_s: float, failed_s: float) -> float:
@@ -220,7 +220,7 @@ async def _wait_once(
         command,
         deadline_s=left_s + (_FOLLOW_UP_MARGIN_S if then else _DEADLINE_S),
         talk_s=FOLLOW_UP_S if then else None,
-        # A connection that ends during a run is what this is to notice.
+        # The caller handles a connection that ends during a run.
         again=False,
     )
     return _status(device, result), result

@@ -15,7 +15,7 @@ from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import DeviceError, DeviceProtocol, SessionFenced
 from farm.core.runs.plan import PlanFile
 
-#: One after the other they are the file that phones get.
+#: Concatenated, they are the file on the device.
 _PARTS = ("processes.sh", "supervisor.sh")
 
 
@@ -23,14 +23,14 @@ class SupervisorExit(IntEnum):
     """The script's exit codes."""
 
     DONE = 0
-    #: The phone's fence is higher, or the run was cleaned up already.
+    #: The device's fence is higher, or the run was cleaned up already.
     REFUSED = 10
-    #: There is no such run.
+    #: The run does not exist.
     MISSING = 11
     RUNNING = 12
     #: It was started, has no exit record, and its supervisor is gone.
     LOST = 13
-    #: Processes or folders withstood the clean-up.
+    #: Processes or folders are left after the clean-up.
     UNCLEAN = 14
 
 

@@ -17,20 +17,20 @@ from farm.phone.hardware.proc import load_1m, memory_bytes, uptime_s
 from farm.phone.hardware.storage import storage_free_bytes
 
 _DEADLINE_S = 20.0
-#: Where the phone's boot id stands, for its shell: a virtual phone says where its own is.
+#: The path of the boot id, for the device's shell: a virtual phone sets its own.
 BOOT_ID = '"${BENCHFARM_BOOT_ID:-/proc/sys/kernel/random/boot_id}"'
-#: Where the shell can read a file itself, no process is started: they are what a look costs.
+#: Where the shell can read a file itself, no process is started: processes are the cost of a reading.
 _MEMORY = (
     'while read -r line; do case $line in MemAvailable:*) echo "$line"; break ;; esac; done </proc/meminfo'
 )
-#: What `dumpsys power` says of the screen.
+#: The lines of `dumpsys power` about the screen.
 SCREEN_LINES = "akefulness(Locked\\(\\))?=|Display Power"
-#: Where sysfs is; a virtual phone says where its own is.
+#: The path of sysfs; a virtual phone sets its own.
 SYS = '"${BENCHFARM_SYS:-/sys}"'
-#: One process for all of it: the shell would read these files a byte at a time, and each read asks the driver
-#: anew. Kernels before 4 have no folders of policies, but one in each core's.
+#: One process for all files: the shell would read them a byte at a time, and each read calls the driver again.
+#: Kernels before 4 have no policy folders, but one in each core's folder.
 _CLOCKS = (
-    # Back again: a subshell would be one more process.
+    # Return to the previous folder: a subshell would be one more process.
     f"d=$PWD; cd {SYS}/devices/system/cpu && "
     "{ [ -e cpufreq/policy0 ] && p='cpufreq/policy*' || p='cpu[0-9]*/cpufreq'; "
     "grep -H . online $p/related_cpus $p/scaling_governor $p/scaling_cur_freq $p/scaling_m??_freq "
@@ -38,7 +38,7 @@ _CLOCKS = (
     f"{SYS}/kernel/gpu/gpu_busy {SYS}/kernel/ged/hal/gpu_utilization {SYS}/class/misc/mali0/device/*util* "
     f'{SYS}/class/devfreq/*gpu*/load {SYS}/class/devfreq/*mali*/load; }}; cd "$d"'
 )
-#: Its tables take a phone long to make: they are asked for where its load (a minute's) has two digits.
+#: These tables are slow to produce: they are read only where the one-minute load has two digits.
 _BUSIEST = (
     "read -r load rest </proc/loadavg; case ${load%%.*} in ?) ;; *) dumpsys cpuinfo | head -n 8 ;; esac"
 )
@@ -70,7 +70,7 @@ def condition_commands(work_root: str) -> dict[str, str]:
     return {
         "thermal": "dumpsys thermalservice",
         "battery": "dumpsys battery",
-        # Of a dump of several hundred lines.
+        # The dump has several hundred lines.
         "power": f"dumpsys power | grep -E '{SCREEN_LINES}|mStayOnWhilePluggedInSetting='",
         "clocks": _CLOCKS,
         "boot_id": _first_line(BOOT_ID),

@@ -13,9 +13,9 @@ from farm.phone.identity.properties import properties
 
 #: Android 8.0, the first with sha256sum.
 MIN_API_LEVEL = 26
-#: What the supervisor and the cache are made with, beyond what any shell brings along.
+#: The tools of the supervisor and the cache, beyond shell built-ins.
 _TOOLS = ("sha256sum", "setsid", "flock", "timeout", "grep", "env")
-#: What may hang has a time-out of its own below, and all of them may.
+#: The time-outs of all commands below that may hang, together.
 _DEADLINE_S = 45.0
 _ASK = "timeout 5"
 _NN = "neuralnetworks"
@@ -25,13 +25,13 @@ _VINTF = " ".join(
     for files in ("*.xml", "manifest/*.xml")
 )
 _FILES = ("related_cpus", "cpuinfo_min_freq", "cpuinfo_max_freq")
-#: Beside another file, grep says which file a line is of. Kernels before 4.2 have no policies, only cores.
+#: With /dev/null as a second file, grep prints file names. Kernels before 4.2 have no policies, only cores.
 _CPUFREQ = " || ".join(
     f"(cd {SYS}/devices/system/cpu && grep . /dev/null {' '.join(f'{folder}/{name}' for name in _FILES)})"
     for folder in ("cpufreq/policy*", "cpu[0-9]*/cpufreq")
 )
-#: Magisk's su takes -c and may ask on the screen; that of AOSP takes a user. A virtual phone's user is the
-#: host's, which says nothing of the phone.
+#: Magisk's su accepts -c and may ask on the screen; that of AOSP accepts a user. A virtual phone's user is
+#: the host's, which is no root of the phone.
 _ROOT = (
     '[ "$(getprop ro.benchfarm.virtual)" = 1 ] || id -u; '
     "if command -v su >/dev/null; then "
@@ -57,12 +57,12 @@ FACTS_COMMAND = section_command(
         "lshal": f"if command -v lshal; then {_ASK} lshal 2>&1; fi | grep {_NN}",
         "vintf": f'for f in {_VINTF}; do grep -q {_NN} "$f" && cat "$f"; done',
         "root": _ROOT,
-        # The first folder that can be written; a virtual phone names its own.
+        # The first writable folder; a virtual phone names its own.
         "work_root": 'for d in "$(getprop ro.benchfarm.work_root)" /data/local/tmp "$TMPDIR" /tmp; do '
         'if [ -d "$d" ] && [ -w "$d" ]; then echo "$d"; break; fi; done',
         "storage": 'df -k "$d"',
         "missing": f"for t in {' '.join(_TOOLS)}; do command -v $t >/dev/null || echo $t; done; echo checked",
-        # The supervisor waits for a process that setsid must not put a fork in front of.
+        # The supervisor waits for the process itself, so that setsid must not fork.
         "setsid": "setsid sh -c 'echo $$' & echo $!; wait",
     }
 )

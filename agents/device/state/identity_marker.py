@@ -19,7 +19,7 @@ async def read_identity_marker(device: AdbDevice, work_root: str) -> str | None:
         DeviceError: the phone went away, or was too slow.
     """
     folder = quote(work_folder(work_root))
-    # With noclobber one of several writers makes the file. Hard links would do, but Android forbids them.
+    # With noclobber only one of several writers creates the file. Android forbids hard links.
     command = (
         f"mkdir -p {folder} && cd {folder} || exit 1; "
         f"[ -s mark ] || (set -C; echo {secrets.token_hex(16)} >mark) 2>/dev/null || sleep 1; cat mark"

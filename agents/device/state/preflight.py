@@ -15,7 +15,7 @@ from farm.phone.adb.decoding import lines
 from farm.phone.adb.shell_sections import output_by_section, section_command
 
 _DEADLINE_S = 20.0
-#: What `sha256sum` prints in the same output does not begin with an inode.
+#: Lines of `sha256sum` in the same output do not begin with an inode.
 _ROW = re.compile(r"(\d{1,20} \d{1,20} [0-7]{3,4} .+) ([0-9a-f]{64})", re.ASCII)
 #: Inode, size, mode, modification and change time, which the kernel sets at every change. For `stat -c`.
 STATE_FORMAT = "%i %s %a %y %z %n"
@@ -26,7 +26,7 @@ class Preflight:
     """The state of a device at one moment."""
 
     condition: Condition
-    #: How each file of the cache is; as long as that is the same, nobody has touched the file.
+    #: The state of each cached file; while it is the same, the file is unchanged.
     state_by_digest: Mapping[Digest, str]
 
 

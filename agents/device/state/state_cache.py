@@ -11,9 +11,9 @@ from farm.core.devices.controls import Screen
 from farm.core.devices.screen_state import ScreenState
 from farm.core.runs.plan import PlanFile
 
-#: After this a file's digest is computed anew, whatever its state says.
+#: After this a file's digest is computed again, even if its state is unchanged.
 VERIFIED_FOR_S = 3600.0
-#: A look that was taken when a phone became free serves a run that begins within this time.
+#: The age up to which a preflight serves the next run.
 PREFLIGHT_MAX_AGE_S = 3.0
 
 
@@ -21,7 +21,7 @@ PREFLIGHT_MAX_AGE_S = 3.0
 class VerifiedFile:
     """A file whose digest was computed on the device."""
 
-    #: How it was just before that: inode, size, mode, times.
+    #: Its state just before that: inode, size, mode, times.
     state: str
     at_s: float
 
@@ -34,18 +34,18 @@ class DeviceStateCache:
     """
 
     verified_by_digest: dict[Digest, VerifiedFile] = field(default_factory=dict)
-    #: As what the phone was last set, wakefulness and screen, and not let go.
+    #: The stay-awake and screen settings that were set last and not restored.
     lasting_controls: tuple[bool, Screen] | None = None
-    #: How it was before that.
+    #: The screen state before that.
     screen_found: ScreenState = field(default_factory=ScreenState)
-    #: Held while somebody looks, so that nobody looks at a phone that has begun to measure.
+    #: Held during a preflight, so that none is taken on a device that has begun to measure.
     preflight_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    #: Held while the screen's setting is changed.
+    #: Held while the screen's setting changes.
     screen: asyncio.Lock = field(default_factory=asyncio.Lock)
     _fence_by_digest: dict[Digest, int] = field(default_factory=dict)
     _preflight: Preflight | None = None
     _preflight_at_s: float = 0.0
-    #: The phone right after the last run.
+    #: The condition right after the last run.
     _after: Condition | None = None
     _after_at_s: float = 0.0
 

@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 from agents.virtual.processes.process_monitor import DEVICE_VARIABLE, kernel_boot_id, process_environment
 
 BOOT_ID_FILE = "boot_id"
-#: Tells what runs on the phone where its boot id stands: that of /proc is the machine's.
+#: Tells processes on the phone where its boot id is: that of /proc is the machine's.
 BOOT_ID_VARIABLE = "BENCHFARM_BOOT_ID"
 _COUNT = "boots"
 END_DEADLINE_S = 10.0

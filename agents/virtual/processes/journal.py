@@ -47,7 +47,7 @@ class RunEvent:
 
 def read_events(path: Path) -> Iterator[RunEvent]:
     """Yield every readable line, rotated or not; one that was truncated by a kill is skipped."""
-    # The later part first: what is set aside in between is then read twice, which changes nothing, and
+    # The later part first: a rotation in between is then read twice, which changes nothing, and
     # never missed.
     later = _lines(path)
     for line in _lines(rotated_path(path)) + later:

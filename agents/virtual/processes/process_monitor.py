@@ -15,7 +15,7 @@ RUN_VARIABLE = "BENCHFARM_RUN"
 DEVICE_VARIABLE = "BENCHFARM_PHONE"
 #: Linux: include/linux/sched.h, PF_KTHREAD.
 _KERNEL_THREAD = 0x00200000
-#: Stands for the environment of other people's processes.
+#: The environment of other users' processes.
 _UNREADABLE = {b"": b""}
 
 
@@ -73,7 +73,7 @@ class RunMonitor:
                 self._seen_by_pid[pid] = TrackedProcess(entry, began_ns)
                 lines.append(entry)
         for pid, seen in self._seen_by_pid.items():
-            # Alive somewhere after the look began: the beginning is the time that can be vouched for.
+            # Alive at some time after the scan began: only its beginning is certain.
             self._seen_by_pid[pid] = TrackedProcess(seen.entry, max(began_ns, seen.entry.at_ns))
         if lines:
             self._write(lines)
@@ -107,7 +107,7 @@ class RunMonitor:
 
     def _fence(self, pid: int, environment: dict[bytes, bytes]) -> int | None:
         if not environment and pid in self._seen_by_pid and start_ticks(pid) is not None:
-            # Within an exec a process has no environment for a moment.
+            # During an exec a process has no environment for a moment.
             return self._seen_by_pid[pid].entry.fence
         if environment.get(DEVICE_VARIABLE.encode()) != self._serial.encode():
             return None
@@ -133,7 +133,7 @@ class RunMonitor:
 
     def _write(self, lines: Iterable[RunEvent]) -> None:
         if rotate_if_over(self._journal, self._limit_bytes):
-            # Whoever lives on is in each part, however long ago it came.
+            # Live processes are listed in each part, however long ago they started.
             lines = [*(seen.entry for seen in self._seen_by_pid.values()), *lines]
         text = "".join(json.dumps(asdict(line)) + "\n" for line in lines)
         with self._journal.open("a") as sink:

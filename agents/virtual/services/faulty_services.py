@@ -6,7 +6,7 @@ from agents.adb.shell_v2 import PacketId, packet
 from agents.virtual.services.shell_service import ShellRequest
 from agents.virtual.transport.connection import Service, ServiceStream
 
-#: Often enough that a deadline which begins anew with each byte would never pass.
+#: Short enough that a deadline which restarts with each byte would never expire.
 DRIP_S = 0.2
 
 

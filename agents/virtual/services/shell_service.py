@@ -41,7 +41,7 @@ def shell_service(shell: Shell, request: ShellRequest) -> Service:
                     _pack(command.stdout, stream, PacketId.STDOUT),
                     _pack(command.stderr, stream, PacketId.STDERR),
                 )
-                # Only now: an exit code ends the output, which a background child may still be writing.
+                # Last: an exit code ends the output, which a background child may still write.
                 await stream.write(packet(PacketId.EXIT, bytes([await command.exit_code()])))
             finally:
                 stdin.cancel()

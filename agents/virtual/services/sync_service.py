@@ -16,7 +16,7 @@ from agents.virtual.transport.packets import MAX_DATA_BYTES, InvalidPacket
 
 PATH_LIMIT_BYTES = 1024
 _MASK32 = 0xFFFFFFFF
-#: DATA records gathered for one write to the host.
+#: DATA records collected for one write to the host.
 _BATCH_BYTES = MAX_DATA_BYTES - CHUNK_BYTES
 
 
@@ -106,7 +106,7 @@ class SyncSession:
     async def _refuse(self, target: Path, reason: str) -> None:
         _discard(target)
         await self._fail(reason)
-        # A host goes on sending to the end before it looks for an answer.
+        # A host sends everything before it reads an answer.
         await self._drain()
 
     async def _write_file(self, sink: BinaryIO) -> int:
@@ -121,7 +121,7 @@ class SyncSession:
                 if faults.disk_full:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 sink.write(_with_first_byte_flipped(data) if flip else data)
-                # Here and not at the end, where nothing is left to drain: what does not fit is refused.
+                # Here and not at the end, where nothing is left to drain: a full disk must be reported.
                 sink.flush()
                 flip = False
 
@@ -148,7 +148,7 @@ class SyncSession:
 
 def _new_file(target: Path, mode: int) -> BinaryIO:
     target.parent.mkdir(parents=True, exist_ok=True)
-    # A program that is running keeps its file; the new one gets the name.
+    # A running program keeps its inode; the new file gets the name.
     target.unlink(missing_ok=True)
     sink = target.open("wb")
     os.fchmod(sink.fileno(), mode)

@@ -6,7 +6,7 @@ from pathlib import Path
 from agents.virtual.state.faults import Faults
 from agents.virtual.state.sysfs import SYS_FOLDER
 
-#: Root stops the charging there, as on phones with Qualcomm's chips.
+#: Root pauses charging there, as on devices with Qualcomm's chips.
 _SUSPEND = "class/power_supply/battery/input_suspend"
 _ROOTED = "rooted"
 
@@ -17,7 +17,7 @@ class SimulatedBattery:
     def __init__(self, state: Path) -> None:
         self._suspend = state / SYS_FOLDER / _SUSPEND
         self._rooted = state / _ROOTED
-        #: What the faults said last: a phone that was rooted otherwise stays so.
+        #: The last values of the faults: a phone that was rooted in another way stays so.
         self._told_rooted = False
         self._told_pct: int | None = None
         self._level_pct = 0.0

@@ -1,4 +1,4 @@
-"""Faults of a virtual phone, on demand: the file `faults.json` in its folder says what is wrong with it now.
+"""Faults of a virtual phone, on demand: the file `faults.json` in its folder lists the current ones.
 
 Written by `set_faults`, or by hand; missing keys mean that all is well. The phone looks at it at each service
 that is asked for and every `agents.virtual.device.TICK_S`. What is counted happens so often: the phone notes
@@ -47,7 +47,7 @@ from typing import Any, Literal
 
 FILE, USED_FAULTS_FILE = "faults.json", "faults-taken.json"
 
-#: Faults that happen so often, and no more.
+#: Faults that happen a given number of times.
 CountedFault = Literal[
     "reboots",
     "ends_with_reboot",
@@ -57,7 +57,7 @@ CountedFault = Literal[
     "truncate_pushes",
     "power_cut_pushes",
 ]
-#: When it was written, which file it is, and its size: what tells a file from the one that was there before.
+#: Modification time, inode and size, which identify a version of the file.
 _Stamp = list[int]
 
 
@@ -143,7 +143,7 @@ class FaultState:
     def _read(self) -> None:
         try:
             with (self._state / FILE).open() as file:
-                # Of what is read, and not of what may have taken its name meanwhile.
+                # The stamp of the file that is read, not of one that may have replaced it meanwhile.
                 self._stamp, raw = _file_stamp(os.fstat(file.fileno())), json.load(file)
         except FileNotFoundError:
             self._stamp, raw = None, {}

@@ -48,7 +48,7 @@ def fingerprint(machine: str) -> str:
     return f"benchfarm/virtual/{machine}:{_version('benchfarm')}/{interpreter}/torch-{_version('torch')}"
 
 
-#: What CPUID calls the makers of x86 CPUs.
+#: Vendors of x86 CPUs by their CPUID names.
 _MAKER_BY_VENDOR_ID = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel"}
 
 

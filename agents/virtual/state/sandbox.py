@@ -53,7 +53,7 @@ def create_sandbox(state: Path, serial: str, *, shared_cpu: bool = True) -> dict
     create_sysfs(state)
     for script in files("agents.virtual").joinpath("bin").iterdir():
         _install(state / "bin" / script.name, script.read_text())
-    # A shebang takes no path with spaces, nor one that is not known before; a name on PATH serves.
+    # A shebang accepts no path with spaces, and the path is not known in advance; a name on PATH works.
     _install(state / "bin" / "benchfarm-python", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     cpuinfo = Path("/proc/cpuinfo").read_text()
     values = profile.properties(serial, work_root, cpuinfo, profile.cpu_domain() if shared_cpu else None)
@@ -94,5 +94,5 @@ def write_slowness(state: Path, faults: Faults) -> None:
         shim.unlink(missing_ok=True)
     elif (real := shutil.which("sha256sum")) is not None:
         again = f'for _ in $(seq {faults.slow - 1}); do {real} "$@" >/dev/null 2>&1; done'
-        # What comes by stdin can be read only once.
+        # Standard input can be read only once.
         _install(shim, f'#!/bin/sh\n[ $# -eq 0 ] || {again}\nexec {real} "$@"\n')

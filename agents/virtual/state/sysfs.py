@@ -10,7 +10,7 @@ from pathlib import Path
 from farm.core.base.cpu_list import core_text
 from farm.core.devices.hardware import Cluster
 
-#: Tells what runs on the phone where that is; a phone has it at /sys.
+#: Tells processes on the phone where it is; a real device has it at /sys.
 SYS_VARIABLE = "BENCHFARM_SYS"
 SYS_FOLDER = "sys"
 _CPU = "devices/system/cpu"
@@ -34,7 +34,7 @@ def set_clusters(state: Path, clusters: Sequence[Cluster], governor: str = "sche
     cores = [core for cluster in clusters for core in cluster.cores]
     for name in _LISTS:
         _write(cpu / name, core_text(cores))
-    # The first has no switch, as on most phones.
+    # The first core cannot be switched off, as on most devices.
     (cpu / f"cpu{cores[0]}").mkdir(parents=True, exist_ok=True)
     for core in cores[1:]:
         _write(cpu / f"cpu{core}" / "online", "1")

@@ -1,4 +1,4 @@
-"""Storage of its own for a virtual phone: a file system of a given size, seen by it and by what runs on it.
+"""Separate storage for a virtual phone: a file system of a given size, visible to it and its processes.
 
 It is mounted in a namespace that lasts as long as some process of the phone does. A phone that is started
 again has empty storage, as after a factory reset.
@@ -16,7 +16,7 @@ _CHECK_DEADLINE_S = 10.0
 
 
 def find_mount_error(folder: Path) -> str | None:
-    """Why this machine lets its users mount nothing, in its own words; None where it does. Blocks."""
+    """Return why users of this machine cannot mount, as its own message; None where they can. Blocks."""
     try:
         tried = subprocess.run(
             _mount_command(folder, 1, ["true"]),

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 HEADER = struct.Struct("<6I")
 VERSION = 0x01000001
-#: From this version on the sum of a packet is not looked at.
+#: From this version on the checksum of a packet is ignored.
 VERSION_WITHOUT_SUMS = 0x01000001
 MAX_DATA_BYTES = 1024 * 1024
 
@@ -45,7 +45,7 @@ class Packet:
     payload: bytes = b""
 
     def header(self, *, summed: bool) -> bytes:
-        """The 24 bytes before the payload."""
+        """Return the 24 bytes before the payload."""
         total = sum(self.payload) & 0xFFFFFFFF if summed else 0
         return HEADER.pack(
             self.command, self.arg0, self.arg1, len(self.payload), total, self.command ^ 0xFFFFFFFF
@@ -53,7 +53,7 @@ class Packet:
 
 
 async def read_packet(reader: asyncio.StreamReader) -> Packet:
-    """The next packet; EOFError at the connection's end, InvalidPacket when it makes no sense."""
+    """Return the next packet; raise EOFError at the end, InvalidPacket for an invalid one."""
     fields = HEADER.unpack(await reader.readexactly(HEADER.size))
     command, arg0, arg1, length, _, magic = fields
     if magic != command ^ 0xFFFFFFFF or length > MAX_DATA_BYTES:
