@@ -121,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         run_until_signalled(agent_config(**given))
     except ValidationError as error:
-        _exit_with_error(2, f"the settings make no sense: {error}", "farm-agent --help names them all")
+        _exit_with_error(2, f"invalid settings: {error}", "`farm-agent --help` lists them")
     except FarmError as error:
         _exit_with_error(_EXIT_BY_BLAME[error.blame], error.message, error.hint)
     sys.exit(0)
@@ -136,19 +136,19 @@ def argument_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line; every flag is also a setting."""
     parser = argparse.ArgumentParser(
         prog="farm-agent",
-        description="Look after the phones of this machine for a farm. Settings come from FARM_AGENT_*.",
+        description="Manage the phones of this host for a farm. Settings come from FARM_AGENT_*.",
         epilog="Exit codes: 0 stopped, 2 your input or credential, 5 this host, 6 the farm.",
     )
     parser.add_argument("--farm-url", metavar="URL", help="where the farm listens")
-    parser.add_argument("--host", metavar="NAME", help="what the farm calls this machine")
+    parser.add_argument("--host", metavar="NAME", help="the name of this host in the farm")
     parser.add_argument("--data-dir", metavar="FOLDER", help="the agent's own folder")
     parser.add_argument("--join-token-file", metavar="FILE", help="needed once, to enroll")
-    parser.add_argument("--adb-connect", metavar="HOST:PORT,...", help="phones on TCP, kept connected")
+    parser.add_argument("--adb-connect", metavar="HOST:PORT,...", help="devices on TCP, kept connected")
     parser.add_argument("--no-adb-usb", dest="adb_usb", action="store_false", default=None, help="TCP only")
     parser.add_argument(
-        "--adb-server", metavar="HOST:PORT", help="an adb server to use instead of an own one"
+        "--adb-server", metavar="HOST:PORT", help="an adb server to use instead of the agent's own"
     )
-    parser.add_argument("--adb-key", metavar="FILE", help="a private key that phones already know")
+    parser.add_argument("--adb-key", metavar="FILE", help="a private key that devices already allow")
     parser.add_argument("--version", action="version", version=f"farm-agent {__version__}")
     return parser
 
@@ -188,7 +188,7 @@ async def _enroll_with_retry(host: AgentRuntime) -> Credential:
         except (FarmFault, Conflict) as error:
             if isinstance(error, Conflict) and host.clock.monotonic() - began_s > NAME_FREE_S:
                 raise
-            log.info("not_enrolled_yet", code=error.code, reason=error.message)
+            log.info("enrollment_delayed", code=error.code, reason=error.message)
             await asyncio.sleep(backoff.next_s())
         else:
             log.info("host_enrolled", host_id=credential.host_id)
@@ -312,8 +312,8 @@ def _first_farm_error(group: BaseExceptionGroup[BaseException]) -> FarmError | N
     for error in group.exceptions:
         if isinstance(error, FarmError):
             return error
-        if isinstance(error, BaseExceptionGroup) and (found := _first_farm_error(error)) is not None:
-            return found
+        if isinstance(error, BaseExceptionGroup) and (nested := _first_farm_error(error)) is not None:
+            return nested
     return None
 
 

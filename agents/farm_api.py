@@ -93,7 +93,7 @@ class FarmApi:
             deadline_s=REPORT_DEADLINE_S,
         )
         if [each.attempt_id for each in outcomes.reports] != list(bodies):
-            raise FarmFault("the farm answered other reports than it was sent")
+            raise FarmFault("the farm answered for other reports than it was sent")
         return {each.attempt_id: _outcome(each) for each in outcomes.reports}
 
     @asynccontextmanager
@@ -157,7 +157,7 @@ def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
     try:
         return kind.model_validate_json(response.content)
     except ValidationError as error:
-        raise FarmFault(f"the farm answered something that is not a {kind.__name__}: {error}") from error
+        raise FarmFault(f"the farm's answer is not a {kind.__name__}: {error}") from error
 
 
 def _response_error(response: httpx.Response) -> FarmError:
@@ -179,7 +179,7 @@ def _outcome(outcome: ReportOutcome) -> ReportAnswer | FarmError:
         return outcome.answer
     if outcome.problem is not None:
         return _apply_status(error_of(outcome.problem), outcome.problem.status)
-    return FarmFault(f"the farm says nothing of the report of {outcome.attempt_id}")
+    return FarmFault(f"the farm's answer has no result for the report of {outcome.attempt_id}")
 
 
 def _apply_status(named: FarmError, status: int) -> FarmError:

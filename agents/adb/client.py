@@ -136,15 +136,15 @@ class AdbDevice:
         """
         async with self._call(f"shell {command[:60]!r}", deadline_s) as deadline:
 
-            async def said() -> ShellResult:
+            async def run() -> ShellResult:
                 return await self._shell(command, stdin, OutputCollector(limit_bytes), deadline, talk_s)
 
             try:
-                return await said()
+                return await run()
             except EOFError:
                 if not again:
                     raise
-            return await said()
+            return await run()
 
     async def _shell(
         self,
@@ -209,9 +209,9 @@ class AdbDevice:
         if self._features is None:
             async with self._client.connection() as socket:
                 await self._reach(socket, f"host-serial:{self.serial}:features")
-                words = (await socket.read_block()).decode(errors="replace").split(",")
+                features = (await socket.read_block()).decode(errors="replace").split(",")
             # A device that is still connecting has none yet: that must not be cached.
-            self._features = frozenset(words) - {""} or None
+            self._features = frozenset(features) - {""} or None
         return self._features or frozenset()
 
     @asynccontextmanager

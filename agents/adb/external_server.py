@@ -72,6 +72,6 @@ def version_hint(version: int) -> str:
 
 def _start_hint(host: str, port: int) -> str:
     return (
-        f"start it where the phones are (`adb -P {port} start-server`), or take FARM_AGENT_ADB_SERVER away: "
-        f"then the agent runs a server of its own. It is looked for again at {host}:{port} by itself"
+        f"start it where the devices are (`adb -P {port} start-server`), or unset FARM_AGENT_ADB_SERVER: "
+        f"then the agent runs its own server. The agent keeps trying {host}:{port}"
     )

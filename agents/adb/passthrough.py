@@ -38,12 +38,14 @@ def check_server(binary: Path, port: int) -> None:
     Raises:
         AdbServerDown: no server answers there, or one of another version.
     """
-    there = asyncio.run(AdbClient(port).version())
-    said = subprocess.run([binary, "version"], capture_output=True, text=True, timeout=10, check=False).stdout
-    ours = _VERSION.match(said)
-    if ours is None or int(ours[1]) != there:
+    server_version = asyncio.run(AdbClient(port).version())
+    output = subprocess.run(
+        [binary, "version"], capture_output=True, text=True, timeout=10, check=False
+    ).stdout
+    ours = _VERSION.match(output)
+    if ours is None or int(ours[1]) != server_version:
         raise AdbServerDown(
-            f"the adb server on port {port} has version {there}, {binary} would replace it",
+            f"the adb server on port {port} has version {server_version}, {binary} would replace it",
             hint=f"use the adb that started the server: adb -P {port} ...",
         )
 

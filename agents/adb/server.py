@@ -109,8 +109,8 @@ class AdbServer:
         await self.stop()
         for folder in (self._folder / "tmp", key_home(self._folder)):
             folder.mkdir(parents=True, exist_ok=True)
-        left = await self._end_orphaned_server()
-        self._port = self._port or left
+        previous_port = await self._end_orphaned_server()
+        self._port = self._port or previous_port
         for _ in range(_STARTS):
             if not self._port or not _is_free(self._port):
                 self._port = _free_port()
@@ -212,14 +212,14 @@ def server_environment(
     outer: Mapping[str, str], folder: Path, usb: bool, vendor_keys: str | None
 ) -> dict[str, str]:
     """Return the server's environment: ours, with every adb setting of the operator replaced."""
-    kept = {name: value for name, value in outer.items() if not name.startswith(_ADB_VARIABLE_PREFIXES)}
+    inherited = {name: value for name, value in outer.items() if not name.startswith(_ADB_VARIABLE_PREFIXES)}
     settings = {"ADB_MDNS": "0", "ADB_EMU": "0", "ADB_REJECT_KILL_SERVER": "1", "TMPDIR": str(folder / "tmp")}
     if not usb:
         # Its key is created below HOME: devices without authorization do not need the operator's.
         settings |= {"ADB_USB": "0", "HOME": str(key_home(folder))}
     if keys := vendor_keys or outer.get("ADB_VENDOR_KEYS"):
         settings["ADB_VENDOR_KEYS"] = keys
-    return {"HOME": str(Path.home()), **kept, **settings}
+    return {"HOME": str(Path.home()), **inherited, **settings}
 
 
 def bundled_adb() -> Path:

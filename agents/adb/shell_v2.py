@@ -56,9 +56,9 @@ class OutputCollector:
         """Add a packet; kinds that carry no output are ignored."""
         if (part := self._parts.get(kind)) is None:
             return
-        kept = data[: max(0, self._limit_bytes - len(part))]
-        part += kept
-        self._dropped_bytes += len(data) - len(kept)
+        accepted = data[: max(0, self._limit_bytes - len(part))]
+        part += accepted
+        self._dropped_bytes += len(data) - len(accepted)
 
     def result(self, exit_code: int) -> ShellResult:
         """Return the collected output."""

@@ -57,8 +57,8 @@ class ArtifactCache:
             folder: made when missing.
             api: where files come from.
             clock: the time.
-            limit_bytes: kept to as far as attempts in hand, and what comes next, leave a choice.
-            in_hand: the files that attempts in hand need.
+            limit_bytes: the size limit; files that active or next attempts need stay beyond it.
+            needed_digests: the files that active attempts need.
         """
         folder.mkdir(parents=True, exist_ok=True)
         sweep_temporaries(folder)
@@ -115,7 +115,7 @@ class ArtifactCache:
         keep = False
         try:
             async with asyncio.timeout(FETCH_DEADLINE_S):
-                found = await self._receive(part, digest)
+                received = await self._receive(part, digest)
         except (NotFound, ArtifactMissing, Forbidden) as error:
             # The farm's own plan names it: a missing artifact is the farm's fault.
             raise FarmFault(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
@@ -124,10 +124,12 @@ class ArtifactCache:
             raise
         except TimeoutError as error:
             keep = True
-            raise FarmFault(f"artifact {digest[:12]} took over {FETCH_DEADLINE_S:g} s") from error
+            raise FarmFault(
+                f"the download of artifact {digest[:12]} took more than {FETCH_DEADLINE_S:g} s"
+            ) from error
         else:
-            if found != digest:
-                raise FarmFault(f"the farm sent other bytes ({found[:12]}) for artifact {digest[:12]}")
+            if received != digest:
+                raise FarmFault(f"the farm sent other bytes ({received[:12]}) for artifact {digest[:12]}")
             await run_in_io_pool(_finish_download, part, path)
         finally:
             if not keep:
@@ -135,19 +137,19 @@ class ArtifactCache:
 
     async def _receive(self, part: Path, digest: Digest) -> str:
         with translate_disk_errors(part), await run_in_io_pool(part.open, "a+b") as stream:
-            there_bytes = await run_in_io_pool(stream.seek, 0, os.SEEK_END)
-            async with self._api.blob(digest, offset_bytes=there_bytes) as body:
-                running = hashlib.sha256()
-                if there_bytes:
-                    await run_in_io_pool(_truncate_to, stream, body.offset_bytes, running)
+            partial_bytes = await run_in_io_pool(stream.seek, 0, os.SEEK_END)
+            async with self._api.blob(digest, offset_bytes=partial_bytes) as body:
+                hasher = hashlib.sha256()
+                if partial_bytes:
+                    await run_in_io_pool(_truncate_to, stream, body.offset_bytes, hasher)
 
-                def take(chunk: bytes) -> None:
+                def write(chunk: bytes) -> None:
                     stream.write(chunk)
-                    running.update(chunk)
+                    hasher.update(chunk)
 
                 async for chunk in body.chunks:
-                    await run_in_io_pool(take, chunk)
-        return running.hexdigest()
+                    await run_in_io_pool(write, chunk)
+        return hasher.hexdigest()
 
     def _next_use_s(self) -> float:
         """Return a time later than every use before, earlier runs included, whatever the clock did."""
@@ -190,12 +192,12 @@ def file_digest(path: Path) -> Digest:
         return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
 
 
-def _truncate_to(stream: BinaryIO, size_bytes: int, running: "hashlib._Hash") -> None:
+def _truncate_to(stream: BinaryIO, size_bytes: int, hasher: "hashlib._Hash") -> None:
     """Truncate a partial download, and add the bytes that stay to its digest."""
     stream.truncate(size_bytes)
     stream.seek(0)
     while chunk := stream.read(1024 * 1024):
-        running.update(chunk)
+        hasher.update(chunk)
 
 
 def _remove(path: Path) -> None:

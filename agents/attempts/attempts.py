@@ -70,11 +70,11 @@ class AttemptController:
 
     async def resend(self) -> int:
         """Send every acknowledged report that is still kept again; return their number."""
-        kept = await self._disk.call(self._spool.acknowledged)
-        for attempt_id in kept:
+        archived = await self._disk.call(self._spool.acknowledged)
+        for attempt_id in archived:
             if await self._disk.call(self._spool.resend, attempt_id):
                 self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
-        return len(kept)
+        return len(archived)
 
     async def resend_requested(self, attempt_ids: Sequence[AttemptId], *, within_s: float) -> None:
         """Send these acknowledged reports again if they are kept; wait up to `within_s` for the answers."""
@@ -118,7 +118,7 @@ class AttemptController:
         attempt = self._active.attempt_by_id.get(attempt_id)
         if attempt is None or attempt.stopping or attempt.record.phase not in _STOPPABLE:
             return
-        log.warning("attempt_cut_short", attempt_id=attempt_id, code=error.code, reason=error.message)
+        log.warning("attempt_interrupted", attempt_id=attempt_id, code=error.code, reason=error.message)
         began = attempt.record.phase is AttemptState.MEASURING
         # Before any await: from here on nothing else ends it, and it is no longer reported as active.
         attempt.record = replace(
@@ -167,7 +167,7 @@ class AttemptController:
 
     def _acknowledge(self, attempt: ActiveAttempt) -> None:
         attempt.acknowledged = True
-        self._tasks.create_task(self._release(attempt), name=f"let go {attempt.record.attempt_id}")
+        self._tasks.create_task(self._release(attempt), name=f"release {attempt.record.attempt_id}")
 
     def _task(self, work: Coroutine[None, None, None], attempt: ActiveAttempt) -> asyncio.Task[None]:
         return self._tasks.create_task(work, name=f"attempt {attempt.record.attempt_id}")
@@ -240,7 +240,7 @@ class AttemptController:
             await self._disk.call(self._journal.write, attempt.record)
         except HostDiskFull as error:
             # The journal's earlier phase, or no record, means the same: nothing ran.
-            log.warning("give_back_not_journaled", reason=error.message, hint=error.hint)
+            log.warning("return_not_journaled", reason=error.message, hint=error.hint)
 
     async def _abandon(self, attempt: ActiveAttempt, running: asyncio.Task[None] | None) -> None:
         if running is not None:

@@ -68,20 +68,20 @@ class RunCompletion:
             waited = await self._end(record, device, draft)
         except RunLost as error:
             raise await self._cause(error, device, draft) from error
-        said: ShellResult | None = waited.said
+        output: ShellResult | None = waited.output
         finished_at = self.clock.now()
 
         async def collect() -> CollectedRun:
             # The output at the run's end is used once; if it is incomplete, the device is asked again.
-            nonlocal said
-            found, said = said, None
+            nonlocal output
+            first, output = output, None
             return await collect_run(
                 device.adb,
                 device.facts.work_root,
                 record.fence,
                 limit_bytes=record.plan.output_limit_bytes,
                 now=finished_at,
-                said=found,
+                output=first,
             )
 
         ended_s = self.clock.monotonic()
@@ -126,12 +126,12 @@ class RunCompletion:
             if await run_status(adb, work_root, fence) is not RunStatus.FINISHED:
                 raise
             # An unreadable condition does not invalidate a finished run.
-            log.warning("condition_unread", code=error.code, reason=error.message)
-        said = await adb.shell(
+            log.warning("condition_unreadable", code=error.code, reason=error.message)
+        result = await adb.shell(
             collect_command(work_root, fence, with_condition=False, with_controls=True),
             deadline_s=_PROBE_DEADLINE_S,
         )
-        return RunWait(said=said, away_s=0.0)
+        return RunWait(output=result, away_s=0.0)
 
 
 def _controls(device: OnlineDevice, draft: Evidence, collected: CollectedRun) -> tuple[ControlState, ...]:
@@ -141,28 +141,28 @@ def _controls(device: OnlineDevice, draft: Evidence, collected: CollectedRun) ->
         ControlImpossible: the run could not be bound to its cores, and did not begin.
     """
     online = collected.after.online_cores if collected.after else ()
-    read_back = with_screen_after(with_read_back(draft.controls, collected.held), collected.after)
+    read_back = with_screen_after(with_read_back(draft.controls, collected.controls), collected.after)
     states = [
         actual_affinity(state, collected.cores, online) if state.name == CORES else state
         for state in read_back
     ]
     for state in states:
         if state.name == CORES and state.actual_before != state.asked:
-            held = state.actual_before or "none that it tells"
+            actual = state.actual_before or "unknown"
             raise ControlImpossible(
-                f"{device.adb.serial} binds no run to cores {state.asked}: it is bound to {held}"
+                f"{device.adb.serial} did not bind the run to cores {state.asked}; bound to {actual}"
             )
     return tuple(states)
 
 
-def attribute_lost_run(gone: RunLost, boot_id_before: str | None, boot_id: str | None) -> DeviceError:
+def attribute_lost_run(lost: RunLost, boot_id_before: str | None, boot_id: str | None) -> DeviceError:
     """Return the cause of a run that left no record, by the device's boot ids and its absence.
 
     In the same boot, a run that is lost together with the connection ended with adbd: init kills what adbd
     had started.
     """
     if None not in (boot_id_before, boot_id) and boot_id != boot_id_before:
-        return DeviceRebooted(f"{gone.message}: the phone restarted during it")
-    if gone.was_away:
-        return AdbdRestarted(f"{gone.message}, and the connection ended with it")
-    return gone
+        return DeviceRebooted(f"{lost.message}: the phone restarted during it")
+    if lost.was_away:
+        return AdbdRestarted(f"{lost.message}, and the connection ended with it")
+    return lost

@@ -37,7 +37,7 @@ def mark_passes_interrupted(record: JournalRecord, evidence: Evidence) -> Eviden
     """Return the evidence of a run whose next pass was interrupted by a restart of the agent."""
     missing = record.plan.passes[len(evidence.passes) :][:1]
     error = HostError("the agent was restarted during the pass")
-    lost = tuple(PassEvidence(name=each.name, trouble=_run_error(error)) for each in missing)
+    lost = tuple(PassEvidence(name=diagnostic.name, trouble=_run_error(error)) for diagnostic in missing)
     return replace(evidence, passes=(*evidence.passes, *lost))
 
 
@@ -47,61 +47,63 @@ async def run_passes(record: JournalRecord, device: OnlineDevice, evidence: Evid
 
     Call it once the run's own evidence is safe. After a pass in which the device went away no other is run.
     """
-    done: list[PassEvidence] = []
-    for each in record.plan.passes:
-        found = await _run_pass(record, device, each)
-        done.append(found)
-        if found.trouble is not None:
-            log.warning("pass_failed", name=each.name, code=found.trouble.code, reason=found.trouble.message)
+    results: list[PassEvidence] = []
+    for diagnostic in record.plan.passes:
+        result = await _run_pass(record, device, diagnostic)
+        results.append(result)
+        if result.trouble is not None:
+            log.warning(
+                "pass_failed", name=diagnostic.name, code=result.trouble.code, reason=result.trouble.message
+            )
             break
     # The state of the device has changed since the run.
     device.memory.forget_after_run()
-    return replace(evidence, passes=tuple(done))
+    return replace(evidence, passes=tuple(results))
 
 
-async def _run_pass(record: JournalRecord, device: OnlineDevice, wanted: DiagnosticPass) -> PassEvidence:
-    part = f"pass.{wanted.name}"
+async def _run_pass(record: JournalRecord, device: OnlineDevice, diagnostic: DiagnosticPass) -> PassEvidence:
+    part = f"pass.{diagnostic.name}"
     adb, work_root, fence = device.adb, device.facts.work_root, record.fence
     argv: tuple[str, ...] = ()
     try:
-        call = _pass_command(record, device, wanted)
-        argv = call.argv
+        command = _pass_command(record, device, diagnostic)
+        argv = command.argv
         await start_part(
             adb,
             work_root,
             fence,
             part,
-            argv=call.argv,
-            env=call.env,
-            properties=wanted.properties,
-            timeout_s=wanted.timeout_s,
+            argv=command.argv,
+            env=command.env,
+            properties=diagnostic.properties,
+            timeout_s=diagnostic.timeout_s,
         )
-        await wait_part(adb, work_root, fence, part, timeout_s=wanted.timeout_s + _MARGIN_S)
-        left = await collect_part(adb, work_root, fence, part, log_filters=wanted.log_filters)
+        await wait_part(adb, work_root, fence, part, timeout_s=diagnostic.timeout_s + _MARGIN_S)
+        collected = await collect_part(adb, work_root, fence, part, log_filters=diagnostic.log_filters)
     except FarmError as error:
-        return PassEvidence(name=wanted.name, argv=argv, trouble=_run_error(error))
+        return PassEvidence(name=diagnostic.name, argv=argv, trouble=_run_error(error))
     return PassEvidence(
-        name=wanted.name,
+        name=diagnostic.name,
         argv=argv,
-        exit=left.exit,
-        stdout=left.stdout,
-        stderr=left.stderr,
-        log=left.log,
-        pid=left.pid,
+        exit=collected.exit,
+        stdout=collected.stdout,
+        stderr=collected.stderr,
+        log=collected.log,
+        pid=collected.pid,
     )
 
 
-def _pass_command(record: JournalRecord, device: OnlineDevice, wanted: DiagnosticPass) -> _PassCommand:
+def _pass_command(record: JournalRecord, device: OnlineDevice, diagnostic: DiagnosticPass) -> _PassCommand:
     work_root = device.facts.work_root
     paths = {file.name: cache_path(work_root, file.digest) for file in record.plan.files}
     values = placeholder_values(work=run_folder(work_root, record.fence), path_by_name=paths)
     try:
         return _PassCommand(
-            argv=tuple(Template(word).substitute(values) for word in wanted.argv),
-            env={name: Template(value).substitute(values) for name, value in wanted.env.items()},
+            argv=tuple(Template(word).substitute(values) for word in diagnostic.argv),
+            env={name: Template(value).substitute(values) for name, value in diagnostic.env.items()},
         )
     except (KeyError, ValueError) as error:
-        raise FarmError(f"the pass has a placeholder that nothing fills: {error}") from error
+        raise FarmError(f"the pass has a placeholder without a value: {error}") from error
 
 
 def _run_error(error: FarmError) -> RunError:

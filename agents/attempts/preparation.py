@@ -103,7 +103,7 @@ class DevicePreparation:
             async with self._pushing:
                 pushed_bytes, is_fit = await self._ensure_files(device, plan, fence), False
         if _needs_waking(preflight.condition, plan.controls):
-            # Its button was pressed since, or its settings were changed, or the record did not fit on its disk.
+            # A button was pressed since, settings were changed, or its full disk took no record.
             await self._keep_awake(device, plan.controls, again=True)
         if is_fit:
             return await self._apply_controls(

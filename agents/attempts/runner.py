@@ -173,14 +173,14 @@ class AttemptRunner:
                 await self._preparation.restore_screen(device)
         except FarmError as error:
             # The next probe of the device finds the cause, and its clean-up restores the screen.
-            log.debug("stand_by_failed", device_id=device_id, code=error.code, reason=error.message)
+            log.debug("standby_failed", device_id=device_id, code=error.code, reason=error.message)
 
     async def _run(
         self, record: JournalRecord, advance: PhaseCallback, tell: WaitCallback
     ) -> Evidence | DeferredRun:
         device = self._monitor.find(record.device_id)
         if device is None:
-            return DeferredRun(reason="the phone went away before the run could begin")
+            return DeferredRun(reason="the device went away before the run could begin")
         plan = record.plan
         if (ready := self._preparation.find_prepared(device, plan, record.fence)) is None:
             await advance(AttemptState.PREPARING, record.draft)
@@ -215,7 +215,7 @@ class AttemptRunner:
         try:
             await advance(AttemptState.MEASURING, evidence)
         except HostDiskFull as error:
-            log.warning("passes_left_out", reason=error.message, hint=error.hint)
+            log.warning("passes_skipped", reason=error.message, hint=error.hint)
             return evidence
         return await run_passes(record, device, evidence)
 
@@ -296,11 +296,11 @@ def _lost_run_error(record: JournalRecord, device: OnlineDevice) -> FarmError:
     before = record.draft.before
     if before is not None and before.boot_id is not None and before.boot_id != device.boot_id:
         return DeviceRebooted(f"{device.adb.serial} restarted during run {record.fence}")
-    return HostError(f"the agent was restarted before it looked at the phone of run {record.fence}")
+    return HostError(f"the agent was restarted before it checked the device of run {record.fence}")
 
 
 def _fill_placeholders(fill: Callable[[], Value]) -> Value:
     try:
         return fill()
     except (KeyError, ValueError) as error:
-        raise FarmError(f"the plan has a placeholder that nothing fills: {error}") from error
+        raise FarmError(f"the plan has a placeholder without a value: {error}") from error

@@ -26,7 +26,7 @@ MAX_MISSED_PINGS = 3
 MAX_RESTARTS = 5
 RESTART_WINDOW_S = 600.0
 _CRASH_LOOP = (
-    f"adb's server had to be started more than {MAX_RESTARTS} times in {RESTART_WINDOW_S / 60:g} min"
+    f"adb's server had to be restarted more than {MAX_RESTARTS} times in {RESTART_WINDOW_S / 60:g} min"
 )
 
 
@@ -121,7 +121,7 @@ class AdbSupervisor:
                 await connect(self._adb.port, address, host=self._adb.host)
             except FarmError as error:
                 say = log.debug if error.message == told else log.warning
-                say("phone_not_connected", address=address, code=error.code, reason=error.message)
+                say("device_not_connected", address=address, code=error.code, reason=error.message)
                 told = error.message
             # After a success, too: the listing follows within milliseconds, or the row was dropped again.
             await _wait_within(relisted, backoff.next_s())

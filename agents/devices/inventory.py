@@ -175,7 +175,7 @@ def _merge_observations(group: Sequence[TransportObservation]) -> TransportObser
     rivals = next(iter(find_conflicts(group).values()), ())
     if not rivals:
         return best
-    detail = f"several phones say they are this one: {', '.join(rivals)}"
+    detail = f"several devices claim this identity: {', '.join(rivals)}"
     return replace(best, presence=Presence.OFFLINE, detail=detail, claimants=rivals)
 
 

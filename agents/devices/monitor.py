@@ -196,7 +196,7 @@ class DeviceMonitor:
         transport.device = None
         transport.activity.set()
         now = presence(state or None)
-        detail = f"adb says: {state}"
+        detail = f"adb state: {state}"
         if now is Presence.UNAUTHORIZED and (key := self._find_key()) is not None:
             detail = f"{detail}; allow the key {key} on its screen"
         serial = transport.observation.serial

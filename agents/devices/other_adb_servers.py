@@ -37,7 +37,7 @@ def find_claimed_devices(ours: Mapping[str, str], theirs: Mapping[str, str]) -> 
 def claimed_device_hint(port: int) -> str:
     """Return the explanation and the remedy for such a device."""
     return (
-        f"another adb server on this machine (port {port}) holds it: end that one "
+        f"another adb server on this machine (port {port}) claims it: stop that one "
         f"(adb -P {port} kill-server), or share it (FARM_AGENT_ADB_SERVER=127.0.0.1:{port})"
     )
 
@@ -60,7 +60,7 @@ class OtherServerMonitor:
             claimed = await self._check()
             if claimed != self._claimed:
                 self._claimed = claimed
-                log.warning("phones_held_by_other_server", port=self._port, serials=sorted(claimed))
+                log.warning("devices_claimed_by_other_server", port=self._port, serials=sorted(claimed))
                 self._monitor.record_claimed(claimed, claimed_device_hint(self._port))
             await asyncio.sleep(self._interval_s)
 

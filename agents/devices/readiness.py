@@ -36,10 +36,10 @@ class DeviceReadiness:
         try:
             return await self._check(observation)
         except FarmError as error:
-            log.debug("phone_not_admitted", serial=observation.serial, code=error.code, reason=error.message)
+            log.debug("device_not_ready", serial=observation.serial, code=error.code, reason=error.message)
             return replace(observation, presence=Presence.OFFLINE, detail=error.message)
         except Exception as error:
-            log.exception("phone_look_crashed", serial=observation.serial)
+            log.exception("device_check_crashed", serial=observation.serial)
             return replace(observation, presence=Presence.OFFLINE, detail=f"the agent failed: {error!r}")
 
     async def condition(self, observation: TransportObservation) -> Condition | None:
@@ -50,14 +50,16 @@ class DeviceReadiness:
         try:
             return await read_condition(device, observation.facts.work_root, self._clock.now())
         except FarmError as error:
-            log.debug("condition_unread", serial=observation.serial, code=error.code, reason=error.message)
+            log.debug(
+                "condition_unreadable", serial=observation.serial, code=error.code, reason=error.message
+            )
             return None
 
     async def _check(self, observation: TransportObservation) -> TransportObservation:
         device = self._adb.device(observation.serial)
         found = await probe(device)
         if found is not Presence.ONLINE:
-            detail = "Android is not up yet" if found is Presence.BOOTING else "its shell does not answer"
+            detail = "Android is still booting" if found is Presence.BOOTING else "its shell does not respond"
             return replace(observation, presence=found, detail=detail)
         if observation.facts is not None and device_id(observation) in self._active.measuring():
             # It was away for a moment; any other call would disturb the run.
@@ -93,7 +95,7 @@ class DeviceReadiness:
         fence = max(known, wanted)
         is_at_work = fence > wanted and await run_status(device, work_root, fence) is RunStatus.RUNNING
         if is_at_work:
-            # It may be another host's run, on TCP, with its settings. If it is nobody's, the farm requests its end.
+            # It may be another host's run, on TCP. If it is nobody's, the farm requests its end.
             fence -= 1
         else:
             # Also those of an attempt that ended before its run began, on any host.

@@ -74,7 +74,7 @@ async def watch_usb_capacity(
         return
     kernel_log = await asyncio.to_thread(find_kernel_log, config)
     if kernel_log is None:
-        log.info("kernel_log_unreadable", hint="farm doctor --agent says what would allow it")
+        log.info("kernel_log_unreadable", hint="`farm doctor --agent` lists the missing permission")
         return
     await _monitor(kernel_log, room, clock, devices)
 
@@ -89,7 +89,7 @@ async def _monitor(kernel_log: KernelLog, room: UsbCapacity, clock: Clock, devic
             # A file that appears later contains new messages.
             was_read = isinstance(error, FileNotFoundError)
             if str(error) != told:
-                log.warning("kernel_log_not_read", source=kernel_log.name, reason=str(error))
+                log.warning("kernel_log_read_failed", source=kernel_log.name, reason=str(error))
                 told = str(error)
         refusals = list(name_controllers(usb_refusals(text), devices))
         room.record(refusals, now_s=clock.monotonic(), is_first=is_first)

@@ -66,8 +66,10 @@ def check_farm_connectivity(link: FarmProbe) -> list[Diagnostic]:
         )
         return [problem("farm", f"no farm answers at {link.url}: {link.error}", hint)]
     if link.status != httpx.codes.OK:
-        hint = "is that the address that `farm up --agents-on` says?"
-        return [problem("farm", f"{link.url} answers {link.status} where a farm says that it is well", hint)]
+        hint = "is that the address that `farm up --agents-on` prints?"
+        return [
+            problem("farm", f"{link.url} answers {link.status} where a farm's health check is expected", hint)
+        ]
     found = [ok("farm", f"the farm at {link.url} answers")]
     if not link.is_known:
         hint = f"join again: {_HOW_TO_JOIN}"

@@ -36,7 +36,7 @@ def check_kernel_log(found: tuple[str, Sequence[tuple[str, UsbRefusal]]] | None)
     if found is None:
         return warning(
             _SUBJECT,
-            "this user cannot read it: that a USB controller has no room for one more phone goes unnoticed",
+            "this user cannot read it, so full USB controllers are not detected",
             _PERMISSION_HINT,
         )
     name, refusals = found
@@ -46,5 +46,5 @@ def check_kernel_log(found: tuple[str, Sequence[tuple[str, UsbRefusal]]] | None)
     return warning(
         _SUBJECT,
         f"USB controller {controller} refused a device: {last.said.rstrip('.')}",
-        "phones that are plugged in there stay away: use another controller, or take phones or hubs off it",
+        "devices plugged in there do not appear: use another controller, or remove devices or hubs from it",
     )

@@ -135,26 +135,26 @@ def find_saved_settings(data_dir: Path) -> SavedSettings | None:
     Raises:
         InvalidInput: it is another user's.
     """
-    kept = find_file(data_dir / SAVED_SETTINGS_FILE)
+    content = find_file(data_dir / SAVED_SETTINGS_FILE)
     try:
-        return None if kept is None else SavedSettings.model_validate_json(kept)
+        return None if content is None else SavedSettings.model_validate_json(content)
     except ValidationError:
         return None
 
 
-def agent_config(**given: Any) -> AgentConfig:
+def agent_config(**arguments: Any) -> AgentConfig:
     """Return the effective settings: arguments, then FARM_AGENT_*, then saved settings, then defaults.
 
     Raises:
         ValidationError: one of them cannot be.
         InvalidInput: the data folder is another user's.
     """
-    config = AgentConfig(**given)
-    kept = find_saved_settings(config.data_dir)
-    if kept is None:
+    config = AgentConfig(**arguments)
+    saved = find_saved_settings(config.data_dir)
+    if saved is None:
         return config
-    unset = {name: value for name, value in kept if name not in config.model_fields_set}
-    return AgentConfig(**{**unset, **given})
+    unset = {name: value for name, value in saved if name not in config.model_fields_set}
+    return AgentConfig(**{**unset, **arguments})
 
 
 def _address(text: str) -> str:

@@ -37,7 +37,7 @@ def translate_folder_errors(data_dir: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InvalidInput(
-            f"the agent's folder {data_dir} cannot be used: {error.strerror} ({error.filename})",
+            f"the agent's data folder {data_dir} cannot be used: {error.strerror} ({error.filename})",
             hint="do this as the user that the agent runs as (sudo -u), or name another folder with "
             "--data-dir or FARM_AGENT_DATA_DIR",
         ) from error

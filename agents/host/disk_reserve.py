@@ -29,7 +29,7 @@ class DiskReserve:
             return
         # Checked first: a failing allocation would use up all space first.
         if not self.has_room():
-            raise HostDiskFull(f"no room for {self._path}")
+            raise HostDiskFull(f"no space for {self._path}")
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
             try:
@@ -38,7 +38,7 @@ class DiskReserve:
                 os.close(descriptor)
         except OSError as error:
             self._path.unlink(missing_ok=True)
-            raise HostDiskFull(f"no room for {self._path}: {error.strerror}") from error
+            raise HostDiskFull(f"no space for {self._path}: {error.strerror}") from error
 
     def release(self) -> bool:
         """Release the space; return False when it was released before."""

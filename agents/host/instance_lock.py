@@ -51,8 +51,8 @@ def find_holder(data_dir: Path, locks: Path = Path("/proc/locks")) -> int | None
         rows = [line.split() for line in locks.read_text(encoding="ascii").splitlines()]
     except OSError:
         return None
-    held = (row for row in rows if row[1] == "FLOCK" and row[5].endswith(f":{inode}"))
-    return next((int(row[4]) for row in held), None)
+    own_rows = (row for row in rows if row[1] == "FLOCK" and row[5].endswith(f":{inode}"))
+    return next((int(row[4]) for row in own_rows), None)
 
 
 def _lock(descriptor: int, data_dir: Path) -> None:

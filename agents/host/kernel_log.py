@@ -83,19 +83,19 @@ class LogFile:
 
     def read(self) -> str:
         with self._path.open("rb") as file:
-            found = os.fstat(file.fileno())
+            status = os.fstat(file.fileno())
             if self._inode is None:
-                self._offset = max(0, found.st_size - _FIRST_BYTES)
-            elif found.st_ino != self._inode or found.st_size < self._offset:
+                self._offset = max(0, status.st_size - _FIRST_BYTES)
+            elif status.st_ino != self._inode or status.st_size < self._offset:
                 # It was rotated or truncated.
                 self._offset = 0
-            self._inode = found.st_ino
+            self._inode = status.st_ino
             file.seek(self._offset)
             text = file.read(_LOOK_BYTES)
         # A full read without a line end, such as a hole, is skipped.
-        whole = text[: text.rfind(b"\n") + 1] or (text if len(text) == _LOOK_BYTES else b"")
-        self._offset += len(whole)
-        return whole.decode(errors="replace")
+        complete = text[: text.rfind(b"\n") + 1] or (text if len(text) == _LOOK_BYTES else b"")
+        self._offset += len(complete)
+        return complete.decode(errors="replace")
 
 
 class JournaldLog:
@@ -108,10 +108,10 @@ class JournaldLog:
         self._last: str | None = None
 
     def read(self) -> str:
-        found = _read_journald()
-        known = found.index(self._last) + 1 if self._last in found else 0
-        self._last = found[-1] if found else self._last
-        return "\n".join(found[known:])
+        lines = _read_journald()
+        first_new = lines.index(self._last) + 1 if self._last in lines else 0
+        self._last = lines[-1] if lines else self._last
+        return "\n".join(lines[first_new:])
 
 
 def find_kernel_log(config: AgentConfig) -> KernelLog | None:

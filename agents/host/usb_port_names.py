@@ -17,15 +17,15 @@ def device_names(text: str) -> dict[str, str]:
     Raises:
         ValueError: it is no such list, or names a place or a phone twice.
     """
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         place, equals, name = (piece.strip() for piece in part.partition("="))
         if not equals or not name:
             raise ValueError(f"{part!r} is not PLACE=NAME, such as 1-4.2=bench-left")
-        found[_adb_port_name(place)] = name
-    if len(found) != len(set(found.values())) or len(found) != text.count("="):
+        names[_adb_port_name(place)] = name
+    if len(names) != len(set(names.values())) or len(names) != text.count("="):
         raise ValueError("each place has one name, and each name one place")
-    return found
+    return names
 
 
 def states_by_port(rows: Iterable[AdbDeviceRow], names: Mapping[str, str]) -> dict[str, str]:

@@ -19,10 +19,10 @@ def power_command(text: str) -> tuple[str, ...]:
         ValueError: it is empty, names something else, or does not say what is to be done.
     """
     words = tuple(shlex.split(text))
-    known = dict.fromkeys(PLACEHOLDERS, "")
+    values = dict.fromkeys(PLACEHOLDERS, "")
     try:
         for word in words:
-            word.format(**known)
+            word.format(**values)
     except (KeyError, IndexError, ValueError) as error:
         raise ValueError(f"{text!r} may name {{serial}}, {{usb_path}} and {{action}} only") from error
     if not words or "{action}" not in text:
@@ -47,7 +47,7 @@ async def switch_power(command: Sequence[str], port: UsbPort, action: str) -> No
     """
     serial, usb_path = port.serial, port.usb_path
     if usb_path is None and any("{usb_path}" in word for word in command):
-        raise HostError(f"adb does not tell where {serial} is plugged in", hint="name {serial} instead")
+        raise HostError(f"adb does not report the USB port of {serial}", hint="name {serial} instead")
     words = [word.format(serial=serial, usb_path=usb_path or "", action=action) for word in command]
     try:
         process = await asyncio.create_subprocess_exec(
@@ -60,7 +60,7 @@ async def switch_power(command: Sequence[str], port: UsbPort, action: str) -> No
         raise HostError(f"the power command cannot be run: {error}") from error
     try:
         async with asyncio.timeout(_DEADLINE_S):
-            said, _ = await process.communicate()
+            output, _ = await process.communicate()
     except TimeoutError as error:
         raise HostError(f"the power command took longer than {_DEADLINE_S:g} s") from error
     finally:
@@ -68,5 +68,5 @@ async def switch_power(command: Sequence[str], port: UsbPort, action: str) -> No
             process.kill()
             await process.wait()
     if process.returncode:
-        reason = said.decode(errors="replace").strip()[-300:]
+        reason = output.decode(errors="replace").strip()[-300:]
         raise HostError(f"the power command ended with {process.returncode}: {reason}")

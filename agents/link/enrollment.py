@@ -45,7 +45,7 @@ async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
     try:
         answer = await api.enroll(Enrollment(host=config.host, join_token=token))
     except AuthError as error:
-        raise AuthError(f"the farm did not take the join token: {error.message}", hint=_HINT) from error
+        raise AuthError(f"the farm rejected the join token: {error.message}", hint=_HINT) from error
     return _save_credential(config.data_dir, answer)
 
 
@@ -61,9 +61,9 @@ def find_credential(data_dir: Path) -> Credential | None:
     Raises:
         InvalidInput: there is one, of another user.
     """
-    kept = find_file(data_dir / CREDENTIAL_FILE)
+    content = find_file(data_dir / CREDENTIAL_FILE)
     try:
-        return None if kept is None else Credential.model_validate_json(kept)
+        return None if content is None else Credential.model_validate_json(content)
     except ValidationError:
         return None
 
@@ -112,8 +112,10 @@ async def join(config: AgentConfig, clock: Clock) -> EnrollmentResult:
             if before is not None and replaced is not None and replaced.farm_url == config.farm_url:
                 api.use_credential(before.secret)
             credential = await _enroll_host(config, api)
-        kept = SavedSettings(farm_url=config.farm_url, host=credential.host_id)
-        write_file_durably(config.data_dir / SAVED_SETTINGS_FILE, kept.model_dump_json().encode(), mode=0o600)
+        saved = SavedSettings(farm_url=config.farm_url, host=credential.host_id)
+        write_file_durably(
+            config.data_dir / SAVED_SETTINGS_FILE, saved.model_dump_json().encode(), mode=0o600
+        )
         journal, spool = AttemptJournal(config.data_dir / "attempts"), Spool(config.data_dir / "spool")
         return EnrollmentResult(
             host_id=credential.host_id,

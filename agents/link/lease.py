@@ -25,7 +25,7 @@ class LeaseEndedError(HostError):
     """The farm was unreachable so long that it may have given the device to another host."""
 
     code = "host.lease_ended"
-    default_hint = "look for what kept this host from reaching the farm"
+    default_hint = "check the connection from this host to the farm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,15 +37,15 @@ class ReportReplay:
         """
         if session.reports_wanted:
             await self._attempts.resend_requested(session.reports_wanted, within_s=_REPLAY_TIMEOUT_S)
-        known = await self._disk.call(find_file, self._path)
+        previous = await self._disk.call(find_file, self._path)
         epoch = session.database_epoch.encode()
-        if not epoch or known == epoch:
+        if not epoch or previous == epoch:
             return
-        if known is not None:
+        if previous is not None:
             count = await self._attempts.resend()
             log.warning("database_restored", reports=count, epoch=session.database_epoch)
         try:
             await self._disk.call(write_file_durably, self._path, epoch)
         except HostDiskFull as error:
             # The next session sends them again, which changes nothing.
-            log.warning("database_epoch_not_kept", reason=error.message)
+            log.warning("database_epoch_not_saved", reason=error.message)

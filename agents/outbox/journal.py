@@ -80,8 +80,8 @@ class AttemptJournal:
 
     def records(self) -> list[JournalRecord]:
         """Return all active attempts, lowest fence first; an unreadable file is quarantined."""
-        found = [self._read(path) for path in self._folder.glob("*.json")]
-        return sorted((record for record in found if record is not None), key=lambda record: record.fence)
+        records = [self._read(path) for path in self._folder.glob("*.json")]
+        return sorted((record for record in records if record is not None), key=lambda record: record.fence)
 
     def write(self, record: JournalRecord) -> None:
         """Write a record; raises HostDiskFull."""
@@ -98,7 +98,7 @@ class AttemptJournal:
         try:
             return _RECORD.validate_json(path.read_bytes())
         except ValidationError:
-            log.exception("journal_entry_unreadable", path=str(path))
+            log.exception("journal_record_unreadable", path=str(path))
             # Without space for the new name, it is read and skipped at each start.
             with suppress(HostDiskFull), translate_disk_errors(path):
                 path.replace(path.with_suffix(".unreadable"))

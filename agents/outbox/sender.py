@@ -40,9 +40,9 @@ class ReportSender:
         self._api = api
         self._spool = spool
         self._disk = disk
-        self._turns = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(at_once)
         self._waiting: dict[AttemptId, asyncio.Future[_Answer]] = {}
-        self._takes_several = True
+        self._accepts_batches = True
 
     async def send_report(self, attempt_id: AttemptId) -> _Answer:
         """Return the farm's answer to a report; None when none waits on the disk.
@@ -51,7 +51,7 @@ class ReportSender:
             FarmError: as `FarmApi.report`.
         """
         answer = self._waiting.setdefault(attempt_id, asyncio.get_running_loop().create_future())
-        async with self._turns:
+        async with self._slots:
             # Unless an earlier call has sent it along.
             if self._waiting.get(attempt_id) is answer:
                 await self._send_some(attempt_id)
@@ -59,58 +59,58 @@ class ReportSender:
         return await asyncio.shield(answer)
 
     async def _send_some(self, first: AttemptId) -> None:
-        """Send a report, together with as many waiting ones as fit into one call."""
-        asked = {first: self._waiting.pop(first)}
+        """Send a report, batch with as many waiting ones as fit into one call."""
+        futures = {first: self._waiting.pop(first)}
         try:
-            for bodies in await self._batch_with(first, asked):
-                if len(bodies) > 1 and await self._send_several(bodies, asked):
+            for bodies in await self._batch_with(first, futures):
+                if len(bodies) > 1 and await self._send_several(bodies, futures):
                     continue
                 for attempt_id, body in bodies.items():
-                    await self._send_alone(attempt_id, body, asked[attempt_id])
+                    await self._send_alone(attempt_id, body, futures[attempt_id])
         finally:
-            for answer in asked.values():
+            for answer in futures.values():
                 if not answer.done():
                     # The sending task was cancelled.
                     _resolve(answer, FarmUnreachable("the report was not sent to its end"))
 
     async def _batch_with(
-        self, first: AttemptId, asked: dict[AttemptId, asyncio.Future[_Answer]]
+        self, first: AttemptId, futures: dict[AttemptId, asyncio.Future[_Answer]]
     ) -> list[dict[AttemptId, bytes]]:
         """Return batches of bodies: the report with those that fit; one that is too large in a batch of its
         own.
         """
-        together: dict[AttemptId, bytes] = {}
+        batch: dict[AttemptId, bytes] = {}
         left_bytes = MAX_BATCH_BYTES
-        taken: AttemptId | None = first
-        while taken is not None:
-            body = await self._disk.call(self._spool.find, taken)
+        next_id: AttemptId | None = first
+        while next_id is not None:
+            body = await self._disk.call(self._spool.find, next_id)
             if body is None:
-                _resolve(asked[taken], None)
-            elif together and len(body) > left_bytes:
-                return [together, {taken: body}]
+                _resolve(futures[next_id], None)
+            elif batch and len(body) > left_bytes:
+                return [batch, {next_id: body}]
             else:
-                together[taken] = body
+                batch[next_id] = body
                 left_bytes -= len(body)
-            takes_more = self._takes_several and len(together) < MAX_REPORTS
-            taken = next(iter(self._waiting), None) if takes_more else None
-            if taken is not None:
-                asked[taken] = self._waiting.pop(taken)
-        return [together]
+            takes_more = self._accepts_batches and len(batch) < MAX_REPORTS
+            next_id = next(iter(self._waiting), None) if takes_more else None
+            if next_id is not None:
+                futures[next_id] = self._waiting.pop(next_id)
+        return [batch]
 
     async def _send_several(
-        self, bodies: dict[AttemptId, bytes], asked: dict[AttemptId, asyncio.Future[_Answer]]
+        self, bodies: dict[AttemptId, bytes], futures: dict[AttemptId, asyncio.Future[_Answer]]
     ) -> bool:
         """Send a batch; return False when this farm accepts only one report per call."""
         try:
             answers: Mapping[AttemptId, ReportAnswer | FarmError] = await self._api.reports(bodies)
         except FarmError as error:
             if is_final(error):
-                log.info("reports_go_one_by_one", code=error.code, reason=error.message)
-                self._takes_several = False
+                log.info("report_batches_rejected", code=error.code, reason=error.message)
+                self._accepts_batches = False
                 return False
             answers = dict.fromkeys(bodies, error)
         for attempt_id, answer in answers.items():
-            _resolve(asked[attempt_id], answer)
+            _resolve(futures[attempt_id], answer)
         return True
 
     async def _send_alone(self, attempt_id: AttemptId, body: bytes, answer: asyncio.Future[_Answer]) -> None:
@@ -120,13 +120,13 @@ class ReportSender:
             _resolve(answer, error)
 
 
-def _resolve(asked: asyncio.Future[_Answer], answer: _Answer | FarmError) -> None:
+def _resolve(future: asyncio.Future[_Answer], answer: _Answer | FarmError) -> None:
     if isinstance(answer, FarmError):
-        asked.set_exception(answer)
+        future.set_exception(answer)
         # Mark as retrieved: the caller may be gone.
-        asked.exception()
+        future.exception()
     else:
-        asked.set_result(answer)
+        future.set_result(answer)
 
 
 def is_final(error: FarmError) -> bool:
@@ -182,4 +182,4 @@ class ReportDelivery:
         else:
             if answer is not None:
                 await self._disk.call(self._spool.acknowledge, attempt_id, self._clock.now())
-                log.debug("report_taken", attempt_id=attempt_id, counted=answer.counted)
+                log.debug("report_acknowledged", attempt_id=attempt_id, counted=answer.counted)

@@ -35,11 +35,11 @@ class SentArchive:
         self._archived = sorted(
             _archived_report(path) for path in folder.glob("*.json") if path.stem.isdigit()
         )
-        self._size_bytes = sum(each.size_bytes for each in self._archived)
+        self._size_bytes = sum(report.size_bytes for report in self._archived)
 
     def ids(self) -> list[AttemptId]:
         """Return the attempts whose reports are archived, the oldest first."""
-        return [each.attempt_id for each in self._archived]
+        return [report.attempt_id for report in self._archived]
 
     def put(self, source: Path, attempt_id: AttemptId, now: datetime) -> None:
         """Move a report into the archive; a missing one is ignored.
@@ -94,9 +94,9 @@ class SentArchive:
             self.remove_oldest()
 
     def _forget(self, attempt_id: AttemptId) -> None:
-        for each in [each for each in self._archived if each.attempt_id == attempt_id]:
-            self._archived.remove(each)
-            self._size_bytes -= each.size_bytes
+        for report in [report for report in self._archived if report.attempt_id == attempt_id]:
+            self._archived.remove(report)
+            self._size_bytes -= report.size_bytes
 
     def _path(self, attempt_id: AttemptId) -> Path:
         return self._folder / f"{attempt_id}.json"

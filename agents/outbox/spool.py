@@ -96,7 +96,7 @@ class Spool:
         """Return why no new work should begin here; None while there is space beside the reserve."""
         # Inodes, or a quota, may be used up while bytes are free.
         return self._reserve.shortage() or (
-            "the agent's disk takes no further file" if self._is_full else None
+            "the agent's disk accepts no more files" if self._is_full else None
         )
 
     def _move_report(self, move: Callable[[], T]) -> T:

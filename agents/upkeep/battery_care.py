@@ -27,8 +27,8 @@ log = structlog.get_logger(__name__)
 INTERVAL_S = 20.0
 #: For all devices together, when the agent stops.
 _RESTORE_S = 15.0
-_CANNOT_PAUSE = "cannot be kept from charging: no root with a switch we know, and no FARM_AGENT_POWER_COMMAND"
-_PORT_CUTS_DATA = "cannot be kept from charging: with its port's power off it is gone from adb, too"
+_CANNOT_PAUSE = "charging cannot be paused: no root with a known switch, and no FARM_AGENT_POWER_COMMAND"
+_PORT_CUTS_DATA = "charging cannot be paused: switching its port off disconnects it from adb, too"
 
 
 #: In the agent's folder: the ports that are off, for the next process after a kill.
@@ -107,12 +107,12 @@ class BatteryCare:
                 await self._undo_leftovers(identity, device)
             await self._decide(identity, device)
         except FarmError as error:
-            log.info("charging_not_seen_to", device_id=identity, code=error.code, reason=error.message)
+            log.info("charging_check_failed", device_id=identity, code=error.code, reason=error.message)
 
     async def _undo_leftovers(self, identity: DeviceId, device: OnlineDevice) -> None:
         """Undo a pause that an earlier process, or a lost connection, may have left."""
         if not await resume_charging(device.adb, device.facts.work_root):
-            raise HostError(f"{identity} does not go on charging")
+            raise HostError(f"{identity} does not resume charging")
         if (held := self._held.get(identity)) is None or held.port is None:
             self._held.pop(identity, None)
         self._met[identity] = device.boot_id
@@ -136,7 +136,7 @@ class BatteryCare:
 
     async def _pause(self, identity: DeviceId, device: OnlineDevice, level_pct: int | None) -> None:
         assert self._window is not None
-        until = f"kept from charging at {level_pct} %, until {self._window.low_pct} %"
+        until = f"charging paused at {level_pct} %, until {self._window.low_pct} %"
         serial = device.adb.serial
         path = await self._pause_by_root(identity, device, self._window) if device.facts.root else None
         if path is not None:
@@ -181,7 +181,7 @@ class BatteryCare:
         if held.port is not None and self._power is not None:
             await switch_power(self._power, held.port, "on")
         elif device is not None and not await resume_charging(device.adb, device.facts.work_root):
-            raise HostError(f"{identity} does not go on charging")
+            raise HostError(f"{identity} does not resume charging")
         del self._held[identity]
         await self._save_ports()
 

@@ -69,7 +69,7 @@ class DeviceActionRunner:
                 self._in_progress.add(device_action.device_action_id)
                 self._active.on_device_action.add(device_action.device_id)
                 self._tasks.create_task(
-                    self._execute(device_action), name=f"errand {device_action.device_action_id}"
+                    self._execute(device_action), name=f"device action {device_action.device_action_id}"
                 )
 
     def _is_new(self, device_action: DeviceActionOrder) -> bool:
@@ -81,7 +81,7 @@ class DeviceActionRunner:
     async def _execute(self, device_action: DeviceActionOrder) -> None:
         report = await self._report(device_action)
         log.info(
-            "errand_ended",
+            "device_action_ended",
             device_action_id=device_action.device_action_id,
             device_id=device_action.device_id,
             kind=device_action.kind,
@@ -99,7 +99,7 @@ class DeviceActionRunner:
         except FarmError as error:
             reason = error.message
         except Exception as error:
-            log.exception("errand_crashed", device_action_id=device_action.device_action_id)
+            log.exception("device_action_crashed", device_action_id=device_action.device_action_id)
             reason = f"the agent failed: {error!r}"
         return DeviceActionReport(
             device_action_id=device_action.device_action_id, error=reason[:_REPORT_LIMIT]
@@ -149,7 +149,7 @@ async def _run_settings_action(device_action: DeviceActionOrder, device: OnlineD
 
 async def _run_cleanup(device_action: DeviceActionOrder, device: OnlineDevice) -> DeviceActionReport:
     freed = await clean_device(device.adb, device.facts.work_root)
-    done = f"ended what runs had left and freed {size_text(freed.freed_bytes)} in {freed.files} cached files"
+    done = f"ended leftover runs and freed {size_text(freed.freed_bytes)} in {freed.files} cached files"
     return DeviceActionReport(
         device_action_id=device_action.device_action_id, done=done, freed_bytes=freed.freed_bytes
     )

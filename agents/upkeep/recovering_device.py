@@ -19,7 +19,7 @@ from farm.core.upkeep.recovery import (
     record_step,
 )
 
-INTERRUPTED = "the agent ended meanwhile"
+INTERRUPTED = "interrupted by an agent restart"
 
 
 @dataclass(slots=True, kw_only=True)

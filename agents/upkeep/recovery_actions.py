@@ -57,28 +57,28 @@ class RecoveryActions:
         match step:
             case RecoveryStep.REPROBE:
                 self._monitor.probe_again(identity)
-                return "asked anew"
+                return "probed again"
             case RecoveryStep.RECONNECT:
                 await device.reconnect(_DEADLINE_S)
-                return "adb connects anew"
+                return "reconnected by adb"
             case RecoveryStep.CLEAN:
                 return await self._clean(identity, observation)
             case RecoveryStep.REBOOT:
                 await device.reboot(_DEADLINE_S)
-                return "it took the order to restart"
+                return "it accepted the command to restart"
             case RecoveryStep.POWER_CYCLE:
                 return await self._power_cycle(UsbPort(serial=observation.serial, usb_path=usb_path))
             case RecoveryStep.HUMAN:
-                return "nothing that the agent may do brought it back"
+                return "no permitted step brought it back"
             case _:
                 assert_never(step)
 
     async def _clean(self, identity: DeviceId, observation: TransportObservation) -> str:
         facts, fence = observation.facts, self._active.fence_by_device.get(identity, 0)
         if facts is None or fence == 0:
-            return "nothing of ours is known to be there"
+            return "no run of ours is known there"
         await clean_run(self._adb.device(observation.serial), facts.work_root, fence)
-        return f"ended what was left up to run {fence}"
+        return f"ended leftovers up to run {fence}"
 
     async def _power_cycle(self, port: UsbPort) -> str:
         listed = await self._adb.list_transports()
@@ -87,7 +87,7 @@ class RecoveryActions:
             and port.serial not in (each.serial, f"{USB_PREFIX}{each.usb_path}")
             for each in listed
         ):
-            raise HostError(f"another phone is at {port.usb_path} now")
+            raise HostError(f"another device is at {port.usb_path} now")
         command = self._power or ()
         await save_ports(self._ports_file, [port])
         try:

@@ -89,7 +89,7 @@ class RecoveryLadder:
         for kept in await self._state_store.load():
             recovering_device = restore_recovery(kept, self._rules, now_s=now_s, now=now)
             self._recovering_by_id[kept.device_id] = recovering_device
-            log.info("recovery_recalled", device_id=kept.device_id, steps=len(recovering_device.tries))
+            log.info("recovery_loaded", device_id=kept.device_id, steps=len(recovering_device.tries))
 
     async def run(self) -> NoReturn:
         """Recover devices until cancelled."""
@@ -100,7 +100,7 @@ class RecoveryLadder:
             try:
                 await self._save()
             except (HostDiskFull, OSError) as error:
-                log.debug("climbs_not_kept", reason=str(error))
+                log.debug("recovery_state_not_saved", reason=str(error))
             await asyncio.sleep(self._interval_s)
 
     def observations(self) -> dict[DeviceId, TransportObservation]:

@@ -75,7 +75,7 @@ class RecoveryStateStore:
         try:
             kept = _STATE_FILE.validate_json(raw)
         except ValidationError:
-            log.exception("climbs_unreadable", path=str(self._path))
+            log.exception("recovery_state_unreadable", path=str(self._path))
             with suppress(HostDiskFull):
                 await self._disk.call(_quarantine, self._path)
             return ()

@@ -18,7 +18,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0, help="where to listen; by default where it did before")
     parser.add_argument("--shell", default="/bin/sh", help="what runs commands, e.g. mksh")
     parser.add_argument(
-        "--own-cpu", action="store_true", help="say that nobody shares its CPU: for load, not for figures"
+        "--own-cpu", action="store_true", help="report an unshared CPU: for load tests, not for results"
     )
     parser.add_argument(
         "--tick", type=float, default=TICK_S, help="seconds between looks at processes and faults"

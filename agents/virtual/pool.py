@@ -77,8 +77,8 @@ def start_devices(
 def _check_storage(storage_mib: int, folder: Path) -> int:
     if (obstacle := find_mount_error(folder)) is not None:
         raise HostError(
-            f"no virtual phone can have storage of its own here: {obstacle}",
-            hint="it takes unshare(1) and user namespaces; without a size they use the machine's disk",
+            f"no virtual phone can have separate storage here: {obstacle}",
+            hint="unshare(1) and user namespaces are required; without a size they use the machine's disk",
         )
     return storage_mib
 

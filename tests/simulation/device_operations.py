@@ -171,7 +171,7 @@ class AdbSide:
             if not adopt:
                 phone = self._find(entry.device_id)
                 if phone is None:
-                    return DeferredRun(reason="the phone went away before the run could begin")
+                    return DeferredRun(reason="the device went away before the run could begin")
                 if self._random.random() < 0.8:
                     await advance(AttemptState.PREPARING, entry.draft)
                     tell("the phone cools down")

@@ -38,14 +38,12 @@ async def set_controls(
         deadline_s=_DEADLINE_S,
     )
     if result.exit_code == _NO_ROOT:
-        raise ControlImpossible(
-            f"{device.serial} has no root, which its clocks and cores cannot be set without"
-        )
+        raise ControlImpossible(f"{device.serial} has no root, which is required to set clocks and cores")
     if result.exit_code != 0:
         said = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
         raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be set: {said}")
     if not (states := control_states(result.stdout.decode(errors="replace"))):
-        raise ControlImpossible(f"{device.serial} shows no clocks and cores that could be set")
+        raise ControlImpossible(f"{device.serial} reports no clocks and cores that could be set")
     return states
 
 
@@ -59,7 +57,7 @@ async def restore_controls(device: AdbDevice, work_root: str) -> None:
     command = f"[ ! -s {record} ] || sh {script} restore {quote(work_folder(work_root))}"
     result = await device.shell(command, deadline_s=_DEADLINE_S)
     if result.exit_code != 0:
-        raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be put back")
+        raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be restored")
 
 
 def _arguments(controls: Controls) -> list[str]:

@@ -57,7 +57,7 @@ async def _values(device: AdbDevice) -> dict[str, str]:
     said = output_by_section(result.stdout.decode(errors="replace"))
     # An empty namespace is valid output; a device without the command returns an exit code of its own.
     if any(said.get(namespace, "").split()[-1:] != ["0"] for namespace in _NAMESPACES):
-        raise DeviceProtocol(f"{device.serial} does not tell its settings")
+        raise DeviceProtocol(f"{device.serial} does not report its settings")
     found: dict[str, str] = {}
     for namespace in _NAMESPACES:
         found.update(settings_list(said[namespace], namespace))

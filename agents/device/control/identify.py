@@ -33,7 +33,8 @@ async def identify(device: AdbDevice, label: str, *, show_s: float = SHOW_S) -> 
             return f"woke the screen and showed {label!r} in its notifications for {show_s:g} s"
         case [b"blinked"]:
             return (
-                f"turned the screen off and on {_BLINKS} times: it posts no notifications (Android 10 does)"
+                f"turned the screen off and on {_BLINKS} times: it supports no notifications "
+                "(Android 10 and later do)"
             )
         case _:
             said = result.stderr.decode(errors="replace").strip()

@@ -65,7 +65,7 @@ async def evict_files(
         short_bytes = max(short_bytes, min_free_bytes - free_bytes)
     going = select_evictions(cached, files, short_bytes=short_bytes)
     if going:
-        log.info("phone_cache_trimmed", serial=device.serial, files=len(going), free_bytes=free_bytes)
+        log.info("device_cache_trimmed", serial=device.serial, files=len(going), free_bytes=free_bytes)
         # By standard input: a command line of adb holds only a thousand digests.
         names = "".join(f"{file.digest}\n" for file in going)
         command = f'cd {folder} && while read -r name; do rm -f "$name"; done'

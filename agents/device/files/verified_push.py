@@ -70,8 +70,9 @@ def check_size(serial: str, file: PlanFile, features: Collection[str]) -> None:
     """
     if file.size_bytes > LARGEST_V1_BYTES and "stat_v2" not in features:
         raise DeviceUnfit(
-            f"{serial} takes no file of {size_text(file.size_bytes)}: its adbd knows no sizes from 4 GiB on",
-            hint="use a smaller file there, or a phone whose adbd has stat_v2",
+            f"{serial} accepts no file of {size_text(file.size_bytes)}: "
+            "its adbd supports no sizes from 4 GiB on",
+            hint="use a smaller file there, or a device whose adbd has stat_v2",
         )
 
 
@@ -116,7 +117,7 @@ async def _commit_files(device: AdbDevice, work_root: str, files: Sequence[PlanF
             return set(kept)
         case _:
             said = result.stderr.decode(errors="replace").strip()
-            raise PushFailed(f"{device.serial} could not keep what was pushed: {said}")
+            raise PushFailed(f"{device.serial} could not store the pushed files: {said}")
 
 
 async def _corruption_error(

@@ -40,14 +40,14 @@ class CollectedRun:
     after: Condition | None
     #: Controls recorded by the run's shell and supervisor: cores, and rows of controls.sh.
     cores: str = ""
-    held: str = ""
+    controls: str = ""
 
 
 def collect_command(
     work_root: str, fence: int, *, with_condition: bool = True, with_controls: bool = False
 ) -> str:
     """Return the command that prints the results of a finished run, for `collect_run`."""
-    asked = {
+    commands = {
         "exit": 'while read -r line; do echo "$line"; done <exit',
         "sizes": 'echo "$1 $3"',
         **(_CONTROLS if with_controls else {}),
@@ -55,7 +55,7 @@ def collect_command(
     }
     return (
         f"cd {quote(run_folder(work_root, fence))} && set -- $(wc -c stdout stderr) && {{ "
-        f"{section_command(asked)}; "
+        f"{section_command(commands)}; "
         f'[ "$1" -gt {INLINE_BYTES} ] || {{ {section_command({"stdout": "cat stdout"})}; }}; '
         # Usually it is empty, and no process is started for it.
         f'[ "$3" = 0 ] || [ "$3" -gt {INLINE_BYTES} ] || cat stderr >&2; }}'
@@ -69,7 +69,7 @@ async def collect_run(
     *,
     limit_bytes: int,
     now: datetime,
-    said: ShellResult | None = None,
+    output: ShellResult | None = None,
 ) -> CollectedRun:
     """Return the results of a finished run; `limit_bytes` for each of stdout and stderr.
 
@@ -79,23 +79,23 @@ async def collect_run(
         fence: the run's.
         limit_bytes: the rest is counted.
         now: what the condition after the run is dated with.
-        said: what `collect_command` printed, where it was run already.
+        output: the output of `collect_command`, where it was run already.
 
     Raises:
         DeviceError: there is no whole exit record, or the phone went away, or was too slow.
     """
-    if said is None:
+    if output is None:
         command = collect_command(work_root, fence, with_controls=True)
-        said = await device.shell(command, deadline_s=_DEADLINE_S)
-    head, mark, output = said.stdout.partition(section_head("stdout").encode())
-    found = output_by_section(head.decode(errors="replace"))
-    if (record := exit_record(found.get("exit", ""))) is None:
+        output = await device.shell(command, deadline_s=_DEADLINE_S)
+    head, mark, stdout_section = output.stdout.partition(section_head("stdout").encode())
+    sections = output_by_section(head.decode(errors="replace"))
+    if (record := exit_record(sections.get("exit", ""))) is None:
         raise DeviceError(f"{device.serial}: run {fence} has no exit record")
-    stdout_bytes, stderr_bytes = _sizes(found)
+    stdout_bytes, stderr_bytes = _sizes(sections)
     folder = run_folder(work_root, fence)
-    stdout = output if mark else await _read(device, f"{folder}/stdout", limit_bytes)
+    stdout = stdout_section if mark else await _read(device, f"{folder}/stdout", limit_bytes)
     has_stderr = stderr_bytes <= INLINE_BYTES
-    stderr = said.stderr if has_stderr else await _read(device, f"{folder}/stderr", limit_bytes)
+    stderr = output.stderr if has_stderr else await _read(device, f"{folder}/stderr", limit_bytes)
     stdout, stderr = stdout[:limit_bytes], stderr[:limit_bytes]
     return CollectedRun(
         exit=record,
@@ -103,14 +103,14 @@ async def collect_run(
         stderr=stderr,
         stdout_dropped_bytes=max(0, stdout_bytes - len(stdout)),
         stderr_dropped_bytes=max(0, stderr_bytes - len(stderr)),
-        after=condition(found, now) if "boot_id" in found else None,
-        cores=found.get("cores", "").strip(),
-        held=found.get("held", ""),
+        after=condition(sections, now) if "boot_id" in sections else None,
+        cores=sections.get("cores", "").strip(),
+        controls=sections.get("held", ""),
     )
 
 
-def _sizes(said: Mapping[str, str]) -> tuple[int, int]:
-    stdout, _, stderr = said.get("sizes", "").partition(" ")
+def _sizes(sections: Mapping[str, str]) -> tuple[int, int]:
+    stdout, _, stderr = sections.get("sizes", "").partition(" ")
     return whole_number(stdout) or 0, whole_number(stderr) or 0
 
 

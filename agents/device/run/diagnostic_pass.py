@@ -64,8 +64,8 @@ async def start_part(
         stdin=part_script(work_root, fence, part, argv, env, properties).encode(),
         deadline_s=_DEADLINE_S,
     )
-    if (said := supervisor_exit(device, result)) is not SupervisorExit.DONE:
-        raise DeviceProtocol(f"{device.serial}: {part} of run {fence} did not start ({said.name})")
+    if (status := supervisor_exit(device, result)) is not SupervisorExit.DONE:
+        raise DeviceProtocol(f"{device.serial}: {part} of run {fence} did not start ({status.name})")
 
 
 async def wait_part(device: AdbDevice, work_root: str, fence: int, part: str, *, timeout_s: float) -> None:
@@ -76,9 +76,11 @@ async def wait_part(device: AdbDevice, work_root: str, fence: int, part: str, *,
     """
     wait_s = ceil(timeout_s)
     command = supervisor_command(work_root, "wait", fence, wait_s, part)
-    said = supervisor_exit(device, await device.shell(command, deadline_s=wait_s + _DEADLINE_S, again=False))
-    if said is not SupervisorExit.DONE:
-        raise DeviceError(f"{device.serial}: {part} of run {fence} did not end as it should ({said.name})")
+    status = supervisor_exit(
+        device, await device.shell(command, deadline_s=wait_s + _DEADLINE_S, again=False)
+    )
+    if status is not SupervisorExit.DONE:
+        raise DeviceError(f"{device.serial}: {part} of run {fence} failed ({status.name})")
 
 
 async def collect_part(
@@ -89,18 +91,18 @@ async def collect_part(
     Raises:
         DeviceError: there is no whole exit record, or the phone went away, or was too slow.
     """
-    said = await device.shell(
+    result = await device.shell(
         collect_part_command(part_folder(work_root, fence, part), log_filters), deadline_s=_COLLECT_DEADLINE_S
     )
-    found = output_by_section(said.stdout.decode(errors="replace"))
-    if (record := exit_record(found.get("exit", ""))) is None:
+    sections = output_by_section(result.stdout.decode(errors="replace"))
+    if (record := exit_record(sections.get("exit", ""))) is None:
         raise DeviceError(f"{device.serial}: {part} of run {fence} has no exit record")
     return CollectedPart(
         exit=record,
-        stdout=_section(said, "stdout"),
-        stderr=_section(said, "stderr"),
-        log=_section(said, "log"),
-        pid=whole_number(found.get("harness", "").partition(" ")[0]),
+        stdout=_section(result, "stdout"),
+        stderr=_section(result, "stderr"),
+        log=_section(result, "log"),
+        pid=whole_number(sections.get("harness", "").partition(" ")[0]),
     )
 
 
@@ -120,10 +122,10 @@ def part_script(
     """Return the script of a part: record and set properties, record the time, run the command."""
     record = quote(f"{work_folder(work_root)}/properties")
     since = quote(f"{part_folder(work_root, fence, part)}/since")
-    noted = "; ".join(f'echo {quote(name)}="$(getprop {quote(name)})"' for name in properties)
+    save = "; ".join(f'echo {quote(name)}="$(getprop {quote(name)})"' for name in properties)
     set_all = [f"setprop {quote(name)} {quote(value)}" for name, value in properties.items()]
     # An existing record has the values before an interrupted part: keep it.
-    remember = f"[ -s {record} ] || {{ {{ {noted}; }} >{record}.new && mv -f {record}.new {record}; }}"
+    remember = f"[ -s {record} ] || {{ {{ {save}; }} >{record}.new && mv -f {record}.new {record}; }}"
     lines = [f"{{ {remember}; }} 2>/dev/null || exit 125", *set_all] if properties else []
     lines.append(f"date '+%m-%d %H:%M:%S.000' >{since}")
     command = run_script(run_folder(work_root, fence), argv, env)
@@ -133,21 +135,21 @@ def part_script(
 
 def collect_part_command(folder: str, log_filters: Sequence[str]) -> str:
     """Return the command that prints the results of an ended part."""
-    filters = " ".join(quote(each) for each in log_filters)
+    filters = " ".join(quote(pattern) for pattern in log_filters)
     # By time, since clearing the log would take it from others; logcat ends at once with -d.
     log = f'logcat -d -v threadtime -T "$since" {filters} | head -c {EXCERPT_BYTES}'
-    asked = {
+    commands = {
         "exit": "cat exit",
         "harness": "cat harness",
         "stdout": f"head -c {EXCERPT_BYTES} stdout",
         "stderr": f"head -c {EXCERPT_BYTES} stderr",
         **({"log": f"read -r since <since && {log}"} if log_filters else {}),
     }
-    return f"cd {quote(folder)} && {{ {section_command(asked)}; }}"
+    return f"cd {quote(folder)} && {{ {section_command(commands)}; }}"
 
 
-def _section(said: ShellResult, name: str) -> str:
+def _section(result: ShellResult, name: str) -> str:
     """Return a section exactly as printed, blank lines too, without our own last line."""
-    _, mark, rest = said.stdout.partition(section_head(name).encode())
+    _, mark, rest = result.stdout.partition(section_head(name).encode())
     text, _, _ = rest.partition(b"\n@@benchfarm@@ ") if mark else (b"", b"", b"")
     return text.decode(errors="replace")

@@ -49,7 +49,7 @@ class RunLost(DeviceError):
     """The run left neither a process nor an exit record."""
 
     code = "device.run_gone"
-    default_hint = "something on the phone killed its supervisor: `adb logcat -b crash,events` may say what"
+    default_hint = "something on the device killed its supervisor: `adb logcat -b crash,events` may say what"
     #: Whether the device was away meanwhile.
     was_away = False
 
@@ -59,7 +59,7 @@ class RunWait:
     """The end of a run that was waited for."""
 
     #: The output at its end.
-    said: ShellResult
+    output: ShellResult
     #: How long the device was unreachable; the run continued meanwhile.
     away_s: float
 
@@ -98,8 +98,8 @@ async def start_run(
         stdin=((link_lines(files) if links else "") + run_script(folder, argv, env, cores)).encode(),
         deadline_s=_DEADLINE_S,
     )
-    if (said := supervisor_exit(device, result)) is not SupervisorExit.DONE:
-        raise DeviceProtocol(f"{device.serial}: run {fence} did not start ({said.name})")
+    if (status := supervisor_exit(device, result)) is not SupervisorExit.DONE:
+        raise DeviceProtocol(f"{device.serial}: run {fence} did not start ({status.name})")
 
 
 def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str], cores: Sequence[int] = ()) -> str:
@@ -127,7 +127,7 @@ async def wait_run(
         fence: the run's.
         deadline_s: for the run; `then` gets a little more.
         grace_s: how long the phone may be away.
-        then: what the same shell is to run as soon as the run has ended; given back is what that said.
+        then: what the same shell is to run as soon as the run has ended; its output is returned.
 
     Raises:
         DeviceTimeout: the run, the phone, or `then` did not come to an end within `deadline_s`, or `then` not
@@ -137,21 +137,21 @@ async def wait_run(
     """
     clock, absence = asyncio.get_running_loop().time, _Absence()
     end_s = clock() + deadline_s
-    while (left_s := end_s - clock()) > 0:
+    while (remaining_s := end_s - clock()) > 0:
         asked_s = clock()
         try:
-            status, said = await _wait_once(device, work_root, fence, left_s, then)
+            status, result = await _wait_once(device, work_root, fence, remaining_s, then)
         except (DeviceOffline, AdbServerDown, DeviceProtocol):
             if absence.lasts_s(asked_s, clock()) >= grace_s:
                 raise
             await asyncio.sleep(_RECONNECT_S)
             continue
         if status is RunStatus.FINISHED:
-            return RunWait(said=said, away_s=absence.total_s)
+            return RunWait(output=result, away_s=absence.total_s)
         if status is RunStatus.UNKNOWN:
-            gone = RunLost(f"{device.serial}: run {fence} is gone without an exit record")
-            gone.was_away = absence.total_s > 0
-            raise gone
+            lost = RunLost(f"{device.serial}: run {fence} is gone without an exit record")
+            lost.was_away = absence.total_s > 0
+            raise lost
     raise DeviceTimeout(f"{device.serial}: run {fence} did not end within {deadline_s:g} s")
 
 
@@ -195,7 +195,7 @@ async def clean_run(
         work_root: from the phone's facts.
         fence: of the last run that is to go.
         checked: the supervisor was found right on this phone for one of them.
-        then: what the same shell is to run once the phone is clean; given back is what that said.
+        then: what the same shell is to run once the device is clean; its output is returned.
 
     Raises:
         DeviceError: something lives on, or the phone went away, or was too slow.
@@ -211,14 +211,14 @@ async def clean_run(
 
 
 async def _wait_once(
-    device: AdbDevice, work_root: str, fence: int, left_s: float, then: str
+    device: AdbDevice, work_root: str, fence: int, remaining_s: float, then: str
 ) -> tuple[RunStatus, ShellResult]:
-    command = supervisor_command(work_root, "wait", fence, ceil(left_s))
+    command = supervisor_command(work_root, "wait", fence, ceil(remaining_s))
     if then:
         command = f'{command}; code=$?; [ "$code" != 0 ] || {{ {then}; }}; exit "$code"'
     result = await device.shell(
         command,
-        deadline_s=left_s + (_FOLLOW_UP_MARGIN_S if then else _DEADLINE_S),
+        deadline_s=remaining_s + (_FOLLOW_UP_MARGIN_S if then else _DEADLINE_S),
         talk_s=FOLLOW_UP_S if then else None,
         # The caller handles a connection that ends during a run.
         again=False,

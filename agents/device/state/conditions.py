@@ -27,8 +27,8 @@ _MEMORY = (
 SCREEN_LINES = "akefulness(Locked\\(\\))?=|Display Power"
 #: The path of sysfs; a virtual phone sets its own.
 SYS = '"${BENCHFARM_SYS:-/sys}"'
-#: One process for all files: the shell would read them a byte at a time, and each read calls the driver again.
-#: Kernels before 4 have no policy folders, but one in each core's folder.
+#: One process for all files: the shell would read them a byte at a time, and each read calls the driver
+#: again. Kernels before 4 have no policy folders, but one in each core's folder.
 _CLOCKS = (
     # Return to the previous folder: a subshell would be one more process.
     f"d=$PWD; cd {SYS}/devices/system/cpu && "

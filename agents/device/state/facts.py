@@ -78,7 +78,7 @@ async def read_facts(device: AdbDevice) -> DeviceFacts:
     result = await device.shell(FACTS_COMMAND, deadline_s=_DEADLINE_S)
     said = output_by_section(result.stdout.decode(errors="replace"))
     if "setsid" not in said:
-        raise DeviceProtocol(f"{device.serial} answered only {sorted(said)} when asked what it is")
+        raise DeviceProtocol(f"{device.serial} answered only {sorted(said)} when asked for its facts")
     if reason := find_unsupported_reason(said):
         raise DeviceUnfit(f"{device.serial} {reason}")
     return device_facts(said, device.serial)
@@ -95,5 +95,5 @@ def find_unsupported_reason(said: Mapping[str, str]) -> str | None:
     if not said["work_root"].startswith("/"):
         return "has no folder that its shell may write to"
     if len(set(said["setsid"].split())) != 1:
-        return "has a setsid that forks, so that no exit code could be had"
+        return "has a setsid that forks, so that exit codes would be lost"
     return None

@@ -57,7 +57,7 @@ def test_an_entry_that_cannot_be_read_is_put_aside_and_holds_up_no_other(tmp_pat
     (tmp_path / "2.json").write_text("{}")
     with capture_logs() as logs:
         assert [each.attempt_id for each in journal.records()] == [1]
-    assert [log["event"] for log in logs] == ["journal_entry_unreadable"]
+    assert [log["event"] for log in logs] == ["journal_record_unreadable"]
     assert (tmp_path / "2.unreadable").exists()
 
 

@@ -76,7 +76,7 @@ async def test_an_adb_server_that_dies_again_and_again_stops_new_work_and_blames
             await comes_true(lambda died=died: bench.server.pid not in (None, died), "another server runs")
             await comes_true(lambda: bench.monitor.find(bench.device_id) is not None, "the phone is back")
         await comes_true(lambda: pressure.reason is not None, "the host says so")
-        assert pressure.reason == "adb's server had to be started more than 5 times in 10 min"
+        assert pressure.reason == "adb's server had to be restarted more than 5 times in 10 min"
         assert bench.monitor.observations()[bench.device_id].presence is Presence.ONLINE
 
 
@@ -156,8 +156,8 @@ async def test_a_phone_that_wants_our_key_is_left_alone_and_says_which_key_to_al
         bench.adb.asked = 0
         detail = bench.monitor.observations()[bench.device_id].detail
         assert detail in (
-            "adb says: unauthorized; allow the key AA:BB on its screen",
-            "adb says: authorizing; allow the key AA:BB on its screen",
+            "adb state: unauthorized; allow the key AA:BB on its screen",
+            "adb state: authorizing; allow the key AA:BB on its screen",
         )
         await asyncio.sleep(0.5)
         assert bench.adb.asked == 0

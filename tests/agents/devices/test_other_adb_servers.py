@@ -140,7 +140,7 @@ async def test_two_phones_of_one_serial_number_are_both_refused(server: AdbServe
             await agent.until(one.serial, lambda _: all_looked_at(agent, 2))
             found = agent.monitor.observations()[DeviceId(one.serial)]
             assert found.presence is Presence.OFFLINE
-            assert found.detail == f"several phones say they are this one: {both(one, two)}"
+            assert found.detail == f"several devices claim this identity: {both(one, two)}"
             assert found.claimants == tuple(sorted((one.address, two.address)))
             assert agent.monitor.recoverable_devices() == {}
     finally:

@@ -147,7 +147,7 @@ async def test_a_phone_without_root_says_that_it_cannot_be_held(bench: Bench) ->
     await bench.keeper().run_once()
     assert not bench.is_suspended
     assert bench.note is not None
-    assert "cannot be kept from charging" in bench.note
+    assert "charging cannot be paused" in bench.note
 
 
 async def test_a_phone_that_an_errand_has_is_left_in_peace(bench: Bench) -> None:

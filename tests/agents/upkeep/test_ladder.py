@@ -29,7 +29,7 @@ async def test_a_phone_that_answers_nothing_is_asked_anew_reconnected_cleaned_an
         bench.monitor.reprobe(bench.device_id)
         await episode.until(lambda: len(episode.steps) == 2, "two steps")
         assert episode.steps == [RecoveryStep.REPROBE, RecoveryStep.RECONNECT]
-        assert episode.said(RecoveryStep.RECONNECT) == "adb connects anew"
+        assert episode.said(RecoveryStep.RECONNECT) == "reconnected by adb"
         await episode.until(episode.has_failed, "the end", allowed=True)
         assert episode.steps[2:] == [RecoveryStep.CLEAN, RecoveryStep.HUMAN]
         set_faults(bench.handle.state, Faults())

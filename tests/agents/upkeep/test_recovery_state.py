@@ -29,7 +29,7 @@ from tests.support.fake_clock import FakeClock
 pytestmark = pytest.mark.invariant("I18")
 
 AT = datetime(2026, 11, 20, 11, 59, tzinfo=UTC)
-TRIED = RecoveryAttempt(step=RecoveryStep.REBOOT, at=AT, said="it took the order to restart")
+TRIED = RecoveryAttempt(step=RecoveryStep.REBOOT, at=AT, said="it accepted the command to restart")
 KEPT = SavedRecovery(
     device_id=DeviceId("shelf-3"),
     serial="0a1b2c",

@@ -115,7 +115,7 @@ async def test_a_file_of_4_gib_is_not_begun_on_a_phone_that_cannot_tell_its_size
     async def local_path(_: object) -> Path:
         return sparse
 
-    with pytest.raises(DeviceUnfit, match="knows no sizes from 4 GiB on") as refused:
+    with pytest.raises(DeviceUnfit, match="supports no sizes from 4 GiB on") as refused:
         await ensure_cached(phone.adb, phone.facts.work_root, [file], local_path)
     assert (refused.value.blame, refused.value.transient) == (Blame.DEVICE, False)
     assert list(bench.handle.state.glob(f"**/benchfarm/*/{file.digest}")) == []
