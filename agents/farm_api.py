@@ -92,9 +92,9 @@ class FarmApi:
             content=pack_reports(list(bodies.items())),
             deadline_s=REPORT_DEADLINE_S,
         )
-        if [each.attempt_id for each in outcomes.reports] != list(bodies):
+        if [outcome.attempt_id for outcome in outcomes.reports] != list(bodies):
             raise FarmFault("the farm answered for other reports than it was sent")
-        return {each.attempt_id: _outcome(each) for each in outcomes.reports}
+        return {outcome.attempt_id: _answer_or_error(outcome) for outcome in outcomes.reports}
 
     @asynccontextmanager
     async def blob(self, digest: Digest, *, offset_bytes: int = 0) -> AsyncIterator[BlobBody]:
@@ -174,7 +174,7 @@ def _response_error(response: httpx.Response) -> FarmError:
     return _apply_status(named, status)
 
 
-def _outcome(outcome: ReportOutcome) -> ReportAnswer | FarmError:
+def _answer_or_error(outcome: ReportOutcome) -> ReportAnswer | FarmError:
     if outcome.answer is not None:
         return outcome.answer
     if outcome.problem is not None:

@@ -120,7 +120,7 @@ class DevicePreparation:
             tell=tell,
             controls=plan.controls,
         )
-        found = PreparedDevice(
+        prepared = PreparedDevice(
             path_by_name=paths,
             pushed_bytes=pushed_bytes,
             condition=ready.condition,
@@ -128,7 +128,7 @@ class DevicePreparation:
             shut=ready.shut,
             controls=_screen_states(device, plan, ready.condition),
         )
-        return found if found.shut else await self._apply_controls(device, plan, fence, found)
+        return prepared if prepared.shut else await self._apply_controls(device, plan, fence, prepared)
 
     def find_prepared(self, device: OnlineDevice, plan: RunPlan, fence: int) -> PreparedDevice | None:
         """Return a device that is known to be ready; None where it must be asked, or files are missing."""
@@ -223,8 +223,8 @@ class DevicePreparation:
             cache_limit_bytes=self._device_cache_limit_bytes,
         )
         cached = await self._push_missing(device, plan.files, fence)
-        for found in (supervisor, cached):
-            device.memory.record_verified(found.state_by_digest, began_s)
+        for result in (supervisor, cached):
+            device.memory.record_verified(result.state_by_digest, began_s)
         return cached.pushed_bytes
 
     async def _mark_used(self, device: OnlineDevice) -> None:

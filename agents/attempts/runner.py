@@ -142,9 +142,11 @@ class AttemptRunner:
             try:
                 checked = supervisor_file().digest in device.memory.verified_by_digest
                 then = cached_command(device.facts.work_root) if stay_awake else ""
-                said = await clean_run(device.adb, device.facts.work_root, fence, checked=checked, then=then)
+                result = await clean_run(
+                    device.adb, device.facts.work_root, fence, checked=checked, then=then
+                )
                 if stay_awake:
-                    device.memory.record_cleaned(state_by_digest(said.stdout.decode(errors="replace")))
+                    device.memory.record_cleaned(state_by_digest(result.stdout.decode(errors="replace")))
                 if not (stay_awake and device.memory.is_awake):
                     await self._preparation.restore_screen(device)
             except FarmError as error:

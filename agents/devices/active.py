@@ -57,8 +57,8 @@ class ActiveAttempts:
 
     def record_fence(self, device_id: DeviceId, fence: int) -> None:
         """Record a fence: whatever the farm's database says, no fence up to it is valid for a new run."""
-        known = self.fence_by_device.get(device_id, 0)
-        self.fence_by_device[device_id] = max(fence, known)
+        previous = self.fence_by_device.get(device_id, 0)
+        self.fence_by_device[device_id] = max(fence, previous)
 
     def record_cleaned(self, device_id: DeviceId, fence: int) -> None:
         """Record that a device holds nothing of runs up to `fence`."""

@@ -76,10 +76,10 @@ class AdbSupervisor:
         try:
             async with asyncio.timeout(None) as self._listening:
                 async for state_by_serial in self._adb.track_devices():
-                    found = await self._by_port(state_by_serial)
+                    states = await self._by_port(state_by_serial)
                     backoff.reset()
                     self._record_server_fault(None)
-                    self._apply_listing(found)
+                    self._apply_listing(states)
         finally:
             self._listening = None
 
@@ -110,7 +110,7 @@ class AdbSupervisor:
     async def keep_connected(self, address: str) -> NoReturn:
         """Keep a TCP device connected: connect again whenever adb drops it. An offline row recovers alone."""
         backoff = Backoff(self._random, first_s=1.0, cap_s=30.0)
-        told: str | None = None
+        logged: str | None = None
         while True:
             relisted = self._relisted
             try:
@@ -120,9 +120,9 @@ class AdbSupervisor:
                     continue
                 await connect(self._adb.port, address, host=self._adb.host)
             except FarmError as error:
-                say = log.debug if error.message == told else log.warning
-                say("device_not_connected", address=address, code=error.code, reason=error.message)
-                told = error.message
+                write = log.debug if error.message == logged else log.warning
+                write("device_not_connected", address=address, code=error.code, reason=error.message)
+                logged = error.message
             # After a success, too: the listing follows within milliseconds, or the row was dropped again.
             await _wait_within(relisted, backoff.next_s())
 

@@ -158,20 +158,20 @@ def update_delivered(
     before: Mapping[DeviceId, DeliveredState], reports: Sequence[DeviceReport], wanted: Iterable[DeviceId]
 ) -> dict[DeviceId, DeliveredState]:
     """Return the state that the farm knows after it answered these reports and requested these facts."""
-    known = dict(before)
+    delivered = dict(before)
     for report in reports:
         identity = DeviceId(report.device_id)
-        old = known.get(identity, DeliveredState())
-        known[identity] = DeliveredState(
+        old = delivered.get(identity, DeliveredState())
+        delivered[identity] = DeliveredState(
             facts=report.facts or old.facts, condition=report.condition or old.condition
         )
     for identity in wanted:
-        known[identity] = replace(known.get(identity, DeliveredState()), facts=None)
-    return known
+        delivered[identity] = replace(delivered.get(identity, DeliveredState()), facts=None)
+    return delivered
 
 
 def _merge_observations(group: Sequence[TransportObservation]) -> TransportObservation:
-    best = min(group, key=lambda each: (each.presence is not Presence.ONLINE, each.is_tcp, each.serial))
+    best = min(group, key=lambda row: (row.presence is not Presence.ONLINE, row.is_tcp, row.serial))
     rivals = next(iter(find_conflicts(group).values()), ())
     if not rivals:
         return best

@@ -91,14 +91,15 @@ class DeviceMonitor:
     def observations(self) -> dict[DeviceId, TransportObservation]:
         """Return every device that adb lists, with the transport to use."""
         # Where our server lists such a device too, and cannot use it, the other explains why.
-        found = select_transports([*self._claimed_elsewhere, *self.transports()])
+        observations = select_transports([*self._claimed_elsewhere, *self.transports()])
         for identity, reason in self._active.unclean_by_device.items():
-            if identity in found and found[identity].presence is Presence.ONLINE:
-                found[identity] = replace(found[identity], detail=reason)
+            if identity in observations and observations[identity].presence is Presence.ONLINE:
+                observations[identity] = replace(observations[identity], detail=reason)
         for identity, note in self._active.charging_by_device.items():
-            if identity in found and (condition := found[identity].condition) is not None:
-                found[identity] = replace(found[identity], condition=replace(condition, charging_note=note))
-        return found
+            if identity in observations and (condition := observations[identity].condition) is not None:
+                noted = replace(condition, charging_note=note)
+                observations[identity] = replace(observations[identity], condition=noted)
+        return observations
 
     def record_unclean(self, identity: DeviceId, reason: str) -> None:
         """Show why an online device cannot be cleaned; until it is clean."""
@@ -140,11 +141,11 @@ class DeviceMonitor:
     @property
     def is_server_down(self) -> bool:
         """Return whether no device's state is known, because adb's server is down."""
-        return any(each.state == _SERVER_DOWN for each in self._transport_by_serial.values())
+        return any(transport.state == _SERVER_DOWN for transport in self._transport_by_serial.values())
 
     def recoverable_devices(self) -> dict[DeviceId, TransportObservation]:
         """Return the devices whose state is their own: not claimed by another server, nor a duplicate."""
-        ours = {serial for serial, each in self._transport_by_serial.items() if each.state}
+        ours = {serial for serial, transport in self._transport_by_serial.items() if transport.state}
         return {
             identity: observation
             for identity, observation in self.observations().items()
@@ -176,7 +177,7 @@ class DeviceMonitor:
 
     def transports(self) -> list[TransportObservation]:
         """Return every row of adb's listing; a device on two transports appears twice."""
-        return [each.observation for each in self._transport_by_serial.values() if each.state]
+        return [transport.observation for transport in self._transport_by_serial.values() if transport.state]
 
     def _transport(self, serial: str) -> TransportTask:
         transport = self._transport_by_serial.get(serial)
@@ -245,9 +246,10 @@ class DeviceMonitor:
 
     def measured_cpu_domains(self) -> set[str]:
         """Return the CPUs that are being measured and shared with others on this host."""
-        known = self.observations()
-        facts = [known[identity].facts for identity in self._active.measuring() if identity in known]
-        return {each.cpu_domain for each in facts if each is not None and each.cpu_domain is not None}
+        observations = self.observations()
+        measuring = [observations.get(identity) for identity in self._active.measuring()]
+        facts = [observation.facts for observation in measuring if observation is not None]
+        return {fact.cpu_domain for fact in facts if fact is not None and fact.cpu_domain is not None}
 
     def _apply_observation(self, transport: TransportTask, observation: TransportObservation) -> None:
         before = self._presences()
@@ -271,11 +273,11 @@ class DeviceMonitor:
         self._arrival = asyncio.Event()
 
     def _log_conflicts(self) -> None:
-        found = find_conflicts(self.transports())
-        for identity, serials in found.items():
+        conflicts = find_conflicts(self.transports())
+        for identity, serials in conflicts.items():
             if self._conflicts.get(identity) != serials:
                 log.error("identity_claimed_twice", device_id=identity, serials=serials)
-        self._conflicts = found
+        self._conflicts = conflicts
 
 
 async def _wait_for_activity(transport: TransportTask, seconds: float) -> bool:

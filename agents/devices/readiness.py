@@ -57,16 +57,18 @@ class DeviceReadiness:
 
     async def _check(self, observation: TransportObservation) -> TransportObservation:
         device = self._adb.device(observation.serial)
-        found = await probe(device)
-        if found is not Presence.ONLINE:
-            detail = "Android is still booting" if found is Presence.BOOTING else "its shell does not respond"
-            return replace(observation, presence=found, detail=detail)
+        presence = await probe(device)
+        if presence is not Presence.ONLINE:
+            detail = (
+                "Android is still booting" if presence is Presence.BOOTING else "its shell does not respond"
+            )
+            return replace(observation, presence=presence, detail=detail)
         if observation.facts is not None and device_id(observation) in self._active.measuring():
             # It was away for a moment; any other call would disturb the run.
             return replace(observation, presence=Presence.ONLINE, detail=None)
-        known = await self._read_state(device, observation)
-        await self._clean(device, known)
-        return replace(known, presence=Presence.ONLINE, detail=None)
+        ready = await self._read_state(device, observation)
+        await self._clean(device, ready)
+        return replace(ready, presence=Presence.ONLINE, detail=None)
 
     async def _read_state(self, device: AdbDevice, observation: TransportObservation) -> TransportObservation:
         """Read its facts, once per boot, and its condition."""

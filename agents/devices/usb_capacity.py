@@ -55,8 +55,8 @@ class UsbCapacity:
     @property
     def full(self) -> tuple[FullController, ...]:
         """Return the full controllers, by name."""
-        found = sorted(self._said_by_controller.items())[:MAX_CONTROLLERS]
-        return tuple(FullController(controller=controller, said=said) for controller, said in found)
+        messages = sorted(self._said_by_controller.items())[:MAX_CONTROLLERS]
+        return tuple(FullController(controller=controller, said=said) for controller, said in messages)
 
     def _see(self, controller: str, said: str, at_s: float) -> None:
         self._seen_s[controller] = max(at_s, self._seen_s.get(controller, at_s))
@@ -67,7 +67,7 @@ class UsbCapacity:
 
 
 async def watch_usb_capacity(
-    config: AgentConfig, room: UsbCapacity, clock: Clock, devices: Path = USB_DEVICES
+    config: AgentConfig, capacity: UsbCapacity, clock: Clock, devices: Path = USB_DEVICES
 ) -> None:
     """Poll the kernel log for ever; return at once where there is none to read."""
     if not wants_kernel_log(config):
@@ -76,11 +76,11 @@ async def watch_usb_capacity(
     if kernel_log is None:
         log.info("kernel_log_unreadable", hint="`farm doctor --agent` lists the missing permission")
         return
-    await _monitor(kernel_log, room, clock, devices)
+    await _monitor(kernel_log, capacity, clock, devices)
 
 
-async def _monitor(kernel_log: KernelLog, room: UsbCapacity, clock: Clock, devices: Path) -> NoReturn:
-    is_first, told = True, ""
+async def _monitor(kernel_log: KernelLog, capacity: UsbCapacity, clock: Clock, devices: Path) -> NoReturn:
+    is_first, logged = True, ""
     while True:
         text, was_read = "", True
         try:
@@ -88,11 +88,11 @@ async def _monitor(kernel_log: KernelLog, room: UsbCapacity, clock: Clock, devic
         except OSError as error:
             # A file that appears later contains new messages.
             was_read = isinstance(error, FileNotFoundError)
-            if str(error) != told:
+            if str(error) != logged:
                 log.warning("kernel_log_read_failed", source=kernel_log.name, reason=str(error))
-                told = str(error)
+                logged = str(error)
         refusals = list(name_controllers(usb_refusals(text), devices))
-        room.record(refusals, now_s=clock.monotonic(), is_first=is_first)
+        capacity.record(refusals, now_s=clock.monotonic(), is_first=is_first)
         is_first = is_first and not was_read
         await asyncio.sleep(kernel_log.every_s)
 

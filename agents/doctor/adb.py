@@ -56,12 +56,12 @@ def probe_adb_version(binary: Path) -> AdbVersionProbe:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return AdbVersionProbe(binary=binary, version=None, error=str(error))
-    said = done.stdout.strip().splitlines()
-    if done.returncode or not said:
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
         return AdbVersionProbe(
             binary=binary, version=None, error=done.stderr.strip() or f"exit {done.returncode}"
         )
-    return AdbVersionProbe(binary=binary, version=said[0])
+    return AdbVersionProbe(binary=binary, version=lines[0])
 
 
 def check_adb_version(answer: AdbVersionProbe) -> Diagnostic:
@@ -82,21 +82,23 @@ def probe_key(path: Path) -> KeyProbe:
 
 def check_keys(own: KeyProbe, shared: KeyProbe | None) -> list[Diagnostic]:
     """Check the keys that devices are shown: the operator's, and one shared by a lab's hosts."""
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     if not own.is_there:
         hint = "unlock each phone and accept it, or share a key that the phones know: FARM_AGENT_ADB_KEY"
-        found.append(warning("keys", f"there is no {own.path} yet; adb makes one that no phone knows", hint))
+        diagnostics.append(
+            warning("keys", f"there is no {own.path} yet; adb makes one that no phone knows", hint)
+        )
     elif not own.is_readable:
         hint = "give it back to this user: phones ask again for every new key"
-        found.append(problem("keys", f"{own.path} cannot be read", hint))
+        diagnostics.append(problem("keys", f"{own.path} cannot be read", hint))
     else:
-        found.append(ok("keys", f"phones are shown {own.path}"))
+        diagnostics.append(ok("keys", f"phones are shown {own.path}"))
     if shared is not None and not shared.is_readable:
         hint = "set or unset FARM_AGENT_ADB_KEY"
-        found.append(problem("keys", f"FARM_AGENT_ADB_KEY={shared.path} cannot be read", hint))
+        diagnostics.append(problem("keys", f"FARM_AGENT_ADB_KEY={shared.path} cannot be read", hint))
     elif shared is not None:
-        found.append(ok("keys", f"phones are shown {shared.path} too"))
-    return found
+        diagnostics.append(ok("keys", f"phones are shown {shared.path} too"))
+    return diagnostics
 
 
 async def probe_server(host: str, port: int, *, is_here: bool = True) -> ServerProbe:
@@ -123,18 +125,19 @@ def check_external_server(server: ServerProbe) -> Diagnostic:
     return ok("adb server", f"the one at {server.address} is shared")
 
 
-def check_default_server(usual: ServerProbe, ours: ServerProbe | None) -> Diagnostic:
+def check_default_server(default: ServerProbe, ours: ServerProbe | None) -> Diagnostic:
     """Check whether the server that adb commands use claims devices that the agent should have."""
-    if usual.version is None:
-        return ok("adb server", f"none but the agent's is in the way ({usual.address} is silent)")
-    held = find_claimed_devices(ours.state_by_serial if ours else {}, usual.state_by_serial)
-    if not held:
+    if default.version is None:
+        return ok("adb server", f"none but the agent's is in the way ({default.address} is silent)")
+    claimed = find_claimed_devices(ours.state_by_serial if ours else {}, default.state_by_serial)
+    if not claimed:
         return ok(
-            "adb server", f"the one at {usual.address} ({process_text(usual.process)}) holds no phone on USB"
+            "adb server",
+            f"the one at {default.address} ({process_text(default.process)}) holds no phone on USB",
         )
     return problem(
         "adb server",
-        f"the one at {usual.address} ({process_text(usual.process)}) holds {', '.join(sorted(held))}",
-        f"adb -P {usual.address.rpartition(':')[2]} kill-server, or share it: "
-        f"FARM_AGENT_ADB_SERVER={usual.address}",
+        f"the one at {default.address} ({process_text(default.process)}) holds {', '.join(sorted(claimed))}",
+        f"adb -P {default.address.rpartition(':')[2]} kill-server, or share it: "
+        f"FARM_AGENT_ADB_SERVER={default.address}",
     )

@@ -65,9 +65,9 @@ async def _servers(config: AgentConfig) -> list[Diagnostic]:
     if own is not None and not is_our_server(command_line(own.pid), own.port):
         own = None
     ours = None if own is None else await adb.probe_server("127.0.0.1", own.port)
-    usual = await adb.probe_server("127.0.0.1", default_adb_port(os.environ))
+    default = await adb.probe_server("127.0.0.1", default_adb_port(os.environ))
     devices = usb.read_usb_devices()
     return [
-        adb.check_default_server(usual, ours),
+        adb.check_default_server(default, ours),
         *usb.check_usb(devices, None if own is None else own.pid),
     ]

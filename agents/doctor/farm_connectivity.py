@@ -47,34 +47,36 @@ async def probe_farm(
             answer = await http.get("/api/v1/health")
             arrived_at = now()
             headers = {"Authorization": f"Bearer {credential.get_secret_value()}"}
-            known = await http.head(_UNKNOWN_BLOB, headers=headers)
+            authenticated = await http.head(_UNKNOWN_BLOB, headers=headers)
     except httpx.HTTPError as error:
         return FarmProbe(url=url, error=str(error) or type(error).__name__)
     return FarmProbe(
         url=url,
         status=answer.status_code,
         skew_s=_skew_s(answer.headers.get("date"), arrived_at),
-        is_known=known.status_code != httpx.codes.UNAUTHORIZED,
+        is_known=authenticated.status_code != httpx.codes.UNAUTHORIZED,
     )
 
 
-def check_farm_connectivity(link: FarmProbe) -> list[Diagnostic]:
+def check_farm_connectivity(probe: FarmProbe) -> list[Diagnostic]:
     """Check whether the agent can work for that farm."""
-    if link.error is not None:
+    if probe.error is not None:
         hint = (
             "is the farm up, with --agents-on for other machines, and does a firewall let this one through?"
         )
-        return [problem("farm", f"no farm answers at {link.url}: {link.error}", hint)]
-    if link.status != httpx.codes.OK:
+        return [problem("farm", f"no farm answers at {probe.url}: {probe.error}", hint)]
+    if probe.status != httpx.codes.OK:
         hint = "is that the address that `farm up --agents-on` prints?"
         return [
-            problem("farm", f"{link.url} answers {link.status} where a farm's health check is expected", hint)
+            problem(
+                "farm", f"{probe.url} answers {probe.status} where a farm's health check is expected", hint
+            )
         ]
-    found = [ok("farm", f"the farm at {link.url} answers")]
-    if not link.is_known:
+    diagnostics = [ok("farm", f"the farm at {probe.url} answers")]
+    if not probe.is_known:
         hint = f"join again: {_HOW_TO_JOIN}"
-        found.append(problem("farm", "the farm does not know this host's credential", hint))
-    return [*found, *_check_skew(link.skew_s)]
+        diagnostics.append(problem("farm", "the farm does not know this host's credential", hint))
+    return [*diagnostics, *_check_skew(probe.skew_s)]
 
 
 def _check_skew(skew_s: float | None) -> list[Diagnostic]:

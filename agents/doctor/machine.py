@@ -28,13 +28,13 @@ class FolderProbe:
 
 def probe_folder(path: Path) -> FolderProbe:
     """Probe a folder, or its nearest existing parent when it is missing."""
-    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     return FolderProbe(
         path=path,
-        is_there=there == path,
-        is_writable=there.is_dir() and os.access(there, os.W_OK | os.X_OK),
-        is_private=there != path or not stat.S_IMODE(there.stat().st_mode) & 0o002,
-        free_bytes=shutil.disk_usage(there).free,
+        is_there=existing == path,
+        is_writable=existing.is_dir() and os.access(existing, os.W_OK | os.X_OK),
+        is_private=existing != path or not stat.S_IMODE(existing.stat().st_mode) & 0o002,
+        free_bytes=shutil.disk_usage(existing).free,
     )
 
 
@@ -49,12 +49,12 @@ def check_folder(folder: FolderProbe, variable: str) -> list[Diagnostic]:
     if not folder.is_private:
         hint = f"chmod o-w {folder.path}"
         return [problem(subject, f"anybody on this machine may write to {folder.path}", hint)]
-    said = f"{folder.path}: {'' if folder.is_there else 'not made yet, '}{free}"
+    message = f"{folder.path}: {'' if folder.is_there else 'not made yet, '}{free}"
     if folder.free_bytes < _MIN_SPACE_BYTES:
-        return [problem(subject, said, f"free space there, or name a larger disk with {variable}")]
+        return [problem(subject, message, f"free space there, or name a larger disk with {variable}")]
     if folder.free_bytes < _LOW_SPACE_BYTES:
-        return [warning(subject, said, "models and evidence need some gigabytes: free space soon")]
-    return [ok(subject, said)]
+        return [warning(subject, message, "models and evidence need some gigabytes: free space soon")]
+    return [ok(subject, message)]
 
 
 def read_file_limit() -> int:

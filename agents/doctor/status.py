@@ -41,7 +41,7 @@ def agent_status(config: AgentConfig) -> AgentStatus:
     """Read the status; neither farm, adb nor devices are called."""
     folder = config.data_dir
     # Not by AttemptJournal and Spool: they clean their folders up, which only the agent may do.
-    held = (_attempt_status(path) for path in (folder / "attempts").glob("*.json"))
+    attempts = (_attempt_status(path) for path in (folder / "attempts").glob("*.json"))
     return AgentStatus(
         host=config.host,
         farm_url=config.farm_url,
@@ -49,7 +49,7 @@ def agent_status(config: AgentConfig) -> AgentStatus:
         has_joined=find_credential(folder) is not None,
         pid=find_holder(folder),
         adb_server=config.adb_server or _own_server(folder / "adb"),
-        attempts=tuple(sorted(filter(None, held), key=lambda each: each.attempt_id)),
+        attempts=tuple(sorted(filter(None, attempts), key=lambda attempt: attempt.attempt_id)),
         waiting_reports=sum(1 for _ in (folder / "spool").glob("*.json")),
     )
 

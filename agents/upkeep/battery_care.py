@@ -69,17 +69,17 @@ class BatteryCare:
         self._power = power
         self._ports_file = folder / PORTS_FILE
         self._interval_s = interval_s
-        self._held: dict[DeviceId, _PausedCharging] = {}
+        self._paused: dict[DeviceId, _PausedCharging] = {}
         #: Ports of an earlier process that could not be switched on.
-        self._left: tuple[UsbPort, ...] = ()
+        self._ports_left_off: tuple[UsbPort, ...] = ()
         #: The boot id in which each device was last cleaned of earlier pauses.
-        self._met: dict[DeviceId, str | None] = {}
+        self._boot_id_by_device: dict[DeviceId, str | None] = {}
         #: Devices whose port cuts their data as well.
-        self._unholdable: set[DeviceId] = set()
+        self._unpausable: set[DeviceId] = set()
 
     async def run(self) -> NoReturn:
         """Check batteries until cancelled; then resume the charging of all devices."""
-        self._left = await restore_ports(self._ports_file, self._power)
+        self._ports_left_off = await restore_ports(self._ports_file, self._power)
         try:
             while True:
                 await self.run_once()
@@ -89,21 +89,25 @@ class BatteryCare:
 
     async def run_once(self) -> None:
         """Check every device once; a slow one delays no other."""
-        here = self._monitor.observations()
-        at_hand = [
+        observations = self._monitor.observations()
+        idle = [
             identity
-            for identity, observation in here.items()
+            for identity, observation in observations.items()
             if observation.presence is Presence.ONLINE and identity not in self._active.measuring()
         ]
-        gone = [identity for identity, held in self._held.items() if held.port and identity not in here]
-        await asyncio.gather(*map(self._care_for, at_hand), *map(self._restore_port, gone))
+        absent = [
+            identity
+            for identity, paused in self._paused.items()
+            if paused.port and identity not in observations
+        ]
+        await asyncio.gather(*map(self._care_for, idle), *map(self._restore_port, absent))
 
     async def _care_for(self, identity: DeviceId) -> None:
         device = self._monitor.find(identity)
         if device is None or identity in self._active.on_device_action:
             return
         try:
-            if identity not in self._met or self._met[identity] != device.boot_id:
+            if identity not in self._boot_id_by_device or self._boot_id_by_device[identity] != device.boot_id:
                 await self._undo_leftovers(identity, device)
             await self._decide(identity, device)
         except FarmError as error:
@@ -113,19 +117,19 @@ class BatteryCare:
         """Undo a pause that an earlier process, or a lost connection, may have left."""
         if not await resume_charging(device.adb, device.facts.work_root):
             raise HostError(f"{identity} does not resume charging")
-        if (held := self._held.get(identity)) is None or held.port is None:
-            self._held.pop(identity, None)
-        self._met[identity] = device.boot_id
+        if (paused := self._paused.get(identity)) is None or paused.port is None:
+            self._paused.pop(identity, None)
+        self._boot_id_by_device[identity] = device.boot_id
 
     async def _decide(self, identity: DeviceId, device: OnlineDevice) -> None:
         condition = self._monitor.observations()[identity].condition
         level = condition.battery_level_pct if condition else None
-        is_held = identity in self._held
-        charge = should_charge(self._window, level, is_held=is_held, gates=self._gates(identity))
-        if charge and is_held:
+        is_paused = identity in self._paused
+        charge = should_charge(self._window, level, is_held=is_paused, gates=self._gates(identity))
+        if charge and is_paused:
             await self._release(identity)
             self._record(identity, f"charges again since {level} %")
-        elif not charge and not is_held and not self._active.is_busy(identity):
+        elif not charge and not is_paused and not self._active.is_busy(identity):
             # Nothing may begin on a device that is about to lose its charger.
             self._active.on_device_action.add(identity)
             try:
@@ -143,11 +147,11 @@ class BatteryCare:
             self._record(identity, f"{until}, by {path}")
         elif self._power is None or not is_usb(serial):
             self._record(identity, _CANNOT_PAUSE)
-        elif identity in self._unholdable:
+        elif identity in self._unpausable:
             self._record(identity, _PORT_CUTS_DATA)
         else:
             port = UsbPort(serial=serial, usb_path=find_port(serial, await self._adb.list_transports()))
-            self._held[identity] = _PausedCharging(serial=serial, port=port)
+            self._paused[identity] = _PausedCharging(serial=serial, port=port)
             await self._save_ports()
             try:
                 await switch_power(self._power, port, "off")
@@ -161,15 +165,15 @@ class BatteryCare:
         self, identity: DeviceId, device: OnlineDevice, window: ChargeWindow
     ) -> str | None:
         # Before the pause: if we are cancelled meanwhile, it is released, too.
-        self._held[identity] = _PausedCharging(serial=device.adb.serial)
+        self._paused[identity] = _PausedCharging(serial=device.adb.serial)
         path = await pause_charging(device.adb, device.facts.work_root, window)
         if path is None:
-            del self._held[identity]
+            del self._paused[identity]
         return path
 
     async def _restore_port(self, identity: DeviceId) -> None:
         """Switch on a port that cuts the device's data as well: it is no way to pause charging."""
-        self._unholdable.add(identity)
+        self._unpausable.add(identity)
         try:
             await self._release(identity)
             self._record(identity, _PORT_CUTS_DATA)
@@ -177,38 +181,43 @@ class BatteryCare:
             log.warning("port_stays_off", device_id=identity, code=error.code, reason=error.message)
 
     async def _release(self, identity: DeviceId) -> None:
-        held, device = self._held[identity], self._monitor.find(identity)
-        if held.port is not None and self._power is not None:
-            await switch_power(self._power, held.port, "on")
+        paused, device = self._paused[identity], self._monitor.find(identity)
+        if paused.port is not None and self._power is not None:
+            await switch_power(self._power, paused.port, "on")
         elif device is not None and not await resume_charging(device.adb, device.facts.work_root):
             raise HostError(f"{identity} does not resume charging")
-        del self._held[identity]
+        del self._paused[identity]
         await self._save_ports()
 
     async def _release_all(self) -> None:
         try:
             async with asyncio.timeout(_RESTORE_S):
-                found = await asyncio.gather(*map(self._release, list(self._held)), return_exceptions=True)
+                results = await asyncio.gather(
+                    *map(self._release, list(self._paused)), return_exceptions=True
+                )
         except TimeoutError:
-            log.warning("charging_not_restored", devices=sorted(self._held))
+            log.warning("charging_not_restored", devices=sorted(self._paused))
             return
-        for error in found:
+        for error in results:
             if isinstance(error, Exception):
                 log.warning("charging_not_restored", reason=str(error))
 
     async def _save_ports(self) -> None:
         """Record which ports are off, before the first one is."""
-        ports = [*self._left, *(held.port for held in self._held.values() if held.port is not None)]
+        ports = [
+            *self._ports_left_off,
+            *(paused.port for paused in self._paused.values() if paused.port is not None),
+        ]
         if ports or self._ports_file.exists():
             await save_ports(self._ports_file, ports)
 
     def _gates(self, identity: DeviceId) -> Gates | None:
         """Return the gates of a run that is about to begin there; None without one."""
-        records = (held.record for held in self._active.attempt_by_id.values())
+        records = (attempt.record for attempt in self._active.attempt_by_id.values())
         return next((record.plan.gates for record in records if record.device_id == identity), None)
 
-    def _record(self, identity: DeviceId, words: str) -> None:
-        if self._active.charging_by_device.get(identity) != words:
-            log.info("charging_changed", device_id=identity, note=words)
-            self._active.charging_by_device[identity] = words
+    def _record(self, identity: DeviceId, note: str) -> None:
+        if self._active.charging_by_device.get(identity) != note:
+            log.info("charging_changed", device_id=identity, note=note)
+            self._active.charging_by_device[identity] = note
             self._active.changed.set()

@@ -136,14 +136,14 @@ async def _run_settings_action(device_action: DeviceActionOrder, device: OnlineD
     """Check, change or restore the settings of a device."""
     on_network = not is_usb(device.adb.serial)
     if device_action.kind is DeviceActionKind.RESTORE_SETTINGS:
-        found = await restore_settings(device.adb, device_action.put_back)
+        results = await restore_settings(device.adb, device_action.put_back)
     elif device_action.kind is DeviceActionKind.PROVISION:
-        found = await apply_settings(device.adb, on_network=on_network)
+        results = await apply_settings(device.adb, on_network=on_network)
     else:
-        found = await check_settings(device.adb, on_network=on_network)
-    done = settings_text(found)
+        results = await check_settings(device.adb, on_network=on_network)
+    done = settings_text(results)
     return DeviceActionReport(
-        device_action_id=device_action.device_action_id, done=done[:_REPORT_LIMIT], settings=found
+        device_action_id=device_action.device_action_id, done=done[:_REPORT_LIMIT], settings=results
     )
 
 

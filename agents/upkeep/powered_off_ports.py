@@ -24,10 +24,10 @@ async def save_ports(file: Path, ports: Collection[UsbPort]) -> None:
 async def restore_ports(file: Path, command: Sequence[str] | None) -> tuple[UsbPort, ...]:
     """Switch on the ports that an earlier process left off; return those that stay off. Never raises."""
     try:
-        left = [UsbPort(**each) for each in json.loads(await asyncio.to_thread(file.read_bytes))]
+        ports = [UsbPort(**port) for port in json.loads(await asyncio.to_thread(file.read_bytes))]
     except (OSError, ValueError, TypeError):
         return ()
-    off = tuple([port for port in left if not await _is_switched_on(port, command)])
+    off = tuple([port for port in ports if not await _is_switched_on(port, command)])
     if off:
         await save_ports(file, off)
     else:

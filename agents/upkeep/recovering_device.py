@@ -87,28 +87,28 @@ class RecoveringDevice:
 
 
 def restore_recovery(
-    kept: SavedRecovery, rules: RecoveryRules, *, now_s: float, now: datetime
+    saved: SavedRecovery, rules: RecoveryRules, *, now_s: float, now: datetime
 ) -> RecoveringDevice:
     """Return the device in the next process: a restart that was begun counts as one, whatever its result."""
     recovering_device = RecoveringDevice(
         observation=TransportObservation(
-            serial=kept.serial, presence=Presence.ABSENT, detail="adb does not list it yet"
+            serial=saved.serial, presence=Presence.ABSENT, detail="adb does not list it yet"
         ),
-        usb_path=kept.usb_path,
-        episode=kept.episode and replace(kept.episode, since_s=now_s),
-        tries=list(kept.tries),
-        restarted_at_s=kept.restarted_at_s,
-        failures=kept.failures,
-        failed_at_s=kept.failed_at_s,
+        usb_path=saved.usb_path,
+        episode=saved.episode and replace(saved.episode, since_s=now_s),
+        tries=list(saved.tries),
+        restarted_at_s=saved.restarted_at_s,
+        failures=saved.failures,
+        failed_at_s=saved.failed_at_s,
         restart_deadline_s=now_s + rules.absent_s,
     )
-    if kept.begun is not None:
-        at_s = now_s if kept.step_started_at_s is None else kept.step_started_at_s
+    if saved.begun is not None:
+        at_s = now_s if saved.step_started_at_s is None else saved.step_started_at_s
         # It may have recovered before the step was begun.
         episode = recovering_device.episode or RecoveryEpisode(failure_mode=FailureMode.ABSENT, since_s=now_s)
-        recovering_device.episode = record_step(episode, kept.begun, now_s=at_s)
+        recovering_device.episode = record_step(episode, saved.begun, now_s=at_s)
         recovering_device.restarted_at_s = at_s
-        recovering_device.tries.append(RecoveryAttempt(step=kept.begun, at=now, said=INTERRUPTED))
+        recovering_device.tries.append(RecoveryAttempt(step=saved.begun, at=now, said=INTERRUPTED))
     return recovering_device
 
 
@@ -117,5 +117,5 @@ def saved_recoveries(
 ) -> Iterator[SavedRecovery]:
     """Yield the state to save of all devices."""
     for identity, recovering_device in recovering_devices.items():
-        if (kept := recovering_device.find_saved_recovery(identity, rules, now_s)) is not None:
-            yield kept
+        if (saved := recovering_device.find_saved_recovery(identity, rules, now_s)) is not None:
+            yield saved

@@ -83,9 +83,8 @@ class RecoveryActions:
     async def _power_cycle(self, port: UsbPort) -> str:
         listed = await self._adb.list_transports()
         if port.usb_path and any(
-            each.usb_path == port.usb_path
-            and port.serial not in (each.serial, f"{USB_PREFIX}{each.usb_path}")
-            for each in listed
+            row.usb_path == port.usb_path and port.serial not in (row.serial, f"{USB_PREFIX}{row.usb_path}")
+            for row in listed
         ):
             raise HostError(f"another device is at {port.usb_path} now")
         command = self._power or ()

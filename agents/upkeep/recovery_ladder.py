@@ -86,10 +86,10 @@ class RecoveryLadder:
     async def load(self) -> None:
         """Load the state of an earlier process; call it before anything else."""
         now_s, now = self._clock.monotonic(), self._clock.now()
-        for kept in await self._state_store.load():
-            recovering_device = restore_recovery(kept, self._rules, now_s=now_s, now=now)
-            self._recovering_by_id[kept.device_id] = recovering_device
-            log.info("recovery_loaded", device_id=kept.device_id, steps=len(recovering_device.tries))
+        for saved in await self._state_store.load():
+            recovering_device = restore_recovery(saved, self._rules, now_s=now_s, now=now)
+            self._recovering_by_id[saved.device_id] = recovering_device
+            log.info("recovery_loaded", device_id=saved.device_id, steps=len(recovering_device.tries))
 
     async def run(self) -> NoReturn:
         """Recover devices until cancelled."""
@@ -105,17 +105,17 @@ class RecoveryLadder:
 
     def observations(self) -> dict[DeviceId, TransportObservation]:
         """Return the monitor's devices with their recovery; also those that are gone and to be recovered."""
-        found, unnamed = self._monitor.observations(), self._unidentified()
+        observations, unnamed = self._monitor.observations(), self._unidentified()
         for identity, recovering_device in self._recovering_by_id.items():
             if (recovery := recovering_device.reported()) is None:
                 continue
             serial = recovering_device.observation.serial
-            gone = TransportObservation(
+            absent = TransportObservation(
                 serial=serial, presence=Presence.ABSENT, detail="adb does not list it"
             )
-            known = found.get(identity) or unnamed.get(serial, gone)
-            found[identity] = replace(known, recovery=recovery)
-        return found
+            observation = observations.get(identity) or unnamed.get(serial, absent)
+            observations[identity] = replace(observation, recovery=recovery)
+        return observations
 
     def record_permission(self, allowed: Collection[DeviceId], sent_at_s: float) -> None:
         """Record the permissions in the answer to an exchange sent at that time."""
@@ -132,33 +132,33 @@ class RecoveryLadder:
                     recovering_device.episode, since_s=now_s
                 )
             return
-        found = self._monitor.recoverable_devices()
-        for identity, observation in found.items():
+        recoverable = self._monitor.recoverable_devices()
+        for identity, observation in recoverable.items():
             self._recovering_by_id.setdefault(
                 identity, RecoveringDevice(observation=observation)
             ).observation = observation
         listed, unnamed = self._monitor.observations(), self._unidentified()
         for identity, recovering_device in self._recovering_by_id.items():
-            if identity in listed and identity not in found:
+            if identity in listed and identity not in recoverable:
                 continue
-            seen = found.get(identity) or unnamed.get(recovering_device.observation.serial)
-            if seen is not None:
-                self._observe(identity, recovering_device, seen.presence, now_s)
+            current = recoverable.get(identity) or unnamed.get(recovering_device.observation.serial)
+            if current is not None:
+                self._observe(identity, recovering_device, current.presence, now_s)
             elif now_s >= recovering_device.restart_deadline_s:
                 self._observe(identity, recovering_device, Presence.ABSENT, now_s)
 
     def _unidentified(self) -> dict[str, TransportObservation]:
         """Return TCP devices that this process could not identify; an earlier process may know them."""
-        return {each.serial: each for each in self._monitor.transports() if device_id(each) is None}
+        return {row.serial: row for row in self._monitor.transports() if device_id(row) is None}
 
     def _observe(
         self, identity: DeviceId, recovering_device: RecoveringDevice, presence: Presence, now_s: float
     ) -> None:
-        what = failure_mode(presence, is_unclean=identity in self._active.unclean_by_device)
-        if what is None:
+        mode = failure_mode(presence, is_unclean=identity in self._active.unclean_by_device)
+        if mode is None:
             self._end_recovery(identity, recovering_device, presence)
             return
-        recovering_device.episode = observe(recovering_device.episode, what, now_s=now_s)
+        recovering_device.episode = observe(recovering_device.episode, mode, now_s=now_s)
         if recovering_device.failed_at_s is not None:
             if now_s - recovering_device.failed_at_s < episode_cooldown_s(
                 recovering_device.failures, self._rules
@@ -166,7 +166,7 @@ class RecoveryLadder:
                 return
             recovering_device.failed_at_s, recovering_device.episode = (
                 None,
-                RecoveryEpisode(failure_mode=what, since_s=now_s),
+                RecoveryEpisode(failure_mode=mode, since_s=now_s),
             )
             recovering_device.tries.clear()
         rules = self._rules_of(recovering_device, now_s)
@@ -203,8 +203,8 @@ class RecoveryLadder:
     def _rules_of(self, recovering_device: RecoveringDevice, now_s: float) -> RecoveryRules:
         """Return the rules for a device; one that fails again soon after a restart is not restarted."""
         at_s, episode = recovering_device.restarted_at_s, recovering_device.episode
-        is_other_climb = episode is not None and not RESTARTS & set(episode.taken)
-        is_early = at_s is not None and is_other_climb and now_s - at_s < self._rules.cooldown_s
+        is_other_episode = episode is not None and not RESTARTS & set(episode.taken)
+        is_early = at_s is not None and is_other_episode and now_s - at_s < self._rules.cooldown_s
         return replace(self._rules, may_reboot=False, may_switch_power=False) if is_early else self._rules
 
     def _is_allowed(self, identity: DeviceId, recovering_device: RecoveringDevice, now_s: float) -> bool:
@@ -218,10 +218,12 @@ class RecoveryLadder:
         ):
             return False
         attempts = self._active.attempt_by_id.values()
-        if any(each.record.device_id == identity and not each.acknowledged for each in attempts):
+        if any(attempt.record.device_id == identity and not attempt.acknowledged for attempt in attempts):
             return False
-        away = [each for each in self._recovering_by_id.values() if each.is_restarting(self._rules, now_s)]
-        return recovering_device.next not in RESTARTS or len(away) < self._rules.max_concurrent_restarts
+        restarting = [
+            device for device in self._recovering_by_id.values() if device.is_restarting(self._rules, now_s)
+        ]
+        return recovering_device.next not in RESTARTS or len(restarting) < self._rules.max_concurrent_restarts
 
     async def _take_step(
         self, identity: DeviceId, recovering_device: RecoveringDevice, step: RecoveryStep
@@ -233,14 +235,14 @@ class RecoveryLadder:
         try:
             if step in RESTARTS:
                 await self._save()
-            said = await self._steps.take(
+            result = await self._steps.take(
                 step, identity, recovering_device.observation, recovering_device.usb_path or None
             )
         except FarmError as error:
-            said = f"failed: {error.message}"
+            result = f"failed: {error.message}"
         except Exception as error:
             log.exception("recovery_crashed", device_id=identity, step=step)
-            said = f"the agent failed: {error!r}"
+            result = f"the agent failed: {error!r}"
         else:
             if step in RESTARTS:
                 recovering_device.restarted_at_s = self._clock.monotonic()
@@ -248,15 +250,15 @@ class RecoveryLadder:
             recovering_device.now = None
             if is_disturbing:
                 self._active.on_device_action.discard(identity)
-        self._record_step(identity, recovering_device, step, said)
+        self._record_step(identity, recovering_device, step, result)
 
     def _record_step(
-        self, identity: DeviceId, recovering_device: RecoveringDevice, step: RecoveryStep, said: str
+        self, identity: DeviceId, recovering_device: RecoveringDevice, step: RecoveryStep, result: str
     ) -> None:
         now_s = self._clock.monotonic()
-        log.info("recovery_step_taken", device_id=identity, step=step, said=said)
+        log.info("recovery_step_taken", device_id=identity, step=step, result=result)
         recovering_device.next = recovering_device.permission_at_s = None
-        recovering_device.tries.append(RecoveryAttempt(step=step, at=self._clock.now(), said=said[:500]))
+        recovering_device.tries.append(RecoveryAttempt(step=step, at=self._clock.now(), said=result[:500]))
         if step is RecoveryStep.HUMAN:
             recovering_device.failures, recovering_device.failed_at_s = recovering_device.failures + 1, now_s
         if recovering_device.episode is not None:

@@ -73,15 +73,15 @@ class RecoveryStateStore:
         if raw is None:
             return ()
         try:
-            kept = _STATE_FILE.validate_json(raw)
+            state = _STATE_FILE.validate_json(raw)
         except ValidationError:
             log.exception("recovery_state_unreadable", path=str(self._path))
             with suppress(HostDiskFull):
                 await self._disk.call(_quarantine, self._path)
             return ()
-        self._on_disk = kept.episodes
-        behind_s = 0.0 if self._is_of_this_boot(kept) else self._clock_offset_s(kept)
-        return tuple(_shift_recovery(each, behind_s) for each in kept.episodes)
+        self._on_disk = state.episodes
+        offset_s = 0.0 if self._is_of_this_boot(state) else self._clock_offset_s(state)
+        return tuple(_shift_recovery(recovery, offset_s) for recovery in state.episodes)
 
     async def save(self, episodes: Sequence[SavedRecovery]) -> None:
         """Save the state; writes only when it has changed.
@@ -92,37 +92,37 @@ class RecoveryStateStore:
         wanted = tuple(episodes)
         if wanted == self._on_disk:
             return
-        kept = _RecoveryStateFile(
+        state = _RecoveryStateFile(
             host_boot_id=self._host_boot_id,
             at=self._clock.now(),
             at_s=self._clock.monotonic(),
             episodes=wanted,
         )
-        await self._disk.call(write_file_durably, self._path, _STATE_FILE.dump_json(kept))
+        await self._disk.call(write_file_durably, self._path, _STATE_FILE.dump_json(state))
         self._on_disk = wanted
 
-    def _is_of_this_boot(self, kept: _RecoveryStateFile) -> bool:
+    def _is_of_this_boot(self, state: _RecoveryStateFile) -> bool:
         # Without boot ids, a later time on the clock suggests the same boot.
-        return kept.host_boot_id == self._host_boot_id and kept.at_s <= self._clock.monotonic()
+        return state.host_boot_id == self._host_boot_id and state.at_s <= self._clock.monotonic()
 
-    def _clock_offset_s(self, kept: _RecoveryStateFile) -> float:
+    def _clock_offset_s(self, state: _RecoveryStateFile) -> float:
         """Return the offset to times of another boot; a clock that was set back counts as no time passed."""
-        passed_s = max(0.0, (self._clock.now() - kept.at).total_seconds())
-        return self._clock.monotonic() - passed_s - kept.at_s
+        passed_s = max(0.0, (self._clock.now() - state.at).total_seconds())
+        return self._clock.monotonic() - passed_s - state.at_s
 
 
-def _shift_recovery(kept: SavedRecovery, by_s: float) -> SavedRecovery:
-    episode = kept.episode and replace(
-        kept.episode,
-        since_s=kept.episode.since_s + by_s,
-        last_step_at_s=_shift_time(kept.episode.last_step_at_s, by_s),
+def _shift_recovery(recovery: SavedRecovery, by_s: float) -> SavedRecovery:
+    episode = recovery.episode and replace(
+        recovery.episode,
+        since_s=recovery.episode.since_s + by_s,
+        last_step_at_s=_shift_time(recovery.episode.last_step_at_s, by_s),
     )
     return replace(
-        kept,
+        recovery,
         episode=episode,
-        step_started_at_s=_shift_time(kept.step_started_at_s, by_s),
-        restarted_at_s=_shift_time(kept.restarted_at_s, by_s),
-        failed_at_s=_shift_time(kept.failed_at_s, by_s),
+        step_started_at_s=_shift_time(recovery.step_started_at_s, by_s),
+        restarted_at_s=_shift_time(recovery.restarted_at_s, by_s),
+        failed_at_s=_shift_time(recovery.failed_at_s, by_s),
     )
 
 

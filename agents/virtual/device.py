@@ -256,7 +256,7 @@ def _greeting(faults: Faults) -> tuple[object, ...]:
 
 
 def _features(faults: Faults) -> tuple[str, ...]:
-    return tuple(each for each in FEATURES if not (each == "stat_v2" and faults.no_stat_v2))
+    return tuple(feature for feature in FEATURES if not (feature == "stat_v2" and faults.no_stat_v2))
 
 
 def _recorded_port(state: Path) -> int:

@@ -25,7 +25,9 @@ async def pause_charging(device: AdbDevice, work_root: str, window: ChargeWindow
         DeviceError: the phone went away, or was too slow.
     """
     record = quote(charge_record(work_root))
-    entries = " ".join(quote(f"{each.path}:{stop_value(each, window)}:{each.go}") for each in CHARGE_SWITCHES)
+    entries = " ".join(
+        quote(f"{switch.path}:{stop_value(switch, window)}:{switch.go}") for switch in CHARGE_SWITCHES
+    )
     script = (
         f"{_SYS}for e in {entries}; do p=${{e%%:*}}; v=${{e#*:}}; stop=${{v%%:*}}; go=${{v#*:}}; "
         '[ -f "$S/$p" ] || continue; '

@@ -40,8 +40,8 @@ async def set_controls(
     if result.exit_code == _NO_ROOT:
         raise ControlImpossible(f"{device.serial} has no root, which is required to set clocks and cores")
     if result.exit_code != 0:
-        said = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
-        raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be set: {said}")
+        message = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
+        raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be set: {message}")
     if not (states := control_states(result.stdout.decode(errors="replace"))):
         raise ControlImpossible(f"{device.serial} reports no clocks and cores that could be set")
     return states

@@ -34,12 +34,12 @@ async def check_settings(device: AdbDevice, *, on_network: bool) -> tuple[Settin
 
 async def apply_settings(device: AdbDevice, *, on_network: bool) -> tuple[SettingResult, ...]:
     """Check, change what differs, and check again. Raises as `check_settings`."""
-    found = await check_settings(device, on_network=on_network)
-    wanted = settings_to_change(found)
+    results = await check_settings(device, on_network=on_network)
+    wanted = settings_to_change(results)
     if not wanted:
-        return found
+        return results
     await _write(device, [(setting.name, setting.wanted) for setting in wanted])
-    return results_of_change(found, await _values(device))
+    return results_of_change(results, await _values(device))
 
 
 async def restore_settings(
@@ -47,21 +47,21 @@ async def restore_settings(
 ) -> tuple[SettingResult, ...]:
     """Restore settings to their previous values, and check. Raises as `check_settings`."""
     before = await _values(device)
-    await _write(device, [(each.name, each.value) for each in to_restore])
+    await _write(device, [(setting.name, setting.value) for setting in to_restore])
     return results_of_restore(before, to_restore, await _values(device))
 
 
 async def _values(device: AdbDevice) -> dict[str, str]:
     commands = {namespace: f"settings list {namespace} && echo; echo $?" for namespace in _NAMESPACES}
     result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
-    said = output_by_section(result.stdout.decode(errors="replace"))
+    sections = output_by_section(result.stdout.decode(errors="replace"))
     # An empty namespace is valid output; a device without the command returns an exit code of its own.
-    if any(said.get(namespace, "").split()[-1:] != ["0"] for namespace in _NAMESPACES):
+    if any(sections.get(namespace, "").split()[-1:] != ["0"] for namespace in _NAMESPACES):
         raise DeviceProtocol(f"{device.serial} does not report its settings")
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for namespace in _NAMESPACES:
-        found.update(settings_list(said[namespace], namespace))
-    return found
+        values.update(settings_list(sections[namespace], namespace))
+    return values
 
 
 async def _write(device: AdbDevice, values: Iterable[tuple[str, str | None]]) -> None:

@@ -37,8 +37,8 @@ async def identify(device: AdbDevice, label: str, *, show_s: float = SHOW_S) -> 
                 "(Android 10 and later do)"
             )
         case _:
-            said = result.stderr.decode(errors="replace").strip()
-            raise DeviceProtocol(f"{device.serial} can neither show its label nor blink: {said}")
+            message = result.stderr.decode(errors="replace").strip()
+            raise DeviceProtocol(f"{device.serial} can neither show its label nor blink: {message}")
 
 
 def _command(label: str) -> str:

@@ -48,36 +48,36 @@ async def evict_files(
         device: the phone; nothing of ours runs on it.
         work_root: from the phone's facts.
         files: as the plan lists them.
-        min_free_bytes: left free beside the plan's files; not heeded where the phone does not tell.
+        min_free_bytes: left free beside the plan's files; ignored where free space is unknown.
         cache_limit_bytes: all cached files together, the plan's included.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
     folder = quote(cache_folder(work_root))
-    looks = {"free": f"df -k {folder}", "cached": f"cd {folder} && stat -c '%Y %s %n' *"}
-    result = await device.shell(section_command(looks), deadline_s=_DEADLINE_S)
-    said = output_by_section(result.stdout.decode(errors="replace"))
-    cached = cached_files(said.get("cached", ""))
+    commands = {"free": f"df -k {folder}", "cached": f"cd {folder} && stat -c '%Y %s %n' *"}
+    result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
+    sections = output_by_section(result.stdout.decode(errors="replace"))
+    cached = cached_files(sections.get("cached", ""))
     short_bytes = sum(file.size_bytes for file in cached) - cache_limit_bytes
-    free_bytes = storage_free_bytes(said.get("free", ""))
+    free_bytes = storage_free_bytes(sections.get("free", ""))
     if free_bytes is not None:
         short_bytes = max(short_bytes, min_free_bytes - free_bytes)
-    going = select_evictions(cached, files, short_bytes=short_bytes)
-    if going:
-        log.info("device_cache_trimmed", serial=device.serial, files=len(going), free_bytes=free_bytes)
+    evictions = select_evictions(cached, files, short_bytes=short_bytes)
+    if evictions:
+        log.info("device_cache_trimmed", serial=device.serial, files=len(evictions), free_bytes=free_bytes)
         # By standard input: a command line of adb holds only a thousand digests.
-        names = "".join(f"{file.digest}\n" for file in going)
+        names = "".join(f"{file.digest}\n" for file in evictions)
         command = f'cd {folder} && while read -r name; do rm -f "$name"; done'
         await device.shell(command, stdin=names.encode(), deadline_s=_DEADLINE_S)
 
 
 def cached_files(text: str) -> list[CachedFile]:
     """Parse the output of `stat` on a cache."""
-    found = (_ROW.fullmatch(line) for line in lines(text))
+    matches = (_ROW.fullmatch(line) for line in lines(text))
     return [
         CachedFile(modified_s=int(match[1]), size_bytes=int(match[2]), digest=Digest(match[3]))
-        for match in found
+        for match in matches
         if match
     ]
 
@@ -89,18 +89,18 @@ def select_evictions(
 
     Args:
         cached: all that is there.
-        needed: the files that stay, or are still to come.
-        short_bytes: missing before anything comes; negative when there is room.
+        needed: the files that stay, or are still to be pushed.
+        short_bytes: missing before the push; negative when there is space.
     """
     size_by_digest = {file.digest: file.size_bytes for file in needed}
-    there = {file.digest for file in cached}
-    short_bytes += sum(size for digest, size in size_by_digest.items() if digest not in there)
-    kept = size_by_digest.keys() | {supervisor_file().digest}
-    going: list[CachedFile] = []
+    present = {file.digest for file in cached}
+    short_bytes += sum(size for digest, size in size_by_digest.items() if digest not in present)
+    protected = size_by_digest.keys() | {supervisor_file().digest}
+    evictions: list[CachedFile] = []
     for file in sorted(cached, key=lambda file: lru_key(file.modified_s)):
         if short_bytes <= 0:
             break
-        if file.digest not in kept:
-            going.append(file)
+        if file.digest not in protected:
+            evictions.append(file)
             short_bytes -= file.size_bytes
-    return going
+    return evictions

@@ -37,20 +37,20 @@ async def ensure_cached(
         work_root: from the phone's facts.
         files: as the plan lists them.
         local_path: gives the local copy of a file that is not on the phone yet.
-        fence: of the run that uses the files; whoever makes room removes what the oldest run used.
+        fence: of the run that uses the files; evictions remove the files of the oldest run first.
 
     Raises:
         DeviceUnfit: the phone's adbd cannot tell the size of a file from 4 GiB on.
-        PushFailed: the phone took no file, or has no room for one.
+        PushFailed: the device accepted no file, or has no space for one.
         PushCorrupted: the file arrived with another digest, three times.
-        LocalCopyCorrupted: the local copy is; whoever keeps it may get another and call again.
+        LocalCopyCorrupted: the local copy is corrupt; the caller may replace it and try again.
         DeviceError: the phone went away, or was too slow.
     """
     valid = await _verify_cached(device, work_root, files, fence) if files else {}
     # Of equal files the executable one comes last, and wins.
     missing = sorted((file for file in files if file.digest not in valid), key=lambda file: file.executable)
-    each_once = list({file.digest: file for file in missing}.values())
-    pushed_bytes = await push_verified(device, work_root, each_once, local_path, fence)
+    unique = list({file.digest: file for file in missing}.values())
+    pushed_bytes = await push_verified(device, work_root, unique, local_path, fence)
     return CacheResult(
         path_by_name={file.name: cache_path(work_root, file.digest) for file in files},
         pushed_bytes=pushed_bytes,
@@ -70,14 +70,14 @@ async def _verify_cached(
     # Named once: repeating hundreds of digests would exceed adb's limit of a command line.
     all_of_them = '"$@"'
     # The state is read before the digests: a change during or after the read shows.
-    looks = f"{touch_used(all_of_them, fence)}; stat -c '{STATE_FORMAT}' {all_of_them}; "
-    looks += f"sha256sum {all_of_them}"
+    checks = f"{touch_used(all_of_them, fence)}; stat -c '{STATE_FORMAT}' {all_of_them}; "
+    checks += f"sha256sum {all_of_them}"
     result = await device.shell(
-        f"{command}set -- {names}; {{ {looks}; }} 2>/dev/null; true",
+        f"{command}set -- {names}; {{ {checks}; }} 2>/dev/null; true",
         deadline_s=SHELL_DEADLINE_S + sum(file.size_bytes for file in files) / BYTES_PER_S,
     )
-    said = result.stdout.decode(errors="replace")
-    found, states = digest_by_path(said), state_by_digest(said)
+    output = result.stdout.decode(errors="replace")
+    digests, states = digest_by_path(output), state_by_digest(output)
     return {
-        file.digest: states.get(file.digest, "") for file in files if found.get(file.digest) == file.digest
+        file.digest: states.get(file.digest, "") for file in files if digests.get(file.digest) == file.digest
     }

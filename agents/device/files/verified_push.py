@@ -49,15 +49,15 @@ async def push_verified(
     sent_bytes = 0
     for batch in _batches(files):
         sources = {file.digest: await local_path(file.digest) for file in batch}
-        left = batch
+        remaining = batch
         for _ in range(MAX_PUSHES):
-            for file in left:
+            for file in remaining:
                 sent_bytes += await _push(device, work_root, file, sources[file.digest])
-            kept = await _commit_files(device, work_root, left, fence)
-            left = [file for file in left if file.digest not in kept]
-            if not left:
+            committed = await _commit_files(device, work_root, remaining, fence)
+            remaining = [file for file in remaining if file.digest not in committed]
+            if not remaining:
                 break
-        for file in left:
+        for file in remaining:
             raise await _corruption_error(device, file, sources[file.digest])
     return sent_bytes
 
@@ -66,7 +66,7 @@ def check_size(serial: str, file: PlanFile, features: Collection[str]) -> None:
     """Reject a file whose size the device could not report.
 
     Raises:
-        DeviceUnfit: its adbd knows no sizes of 64 bits.
+        DeviceUnfit: its adbd has no 64-bit sizes.
     """
     if file.size_bytes > LARGEST_V1_BYTES and "stat_v2" not in features:
         raise DeviceUnfit(
@@ -81,7 +81,7 @@ def _batches(files: Sequence[PlanFile]) -> Iterator[list[PlanFile]]:
     batch: list[PlanFile] = []
     for file in files:
         batch.append(file)
-        if len(batch) == BATCH_FILES or sum(each.size_bytes for each in batch) >= BATCH_BYTES:
+        if len(batch) == BATCH_FILES or sum(pushed.size_bytes for pushed in batch) >= BATCH_BYTES:
             yield batch
             batch = []
     if batch:
@@ -104,20 +104,20 @@ async def _commit_files(device: AdbDevice, work_root: str, files: Sequence[PlanF
     names = " ".join(file.digest for file in files)
     programs = " ".join(file.digest for file in files if file.executable)
     set_modes = f"chmod 644 {_ALL_OF_THEM}" + (f"; chmod 755 {programs}" if programs else "")
-    keep = f"{touch_used(_ALL_OF_THEM, fence)} && mv -f {_ALL_OF_THEM} {quote(cache_folder(work_root))}"
+    commit = f"{touch_used(_ALL_OF_THEM, fence)} && mv -f {_ALL_OF_THEM} {quote(cache_folder(work_root))}"
     result = await device.shell(
         f"cd {quote(incoming_folder(work_root))} && set -- {names} && {{ {set_modes}; }}; "
         f"set -- $(sha256sum {_ALL_OF_THEM} | "
         'while read -r digest name; do [ "$digest" != "$name" ] || echo "$name"; done); '
-        f'{{ [ $# = 0 ] || {{ {keep}; }}; }} && rm -f ./* && echo kept "$@"',
+        f'{{ [ $# = 0 ] || {{ {commit}; }}; }} && rm -f ./* && echo kept "$@"',
         deadline_s=SHELL_DEADLINE_S + sum(file.size_bytes for file in files) / BYTES_PER_S,
     )
     match result.stdout.decode(errors="replace").split():
-        case ["kept", *kept]:
-            return set(kept)
+        case ["kept", *digests]:
+            return set(digests)
         case _:
-            said = result.stderr.decode(errors="replace").strip()
-            raise PushFailed(f"{device.serial} could not store the pushed files: {said}")
+            message = result.stderr.decode(errors="replace").strip()
+            raise PushFailed(f"{device.serial} could not store the pushed files: {message}")
 
 
 async def _corruption_error(

@@ -53,5 +53,5 @@ async def clean_device(device: AdbDevice, work_root: str) -> CleanupResult:
 async def _cached_bytes(device: AdbDevice, work_root: str) -> dict[str, int]:
     command = f"cd {quote(cache_folder(work_root))} && stat -c '%Y %s %n' *"
     result = await device.shell(f"{{ {command}; }} 2>/dev/null", deadline_s=_DEADLINE_S)
-    found = cached_files(result.stdout.decode(errors="replace"))
-    return {file.digest: file.size_bytes for file in found}
+    files = cached_files(result.stdout.decode(errors="replace"))
+    return {file.digest: file.size_bytes for file in files}

@@ -84,13 +84,13 @@ def supervisor_exit(device: AdbDevice, result: ShellResult) -> SupervisorExit:
         DeviceNotClean: the clean-up left something.
         DeviceProtocol: the script did not run, or failed in a way it does not know.
     """
-    said = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
+    message = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
     match result.exit_code:
         case SupervisorExit.REFUSED:
-            raise SessionFenced(f"{device.serial}: {said}")
+            raise SessionFenced(f"{device.serial}: {message}")
         case SupervisorExit.UNCLEAN:
-            raise DeviceNotClean(f"{device.serial}: {said}")
+            raise DeviceNotClean(f"{device.serial}: {message}")
         case SupervisorExit.DONE | SupervisorExit.MISSING | SupervisorExit.RUNNING | SupervisorExit.LOST:
             return SupervisorExit(result.exit_code)
         case _:
-            raise DeviceProtocol(f"{device.serial}: the supervisor failed: {said}")
+            raise DeviceProtocol(f"{device.serial}: the supervisor failed: {message}")

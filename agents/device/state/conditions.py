@@ -82,27 +82,27 @@ def condition_commands(work_root: str) -> dict[str, str]:
     }
 
 
-def condition(said: Mapping[str, str], now: datetime) -> Condition:
+def condition(sections: Mapping[str, str], now: datetime) -> Condition:
     """Parse the output of `condition_commands`; `now` is the time stamp of the condition."""
-    heat, power = thermal(said.get("thermal", "")), battery_status(said.get("battery", ""))
-    cpu, busiest = clocks(said.get("clocks", "")), cpu_load(said.get("busiest", "")).users
+    heat, power = thermal(sections.get("thermal", "")), battery_status(sections.get("battery", ""))
+    cpu, busiest = clocks(sections.get("clocks", "")), cpu_load(sections.get("busiest", "")).users
     return Condition(
         taken_at=now,
-        boot_id=said.get("boot_id", "").strip() or None,
-        uptime_s=uptime_s(said.get("uptime", "")),
+        boot_id=sections.get("boot_id", "").strip() or None,
+        uptime_s=uptime_s(sections.get("uptime", "")),
         thermal_status=heat.status,
         skin_c=heat.skin_c,
-        skin_limit_c=skin_limit_c(said.get("thermal", "")),
+        skin_limit_c=skin_limit_c(sections.get("thermal", "")),
         temperatures_c=heat.temperatures_c,
         battery_level_pct=power.level_pct,
         battery_c=power.temperature_c,
         charging=power.charging,
         plugged=power.plugged,
-        screen_on=screen_on(said.get("power", "")),
-        stay_awake=stay_awake(said.get("power", "")),
-        load_1m=load_1m(said.get("load", "")),
-        memory_available_bytes=memory_bytes(said.get("memory", ""), "MemAvailable"),
-        storage_free_bytes=storage_free_bytes(said.get("storage", "")),
+        screen_on=screen_on(sections.get("power", "")),
+        stay_awake=stay_awake(sections.get("power", "")),
+        load_1m=load_1m(sections.get("load", "")),
+        memory_available_bytes=memory_bytes(sections.get("memory", ""), "MemAvailable"),
+        storage_free_bytes=storage_free_bytes(sections.get("storage", "")),
         cpus=cpu.cpus,
         online_cores=cpu.online,
         gpu_busy_pct=cpu.gpu_busy_pct,

@@ -76,24 +76,24 @@ async def read_facts(device: AdbDevice) -> DeviceFacts:
         DeviceError: the phone went away, was too slow, or cut its answer short.
     """
     result = await device.shell(FACTS_COMMAND, deadline_s=_DEADLINE_S)
-    said = output_by_section(result.stdout.decode(errors="replace"))
-    if "setsid" not in said:
-        raise DeviceProtocol(f"{device.serial} answered only {sorted(said)} when asked for its facts")
-    if reason := find_unsupported_reason(said):
+    sections = output_by_section(result.stdout.decode(errors="replace"))
+    if "setsid" not in sections:
+        raise DeviceProtocol(f"{device.serial} answered only {sorted(sections)} when asked for its facts")
+    if reason := find_unsupported_reason(sections):
         raise DeviceUnfit(f"{device.serial} {reason}")
-    return device_facts(said, device.serial)
+    return device_facts(sections, device.serial)
 
 
-def find_unsupported_reason(said: Mapping[str, str]) -> str | None:
+def find_unsupported_reason(sections: Mapping[str, str]) -> str | None:
     """Return why the device can run nothing, by the output of FACTS_COMMAND; None when it can."""
-    level = facts.api_level(properties(said["getprop"]))
-    missing = [word for word in said["missing"].split() if word != "checked"]
+    level = facts.api_level(properties(sections["getprop"]))
+    missing = [word for word in sections["missing"].split() if word != "checked"]
     if level is not None and level < MIN_API_LEVEL:
         return f"runs Android API level {level}; {MIN_API_LEVEL} (Android 8.0) is the least"
     if missing:
         return f"has no {', '.join(missing)}"
-    if not said["work_root"].startswith("/"):
+    if not sections["work_root"].startswith("/"):
         return "has no folder that its shell may write to"
-    if len(set(said["setsid"].split())) != 1:
+    if len(set(sections["setsid"].split())) != 1:
         return "has a setsid that forks, so that exit codes would be lost"
     return None

@@ -38,10 +38,10 @@ async def read_preflight(device: AdbDevice, work_root: str, now: datetime) -> Pr
     """
     commands = {"cached": cached_command(work_root), **condition_commands(work_root)}
     result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
-    said = output_by_section(result.stdout.decode(errors="replace"))
+    sections = output_by_section(result.stdout.decode(errors="replace"))
     return Preflight(
-        condition=condition(said, now),
-        state_by_digest=state_by_digest(said.get("cached", "")),
+        condition=condition(sections, now),
+        state_by_digest=state_by_digest(sections.get("cached", "")),
     )
 
 

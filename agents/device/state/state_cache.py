@@ -93,12 +93,12 @@ class DeviceStateCache:
 
     def take_recorded_uses(self) -> dict[int, list[Digest]]:
         """Return and forget the recorded uses by fence; the caller touches the files on the device."""
-        found: dict[int, list[Digest]] = {}
+        uses: dict[int, list[Digest]] = {}
         for digest, fence in self._fence_by_digest.items():
-            found.setdefault(fence, []).append(digest)
+            uses.setdefault(fence, []).append(digest)
             self.verified_by_digest.pop(digest, None)
         self._fence_by_digest.clear()
-        return found
+        return uses
 
     def find_preflight(self, now_s: float) -> Preflight | None:
         """Return the stored preflight, while it is recent."""
@@ -115,7 +115,7 @@ class DeviceStateCache:
         self.lasting_controls, self._preflight, self._after = None, None, None
 
     def _holds(self, file: PlanFile, preflight: Preflight, now_s: float) -> bool:
-        known, state = self.verified_by_digest.get(file.digest), preflight.state_by_digest.get(file.digest)
-        if known is None or state != known.state or now_s - known.at_s > VERIFIED_FOR_S:
+        verified, state = self.verified_by_digest.get(file.digest), preflight.state_by_digest.get(file.digest)
+        if verified is None or state != verified.state or now_s - verified.at_s > VERIFIED_FOR_S:
             return False
         return is_executable(state) or not file.executable

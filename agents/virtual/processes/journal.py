@@ -66,15 +66,15 @@ def _lines(path: Path) -> list[str]:
 
 def open_runs(path: Path) -> dict[tuple[int, int], RunEvent]:
     """Return the `seen` of every process without a `gone`, by pid and ticks; of the last boot only."""
-    found: dict[tuple[int, int], RunEvent] = {}
+    started: dict[tuple[int, int], RunEvent] = {}
     for entry in read_events(path):
         if entry.event == "phone":
-            found = {key: kept for key, kept in found.items() if kept.boot_id == entry.boot_id}
+            started = {key: event for key, event in started.items() if event.boot_id == entry.boot_id}
         elif entry.event == "seen":
-            found[entry.pid, entry.ticks] = entry
+            started[entry.pid, entry.ticks] = entry
         else:
-            found.pop((entry.pid, entry.ticks), None)
-    return found
+            started.pop((entry.pid, entry.ticks), None)
+    return started
 
 
 def run_spans(path: Path) -> list[RunSpan]:
@@ -86,9 +86,9 @@ def run_spans(path: Path) -> list[RunSpan]:
         if entry.event != "phone":
             key = entry.boot_id, entry.fence
             span_by_run[key] = _extend_span(span_by_run.get(key), entry)
-    for kept in open_runs(path).values():
-        key = kept.boot_id, kept.fence
-        end = max(span_by_run[key].last_seen_ns, last_ns_by_boot[kept.boot_id])
+    for event in open_runs(path).values():
+        key = event.boot_id, event.fence
+        end = max(span_by_run[key].last_seen_ns, last_ns_by_boot[event.boot_id])
         span_by_run[key] = replace(span_by_run[key], last_seen_ns=end)
     return sorted(span_by_run.values(), key=lambda span: (span.boot_id, span.first_seen_ns))
 
@@ -108,7 +108,7 @@ def _extend_span(span: RunSpan | None, entry: RunEvent) -> RunSpan:
 
 def overlapping_runs(spans: Iterable[RunSpan]) -> list[tuple[RunSpan, RunSpan]]:
     """Return pairs of runs that were alive at the same time; each with the longest one before it."""
-    found: list[tuple[RunSpan, RunSpan]] = []
+    overlaps: list[tuple[RunSpan, RunSpan]] = []
     ordered: Sequence[RunSpan] = sorted(spans, key=lambda span: (span.boot_id, span.first_seen_ns))
     longest: RunSpan | None = None
     for span in ordered:
@@ -116,6 +116,6 @@ def overlapping_runs(spans: Iterable[RunSpan]) -> list[tuple[RunSpan, RunSpan]]:
             longest = span
             continue
         if span.first_seen_ns <= longest.last_seen_ns:
-            found.append((longest, span))
+            overlaps.append((longest, span))
         longest = max(longest, span, key=lambda run: run.last_seen_ns)
-    return found
+    return overlaps

@@ -63,10 +63,10 @@ class RunMonitor:
         """Scan every process once, and record the changes."""
         began_ns = now_ns()
         fence_by_pid = self._fences()
-        came = [pid for pid in fence_by_pid if not self._is_known(pid, fence_by_pid[pid])]
-        gone = [pid for pid in self._seen_by_pid if pid not in fence_by_pid or pid in came]
-        lines = [self._gone(self._seen_by_pid.pop(pid)) for pid in gone]
-        for pid in came:
+        started = [pid for pid in fence_by_pid if not self._is_known(pid, fence_by_pid[pid])]
+        ended = [pid for pid in self._seen_by_pid if pid not in fence_by_pid or pid in started]
+        lines = [self._gone(self._seen_by_pid.pop(pid)) for pid in ended]
+        for pid in started:
             ticks = start_ticks(pid)
             if ticks is not None:
                 entry = self._entry("seen", now_ns(), fence=fence_by_pid[pid], pid=pid, ticks=ticks)

@@ -171,25 +171,25 @@ def _discard(target: Path) -> None:
 
 def _stat_v1(path: str) -> bytes:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return STAT_V1.pack(0, 0, 0)
-    return STAT_V1.pack(found.st_mode, found.st_size & _MASK32, int(found.st_mtime) & _MASK32)
+    return STAT_V1.pack(status.st_mode, status.st_size & _MASK32, int(status.st_mtime) & _MASK32)
 
 
 def _stat_v2(path: str, *, follow: bool) -> bytes:
     try:
-        found = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - names of any bytes
+        status = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - names of any bytes
     except OSError as error:
         return STAT_V2.pack(error.errno or errno.EIO, *[0] * 10)
-    times = int(found.st_atime), int(found.st_mtime), int(found.st_ctime)
-    owner = found.st_nlink, found.st_uid, found.st_gid
-    return STAT_V2.pack(0, found.st_dev, found.st_ino, found.st_mode, *owner, found.st_size, *times)
+    times = int(status.st_atime), int(status.st_mtime), int(status.st_ctime)
+    owner = status.st_nlink, status.st_uid, status.st_gid
+    return STAT_V2.pack(0, status.st_dev, status.st_ino, status.st_mode, *owner, status.st_size, *times)
 
 
 def _entries(path: str) -> Iterator[bytes]:
-    with os.scandir(path) as found:
-        for entry in found:
+    with os.scandir(path) as entries:
+        for entry in entries:
             name = os.fsencode(entry.name)
             yield b"DENT" + _stat_v1(entry.path) + len(name).to_bytes(4, "little") + name
 

@@ -104,8 +104,8 @@ def set_faults(state: Path, faults: Faults) -> None:
 
 def parse_faults(raw: Mapping[str, Any]) -> Faults:
     """Parse faults from a file's content; unknown keys are ignored."""
-    known = {field.name for field in fields(Faults)}
-    return replace(Faults(), **{name: value for name, value in raw.items() if name in known})
+    names = {field.name for field in fields(Faults)}
+    return replace(Faults(), **{name: value for name, value in raw.items() if name in names})
 
 
 class FaultState:
@@ -129,8 +129,8 @@ class FaultState:
     def left(self, kind: CountedFault) -> int:
         """Return how often a counted fault is still to happen."""
         self.current()
-        asked: int = getattr(self._faults, kind)
-        return max(0, asked - self._taken[kind])
+        requested: int = getattr(self._faults, kind)
+        return max(0, requested - self._taken[kind])
 
     def take(self, kind: CountedFault) -> bool:
         """Return whether a counted fault is to happen now; recorded for later processes of the phone."""
@@ -155,10 +155,10 @@ class FaultState:
     def _noted(self) -> Counter[str]:
         """Return the counted faults of this very file that have happened already."""
         try:
-            noted = json.loads((self._state / USED_FAULTS_FILE).read_text())
+            used = json.loads((self._state / USED_FAULTS_FILE).read_text())
         except FileNotFoundError:
             return Counter()
-        return Counter(noted["taken"]) if noted["of"] == self._stamp else Counter()
+        return Counter(used["taken"]) if used["of"] == self._stamp else Counter()
 
 
 def _find_stamp(path: Path) -> _Stamp | None:
@@ -168,8 +168,8 @@ def _find_stamp(path: Path) -> _Stamp | None:
         return None
 
 
-def _file_stamp(found: os.stat_result) -> _Stamp:
-    return [found.st_mtime_ns, found.st_ino, found.st_size]
+def _file_stamp(status: os.stat_result) -> _Stamp:
+    return [status.st_mtime_ns, status.st_ino, status.st_size]
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:

@@ -31,10 +31,10 @@ class PublicKey:
 
     def signed(self, token: bytes, signature: bytes) -> bool:
         """Return whether the signature of a token was made with this key's private half."""
-        told = pow(int.from_bytes(signature, "big"), self.exponent, self.modulus)
+        decrypted = pow(int.from_bytes(signature, "big"), self.exponent, self.modulus)
         digest = _SHA1_PREFIX + token
         padding = b"\xff" * (_SIGNATURE_BYTES - len(digest) - 3)
-        return told.to_bytes(_SIGNATURE_BYTES, "big") == b"\0\1" + padding + b"\0" + digest
+        return decrypted.to_bytes(_SIGNATURE_BYTES, "big") == b"\0\1" + padding + b"\0" + digest
 
 
 class AuthorizedKeys:

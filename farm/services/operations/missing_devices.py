@@ -55,7 +55,7 @@ def device_findings(
                 subject_id=device_id,
                 message=f"{clashing.name} is claimed twice: {cause}",
                 hint="unplug one of them; two phones with one serial number are used only where their host's"
-                " agent has names for where they are plugged in: FARM_AGENT_PHONE_NAMES",
+                " agent has names for where they are plugged in: FARM_AGENT_DEVICE_NAMES",
             )
 
 

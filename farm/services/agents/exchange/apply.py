@@ -71,7 +71,7 @@ def _apply(connection: Connection, host_id: HostId, effect: Effect, now: datetim
         case to.QueueCheck(device_id=device_id, cause=cause):
             jobs.add_check(connection, device_id, now=now, cause=cause)
         case to.Provision(device_id=device_id):
-            reason = "its host sets up phones by itself (FARM_AGENT_SET_UP_PHONES)"
+            reason = "its host sets up phones by itself (FARM_AGENT_PROVISION_DEVICES)"
             kind = DeviceActionKind.PROVISION
             device_actions.add_device_action(
                 connection, device_id, kind, by=actor, now=now, actor=actor, reason=reason
